@@ -1,0 +1,167 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command opdock-controlplane is a Kubernetes control plane in one process. It
+// is started by opdock and by the Go package cluster; run by hand, `serve` is
+// the command. Called by the name of an upstream program it is that program.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+	etcdversion "go.etcd.io/etcd/api/v3/version"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+
+	"github.com/opdock/opdock/controlplane/internal/serve"
+	"github.com/opdock/opdock/controlplane/internal/state"
+	"github.com/opdock/opdock/controlplane/internal/upstream"
+)
+
+const usage = `opdock-controlplane is a Kubernetes control plane in one process.
+
+Usage:
+  opdock-controlplane serve --dir DIR [flags]   run a cluster whose state is in DIR
+  opdock-controlplane version                   print the versions of its parts as JSON
+
+Linked as etcd, kube-apiserver or kubectl it is that program.
+`
+
+func main() { os.Exit(run(time.Now())) }
+
+func run(started time.Time) int {
+	switch filepath.Base(os.Args[0]) {
+	case "etcd":
+		return upstream.Etcd(os.Args)
+	case "kube-apiserver":
+		return upstream.APIServer(os.Args)
+	case "kubectl":
+		return upstream.Kubectl(os.Args)
+	}
+
+	verb := ""
+	if len(os.Args) > 1 {
+		verb = os.Args[1]
+	}
+	switch verb {
+	case "serve":
+		return runServe(started, os.Args[2:])
+	case "version":
+		return printVersion()
+	case "", "help", "-h", "--help":
+		fmt.Print(usage)
+		return 0
+	default:
+		fmt.Fprintf(os.Stderr, "opdock-controlplane: unknown command %q\n\n%s", verb, usage)
+		return 2
+	}
+}
+
+func printVersion() int {
+	data, err := json.Marshal(map[string]any{
+		"kubernetes": version.Get().GitVersion,
+		"etcd":       etcdversion.Version,
+		"state":      state.Format,
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "opdock-controlplane:", err)
+		return 1
+	}
+	fmt.Println(string(data))
+	return 0
+}
+
+func runServe(started time.Time, args []string) int {
+	flags := pflag.NewFlagSet("opdock-controlplane serve", pflag.ContinueOnError)
+	o := serve.Options{Kubernetes: version.Get().GitVersion, Started: started}
+	flags.StringVar(&o.Dir, "dir", "", "the folder that holds the cluster's state (required)")
+	flags.IntVar(&o.Nodes, "nodes", 0, "make this many simulated nodes exist; 0: one for a new cluster, as they are for an old one")
+	flags.IntVar(&o.Port, "port", 0, "port on 127.0.0.1; 0: chosen by the system once, then kept")
+	flags.BoolVar(&o.Ephemeral, "ephemeral", false, "remove the state when the cluster stops")
+	flags.BoolVar(&o.Durable, "durable", false, "survive a power loss: wait for the disk on every write")
+	reportFD := flags.Int("report-fd", -1, "write JSON lines about the start to this file descriptor")
+	lifelineFD := flags.Int("lifeline-fd", -1, "stop when this file descriptor, a pipe, is closed at its other end")
+	verbosity := flags.IntP("v", "v", 0, "how much to log")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
+		return 0
+	case err == nil && o.Dir == "":
+		err = errors.New("--dir is required")
+		fallthrough
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "opdock-controlplane serve:", err)
+		return 2
+	}
+
+	o.Report = serve.NewReporter(nil, started)
+	if report := descriptor(*reportFD, "report"); report != nil {
+		o.Report = serve.NewReporter(report, started)
+	}
+	if err := configure(*verbosity); err != nil {
+		o.Report.Error(err)
+		return 1
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go stopOnSignal(cancel)
+	if lifeline := descriptor(*lifelineFD, "lifeline"); lifeline != nil {
+		go func() {
+			_, _ = io.Copy(io.Discard, lifeline)
+			klog.InfoS("Stopping: the process that started this one is gone")
+			cancel()
+		}()
+	}
+
+	err := serve.Run(ctx, o)
+	if err != nil {
+		o.Report.Error(err)
+		fmt.Fprintln(os.Stderr, "opdock-controlplane:", err)
+		return 1
+	}
+	return 0
+}
+
+// configure sets what all parts of the process share.
+func configure(verbosity int) error {
+	var level klog.Level
+	if err := level.Set(fmt.Sprint(verbosity)); err != nil {
+		return fmt.Errorf("log level: %w", err)
+	}
+	// Components warn themselves about deprecated kinds that they watch.
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	// Feature gates are the process's, not a component's: upstream's defaults.
+	if err := compatibility.DefaultComponentGlobalsRegistry.Set(); err != nil {
+		return fmt.Errorf("feature gates: %w", err)
+	}
+	return nil
+}
+
+// stopOnSignal stops cleanly at the first signal and at once at the second.
+func stopOnSignal(cancel context.CancelFunc) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	klog.InfoS("Stopping", "signal", (<-signals).String())
+	cancel()
+	<-signals
+	os.Exit(1)
+}
+
+// descriptor opens an inherited file descriptor; nil if there is none.
+func descriptor(fd int, name string) *os.File {
+	if fd < 0 {
+		return nil
+	}
+	return os.NewFile(uintptr(fd), name)
+}

@@ -1,0 +1,202 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	flowcontrolbootstrap "k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	serverstorage "k8s.io/apiserver/pkg/server/storage"
+	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	schedulingv1 "k8s.io/kubernetes/pkg/apis/scheduling/v1"
+	kubecontrolplane "k8s.io/kubernetes/pkg/controlplane"
+	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
+	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+
+	"github.com/opdock/opdock/controlplane/internal/nodes"
+)
+
+// Upstream creates the objects that every cluster has (roles, system
+// namespaces, priority classes, flow schemas) through its own API after it has
+// started, some of them by hooks that first sleep for a second and hold up
+// readiness. Here they are in etcd before the server opens its eyes. The hooks
+// still run, once nobody waits for them, so that roles are reconciled after an
+// upgrade exactly as upstream does it.
+
+// deferredHook is an upstream start-up hook that runs after readiness.
+type deferredHook struct {
+	name string
+	run  genericapiserver.PostStartHookFunc
+}
+
+func deferredHooks() []deferredHook {
+	return []deferredHook{
+		{rbacrest.PostStartHookName, policy().EnsureRBACPolicy()},
+		{schedulingrest.PostStartHookName, schedulingrest.AddSystemPriorityClasses()},
+	}
+}
+
+func deferredHookNames() []string {
+	return []string{rbacrest.PostStartHookName, schedulingrest.PostStartHookName}
+}
+
+func runDeferredHooks(ctx context.Context, loopback *rest.Config) {
+	for _, hook := range deferredHooks() {
+		err := hook.run(genericapiserver.PostStartHookContext{Context: ctx, LoopbackClientConfig: loopback})
+		if ctx.Err() == nil {
+			logIfFailed("running "+hook.name, err)
+		}
+	}
+}
+
+func policy() *rbacrest.PolicyData {
+	return &rbacrest.PolicyData{
+		ClusterRoles:               append(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()...),
+		ClusterRoleBindings:        append(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()...),
+		Roles:                      bootstrappolicy.NamespaceRoles(),
+		RoleBindings:               bootstrappolicy.NamespaceRoleBindings(),
+		ClusterRolesToAggregate:    bootstrappolicy.ClusterRolesToAggregate(),
+		ClusterRoleBindingsToSplit: bootstrappolicy.ClusterRoleBindingsToSplit(),
+	}
+}
+
+// bootstrap writes what is missing of the bootstrap objects into etcd. It
+// returns false when that is not for us to do: values that are encrypted at
+// rest, or an etcd behind TLS, are left to the upstream hooks.
+func bootstrap(ctx context.Context, opts options.CompletedOptions, config *kubecontrolplane.Config) (bool, error) {
+	transport := opts.Etcd.StorageConfig.Transport
+	if opts.Etcd.EncryptionProviderConfigFilepath != "" || transport.CertFile != "" || transport.TrustedCAFile != "" {
+		return false, nil
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: transport.ServerList, Context: ctx, DialTimeout: 10 * time.Second})
+	if err != nil {
+		return false, fmt.Errorf("connecting to etcd: %w", err)
+	}
+	defer func() { _ = client.Close() }()
+
+	var puts []clientv3.Op
+	for _, b := range bootstrapObjects(config) {
+		put, err := putIfAbsent(config.ControlPlane.StorageFactory, b.resource, b.object)
+		if err != nil {
+			return false, err
+		}
+		puts = append(puts, put)
+	}
+	// etcd takes 128 operations at a time unless told otherwise.
+	for batch := range slices.Chunk(puts, 128) {
+		if _, err := client.Txn(ctx).Then(batch...).Commit(); err != nil {
+			return false, fmt.Errorf("writing bootstrap objects: %w", err)
+		}
+	}
+	return true, nil
+}
+
+type bootstrapObject struct {
+	resource schema.GroupResource
+	object   runtime.Object
+}
+
+// bootstrapObjects lists what a new cluster starts with.
+func bootstrapObjects(config *kubecontrolplane.Config) []bootstrapObject {
+	var list []bootstrapObject
+	add := func(group, resource string, object runtime.Object) {
+		list = append(list, bootstrapObject{schema.GroupResource{Group: group, Resource: resource}, object})
+	}
+	const rbac, flow = "rbac.authorization.k8s.io", "flowcontrol.apiserver.k8s.io"
+
+	for _, name := range sets.List(sets.New(config.ControlPlane.SystemNamespaces...).Insert(corev1.NamespaceNodeLease)) {
+		add("", "namespaces", &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}},
+			Spec:       corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{corev1.FinalizerKubernetes}},
+			Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceActive},
+		})
+	}
+
+	roles := policy()
+	for _, role := range append(roles.ClusterRoles, *nodes.ClusterRole()) {
+		add(rbac, "clusterroles", &role)
+	}
+	for _, binding := range append(roles.ClusterRoleBindings, *nodes.ClusterRoleBinding()) {
+		add(rbac, "clusterrolebindings", &binding)
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(roles.Roles)) {
+		for _, role := range roles.Roles[namespace] {
+			add(rbac, "roles", &role)
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(roles.RoleBindings)) {
+		for _, binding := range roles.RoleBindings[namespace] {
+			add(rbac, "rolebindings", &binding)
+		}
+	}
+
+	for _, class := range schedulingv1.SystemPriorityClasses() {
+		add("scheduling.k8s.io", "priorityclasses", class)
+	}
+	for _, schema := range append(flowcontrolbootstrap.MandatoryFlowSchemas, flowcontrolbootstrap.SuggestedFlowSchemas...) {
+		add(flow, "flowschemas", schema.DeepCopy())
+	}
+	for _, level := range append(flowcontrolbootstrap.MandatoryPriorityLevelConfigurations, flowcontrolbootstrap.SuggestedPriorityLevelConfigurations...) {
+		add(flow, "prioritylevelconfigurations", level.DeepCopy())
+	}
+
+	ranges := []string{config.Extra.ServiceIPRange.String()}
+	if config.Extra.SecondaryServiceIPRange.IP != nil {
+		ranges = append(ranges, config.Extra.SecondaryServiceIPRange.String())
+	}
+	add("networking.k8s.io", "servicecidrs", &networkingv1.ServiceCIDR{
+		ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
+		Spec:       networkingv1.ServiceCIDRSpec{CIDRs: ranges},
+	})
+	return list
+}
+
+// putIfAbsent makes the etcd operation that the API server's own storage layer
+// would make to create the object, except that an existing one is left alone.
+func putIfAbsent(factory serverstorage.StorageFactory, resource schema.GroupResource, object runtime.Object) (clientv3.Op, error) {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return clientv3.Op{}, fmt.Errorf("bootstrap object of %s: %w", resource, err)
+	}
+	accessor.SetUID(uuid.NewUUID())
+	accessor.SetCreationTimestamp(metav1.Now())
+	if resource.Group == "flowcontrol.apiserver.k8s.io" || resource.Group == "networking.k8s.io" {
+		accessor.SetGeneration(1)
+	}
+
+	storage, err := factory.NewConfig(resource, object)
+	if err != nil {
+		return clientv3.Op{}, fmt.Errorf("storage of %s: %w", resource, err)
+	}
+	value, err := runtime.Encode(storage.Codec, object)
+	if err != nil {
+		return clientv3.Op{}, fmt.Errorf("encoding %s %q: %w", resource, accessor.GetName(), err)
+	}
+	key := storage.Prefix + "/" + factory.ResourcePrefix(resource) + "/"
+	if namespace := accessor.GetNamespace(); namespace != "" {
+		key += namespace + "/"
+	}
+	key += accessor.GetName()
+	return clientv3.OpTxn(
+		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},
+		[]clientv3.Op{clientv3.OpPut(key, string(value))},
+		nil,
+	), nil
+}

@@ -1,0 +1,181 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apiserver runs the upstream kube-apiserver inside this process and
+// makes it start several times faster than the stand-alone program.
+//
+// The server that results is the upstream one: same flags, same admission, same
+// authorization, same API. What differs is the order in which things happen
+// while it starts, and each difference is explained where it is made:
+//
+//   - the loopback certificate is ECDSA (config.go);
+//   - bootstrap objects are written into etcd before the server starts, and the
+//     upstream reconcilers for them run after it is ready (bootstrap.go);
+//   - OpenAPI documents are built when they are first asked for, or shortly
+//     after the server is ready (openapi.go).
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+)
+
+// shutdownTimeout bounds how long open requests hold up the end. Upstream waits
+// a minute for watches, which a load balancer needs and a laptop does not.
+const shutdownTimeout = time.Second
+
+// Server is a kube-apiserver that is set up but may not be running yet.
+type Server struct {
+	// Loopback is a client configuration with all rights, without rate limits,
+	// that only this process can use.
+	Loopback *rest.Config
+
+	aggregator *aggregatorapiserver.APIAggregator
+	informers  informers.SharedInformerFactory
+	openAPI    *lazyOpenAPI
+	// bootstrapped is true when the objects of bootstrap.go were written, so
+	// that the upstream hooks for them still have to run.
+	bootstrapped bool
+}
+
+// New sets the server up. The options need not be completed.
+func New(ctx context.Context, opts *options.ServerRunOptions) (*Server, error) {
+	completed, err := opts.Complete(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("completing the API server's options: %w", err)
+	}
+	if errs := completed.Validate(); len(errs) > 0 {
+		return nil, fmt.Errorf("the API server's options: %w", utilerrors.NewAggregate(errs))
+	}
+
+	config, err := newConfig(completed)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the API server: %w", err)
+	}
+	generic := config.KubeAPIs.ControlPlane.Generic
+	s := &Server{Loopback: withoutLimits(generic.LoopbackClientConfig), informers: config.KubeAPIs.ControlPlane.VersionedInformers}
+
+	s.bootstrapped, err = bootstrap(ctx, completed, config.KubeAPIs)
+	if err != nil {
+		return nil, err
+	}
+	if s.bootstrapped {
+		generic.DisabledPostStartHooks.Insert(deferredHookNames()...)
+	}
+
+	// Only the kube-apiserver proper defers its documents: the extensions server
+	// keeps its own (small) one because it adds every CRD to it.
+	generic.SkipOpenAPIInstallation = true
+	completedConfig, err := config.Complete()
+	if err != nil {
+		return nil, fmt.Errorf("completing the API server's configuration: %w", err)
+	}
+	s.aggregator, err = app.CreateServerChain(completedConfig)
+	if err != nil {
+		return nil, fmt.Errorf("assembling the API server: %w", err)
+	}
+	s.aggregator.GenericAPIServer.ShutdownTimeout = shutdownTimeout
+
+	kube, ok := s.aggregator.GenericAPIServer.NextDelegate().(*genericapiserver.GenericAPIServer)
+	if !ok {
+		return nil, errors.New("assembling the API server: the aggregator does not delegate to the kube-apiserver")
+	}
+	s.openAPI = installLazyOpenAPI(kube, generic)
+	return s, nil
+}
+
+// Run serves until ctx ends and returns when open requests are done with.
+func (s *Server) Run(ctx context.Context) error {
+	prepared, err := s.aggregator.PrepareRun()
+	if err != nil {
+		return fmt.Errorf("preparing the API server: %w", err)
+	}
+	if err := prepared.Run(ctx); err != nil {
+		return fmt.Errorf("running the API server: %w", err)
+	}
+	return nil
+}
+
+// WaitAuthorized returns when the server can tell who may do what. From then on
+// clients other than Loopback are served instead of refused.
+func (s *Server) WaitAuthorized(ctx context.Context) error {
+	rbac := s.informers.Rbac().V1()
+	return poll(ctx, func() bool {
+		for _, synced := range []cache.InformerSynced{
+			rbac.ClusterRoles().Informer().HasSynced,
+			rbac.ClusterRoleBindings().Informer().HasSynced,
+			rbac.Roles().Informer().HasSynced,
+			rbac.RoleBindings().Informer().HasSynced,
+		} {
+			if !synced() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// WaitReady returns when the server calls itself ready.
+func (s *Server) WaitReady(ctx context.Context) error {
+	handler := s.aggregator.GenericAPIServer.UnprotectedHandler()
+	return poll(ctx, func() bool {
+		// Asked in memory: no connection, no handshake, no authentication.
+		request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil)
+		response := httptest.NewRecorder()
+		handler.ServeHTTP(response, request)
+		return response.Code == http.StatusOK
+	})
+}
+
+// AfterReady does what was put off to be ready sooner. It returns at once; the
+// work ends with ctx.
+func (s *Server) AfterReady(ctx context.Context) {
+	if s.bootstrapped {
+		go runDeferredHooks(ctx, s.Loopback)
+	}
+	s.openAPI.buildSoon(ctx)
+}
+
+// Destroy releases what New took when Run is never called.
+func (s *Server) Destroy() { s.aggregator.GenericAPIServer.Destroy() }
+
+func withoutLimits(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, 0
+	return config
+}
+
+// poll asks again and again in short steps. What it waits for has no
+// notification, and a start-up of half a second cannot afford long ones.
+func poll(ctx context.Context, done func() bool) error {
+	ticker := time.NewTicker(2 * time.Millisecond)
+	defer ticker.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+func logIfFailed(what string, err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		klog.ErrorS(err, what)
+	}
+}

@@ -1,0 +1,202 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controllers runs the controllers of the upstream
+// kube-controller-manager inside this process.
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	kcmoptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+	kcmconfig "k8s.io/kubernetes/pkg/controller/apis/config"
+)
+
+// shutdownTimeout bounds the wait for controllers that are slow to stop.
+const shutdownTimeout = 5 * time.Second
+
+// Options describe what the controllers need beside the API server.
+type Options struct {
+	// Loopback is the API server's privileged client configuration.
+	Loopback *rest.Config
+	// RootCAFile is published to every namespace, so that pods can trust the
+	// API server.
+	RootCAFile string
+	// SigningCertFile and SigningKeyFile sign certificate requests. Both may be
+	// empty: then nobody does.
+	SigningCertFile, SigningKeyFile string
+	// ServiceAccountKeyFile signs the tokens of token secrets. It may be empty.
+	ServiceAccountKeyFile string
+}
+
+// Manager holds the controllers.
+type Manager struct {
+	context app.ControllerContext
+	// first run from the start; late ones are built when the cluster is ready.
+	first     []app.Controller
+	buildLate func() ([]app.Controller, error)
+	ready     chan struct{}
+	// stopBuilding ends what the controllers started while they were built.
+	stopBuilding context.CancelFunc
+}
+
+// isLate names the controllers that ask for every kind there is when they are
+// built, before a server that is not ready could answer, and list all of them
+// first. They are needed once something is deleted or limited, not for a first
+// Deployment, and would take the processor away from those that are.
+func isLate(name string) bool {
+	switch name {
+	case names.GarbageCollectorController, names.NamespaceController, names.ResourceQuotaController:
+		return true
+	}
+	return false
+}
+
+// New builds the controllers. They do nothing before Run.
+func New(ctx context.Context, o Options) (*Manager, error) {
+	config, err := componentConfig(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	m := &Manager{ready: make(chan struct{}), stopBuilding: cancel}
+	if m.context, err = newContext(ctx, o.Loopback, config); err != nil {
+		cancel()
+		return nil, err
+	}
+
+	first, late := app.NewControllerDescriptors(), app.NewControllerDescriptors()
+	for name := range first {
+		if isLate(name) {
+			delete(first, name)
+		} else {
+			delete(late, name)
+		}
+	}
+	// This one is built by hand: upstream's descriptor of it is only complete
+	// inside kube-controller-manager.
+	delete(first, names.ServiceAccountTokenController)
+	tokens, err := newTokenController(ctx, m.context, o)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if tokens != nil {
+		m.first = append(m.first, tokens)
+	}
+	built, err := app.BuildControllers(ctx, m.context, first, nil, noHealthChecks{})
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("building controllers: %w", err)
+	}
+	m.first = append(m.first, built...)
+	m.buildLate = func() ([]app.Controller, error) {
+		return app.BuildControllers(ctx, m.context, late, nil, noHealthChecks{})
+	}
+	return m, nil
+}
+
+// Run runs the controllers until ctx ends and returns when they have stopped.
+// It closes started when they begin to work.
+func (m *Manager) Run(ctx context.Context, started chan<- struct{}) {
+	defer m.stopBuilding()
+	m.startInformers(ctx)
+	defer m.context.InformerFactory.Shutdown()
+	// Controllers look ten times a second whether their informers have synced.
+	// Started after that, they find it so at once.
+	if !m.waitSynced(ctx) {
+		return
+	}
+	lateDone := make(chan struct{})
+	go func() {
+		defer close(lateDone)
+		m.runLate(ctx)
+	}()
+	close(started)
+	app.RunControllers(ctx, m.context, m.first, 0, shutdownTimeout)
+	<-lateDone
+}
+
+func (m *Manager) runLate(ctx context.Context) {
+	select {
+	case <-m.ready:
+	case <-ctx.Done():
+		return
+	}
+	built, err := m.buildLate()
+	if err != nil {
+		// The same constructors succeeded for dozens of controllers before.
+		klog.ErrorS(err, "Building the late controllers")
+		return
+	}
+	// They brought informers of their own into the shared factories.
+	m.startInformers(ctx)
+	close(m.context.InformersStarted)
+	app.RunControllers(ctx, m.context, built, 0, shutdownTimeout)
+}
+
+func (m *Manager) waitSynced(ctx context.Context) bool {
+	// With a channel that is closed already, the factory answers without waiting.
+	now := make(chan struct{})
+	close(now)
+	ticker := time.NewTicker(2 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		synced := true
+		for _, ok := range m.context.InformerFactory.WaitForCacheSync(now) {
+			synced = synced && ok
+		}
+		if synced {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+		}
+	}
+}
+
+// Ready lets the late controllers start.
+func (m *Manager) Ready() { close(m.ready) }
+
+func (m *Manager) startInformers(ctx context.Context) {
+	m.context.InformerFactory.Start(ctx.Done())
+	m.context.ObjectOrMetadataInformerFactory.Start(ctx.Done())
+}
+
+func componentConfig(ctx context.Context, o Options) (*kcmconfig.KubeControllerManagerConfiguration, error) {
+	opts, err := kcmoptions.NewKubeControllerManagerOptions()
+	if err != nil {
+		return nil, fmt.Errorf("options of the controllers: %w", err)
+	}
+	// Whoever holds the lock on the state folder is the leader, and there is no
+	// port of its own to secure: its metrics are on the API server's.
+	opts.Generic.LeaderElection.LeaderElect = false
+	opts.SecureServing.BindPort = 0
+	opts.Master = o.Loopback.Host
+	opts.SAController.ServiceAccountKeyFile = o.ServiceAccountKeyFile
+	opts.SAController.RootCAFile = o.RootCAFile
+	opts.CSRSigningController.ClusterSigningCertFile = o.SigningCertFile
+	opts.CSRSigningController.ClusterSigningKeyFile = o.SigningKeyFile
+
+	config, err := opts.Config(ctx, app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases())
+	if err != nil {
+		return nil, fmt.Errorf("configuring the controllers: %w", err)
+	}
+	config.EventBroadcaster.Shutdown() // for leader election only
+	klog.V(2).InfoS("Configured controllers", "enabled", config.ComponentConfig.Generic.Controllers)
+	return &config.ComponentConfig, nil
+}
+
+// noHealthChecks drops the health checks of controllers: nobody serves them.
+type noHealthChecks struct{}
+
+func (noHealthChecks) AddHealthChecker(...healthz.HealthChecker) {}

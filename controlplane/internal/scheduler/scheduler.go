@@ -1,0 +1,90 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scheduler runs the upstream kube-scheduler inside this process.
+package scheduler
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+
+	"github.com/opdock/opdock/controlplane/internal/identity"
+)
+
+// Scheduler places pods on nodes.
+type Scheduler struct {
+	scheduler        *scheduler.Scheduler
+	informers        informers.SharedInformerFactory
+	dynamicInformers dynamicinformer.DynamicSharedInformerFactory
+	broadcaster      events.EventBroadcasterAdapter
+}
+
+// New builds a scheduler with upstream's default configuration.
+func New(ctx context.Context, loopback *rest.Config) (*Scheduler, error) {
+	fail := func(err error) (*Scheduler, error) { return nil, fmt.Errorf("building the scheduler: %w", err) }
+	config, err := latest.Default()
+	if err != nil {
+		return fail(err)
+	}
+	clientConfig := identity.As(loopback, identity.Scheduler, "kube-scheduler")
+	client, err := kubernetes.NewForConfig(clientConfig)
+	if err != nil {
+		return fail(err)
+	}
+	// Custom resources have no protobuf form.
+	dynamicConfig := rest.CopyConfig(clientConfig)
+	dynamicConfig.ContentType = "application/json"
+	dynamicClient, err := dynamic.NewForConfig(dynamicConfig)
+	if err != nil {
+		return fail(err)
+	}
+
+	s := &Scheduler{
+		informers:        scheduler.NewInformerFactory(client, 0),
+		dynamicInformers: dynamicinformer.NewFilteredDynamicSharedInformerFactory(dynamicClient, 0, corev1.NamespaceAll, nil),
+		broadcaster:      events.NewEventBroadcasterAdapterWithContext(ctx, client),
+	}
+	var recorders profile.RecorderFactory = func(name string) events.EventRecorderLogger { return s.broadcaster.NewRecorder(name) }
+	s.scheduler, err = scheduler.New(ctx, client, s.informers, s.dynamicInformers, recorders,
+		scheduler.WithComponentConfigVersion(config.APIVersion),
+		scheduler.WithKubeConfig(clientConfig),
+		scheduler.WithProfiles(config.Profiles...),
+		scheduler.WithPercentageOfNodesToScore(config.PercentageOfNodesToScore),
+		scheduler.WithPodMaxBackoffSeconds(config.PodMaxBackoffSeconds),
+		scheduler.WithPodInitialBackoffSeconds(config.PodInitialBackoffSeconds),
+		scheduler.WithExtenders(config.Extenders...),
+		scheduler.WithParallelism(config.Parallelism),
+	)
+	if err != nil {
+		return fail(err)
+	}
+	return s, nil
+}
+
+// Run schedules pods until ctx ends. It closes started when it has seen the
+// cluster as it is and begins to work.
+func (s *Scheduler) Run(ctx context.Context, started chan<- struct{}) {
+	s.broadcaster.StartRecordingToSink(ctx.Done())
+	defer s.broadcaster.Shutdown()
+
+	s.informers.Start(ctx.Done())
+	s.dynamicInformers.Start(ctx.Done())
+	s.informers.WaitForCacheSync(ctx.Done())
+	s.dynamicInformers.WaitForCacheSync(ctx.Done())
+	if err := s.scheduler.WaitForHandlersSync(ctx); err != nil {
+		return // ctx has ended
+	}
+	close(started)
+	s.scheduler.Run(ctx)
+}

@@ -1,0 +1,193 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/opdock/opdock/controlplane/internal/apiserver"
+	"github.com/opdock/opdock/controlplane/internal/controllers"
+	"github.com/opdock/opdock/controlplane/internal/etcd"
+	"github.com/opdock/opdock/controlplane/internal/nodes"
+	"github.com/opdock/opdock/controlplane/internal/pki"
+	"github.com/opdock/opdock/controlplane/internal/state"
+)
+
+// plane is one control plane and what it is made of.
+type plane struct {
+	options Options
+	folder  *state.Folder
+	report  *Reporter
+
+	listener net.Listener // set by prepare
+	keys     *pki.Set     // set by prepare
+
+	etcd    *etcd.Server      // set by start
+	api     *apiserver.Server // set by start
+	clients *Clients          // set by start
+
+	stopAPI context.CancelFunc
+	apiDone chan error
+}
+
+// start returns when a Deployment could become Available.
+func (p *plane) start(ctx context.Context) error {
+	var err error
+	if p.etcd, err = etcd.Start(ctx, etcd.Options{Dir: "etcd", Socket: "etcd.sock", Durable: p.options.Durable}); err != nil {
+		if ctx.Err() != nil {
+			return interrupted(ctx, "starting etcd")
+		}
+		if p.folder.New {
+			return err
+		}
+		return state.Corrupt(p.folder.Dir, err)
+	}
+	p.report.Progress("etcd", "etcd is up")
+
+	opts, err := p.apiOptions()
+	if err != nil {
+		return err
+	}
+	if p.api, err = apiserver.New(ctx, opts); err != nil {
+		if ctx.Err() != nil {
+			return interrupted(ctx, "setting up the API server")
+		}
+		return err
+	}
+	if err := interrupted(ctx, "setting up the API server"); err != nil {
+		return err
+	}
+	apiContext, stopAPI := context.WithCancel(context.Background())
+	p.stopAPI, p.apiDone = stopAPI, make(chan error, 1)
+	go func() { p.apiDone <- p.api.Run(apiContext) }()
+
+	// From here on an interrupt waits until the API server is ready: stopped any
+	// earlier, its start-up hooks would take that for a failure and exit.
+	return p.startClients(ctx)
+}
+
+func (p *plane) startClients(ctx context.Context) error {
+	var err error
+	p.clients, err = StartClients(context.Background(), p.api, ClientOptions{
+		Nodes: p.wantedNodes(),
+		Controllers: controllers.Options{
+			RootCAFile:            p.folder.Path("pki", "ca.crt"),
+			SigningCertFile:       p.folder.Path("pki", "ca.crt"),
+			SigningKeyFile:        p.folder.Path("pki", "ca.key"),
+			ServiceAccountKeyFile: p.keys.ServiceAccountKeyFile,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.untilFailure(ctx, p.api.WaitReady); err != nil {
+		return err
+	}
+	p.report.Progress("apiserver", "API server is ready")
+	if err := interrupted(ctx, "waiting for the controllers"); err != nil {
+		return err
+	}
+	if err := p.untilFailure(ctx, p.clients.WaitStarted); err != nil {
+		return err
+	}
+	p.report.Progress("controllers", "controllers and scheduler are running")
+	if err := p.untilFailure(ctx, p.clients.WaitUsable); err != nil {
+		return err
+	}
+	p.report.Progress("nodes", "nodes are ready")
+	return interrupted(ctx, "waiting for the nodes")
+}
+
+// untilFailure waits for a condition while watching for the death of the API
+// server. An interrupt gets a few seconds for the condition to hold first.
+func (p *plane) untilFailure(ctx context.Context, condition func(context.Context) error) error {
+	waitContext, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(5*time.Second, func() { cancel(errors.New("interrupted")) })
+		context.AfterFunc(waitContext, func() { timer.Stop() })
+	})()
+	done := make(chan error, 1)
+	go func() { done <- condition(waitContext) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return errors.Join(interrupted(ctx, "starting"), err)
+		}
+		return nil
+	case err := <-p.apiDone:
+		p.apiDone <- err // stop asks as well
+		return fmt.Errorf("the API server ended while starting: %w", err)
+	}
+}
+
+// wantedNodes is how many nodes must exist: 0 leaves them as they are.
+func (p *plane) wantedNodes() int {
+	if p.options.Nodes == 0 && p.folder.New {
+		return 1
+	}
+	return p.options.Nodes
+}
+
+func (p *plane) afterReady() {
+	p.clients.AfterReady()
+	p.api.AfterReady(p.clients.ctx)
+}
+
+// wait returns nil when ctx ends, and an error when a part dies before that.
+func (p *plane) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-p.apiDone:
+		p.apiDone <- err
+		return fmt.Errorf("the API server ended: %w", err)
+	case err := <-p.etcd.Err():
+		return fmt.Errorf("etcd ended: %w", err)
+	case err := <-p.clients.Err():
+		return err
+	}
+}
+
+// stop ends the parts in the order of who needs whom. Each may be missing when
+// the start failed.
+func (p *plane) stop() {
+	if p.clients != nil {
+		p.clients.Stop()
+	}
+	if p.stopAPI != nil {
+		p.stopAPI()
+		if err := <-p.apiDone; err != nil {
+			klog.ErrorS(err, "Stopping the API server")
+		}
+	} else if p.api != nil {
+		p.api.Destroy()
+	}
+	if p.etcd != nil {
+		p.etcd.Stop()
+	}
+	if p.listener != nil {
+		_ = p.listener.Close()
+	}
+}
+
+// usable says whether a pod could be created and run right now.
+func usable(ctx context.Context, client kubernetes.Interface, wantNode bool) bool {
+	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
+		return false
+	}
+	if !wantNode {
+		return true
+	}
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	return err == nil && nodes.AnyReady(list.Items)
+}

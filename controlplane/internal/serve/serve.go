@@ -1,0 +1,138 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package serve puts the parts of the control plane together into one process:
+// etcd, the API server, the controllers, the scheduler and the simulated nodes,
+// started so that as much as possible happens at the same time, and stopped in
+// the reverse order of who needs whom.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/opdock/opdock/controlplane/internal/fault"
+	"github.com/opdock/opdock/controlplane/internal/pki"
+	"github.com/opdock/opdock/controlplane/internal/state"
+)
+
+// Options are the flags of `opdock-controlplane serve`.
+type Options struct {
+	Dir       string
+	Nodes     int
+	Port      int
+	Ephemeral bool
+	Durable   bool
+	// Kubernetes is the version that is about to run.
+	Kubernetes string
+	// Started is when the process began, for the times in the report.
+	Started time.Time
+	Report  *Reporter
+}
+
+// Run brings the cluster up, reports that it is ready, and keeps it until ctx
+// ends or a part of it fails. It returns nil after a clean stop.
+func Run(ctx context.Context, o Options) (err error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return fmt.Errorf("state folder %q: %w", o.Dir, err)
+	}
+	folder, err := state.Open(dir, o.Kubernetes)
+	if err != nil {
+		return err
+	}
+	plane := &plane{options: o, folder: folder, report: o.Report}
+	err = plane.prepare()
+	if err == nil {
+		o.Report.Progress("state", "state is in "+dir)
+		err = plane.start(ctx)
+	}
+	if err != nil {
+		plane.stop()
+		return errors.Join(err, folder.Abandon())
+	}
+
+	o.Report.Ready(plane.server(), folder.Path("kubeconfig"), o.Kubernetes)
+	plane.afterReady()
+	err = plane.wait(ctx)
+	plane.stop()
+	return errors.Join(err, folder.Close())
+}
+
+// prepare does everything that needs no running part: the port, the keys and
+// what the folder remembers.
+func (p *plane) prepare() error {
+	// Relative paths keep the socket of etcd below the length limit of unix
+	// sockets, however deep the folder is.
+	if err := os.Chdir(p.folder.Dir); err != nil {
+		return fmt.Errorf("entering the state folder: %w", err)
+	}
+	if err := p.listen(); err != nil {
+		return err
+	}
+	info := &p.folder.Info
+	info.Ephemeral = p.options.Ephemeral
+	if info.Port != p.port() || p.folder.New || info.Ephemeral {
+		info.Port = p.port()
+	}
+	if err := p.folder.Save(); err != nil {
+		return err
+	}
+	var err error
+	if p.keys, err = pki.Load(p.folder.Path("pki")); err != nil {
+		var shown *fault.Error
+		if errors.As(err, &shown) {
+			return err
+		}
+		return state.Corrupt(p.folder.Dir, err)
+	}
+	return p.writeKubeconfig()
+}
+
+// listen takes the port before anything else starts: the kernel queues early
+// connections, and a port that is taken is noticed at once.
+func (p *plane) listen() error {
+	port := p.options.Port
+	remembered := port == 0 && p.folder.Info.Port != 0
+	if remembered {
+		port = p.folder.Info.Port
+	}
+	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(port))
+	listener, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		hint := "choose another port, or 0 to let the system choose"
+		if remembered {
+			hint = fmt.Sprintf("this cluster has always used it, and kubeconfigs of it point there; free the port (`lsof -i :%d` shows who has it) or move the cluster with --port", port)
+		}
+		return &fault.Error{Reason: fault.PortTaken, Message: fmt.Sprintf("port %d on 127.0.0.1 is taken by another process", port), Hint: hint}
+	}
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w", address, err)
+	}
+	p.listener = listener
+	return nil
+}
+
+func (p *plane) port() int { return p.listener.Addr().(*net.TCPAddr).Port }
+
+func (p *plane) server() string { return "https://" + p.listener.Addr().String() }
+
+func interrupted(ctx context.Context, doing string) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	klog.InfoS("Interrupted", "while", doing)
+	return &fault.Error{
+		Reason:  fault.Interrupted,
+		Message: "interrupted while " + doing,
+		Hint:    "nothing was lost; start it again",
+	}
+}

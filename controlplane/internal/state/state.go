@@ -1,0 +1,271 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package state owns the folder in which a cluster lives: who may use it, which
+// version wrote it, and whether there is room for it to grow.
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/mod/semver"
+	"golang.org/x/sys/unix"
+
+	"github.com/opdock/opdock/controlplane/internal/fault"
+)
+
+// Format is the layout of the state folder. It grows by one whenever an older
+// control plane could misread what a newer one wrote.
+const Format = 1
+
+// minFree is the room that a control plane needs to start and to work for a
+// while: the write-ahead log, the database and the log file.
+const minFree = 128 << 20
+
+// Info is what state.json remembers between two runs.
+type Info struct {
+	Format     int       `json:"format"`
+	Kubernetes string    `json:"kubernetes"`
+	Port       int       `json:"port"`
+	Ephemeral  bool      `json:"ephemeral"`
+	Created    time.Time `json:"created"`
+}
+
+// Holder is what the lock file says about the living process.
+type Holder struct {
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started"`
+}
+
+// Folder is a state folder that this process holds exclusively.
+type Folder struct {
+	Dir  string
+	Info Info
+	// New is true when nothing was kept from an earlier run.
+	New bool
+
+	lock *os.File
+}
+
+// Open takes the folder for this process, creating it where it is missing.
+// The kubernetes version is the one that is about to run on it.
+func Open(dir, kubernetes string) (*Folder, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, writeFault("creating the state folder", dir, err)
+	}
+	f := &Folder{Dir: dir}
+	if err := f.takeLock(); err != nil {
+		return nil, err
+	}
+	if err := f.load(kubernetes); err != nil {
+		f.release()
+		return nil, err
+	}
+	if err := checkRoom(dir); err != nil {
+		f.release()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Path joins names to the folder's own path.
+func (f *Folder) Path(names ...string) string {
+	return filepath.Join(append([]string{f.Dir}, names...)...)
+}
+
+// Save writes state.json so that a crash leaves either the old or the new one.
+func (f *Folder) Save() error {
+	data, err := json.MarshalIndent(f.Info, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding state.json: %w", err)
+	}
+	return WriteFile(f.Path("state.json"), append(data, '\n'))
+}
+
+// Close gives the folder back. An empty lock file says that the run ended
+// cleanly; an ephemeral folder is removed altogether.
+func (f *Folder) Close() error {
+	defer f.release()
+	if f.Info.Ephemeral {
+		if err := os.RemoveAll(f.Dir); err != nil {
+			return fmt.Errorf("removing ephemeral state: %w", err)
+		}
+		return nil
+	}
+	return f.lock.Truncate(0)
+}
+
+// Abandon gives the folder back after a start that failed. What an ephemeral
+// or a never-used cluster left behind is removed; kept state is not touched.
+func (f *Folder) Abandon() error {
+	if f.New {
+		f.Info.Ephemeral = true
+	}
+	return f.Close()
+}
+
+func (f *Folder) release() { _ = f.lock.Close() }
+
+func (f *Folder) takeLock() error {
+	path := f.Path("lock")
+	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return writeFault("opening the lock file", path, err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer func() { _ = lock.Close() }()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return fmt.Errorf("locking %s: %w", path, err)
+		}
+		var holder Holder
+		who := "another process"
+		if json.NewDecoder(lock).Decode(&holder) == nil && holder.PID > 0 {
+			who = fmt.Sprintf("process %d", holder.PID)
+		}
+		return &fault.Error{
+			Reason:  fault.Locked,
+			Message: fmt.Sprintf("the state folder %s is in use by %s", f.Dir, who),
+			Hint:    "use the running cluster, stop it first, or choose another name",
+		}
+	}
+	f.lock = lock
+
+	data, err := json.Marshal(Holder{PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Second)})
+	if err != nil {
+		return fmt.Errorf("encoding the lock: %w", err)
+	}
+	if err := lock.Truncate(0); err != nil {
+		return writeFault("writing the lock file", path, err)
+	}
+	if _, err := lock.WriteAt(append(data, '\n'), 0); err != nil {
+		return writeFault("writing the lock file", path, err)
+	}
+	return nil
+}
+
+func (f *Folder) load(kubernetes string) error {
+	path := f.Path("state.json")
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		if f.holdsData() {
+			return Corrupt(f.Dir, errors.New("there is data but no state.json"))
+		}
+		f.New = true
+	case err != nil:
+		return fmt.Errorf("reading state: %w", err)
+	default:
+		if err := json.Unmarshal(data, &f.Info); err != nil {
+			return Corrupt(f.Dir, fmt.Errorf("state.json does not parse: %w", err))
+		}
+	}
+
+	if f.Info.Ephemeral {
+		// Its process was killed before it could clean up. Nobody asked to keep it.
+		if err := f.clear(); err != nil {
+			return err
+		}
+		f.New = true
+	}
+	if f.New {
+		f.Info = Info{Format: Format, Kubernetes: kubernetes, Created: time.Now().UTC().Truncate(time.Second)}
+		return nil
+	}
+	if f.Info.Format > Format || semver.Compare(semver.MajorMinor(f.Info.Kubernetes), semver.MajorMinor(kubernetes)) > 0 {
+		return &fault.Error{
+			Reason: fault.NewerState,
+			Message: fmt.Sprintf("the state in %s was written by a newer control plane (Kubernetes %s, format %d); this one is Kubernetes %s, format %d",
+				f.Dir, f.Info.Kubernetes, f.Info.Format, kubernetes, Format),
+			Hint: "use the newer control plane again, or start a cluster of another name",
+		}
+	}
+	f.Info.Kubernetes = kubernetes
+	return nil
+}
+
+func (f *Folder) holdsData() bool {
+	for _, name := range []string{"etcd", "pki"} {
+		if _, err := os.Stat(f.Path(name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *Folder) clear() error {
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil {
+		return fmt.Errorf("reading state: %w", err)
+	}
+	for _, entry := range entries {
+		// The lock is ours already, and the log is being written to.
+		if name := entry.Name(); name != "lock" && filepath.Ext(name) != ".log" {
+			if err := os.RemoveAll(f.Path(name)); err != nil {
+				return fmt.Errorf("clearing ephemeral state: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Corrupt says that the state cannot be used and that it was left alone.
+func Corrupt(dir string, cause error) error {
+	return &fault.Error{
+		Reason:  fault.CorruptState,
+		Message: fmt.Sprintf("the state in %s is damaged", dir),
+		Hint:    "nothing was changed; restore the folder from a copy, or remove it and start anew",
+		Cause:   cause,
+	}
+}
+
+// WriteFile writes a file that only its owner can read, all of it or nothing.
+func WriteFile(path string, data []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
+	if err != nil {
+		return writeFault("writing", path, err)
+	}
+	defer func() { _ = os.Remove(temp.Name()) }()
+	_, err = temp.Write(data)
+	if closeErr := temp.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return writeFault("writing", path, err)
+	}
+	return nil
+}
+
+func writeFault(doing, path string, err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return diskFull(path, err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, path, err)
+}
+
+func checkRoom(dir string) error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return fmt.Errorf("looking for free space at %s: %w", dir, err)
+	}
+	if free := uint64(fs.Bavail) * uint64(fs.Bsize); free < minFree { //nolint:unconvert // the types differ between systems
+		return diskFull(dir, fmt.Errorf("%d MiB are free, %d MiB are needed", free>>20, minFree>>20))
+	}
+	return nil
+}
+
+func diskFull(path string, cause error) error {
+	return &fault.Error{
+		Reason:  fault.DiskFull,
+		Message: fmt.Sprintf("the disk that holds %s is full", path),
+		Hint:    "free some space, or keep the state elsewhere with OPDOCK_HOME",
+		Cause:   cause,
+	}
+}
