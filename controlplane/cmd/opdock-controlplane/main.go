@@ -113,6 +113,8 @@ func runServe(started time.Time, args []string) int {
 		o.Report.Error(err)
 		return 1
 	}
+	// Whoever reads the log may go away before the control plane has stopped.
+	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go stopOnSignal(cancel)

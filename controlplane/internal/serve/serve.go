@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -50,6 +51,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	plane := &plane{options: o, folder: folder, report: o.Report}
+	resumeCollecting := pauseGarbageCollection()
 	err = plane.prepare()
 	if err == nil {
 		o.Report.Progress("state", "state is in "+dir)
@@ -62,6 +64,7 @@ func Run(ctx context.Context, o Options) (err error) {
 
 	o.Report.Ready(plane.server(), folder.Path("kubeconfig"), o.Kubernetes)
 	plane.afterReady()
+	resumeCollecting()
 	err = plane.wait(ctx)
 	plane.stop()
 	return errors.Join(err, folder.Close())
@@ -78,11 +81,8 @@ func (p *plane) prepare() error {
 	if err := p.listen(); err != nil {
 		return err
 	}
-	info := &p.folder.Info
-	info.Ephemeral = p.options.Ephemeral
-	if info.Port != p.port() || p.folder.New || info.Ephemeral {
-		info.Port = p.port()
-	}
+	p.folder.Info.Ephemeral = p.options.Ephemeral
+	p.folder.Info.Port = p.port()
 	if err := p.folder.Save(); err != nil {
 		return err
 	}
@@ -124,6 +124,21 @@ func (p *plane) listen() error {
 func (p *plane) port() int { return p.listener.Addr().(*net.TCPAddr).Port }
 
 func (p *plane) server() string { return "https://" + p.listener.Addr().String() }
+
+// pauseGarbageCollection lets the start-up allocate its few hundred megabytes
+// without collecting in between, which would be a third of its work. The limit
+// is for a machine on which a start goes badly wrong. Whoever sets GOGC decides.
+func pauseGarbageCollection() (resume func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	percent := debug.SetGCPercent(-1)
+	limit := debug.SetMemoryLimit(1 << 30)
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
+}
 
 func interrupted(ctx context.Context, doing string) error {
 	if ctx.Err() == nil {

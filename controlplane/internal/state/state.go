@@ -91,13 +91,19 @@ func (f *Folder) Save() error {
 // cleanly; an ephemeral folder is removed altogether.
 func (f *Folder) Close() error {
 	defer f.release()
-	if f.Info.Ephemeral {
-		if err := os.RemoveAll(f.Dir); err != nil {
-			return fmt.Errorf("removing ephemeral state: %w", err)
-		}
-		return nil
+	if !f.Info.Ephemeral {
+		return f.lock.Truncate(0)
 	}
-	return f.lock.Truncate(0)
+	// Moved away first: whoever starts a cluster of the same name meanwhile gets
+	// a folder of its own instead of one that vanishes under it.
+	leaving := fmt.Sprintf("%s.removed-%d", f.Dir, os.Getpid())
+	if err := os.Rename(f.Dir, leaving); err != nil {
+		return fmt.Errorf("removing ephemeral state: %w", err)
+	}
+	if err := os.RemoveAll(leaving); err != nil {
+		return fmt.Errorf("removing ephemeral state: %w", err)
+	}
+	return nil
 }
 
 // Abandon gives the folder back after a start that failed. What an ephemeral
@@ -111,27 +117,23 @@ func (f *Folder) Abandon() error {
 
 func (f *Folder) release() { _ = f.lock.Close() }
 
+// lockPatience outlasts those who only look whether the lock is held, which
+// takes them a moment of holding it.
+const lockPatience = 200 * time.Millisecond
+
 func (f *Folder) takeLock() error {
 	path := f.Path("lock")
 	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return writeFault("opening the lock file", path, err)
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	err = flock(lock)
+	if errors.Is(err, unix.EWOULDBLOCK) || (err == nil && !sameFile(lock, path)) {
 		defer func() { _ = lock.Close() }()
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("locking %s: %w", path, err)
-		}
-		var holder Holder
-		who := "another process"
-		if json.NewDecoder(lock).Decode(&holder) == nil && holder.PID > 0 {
-			who = fmt.Sprintf("process %d", holder.PID)
-		}
-		return &fault.Error{
-			Reason:  fault.Locked,
-			Message: fmt.Sprintf("the state folder %s is in use by %s", f.Dir, who),
-			Hint:    "use the running cluster, stop it first, or choose another name",
-		}
+		return f.lockedBy(lock)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("locking %s: %w", path, err), lock.Close())
 	}
 	f.lock = lock
 
@@ -146,6 +148,40 @@ func (f *Folder) takeLock() error {
 		return writeFault("writing the lock file", path, err)
 	}
 	return nil
+}
+
+// flock takes the lock, giving up after lockPatience.
+func flock(lock *os.File) error {
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(5 * time.Millisecond) {
+		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// sameFile is false when the folder was removed between opening the lock file
+// and getting the lock.
+func sameFile(lock *os.File, path string) bool {
+	mine, err := lock.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(mine, there)
+}
+
+func (f *Folder) lockedBy(lock *os.File) error {
+	var holder Holder
+	who := "another process"
+	if json.NewDecoder(lock).Decode(&holder) == nil && holder.PID > 0 {
+		who = fmt.Sprintf("process %d", holder.PID)
+	}
+	return &fault.Error{
+		Reason:  fault.Locked,
+		Message: fmt.Sprintf("the state folder %s is in use by %s", f.Dir, who),
+		Hint:    "use the running cluster, stop it first, or choose another name",
+	}
 }
 
 func (f *Folder) load(kubernetes string) error {

@@ -1,0 +1,111 @@
+# Copyright The Opdock Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything here needs Go and make and nothing else: tools are built from the tools module, and the control plane from
+# its own module.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+OPDOCK := bin/opdock
+CONTROLPLANE := bin/opdock-controlplane
+GOLANGCI_LINT := bin/golangci-lint
+MODULES := . controlplane tools
+
+# What is compiled into the control plane. Its build asks go about some thousand packages, which takes seconds even if
+# nothing has changed, so make decides by the time stamps whether to ask at all.
+CONTROLPLANE_SOURCES := $(shell find controlplane -type f -not -name '*_test.go' -not -path '*/testdata/*')
+
+# The control plane is built without cgo, and so are its tests and checks: with it, all of Kubernetes would be compiled a
+# second time.
+
+# The race detector needs cgo, and go turns cgo off where there is no C compiler.
+RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: $(OPDOCK) $(CONTROLPLANE) ## Build bin/opdock and bin/opdock-controlplane; the first time takes minutes
+
+# Always handed to go build, which knows best what has changed.
+.PHONY: $(OPDOCK)
+$(OPDOCK):
+	@go build -o $@ ./cmd/opdock
+
+# opdock comes first because it shows the progress of this build, but a new opdock is no reason for a new control plane.
+$(CONTROLPLANE): $(CONTROLPLANE_SOURCES) | $(OPDOCK)
+	@$(OPDOCK) build-controlplane --output $@
+	@touch $@
+
+.PHONY: run
+run: build ## Start a cluster, show a Deployment on it and leave it running
+	@$(OPDOCK) status --name dock >/dev/null 2>&1 || $(OPDOCK) up --name dock
+	@$(OPDOCK) kubectl --name dock create deployment hello --image=hello --replicas=3 --dry-run=client --output=yaml \
+		| $(OPDOCK) kubectl --name dock apply -f -
+	@$(OPDOCK) kubectl --name dock rollout status deployment/hello
+	@$(OPDOCK) kubectl --name dock get nodes,deployments,pods
+	@echo; $(OPDOCK) status --name dock
+	@printf '\nGo on with:\n  %s\n  %s\n' '$(OPDOCK) kubectl get pods --watch' '$(OPDOCK) down'
+
+.PHONY: test
+test: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
+test: build ## Run all tests
+	go test $(RACE) ./...
+	CGO_ENABLED=0 go -C controlplane test ./...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run golangci-lint on all our code
+	$(GOLANGCI_LINT) run ./...
+	cd controlplane && ../$(GOLANGCI_LINT) run --config ../.golangci.yml ./...
+
+# Built once and not run by "go tool", which would link it anew for each run that misses the cache.
+$(GOLANGCI_LINT): tools/go.mod tools/go.sum
+	@echo "Building golangci-lint from source. The first time, this takes minutes."
+	@go -C tools build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+.PHONY: verify
+verify: verify-headers verify-format verify-modules verify-vet verify-generated ## Check what is generated, formatted and derived
+
+.PHONY: verify-headers
+verify-headers:
+	@echo "verify: license headers"
+	@missing=$$(git ls-files --cached --others --exclude-standard '*.go' | while read -r file; do \
+		[ ! -e "$$file" ] || head -n 3 "$$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "  $$file"; done); \
+	[ -z "$$missing" ] || { printf 'these files lack the license header:\n%s\n' "$$missing" >&2; exit 1; }
+
+.PHONY: verify-format
+verify-format:
+	@echo "verify: gofmt"
+	@unformatted=$$(git ls-files --cached --others --exclude-standard '*.go' | while read -r file; do \
+		[ ! -e "$$file" ] || gofmt -l "$$file"; done); \
+	[ -z "$$unformatted" ] || { printf 'gofmt would change:\n%s\n' "$$unformatted" >&2; exit 1; }
+
+.PHONY: verify-modules
+verify-modules:
+	@for module in $(MODULES); do echo "verify: go mod tidy in $$module"; go -C "$$module" mod tidy -diff; done
+
+.PHONY: verify-vet
+verify-vet:
+	@for module in . controlplane; do echo "verify: go vet in $$module"; CGO_ENABLED=0 go -C "$$module" vet ./...; done
+
+# Compared with the tree as it was and not with the last commit, so that it can be run before committing.
+.PHONY: verify-generated
+verify-generated:
+	@echo "verify: generated files"
+	@tree() { git status --porcelain; git diff; git ls-files --others --exclude-standard -z | xargs -0 -r cksum; }; \
+	before=$$(tree); \
+	for module in . controlplane; do go -C "$$module" generate ./...; done; \
+	[ "$$before" = "$$(tree)" ] || { echo 'go generate has changed files; look at them and commit them' >&2; git status --short >&2; exit 1; }
+
+.PHONY: bench
+bench: build ## Measure start-up, memory and throughput
+	go run ./bench
+
+.PHONY: clean
+clean: ## Remove what was built here; clusters and Go's caches stay
+	rm -rf bin

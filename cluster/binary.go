@@ -1,0 +1,158 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+const (
+	binaryName = "opdock-controlplane"
+	binaryEnv  = "OPDOCK_CONTROLPLANE"
+)
+
+// FindBinary returns the absolute path of the control plane binary. It looks at $OPDOCK_CONTROLPLANE,
+// beside the running executable, beside the opdock on PATH, and at what was built into the user's cache
+// folder before, in that order. If there is none, the error is a [*NoBinaryError].
+//
+// What $OPDOCK_CONTROLPLANE names must be there: to use another one instead would hide the mistake.
+func FindBinary() (string, error) {
+	if path := os.Getenv(binaryEnv); path != "" {
+		if err := checkExecutable(path); err != nil {
+			return "", fmt.Errorf("%s: %w", binaryEnv, err)
+		}
+		return absolute(path), nil
+	}
+	looked := []string{"$" + binaryEnv}
+	for _, path := range besideExecutables() {
+		if checkExecutable(path) == nil {
+			return path, nil
+		}
+		looked = append(looked, path)
+	}
+	cached, err := cachedBinary(context.Background())
+	if err != nil {
+		// Nothing could have been built here, which is no reason not to say what else was tried.
+		looked = append(looked, fmt.Sprintf("the cache folder: %v", err))
+		return "", &NoBinaryError{Looked: looked}
+	}
+	if cached.usable() {
+		return cached.path, nil
+	}
+	return "", &NoBinaryError{Looked: append(looked, cached.path)}
+}
+
+// EnsureBinary returns what [FindBinary] finds. If there is none, it builds the control plane with
+// [BuildBinary] to where FindBinary finds it from then on.
+func EnsureBinary(ctx context.Context, progress func(BuildProgress)) (string, error) {
+	path, err := FindBinary()
+	var none *NoBinaryError
+	if !errors.As(err, &none) {
+		return path, err
+	}
+	cached, err := cachedBinary(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := cached.build(ctx, progress); err != nil {
+		return "", err
+	}
+	return cached.path, nil
+}
+
+// besideExecutables follows symbolic links as well, because a package manager may have linked opdock
+// into a bin folder without what belongs to it.
+func besideExecutables() []string {
+	var paths []string
+	add := func(executable string) {
+		executable = absolute(executable)
+		candidates := []string{executable}
+		if target, err := filepath.EvalSymlinks(executable); err == nil {
+			candidates = append(candidates, target)
+		}
+		for _, c := range candidates {
+			if path := filepath.Join(filepath.Dir(c), binaryName); !slices.Contains(paths, path) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	if executable, err := os.Executable(); err == nil {
+		add(executable)
+	}
+	if opdock, err := exec.LookPath("opdock"); err == nil {
+		add(opdock)
+	}
+	return paths
+}
+
+func checkExecutable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no file %s", path)
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder; name the %s in it", path, binaryName)
+	case info.Mode().Perm()&0o111 == 0:
+		return fmt.Errorf("%s is not executable; %q makes it so", path, "chmod +x "+path)
+	}
+	return nil
+}
+
+// builtBinary is a control plane in the cache folder, there or not there yet.
+type builtBinary struct {
+	path string
+	from *source
+	// sum is of the source that a build starts from, and sumFile what is written when it is done. Both are
+	// empty for a released version, whose source does not change.
+	sum, sumFile string
+}
+
+func cachedBinary(ctx context.Context) (*builtBinary, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	from, err := findSource(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := &builtBinary{path: filepath.Join(cache, "controlplane", from.key(), binaryName), from: from}
+	if from.checkout != "" {
+		if b.sum, err = from.sum(); err != nil {
+			return nil, err
+		}
+		b.sumFile = b.path + ".source"
+	}
+	return b, nil
+}
+
+// usable says whether the binary is there and still made from the source as it is now.
+func (b *builtBinary) usable() bool {
+	if checkExecutable(b.path) != nil {
+		return false
+	}
+	if b.sum == "" {
+		return true
+	}
+	built, err := os.ReadFile(b.sumFile)
+	return err == nil && string(built) == b.sum
+}
+
+func (b *builtBinary) build(ctx context.Context, progress func(BuildProgress)) error {
+	return buildOnce(ctx, b.from, b.path, progress, b.usable, func() error {
+		if b.sum == "" {
+			return nil
+		}
+		return os.WriteFile(b.sumFile, []byte(b.sum), 0o600)
+	})
+}

@@ -1,0 +1,152 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustertest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/opdock/opdock/cluster"
+)
+
+// patience is how long a start may take without any progress. While the control plane is compiled there
+// is some every second.
+const patience = 2 * time.Minute
+
+// requestTimeout is for single requests to an API server on the same machine.
+const requestTimeout = 30 * time.Second
+
+var shared struct {
+	once    sync.Once
+	cluster *cluster.Cluster
+	log     string // path of the control plane's log
+	err     error
+}
+
+// Shared returns the control plane that all tests of this test binary share. If it does not start, the
+// test fails with the reason, and so does every other that asks for it. The path of its log is shown
+// beside each test that fails.
+func Shared(t testing.TB) *cluster.Cluster {
+	t.Helper()
+	shared.once.Do(func() { shared.cluster, shared.log, shared.err = start() })
+	if shared.err != nil {
+		t.Fatalf("starting the control plane that the tests share: %v", shared.err)
+	}
+	if _, again := watched.LoadOrStore(t, nil); !again {
+		t.Cleanup(func() {
+			watched.Delete(t)
+			explainFailure(t)
+		})
+	}
+	return shared.cluster
+}
+
+// watched holds the tests that will say where the log is if they fail, each of them once.
+var watched sync.Map
+
+func explainFailure(t testing.TB) {
+	if !t.Failed() {
+		return
+	}
+	t.Logf("the control plane's log is %s", shared.log)
+	if err := shared.cluster.Err(); err != nil {
+		t.Logf("the control plane is gone: %v", err)
+	}
+}
+
+// Namespace creates a namespace in the shared control plane and returns its name. It is deleted when the
+// test ends, which does not wait for it to be gone.
+func Namespace(t testing.TB) string {
+	t.Helper()
+	client, err := typedcorev1.NewForConfig(Shared(t).Config())
+	if err != nil {
+		t.Fatalf("making a namespace: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	made, err := client.Namespaces().Create(ctx, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: prefix(t.Name())},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("making a namespace: %v", err)
+	}
+	t.Cleanup(func() {
+		// Not the test's context, which has ended by now.
+		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+		defer cancel()
+		err := client.Namespaces().Delete(ctx, made.Name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("deleting namespace %s: %v", made.Name, err)
+		}
+	})
+	return made.Name
+}
+
+func start() (*cluster.Cluster, string, error) {
+	log, err := openLog()
+	if err != nil {
+		return nil, "", err
+	}
+	// The control plane has its own descriptor of it.
+	defer log.Close()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	stuck := time.AfterFunc(patience, func() { cancel(fmt.Errorf("no progress for %v", patience)) })
+	defer stuck.Stop()
+	c, err := cluster.Start(ctx, cluster.Options{
+		Log:      log,
+		Progress: func(cluster.Progress) { stuck.Reset(patience) },
+	})
+	return c, log.Name(), err
+}
+
+// openLog returns a file that is written anew by each run of the same test binary: it is still there
+// after a failure, even a panic or a timeout, without a new one being left behind each time.
+func openLog() (*os.File, error) {
+	directory, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		// No home, as in a build sandbox, which is thrown away as a whole.
+		return os.CreateTemp("", "opdock-test-*.log")
+	}
+	folder := filepath.Join(cache, "opdock", "testlogs")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	// go test runs each package's tests in that package's directory.
+	sum := sha256.Sum256([]byte(directory))
+	name := fmt.Sprintf("%s-%s.log", filepath.Base(directory), hex.EncodeToString(sum[:6]))
+	// Appending lets two runs at once share the file without writing over each other.
+	return os.OpenFile(filepath.Join(folder, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// prefix makes the beginning of a namespace's name from that of a test, so that one can tell whose it was.
+func prefix(test string) string {
+	const limit = 40 // of 63, some of which the API server needs for what it appends
+	name := notInNames.ReplaceAllString(strings.ToLower(strings.TrimPrefix(test, "Test")), "-")
+	name = strings.Trim(name[:min(len(name), limit)], "-")
+	if name == "" {
+		name = "test"
+	}
+	return name + "-"
+}

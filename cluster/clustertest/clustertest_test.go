@@ -1,0 +1,74 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustertest
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// needsControlPlane skips rather than compiling Kubernetes in the middle of a test run.
+func needsControlPlane(t *testing.T) {
+	t.Helper()
+	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
+		t.Skip("OPDOCK_CONTROLPLANE does not name a control plane; make test builds one and sets it")
+	}
+}
+
+func TestSharedIsOne(t *testing.T) {
+	needsControlPlane(t)
+	first := Shared(t)
+	t.Run("in another test", func(t *testing.T) {
+		if Shared(t) != first {
+			t.Error("there are two")
+		}
+	})
+}
+
+func TestNamespaceEndsWithItsTest(t *testing.T) {
+	needsControlPlane(t)
+	client, err := typedcorev1.NewForConfig(Shared(t).Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var name string
+	t.Run("inner", func(t *testing.T) {
+		name = Namespace(t)
+		if other := Namespace(t); other == name {
+			t.Errorf("two namespaces are both called %s", name)
+		}
+		if !strings.HasPrefix(name, "namespaceendswithitstest-inner-") {
+			t.Errorf("it is called %s", name)
+		}
+		if _, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	// Either gone already or on its way.
+	left, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{})
+	if err == nil && left.DeletionTimestamp == nil || err != nil && !apierrors.IsNotFound(err) {
+		t.Errorf("after its test the namespace is %+v, %v", left, err)
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	for test, want := range map[string]string{
+		"TestRollout":                    "rollout-",
+		"TestRollout/with_a_Surge#01":    "rollout-with-a-surge-01-",
+		"Test":                           "test-",
+		"Test/äöü":                       "test-",
+		"BenchmarkX":                     "benchmarkx-",
+		"Test" + strings.Repeat("a", 99): strings.Repeat("a", 40) + "-",
+	} {
+		got := prefix(test)
+		if got != want {
+			t.Errorf("%s: got %s, want %s", test, got, want)
+		}
+	}
+}

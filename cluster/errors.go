@@ -1,0 +1,102 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reason says in one word why a control plane did not start.
+type Reason string
+
+const (
+	// ReasonPortTaken means that something else listens on the cluster's port.
+	ReasonPortTaken Reason = "PortTaken"
+	// ReasonLocked means that a living control plane uses the same state folder.
+	ReasonLocked Reason = "Locked"
+	// ReasonNewerState means that the state was written by a newer version, which this one would damage.
+	ReasonNewerState Reason = "NewerState"
+	// ReasonCorruptState means that the state cannot be read. It is never removed unasked.
+	ReasonCorruptState Reason = "CorruptState"
+	// ReasonDiskFull means that the state could not be written for want of space.
+	ReasonDiskFull Reason = "DiskFull"
+	// ReasonInterrupted means that a signal stopped the control plane before it was ready.
+	ReasonInterrupted Reason = "Interrupted"
+	// ReasonInternal means any other failure; the message says which.
+	ReasonInternal Reason = "Internal"
+)
+
+// StartError is why a control plane did not start, in its own words.
+type StartError struct {
+	Reason  Reason
+	Message string // what went wrong and where, one sentence
+	Hint    string // what to do next; may be empty
+}
+
+func (e *StartError) Error() string {
+	if e.Hint == "" {
+		return e.Message
+	}
+	return strings.TrimSuffix(e.Message, ".") + "; " + e.Hint
+}
+
+// NotRunningError is returned by [Open] for a cluster that is not alive.
+type NotRunningError struct {
+	Status Status // as it was found; State is never Alive
+}
+
+func (e *NotRunningError) Error() string {
+	start := fmt.Sprintf("%q starts it", "opdock up --name "+e.Status.Name)
+	switch e.Status.State {
+	case Stopped:
+		return fmt.Sprintf("cluster %q is stopped; %s again with everything it had", e.Status.Name, start)
+	case Dead:
+		return fmt.Sprintf("cluster %q is dead: its control plane%s ended without being stopped; %s again with everything it had",
+			e.Status.Name, pidSuffix(e.Status.PID), start)
+	default:
+		return fmt.Sprintf("cluster %q was never started; %s", e.Status.Name, start)
+	}
+}
+
+// NameError is returned for a name that no cluster can have.
+type NameError struct {
+	Name string
+}
+
+func (e *NameError) Error() string {
+	return fmt.Sprintf("%q cannot be the name of a cluster; use at most %d lower case letters, digits and dashes, "+
+		"with a letter or digit at both ends", e.Name, maxNameLength)
+}
+
+// NoBinaryError is returned by [FindBinary] when there is no control plane binary.
+type NoBinaryError struct {
+	Looked []string // where it was looked for
+}
+
+func (e *NoBinaryError) Error() string {
+	return fmt.Sprintf("there is no %s binary (looked for %s); %q builds it once, or set %s to the path of one",
+		binaryName, strings.Join(e.Looked, ", "), "opdock up", binaryEnv)
+}
+
+// NoGoError is returned by [BuildBinary] when there is no Go toolchain to build with.
+type NoGoError struct {
+	Err error
+}
+
+func (e *NoGoError) Error() string {
+	return fmt.Sprintf("building %s needs Go, and there is no go command on PATH (%v); "+
+		"install Go from https://go.dev/dl, or set %s to the path of a %s that was built elsewhere",
+		binaryName, e.Err, binaryEnv, binaryName)
+}
+
+func (e *NoGoError) Unwrap() error { return e.Err }
+
+// pidSuffix keeps a pid that is not known out of messages.
+func pidSuffix(pid int) string {
+	if pid <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (pid %d)", pid)
+}

@@ -1,0 +1,328 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// This file holds the other processes that the tests need. All of them are this test binary again,
+// called with other arguments or by another name.
+
+// behaviourEnv tells the fake control plane how to behave.
+const behaviourEnv = "OPDOCK_TEST_BEHAVIOUR"
+
+func TestMain(m *testing.M) {
+	mode := ""
+	if len(os.Args) > 1 {
+		mode = os.Args[1]
+	}
+	switch {
+	case filepath.Base(os.Args[0]) == "go":
+		os.Exit(fakeGo(os.Args[1:]))
+	case mode == "serve":
+		os.Exit(fakeControlPlane(os.Args[2:], os.Getenv(behaviourEnv)))
+	case mode == "hold":
+		os.Exit(fakeHolder(os.Args[2]))
+	case mode == "bystander":
+		// Lives until its standard input ends.
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
+	// With the race detector every process would sleep for a second before it exits.
+	if os.Getenv("GORACE") == "" {
+		os.Setenv("GORACE", "atexit_sleep_ms=0")
+	}
+	os.Exit(m.Run())
+}
+
+// testBinary is what to start as a fake control plane.
+func testBinary(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// isolate keeps a test away from the state and cache of the user, and from those of other tests.
+func isolate(t *testing.T) {
+	t.Helper()
+	t.Setenv(homeEnv, t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv(binaryEnv, "")
+	t.Setenv(behaviourEnv, "")
+}
+
+// fakeControlPlane speaks the protocol of the real one and keeps the same files.
+func fakeControlPlane(args []string, behaviour string) int {
+	flags := flag.NewFlagSet("serve", flag.ExitOnError)
+	dir := flags.String("dir", "", "")
+	flags.Int("nodes", 0, "")
+	port := flags.Int("port", 0, "")
+	ephemeral := flags.Bool("ephemeral", false, "")
+	flags.Bool("durable", false, "")
+	reportTo := flags.Int("report-fd", -1, "")
+	lifeline := flags.Int("lifeline-fd", -1, "")
+	_ = flags.Parse(args)
+
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	reports := os.NewFile(uintptr(*reportTo), "report")
+	tell := func(format string, values ...any) { fmt.Fprintf(reports, format+"\n", values...) }
+	fail := func(reason Reason) int {
+		tell(`{"event":"error","reason":%q,"message":"the message for %s","hint":"the hint for %s"}`, reason, reason, reason)
+		return 1
+	}
+	fmt.Fprintln(os.Stderr, "fake control plane: starting")
+	ended := make(chan struct{})
+	if *lifeline >= 0 {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.NewFile(uintptr(*lifeline), "lifeline"))
+			close(ended)
+		}()
+	}
+
+	if reason, ok := strings.CutPrefix(behaviour, "error "); ok {
+		return fail(Reason(reason))
+	}
+	lock, err := takeLock(*dir)
+	if err != nil {
+		return fail(ReasonLocked)
+	}
+	switch behaviour {
+	case "die":
+		fmt.Fprintln(os.Stderr, "fake control plane: something is wrong")
+		return 3
+	case "panic":
+		fmt.Fprintf(os.Stderr, "panic: the cause\n%s", strings.Repeat("\tstack\n", 100))
+		return 2
+	case "speechless":
+		reports.Close()
+		fmt.Fprintln(os.Stderr, "fake control plane: closed the report pipe")
+		return 0
+	}
+	if err := writeFakeState(*dir, *port, *ephemeral); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	tell(`{"event":"progress","step":"state","message":"the state is there","elapsedMs":1}`)
+	tell(`{"event":"progress","step":"etcd","message":"etcd is up","elapsedMs":52}`)
+	if behaviour == "hang" {
+		select {
+		case <-signals:
+		case <-ended:
+		}
+		return fail(ReasonInterrupted)
+	}
+	tell(`this line is of a later version`)
+	tell(`{"event":"weather","message":"neither is this event known"}`)
+	tell(`{"event":"ready","kubeconfig":%q,"pid":%d,"elapsedMs":640}`, filepath.Join(*dir, kubeconfigFileName), os.Getpid())
+
+	select {
+	case <-signals:
+	case <-ended:
+	}
+	switch behaviour {
+	case "stubborn":
+		select {} // deaf to SIGTERM; only SIGKILL ends it
+	case "dirty":
+		fmt.Fprintln(os.Stderr, "fake control plane: could not stop cleanly")
+		return 4
+	case "succeeded":
+		// Looks as if it had ended and another one had taken the lock between two looks.
+		_ = os.WriteFile(lock.Name(), []byte(`{"pid":999999999}`), 0o600)
+		<-signals
+		return 0
+	case "unlink first":
+		_ = os.Remove(lock.Name())
+		time.Sleep(100 * time.Millisecond)
+		_ = os.WriteFile(os.Getenv("OPDOCK_TEST_MARKER"), nil, 0o600)
+	}
+	if *ephemeral {
+		_ = os.RemoveAll(*dir)
+	} else {
+		_ = lock.Truncate(0)
+	}
+	return 0
+}
+
+func takeLock(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, lockFileName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockExclusively(lock, 50*time.Millisecond); err != nil {
+		return nil, err
+	}
+	content := fmt.Sprintf(`{"pid":%d,"started":%q}`, os.Getpid(), time.Now().Format(time.RFC3339))
+	if err := lock.Truncate(0); err != nil {
+		return nil, err
+	}
+	_, err = lock.WriteAt([]byte(content), 0)
+	return lock, err
+}
+
+func writeFakeState(dir string, port int, ephemeral bool) error {
+	if old, found, _ := readState(dir); found && port == 0 {
+		port = old.Port
+	}
+	if port == 0 {
+		port = 40000
+	}
+	state := fmt.Sprintf(`{"format":1,"kubernetes":%q,"port":%d,"ephemeral":%v}`, KubernetesVersion, port, ephemeral)
+	if err := os.WriteFile(filepath.Join(dir, stateFileName), []byte(state), 0o600); err != nil {
+		return err
+	}
+	if err := writeFakeAuthority(filepath.Join(dir, "pki")); err != nil {
+		return err
+	}
+	return writeFakeKubeconfig(dir, fmt.Sprintf("https://127.0.0.1:%d", port))
+}
+
+func writeFakeKubeconfig(dir, server string) error {
+	name := "opdock-" + filepath.Base(dir)
+	return clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: "admin"}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		CurrentContext: name,
+	}, filepath.Join(dir, kubeconfigFileName))
+}
+
+func writeFakeAuthority(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "fake"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(10 * 365 * 24 * time.Hour),
+		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
+	}
+	certDER, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return err
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certDER})
+	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), cert, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "ca.key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600)
+}
+
+// held is what fakeHolder prints.
+type held struct {
+	Dir       string
+	Bystander int
+}
+
+// fakeHolder starts a cluster and another child that outlives it, says so, and waits to be killed.
+func fakeHolder(name string) int {
+	binary, _ := os.Executable()
+	c, err := Start(context.Background(), Options{Name: name, Binary: binary})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	bystander := exec.Command(binary, "bystander")
+	bystander.Stdin = os.Stdin
+	if err := bystander.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(held{Dir: c.Dir(), Bystander: bystander.Process.Pid})
+	select {}
+}
+
+// startHolder returns the running holder and what it holds.
+func startHolder(t *testing.T, name string) (*exec.Cmd, held) {
+	t.Helper()
+	cmd := exec.Command(testBinary(t), "hold", name)
+	cmd.Stderr = os.Stderr
+	// Never written to: the bystander lives until the test closes it.
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stdin.Close() })
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	if err != nil {
+		t.Fatalf("reading what the holder says: %v", err)
+	}
+	var h held
+	if err := json.Unmarshal(line, &h); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, h
+}
+
+// eventually waits for a condition that another process brings about.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not true after 20s: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func isHeld(t *testing.T, dir string) bool {
+	t.Helper()
+	who, err := lookAt(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return who.held
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,101 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strconv"
+)
+
+const (
+	homeEnv       = "OPDOCK_HOME"
+	maxNameLength = 40
+)
+
+var namePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// Home is the folder that holds the state of all named clusters: $OPDOCK_HOME, else
+// $XDG_STATE_HOME/opdock, else ~/.local/state/opdock.
+func Home() string {
+	if dir := os.Getenv(homeEnv); dir != "" {
+		return absolute(dir)
+	}
+	// The XDG specification says that a relative path is to be ignored.
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "opdock")
+	}
+	if dir := userHome(); dir != "" {
+		return filepath.Join(dir, ".local", "state", "opdock")
+	}
+	// Without any home, as in some containers, state that lasts until the next boot beats no state.
+	return filepath.Join(os.TempDir(), "opdock-"+strconv.Itoa(os.Getuid()))
+}
+
+func userHome() string {
+	if dir, err := os.UserHomeDir(); err == nil && filepath.IsAbs(dir) {
+		return dir
+	}
+	// $HOME is missing under some init systems and CI runners that do have a passwd entry.
+	if u, err := user.Current(); err == nil && filepath.IsAbs(u.HomeDir) {
+		return u.HomeDir
+	}
+	return ""
+}
+
+// cacheDir holds what can be made again: binaries built from source and the envtest assets.
+func cacheDir() (string, error) {
+	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "opdock"), nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the cache folder: %w; set XDG_CACHE_HOME to an absolute path", err)
+	}
+	return filepath.Join(dir, "opdock"), nil
+}
+
+func clustersDir() string { return filepath.Join(Home(), "clusters") }
+
+func clusterDir(name string) string { return filepath.Join(clustersDir(), name) }
+
+func checkName(name string) error {
+	if len(name) > maxNameLength || !namePattern.MatchString(name) {
+		return &NameError{Name: name}
+	}
+	return nil
+}
+
+// makeStateDir returns the folder for the state of a cluster, which only its owner may read: it holds
+// the keys of an administrator. An unnamed cluster gets a temporary one.
+func makeStateDir(name string) (string, error) {
+	if name == "" {
+		dir, err := os.MkdirTemp("", "opdock-")
+		if err != nil {
+			return "", fmt.Errorf("making a temporary state folder: %w; TMPDIR chooses another place", err)
+		}
+		return absolute(dir), nil
+	}
+	dir := clusterDir(name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("making the state folder of cluster %q: %w; %s chooses another place", name, err, homeEnv)
+	}
+	// The folder may be older than this call. Chmod also fails on one that belongs to somebody else.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return "", fmt.Errorf("keeping the state folder of cluster %q private: %w; %s chooses another place", name, err, homeEnv)
+	}
+	return dir, nil
+}
+
+// absolute gives up only if the working directory is gone, and then the path as it is says more than
+// an error about the working directory would.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

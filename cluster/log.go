@@ -1,0 +1,183 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	maxLogSize   = 10 << 20
+	excerptLines = 20
+	excerptBytes = 1 << 20
+	tailBytes    = 64 << 10
+)
+
+// logSink is where the control plane's log goes, and how to quote from it when the start fails.
+type logSink struct {
+	path string    // "" if it is not in a file that somebody could look at
+	from int64     // where in the file this start begins
+	own  *os.File  // opened here
+	to   io.Writer // given by the caller
+	tail *tail     // what the caller's writer got last; nil for files
+}
+
+// openLog does not go through a pipe if it can help it: a pipe would break when this process is killed,
+// just when the control plane has to stop in order.
+func openLog(dir string, to io.Writer) (*logSink, error) {
+	if to == nil {
+		return openLogFile(dir)
+	}
+	f, isFile := to.(*os.File)
+	if !isFile {
+		t := &tail{limit: tailBytes}
+		return &logSink{to: io.MultiWriter(t, to), tail: t}, nil
+	}
+	s := &logSink{to: f}
+	// Terminals and pipes cannot be read back, and whoever passed one is looking at it.
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		s.path, s.from = absolute(f.Name()), info.Size()
+	}
+	return s, nil
+}
+
+func openLogFile(dir string) (*logSink, error) {
+	guard, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the state folder: %w", err)
+	}
+	defer guard.Close()
+	// Two starts of the same cluster must not both rotate, or the second would throw the old log away. Some
+	// network file systems cannot lock a folder; then that risk is smaller than that of not starting.
+	_ = lockExclusively(guard, time.Second)
+	path := filepath.Join(dir, logFileName)
+	info, err := os.Lstat(path)
+	if err == nil && info.Size() > maxLogSize {
+		err = os.Rename(path, path+".1")
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("rotating the log: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log: %w", err)
+	}
+	if info, err = f.Stat(); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("opening the log: %w", err)
+	}
+	return &logSink{path: path, from: info.Size(), own: f}, nil
+}
+
+// writer is the same for standard output and error, so that exec.Cmd joins them in order.
+func (s *logSink) writer() io.Writer {
+	if s.own != nil {
+		return s.own
+	}
+	return s.to
+}
+
+// close ends what is needed during the start only; the process has the file by then.
+func (s *logSink) close() {
+	if s.own != nil {
+		s.own.Close()
+	}
+}
+
+// hint names the log at the end of a message, if it is still there.
+func (s *logSink) hint() string {
+	if s.path == "" {
+		return ""
+	}
+	if _, err := os.Stat(s.path); err != nil {
+		return ""
+	}
+	return "; its log is " + s.path
+}
+
+// excerpt is what to show of the log when the control plane ended without saying why.
+func (s *logSink) excerpt() string {
+	lines := tellingLines(s.recent())
+	if len(lines) == 0 {
+		return " without a word in its log" + s.hint()
+	}
+	return fmt.Sprintf("%s; it logged:\n  %s", s.hint(), strings.Join(lines, "\n  "))
+}
+
+// recent is the end of what was logged since this start. The file may be unlinked already, which does
+// not matter to the one opened here.
+func (s *logSink) recent() []byte {
+	if s.tail != nil {
+		return s.tail.bytes()
+	}
+	f := s.own
+	if f == nil {
+		if s.path == "" {
+			return nil
+		}
+		var err error
+		if f, err = os.Open(s.path); err != nil {
+			return nil
+		}
+		defer f.Close()
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil
+	}
+	from := max(s.from, info.Size()-excerptBytes)
+	data, err := io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// tellingLines are the last ones, or the first ones of a crash: what follows them are stacks.
+func tellingLines(log []byte) []string {
+	log = bytes.TrimSpace(log)
+	if len(log) == 0 {
+		return nil
+	}
+	lines := strings.Split(string(log), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return lines[i:min(i+excerptLines, len(lines))]
+		}
+	}
+	return lines[max(0, len(lines)-excerptLines):]
+}
+
+// tail remembers the end of what is written to it.
+type tail struct {
+	mu    sync.Mutex
+	limit int
+	data  []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p...)
+	// Cut seldom, so that each byte is moved at most once on average.
+	if len(t.data) > 2*t.limit {
+		t.data = append([]byte(nil), t.data[len(t.data)-t.limit:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) bytes() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return bytes.Clone(t.data)
+}

@@ -1,0 +1,248 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	// stopTimeout is far more than the second or two that a stop takes.
+	stopTimeout = 30 * time.Second
+	// abandonTimeout is shorter, because whoever cancels a start wants to be gone.
+	abandonTimeout = 15 * time.Second
+	// exitGrace is for a process that has said its last word to end.
+	exitGrace = 10 * time.Second
+	// lockPoll is how often a lock is tried that somebody else holds. The kernel does not tell when a flock
+	// is released to one who does not want to take it.
+	lockPoll = 10 * time.Millisecond
+)
+
+// Descriptors of the control plane process; exec.Cmd numbers ExtraFiles from 3.
+const (
+	reportFD   = 3
+	lifelineFD = 4
+)
+
+// process is a control plane that this process started.
+type process struct {
+	cmd      *exec.Cmd
+	detached bool
+	began    time.Time
+	log      *logSink
+	report   *os.File // read end; closed once the start has ended one way or the other
+	lifeline *os.File // write end, never written to: that it is open is the message. nil if detached
+
+	done chan struct{}
+	exit error // how it ended; set before done is closed
+}
+
+func spawn(binary, dir string, o Options, log *logSink) (*process, error) {
+	reportReader, reportWriter, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making the report pipe: %w", err)
+	}
+	defer reportWriter.Close()
+
+	p := &process{
+		cmd: exec.Command(binary, serveArgs(dir, o)...), detached: o.Detach,
+		began: time.Now(), log: log, report: reportReader, done: make(chan struct{}),
+	}
+	p.cmd.Dir = dir
+	p.cmd.Stdout, p.cmd.Stderr = log.writer(), log.writer()
+	p.cmd.ExtraFiles = []*os.File{reportWriter}
+	// Only matters where the log is copied through a pipe: do not wait for somebody else who has it open.
+	p.cmd.WaitDelay = exitGrace
+	if o.Detach {
+		// A session of its own lets it survive the terminal it was started from.
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	} else {
+		// Ctrl-C is for this process, which then stops the control plane in order.
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		lifelineReader, lifelineWriter, err := os.Pipe()
+		if err != nil {
+			reportReader.Close()
+			return nil, fmt.Errorf("making the lifeline pipe: %w", err)
+		}
+		defer lifelineReader.Close()
+		p.lifeline = lifelineWriter
+		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, lifelineReader)
+	}
+	if err := p.cmd.Start(); err != nil {
+		reportReader.Close()
+		if p.lifeline != nil {
+			p.lifeline.Close()
+		}
+		return nil, fmt.Errorf("running the control plane: %w", err)
+	}
+	private := ""
+	if o.Name == "" {
+		private = dir
+	}
+	go p.wait(private)
+	return p, nil
+}
+
+func serveArgs(dir string, o Options) []string {
+	args := []string{"serve", "--dir", dir, "--report-fd", strconv.Itoa(reportFD)}
+	if !o.Detach {
+		args = append(args, "--lifeline-fd", strconv.Itoa(lifelineFD))
+	}
+	if o.Nodes > 0 {
+		args = append(args, "--nodes", strconv.Itoa(o.Nodes))
+	}
+	if o.Port > 0 {
+		args = append(args, "--port", strconv.Itoa(o.Port))
+	}
+	if o.Ephemeral || o.Name == "" {
+		args = append(args, "--ephemeral")
+	}
+	if o.Durable {
+		args = append(args, "--durable")
+	}
+	return args
+}
+
+// wait holds the lifeline until the process has ended. Were it not referred to from here, the garbage
+// collector would close it as soon as the caller forgets the Cluster.
+func (p *process) wait(private string) {
+	p.exit = p.cmd.Wait()
+	if p.lifeline != nil {
+		p.lifeline.Close()
+	}
+	if private != "" {
+		// The process removes its own folder, but cannot if it was killed, and nobody else would ever find it.
+		_ = os.RemoveAll(private)
+	}
+	close(p.done)
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *process) endsWithin(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// awaitExit is for a process that is about to end; it makes sure of it.
+func (p *process) awaitExit(grace time.Duration) {
+	if !p.endsWithin(grace) {
+		p.kill()
+	}
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// end makes the process end without asking how it went.
+func (p *process) end(grace time.Duration) {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	p.awaitExit(grace)
+}
+
+// stop returns nil if the process has ended before, for whatever reason: Cluster.Err knows.
+func (p *process) stop(timeout time.Duration) error {
+	if p.ended() {
+		return nil
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("sending SIGTERM to the control plane%s: %w", pidSuffix(p.cmd.Process.Pid), err)
+	}
+	if !p.endsWithin(timeout) {
+		if p.detached {
+			return tooSlow(p.cmd.Process.Pid, timeout)
+		}
+		p.kill()
+		return fmt.Errorf("the control plane did not stop within %v after SIGTERM and was killed%s", timeout, p.log.hint())
+	}
+	if p.exit != nil {
+		return fmt.Errorf("the control plane did not stop cleanly: %w%s", p.exit, p.log.hint())
+	}
+	return nil
+}
+
+func tooSlow(pid int, timeout time.Duration) error {
+	return fmt.Errorf("the control plane%s did not stop within %v after SIGTERM; wait, or end it with %q: what it has acknowledged is kept",
+		pidSuffix(pid), timeout, fmt.Sprintf("kill -9 %d", pid))
+}
+
+// stopByLock stops a control plane that is not a child of this process.
+func stopByLock(dir string, timeout time.Duration) error {
+	lock, err := openLock(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// Opened once and for all: an ephemeral cluster unlinks the file some time before it has ended.
+	defer lock.Close()
+
+	deadline := time.Now().Add(timeout)
+	signalled := 0
+	for {
+		who, err := lock.look()
+		if err != nil || !who.held {
+			return err
+		}
+		if signalled != 0 && who.pid != 0 && who.pid != signalled {
+			// It ended and somebody has started another one in the meantime, which nobody wants stopped.
+			return nil
+		}
+		if signalled == 0 && who.pid != 0 {
+			if signalled, err = terminateHolder(lock, who.pid); err != nil {
+				return err
+			}
+		}
+		if time.Now().After(deadline) {
+			if signalled == 0 {
+				return fmt.Errorf("a process holds %s but has not written its pid for %v; find it with %q",
+					lock.f.Name(), timeout, "fuser "+lock.f.Name())
+			}
+			return tooSlow(signalled, timeout)
+		}
+		time.Sleep(lockPoll)
+	}
+}
+
+// terminateHolder sends SIGTERM to the process that holds the lock and returns its pid, or 0 if it no
+// longer does. The handle is taken before the lock is looked at again, so that where handles are more
+// than a number (on Linux) a pid that was given to another process cannot be hit.
+func terminateHolder(lock *lockFile, pid int) (int, error) {
+	handle, err := os.FindProcess(pid)
+	if err != nil {
+		return 0, fmt.Errorf("finding process %d: %w", pid, err)
+	}
+	defer handle.Release()
+	who, err := lock.look()
+	if err != nil || !who.held || who.pid != pid {
+		return 0, err
+	}
+	if err := handle.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return 0, fmt.Errorf("sending SIGTERM to the control plane (pid %d): %w", pid, err)
+	}
+	return pid, nil
+}

@@ -1,0 +1,177 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Options says which control plane to start and how. The zero value is a private one that ends with
+// this process and leaves nothing behind.
+type Options struct {
+	// Name makes the state last: it is kept under Home()/clusters/<Name>, and a later Start with the same
+	// name continues with it. A name is a DNS label of at most 40 characters. Without one the cluster is
+	// private to this process and its state goes away with it.
+	Name string
+
+	// Nodes is how many simulated nodes there are at least. 0 means one for a new cluster and no change
+	// for an existing one.
+	Nodes int
+
+	// Port of the API server on the loopback address. 0 lets the kernel choose for a new cluster; an
+	// existing one keeps the port it has.
+	Port int
+
+	// Ephemeral removes the state when the cluster stops. Without a Name it is implied.
+	Ephemeral bool
+
+	// Durable makes etcd wait for the disk, so that even a power failure loses nothing.
+	Durable bool
+
+	// Detach keeps the cluster running after this process has ended. Otherwise it ends with this process,
+	// even if that is killed.
+	Detach bool
+
+	// Binary is the path of the control plane. Empty means what FindBinary finds, and if there is none,
+	// that it is built from source first.
+	Binary string
+
+	// Log receives the control plane's log. nil means the file controlplane.log in the state folder. With
+	// Detach only an *os.File will do, because nobody is left to copy.
+	Log io.Writer
+
+	// Progress, if not nil, is called for each step of the start, from one goroutine at a time.
+	Progress func(Progress)
+}
+
+// Progress is one step on the way to a ready control plane.
+type Progress struct {
+	Step    string        // build, state, etcd, apiserver, controllers or nodes
+	Message string        // for people
+	Elapsed time.Duration // since the step build began, or for the others since the process began
+}
+
+// StepBuild is the Step of all progress that is made while the control plane is compiled. It comes once
+// a second or more often.
+const StepBuild = "build"
+
+// Start starts a control plane and returns when a Deployment could become Available. If ctx ends before
+// that, what was started is stopped, and the error wraps ctx.Err(). Afterwards ctx has no say: Stop ends
+// the cluster, and unless Options.Detach is set, so does the end of this process.
+//
+// A control plane that refuses to start says why in a [*StartError].
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	binary, err := o.binary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", title(o.Name), err)
+	}
+	if err := refuseIfAlive(o.Name); err != nil {
+		return nil, err
+	}
+	dir, err := makeStateDir(o.Name)
+	if err != nil {
+		return nil, err
+	}
+	c, err := startIn(ctx, o, binary, dir)
+	if err != nil && o.Name == "" {
+		// The process has removed it already, unless it was killed or never ran.
+		_ = os.RemoveAll(dir)
+	}
+	return c, err
+}
+
+func (o *Options) check() error {
+	if o.Name != "" {
+		if err := checkName(o.Name); err != nil {
+			return err
+		}
+	}
+	if o.Nodes < 0 {
+		return fmt.Errorf("starting %s: there cannot be %d nodes", title(o.Name), o.Nodes)
+	}
+	if o.Port < 0 || o.Port > 65535 {
+		return fmt.Errorf("starting %s: %d is not a port; use 1 to 65535, or 0 for any that is free", title(o.Name), o.Port)
+	}
+	if _, isFile := o.Log.(*os.File); o.Detach && o.Log != nil && !isFile {
+		return fmt.Errorf("starting %s: the log of a detached cluster must be an *os.File, not a %T; nobody would read the other end",
+			title(o.Name), o.Log)
+	}
+	if o.Detach && o.Name == "" {
+		return errors.New("starting the private cluster: a cluster without a name cannot be detached, for nobody could find it; give it a name")
+	}
+	return nil
+}
+
+// binary returns an absolute path, because the process is started in another directory.
+func (o *Options) binary(ctx context.Context) (string, error) {
+	if o.Binary != "" {
+		if err := checkExecutable(o.Binary); err != nil {
+			return "", fmt.Errorf("control plane binary: %w", err)
+		}
+		return absolute(o.Binary), nil
+	}
+	return EnsureBinary(ctx, func(p BuildProgress) {
+		o.progress(Progress{Step: StepBuild, Message: p.String(), Elapsed: p.Elapsed})
+	})
+}
+
+func (o *Options) progress(p Progress) {
+	if o.Progress != nil {
+		o.Progress(p)
+	}
+}
+
+// refuseIfAlive saves a start that is bound to fail, and keeps it out of the running cluster's log. The
+// control plane checks again, under the lock.
+func refuseIfAlive(name string) error {
+	if name == "" {
+		return nil
+	}
+	status, err := Find(name)
+	if err != nil || status.State != Alive {
+		return err
+	}
+	return &StartError{
+		Reason:  ReasonLocked,
+		Message: fmt.Sprintf("cluster %q is already running%s with its state in %s", name, pidSuffix(status.PID), status.Dir),
+		Hint:    fmt.Sprintf("use it as it is, or stop it first with %q", "opdock down --name "+name),
+	}
+}
+
+func startIn(ctx context.Context, o Options, binary, dir string) (*Cluster, error) {
+	log, err := openLog(dir, o.Log)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", title(o.Name), err)
+	}
+	defer log.close()
+	p, err := spawn(binary, dir, o, log)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", title(o.Name), err)
+	}
+	ready, err := p.awaitReady(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{name: o.Name, dir: dir, kubeconfig: ready.Kubeconfig, process: p}
+	if c.kubeconfig == "" {
+		c.kubeconfig = filepath.Join(dir, kubeconfigFileName)
+	}
+	if c.config, err = loadConfig(c.kubeconfig); err != nil {
+		p.end(exitGrace)
+		return nil, fmt.Errorf("starting %s: %w", c.title(), err)
+	}
+	return c, nil
+}

@@ -1,0 +1,26 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command opdock is the workbench for Kubernetes operators.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/opdock/opdock/internal/cli"
+)
+
+func main() {
+	os.Exit(run())
+}
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The first signal asks for a clean end; giving the signals back lets a second one end the program at once.
+	context.AfterFunc(ctx, stop)
+	return cli.NewApp().Run(ctx, os.Args[1:])
+}

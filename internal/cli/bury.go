@@ -1,0 +1,41 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/opdock/opdock/cluster"
+)
+
+// bury clears the mark that a dead cluster has left: a lock file that names a process and is held by nobody. Empty,
+// it is what a clean stop leaves.
+func bury(name string) error {
+	s, err := cluster.Find(name)
+	if err != nil {
+		return err
+	}
+	return clearLock(filepath.Join(s.Dir, "lock"))
+}
+
+func clearLock(path string) error {
+	lock, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	// Holding the lock keeps off a start that happens right now, whose mark this would otherwise wipe out.
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("%s is held by a living process: the cluster has just been started again", path)
+	}
+	if err != nil {
+		return fmt.Errorf("locking %s: %w", path, err)
+	}
+	return lock.Truncate(0)
+}

@@ -1,0 +1,162 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	spinnerFrames   = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+	spinnerInterval = 100 * time.Millisecond
+
+	eraseLine = "\r\x1b[K"
+	green     = "\x1b[32m"
+	red       = "\x1b[31m"
+	noColour  = "\x1b[0m"
+)
+
+// display shows the steps of something that takes a while. On a terminal, finished steps stand with a check mark
+// above one line for the running step, which is drawn again and again. Elsewhere there is one plain line per
+// finished step.
+type display struct {
+	out    io.Writer
+	width  int // 0: no terminal
+	colour bool
+	now    func() time.Time
+
+	mu      sync.Mutex // guards the rest and writes to out
+	running string     // text of the running step; empty when there is none
+	since   time.Time  // when the elapsed time beside the running step began; zero: show none
+	frame   int
+	drawn   bool // the running line is on the terminal and must be erased before anything else is written
+}
+
+func (a *App) newDisplay(quiet bool) *display {
+	d := &display{out: a.Err, width: a.ErrWidth, colour: a.Colour, now: a.Now, since: a.Now()}
+	if quiet {
+		d.out, d.width = io.Discard, 0
+	}
+	return d
+}
+
+// animate draws the running step until the returned function is called.
+func (d *display) animate() (stop func()) {
+	if !d.live() {
+		return func() {}
+	}
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(spinnerInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				d.draw()
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-ended
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.running = ""
+		d.erase()
+	}
+}
+
+func (d *display) live() bool { return d.width > 0 }
+
+// title writes a line above the steps that follow.
+func (d *display) title(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.erase()
+	fmt.Fprintf(d.out, format+"\n", args...)
+}
+
+// run says what is being done now. Only a terminal shows it.
+func (d *display) run(text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running = text
+}
+
+// done says that a step has finished.
+func (d *display) done(text string, elapsed time.Duration) { d.finish("✓", green, text, elapsed) }
+
+// failed says that a step has not.
+func (d *display) failed(text string, elapsed time.Duration) { d.finish("✗", red, text, elapsed) }
+
+func (d *display) finish(mark, colour, text string, elapsed time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running = ""
+	if !d.live() {
+		fmt.Fprintf(d.out, "  %s (%s)\n", text, short(elapsed))
+		return
+	}
+	d.erase()
+	if d.colour {
+		mark = colour + mark + noColour
+	}
+	fmt.Fprintf(d.out, " %s %s  %s\n", mark, text, short(elapsed))
+}
+
+// draw shows the running step with the next picture of the spinner.
+func (d *display) draw() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.running == "" {
+		return
+	}
+	frames := []rune(spinnerFrames)
+	text := fmt.Sprintf(" %c %s", frames[d.frame%len(frames)], d.running)
+	d.frame++
+	if !d.since.IsZero() {
+		text += "  " + short(d.now().Sub(d.since))
+	}
+	line := []rune(text)
+	// A line that wraps could not be erased as one.
+	if len(line) >= d.width {
+		line = line[:d.width-1]
+	}
+	fmt.Fprint(d.out, eraseLine+string(line))
+	d.drawn = true
+}
+
+func (d *display) erase() {
+	if d.drawn {
+		fmt.Fprint(d.out, eraseLine)
+		d.drawn = false
+	}
+}
+
+// short is a duration as a person would say it: 52ms, 0.64s, 12s, 5m32s.
+func short(d time.Duration) string {
+	switch {
+	case d < 100*time.Millisecond:
+		return d.Round(time.Millisecond).String()
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.2fs", d.Seconds())
+	default:
+		// 5m32s, 5m, 3h: a zero that Duration.String adds says nothing.
+		text := d.Round(time.Second).String()
+		if strings.HasSuffix(text, "m0s") {
+			text = strings.TrimSuffix(text, "0s")
+		}
+		if strings.HasSuffix(text, "h0m") {
+			text = strings.TrimSuffix(text, "0m")
+		}
+		return text
+	}
+}

@@ -1,0 +1,116 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opdock/opdock/cluster"
+)
+
+// visible makes control sequences readable in a golden file.
+var visible = strings.NewReplacer(eraseLine, "<erase>", green, "<green>", red, "<red>", noColour, "<plain>")
+
+func TestDisplayOfAStart(t *testing.T) {
+	for name, d := range map[string]*display{
+		"terminal":       {width: 80, colour: true},
+		"no-colour":      {width: 80},
+		"narrow":         {width: 20},
+		"not-a-terminal": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var (
+				screen bytes.Buffer
+				clock  = noon
+			)
+			d.out, d.now, d.since = &screen, func() time.Time { return clock }, noon
+			progress := startProgress{display: d}
+			// What the ticker would do, at the times it would.
+			tick := func(after time.Duration) {
+				clock = noon.Add(after)
+				if d.live() {
+					d.draw()
+				}
+			}
+
+			d.title("Starting cluster %q", "dock")
+			d.run(upSteps[0].doing)
+			tick(100 * time.Millisecond)
+			progress.report(cluster.Progress{Step: "state", Message: "state is in /state/dock", Elapsed: 120 * time.Millisecond})
+			tick(200 * time.Millisecond)
+			progress.report(cluster.Progress{Step: "etcd", Message: "etcd is up", Elapsed: 252 * time.Millisecond})
+			// Out of order: the API server is still to come.
+			progress.report(cluster.Progress{Step: "controllers", Message: "controllers are up", Elapsed: 300 * time.Millisecond})
+			tick(400 * time.Millisecond)
+			tick(500 * time.Millisecond)
+			progress.report(cluster.Progress{Step: "apiserver", Message: "the API server is ready", Elapsed: 600 * time.Millisecond})
+			progress.report(cluster.Progress{Step: "nodes", Message: "1 node is ready", Elapsed: 640 * time.Millisecond})
+			tick(700 * time.Millisecond)
+			d.failed("not ready", 12*time.Second)
+			tick(13 * time.Second) // nothing runs any more, so nothing is drawn
+			golden(t, "display/"+name, visible.Replace(screen.String()))
+		})
+	}
+}
+
+func TestAnimationLeavesNoRunningLine(t *testing.T) {
+	var screen bytes.Buffer
+	drawn := make(chan struct{}, 1)
+	d := &display{out: &screen, width: 80, since: noon, now: func() time.Time {
+		select {
+		case drawn <- struct{}{}:
+		default:
+		}
+		return noon
+	}}
+	d.run("working")
+	stop := d.animate()
+	<-drawn // the ticker has asked what time it is and is about to draw
+	stop()
+	if got := screen.String(); !strings.Contains(got, "working") || !strings.HasSuffix(got, eraseLine) {
+		t.Errorf("got %q, want the running line drawn and then erased", got)
+	}
+}
+
+func TestDisplayOfABuild(t *testing.T) {
+	for name, width := range map[string]int{"build-terminal": 80, "build-not-a-terminal": 0} {
+		t.Run(name, func(t *testing.T) {
+			var screen bytes.Buffer
+			d := &display{out: &screen, width: width, now: func() time.Time { return noon }}
+			build := buildProgress{display: d}
+			for second := range 31 {
+				p := cluster.BuildProgress{Elapsed: time.Duration(second) * time.Second, Message: "downloading k8s.io/api"}
+				if second >= 5 {
+					p.Message, p.Done, p.Total, p.Expected = "compiling", 10*second, 2893, 330*time.Second
+				}
+				build.report(p)
+				if d.live() && second%10 == 0 {
+					d.draw()
+				}
+			}
+			golden(t, "display/"+name, visible.Replace(screen.String()))
+		})
+	}
+}
+
+func TestShortDurations(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                               "0s",
+		52400 * time.Microsecond:        "52ms",
+		640 * time.Millisecond:          "0.64s",
+		12300 * time.Millisecond:        "12s",
+		2 * time.Minute:                 "2m",
+		5*time.Minute + 32*time.Second:  "5m32s",
+		10*time.Minute + 10*time.Second: "10m10s",
+		3 * time.Hour:                   "3h",
+		time.Hour + 20*time.Second:      "1h0m20s",
+	} {
+		if got := short(d); got != want {
+			t.Errorf("short(%v) = %s, want %s", d, got, want)
+		}
+	}
+}

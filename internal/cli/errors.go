@@ -1,0 +1,151 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opdock/opdock/cluster"
+)
+
+// usageError is a command line that cannot be carried out as it was written.
+type usageError struct {
+	message string
+	hints   []string
+}
+
+func (e *usageError) Error() string { return e.message }
+
+// hintedError is a failure together with what the user can do about it.
+type hintedError struct {
+	err   error
+	hints []string
+}
+
+func (e *hintedError) Error() string { return e.err.Error() }
+func (e *hintedError) Unwrap() error { return e.err }
+
+// withHints adds what the user can do next to an error.
+func withHints(err error, hints ...string) error { return &hintedError{err: err, hints: hints} }
+
+// saidError ends the program with exitError and adds nothing to what the verb has printed already.
+type saidError struct{ reason string }
+
+func (e *saidError) Error() string { return e.reason }
+
+// report tells the user about the error, if any, and returns the exit code that belongs to it.
+func (a *App) report(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	for _, one := range flatten(err) {
+		var said *saidError
+		if errors.As(one, &said) {
+			continue
+		}
+		message, hints := a.explain(one)
+		fmt.Fprintf(a.Err, "opdock: %s\n", message)
+		for _, hint := range hints {
+			fmt.Fprintf(a.Err, "  %s\n", hint)
+		}
+	}
+	var (
+		usage *usageError
+		name  *cluster.NameError
+	)
+	if errors.As(err, &usage) || errors.As(err, &name) {
+		return exitUsage
+	}
+	return exitError
+}
+
+// flatten takes joined errors apart, so that each gets its own hints.
+func flatten(err error) []error {
+	// Only an outermost join is taken apart: one that is wrapped belongs to the sentence around it.
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, one := range joined.Unwrap() {
+		all = append(all, flatten(one)...)
+	}
+	return all
+}
+
+// explain returns what happened and what to do next.
+func (a *App) explain(err error) (message string, hints []string) {
+	var (
+		usage      *usageError
+		hinted     *hintedError
+		start      *cluster.StartError
+		notRunning *cluster.NotRunningError
+	)
+	switch {
+	case errors.As(err, &usage):
+		return usage.message, usage.hints
+	case errors.As(err, &hinted):
+		return err.Error(), hinted.hints
+	case errors.As(err, &notRunning):
+		return a.explainNotRunning(notRunning.Status)
+	case errors.As(err, &start) && start.Hint != "":
+		return start.Message, []string{start.Hint}
+	}
+	return err.Error(), nil
+}
+
+func (a *App) explainNotRunning(s cluster.Status) (message string, hints []string) {
+	start := "start it: " + a.command("up", s.Name)
+	switch s.State {
+	case cluster.Dead:
+		return a.describeDeath(s, "is dead"), []string{"start it again, with everything that was in it: " + a.command("up", s.Name)}
+	case cluster.Stopped:
+		return fmt.Sprintf("cluster %q is stopped", s.Name), []string{start}
+	default:
+		return fmt.Sprintf("cluster %q was never started", s.Name), append([]string{start}, a.knownClusters()...)
+	}
+}
+
+// describeDeath says what is known about the end of a cluster that did not stop cleanly.
+func (a *App) describeDeath(s cluster.Status, isDead string) string {
+	started := a.when(s.Started)
+	if started != "" {
+		started = "started " + started
+	}
+	return fmt.Sprintf("cluster %q %s: its process%s ended without a clean stop", s.Name, isDead, inParentheses(pid(s), started))
+}
+
+// inParentheses lists those details that are known, and is empty if none is.
+func inParentheses(details ...string) string {
+	details = slices.DeleteFunc(details, func(detail string) bool { return detail == "" })
+	if len(details) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(details, ", ") + ")"
+}
+
+// pid is empty for a process that has not written it yet.
+func pid(s cluster.Status) string {
+	if s.PID == 0 {
+		return ""
+	}
+	return fmt.Sprintf("pid %d", s.PID)
+}
+
+// knownClusters is a hint that names the clusters there are, or nothing.
+func (a *App) knownClusters() []string {
+	// A hint on the way out of another failure: clusters that cannot be read are not worth a second error.
+	all, _ := a.Dock.List()
+	if len(all) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(all))
+	for _, s := range all {
+		names = append(names, fmt.Sprintf("%s (%s)", s.Name, stateWord(s.State)))
+	}
+	return []string{"known clusters: " + strings.Join(names, ", ")}
+}

@@ -1,0 +1,118 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func TestHelp(t *testing.T) {
+	for _, verb := range append([]*cobra.Command{newConsole(nil).newRoot()}, newConsole(nil).newRoot().Commands()...) {
+		t.Run(verb.Name(), func(t *testing.T) {
+			var args []string
+			if verb.HasParent() {
+				args = append(args, verb.Name())
+			}
+			code, screen := newConsole(nil).run(t.Context(), append(args, "--help")...)
+			expectCode(t, code, exitOK)
+			golden(t, "help/"+verb.Name(), screen)
+
+			switch {
+			case verb.Short == "" || strings.Contains(verb.Short, "\n"):
+				t.Error("the summary is not one line")
+			case len(verb.Long) <= len(verb.Short) && verb.Name() != "help":
+				t.Error("there is no paragraph")
+			case !strings.Contains(screen, "\nExamples:\n  "):
+				t.Error("there are no examples")
+			}
+			for line := range strings.Lines(screen) {
+				if len(line) > 121 {
+					t.Errorf("line of %d characters: %s", len(line), line)
+				}
+			}
+		})
+	}
+}
+
+func TestHelpVerbIsTheSameAsTheFlag(t *testing.T) {
+	for _, verb := range []string{"up", "kubectl"} {
+		byFlag, byVerb := newConsole(nil), newConsole(nil)
+		byFlag.run(t.Context(), verb, "--help")
+		byVerb.run(t.Context(), "help", verb)
+		if byFlag.out.String() != byVerb.out.String() || byVerb.out.Len() == 0 {
+			t.Errorf("%s: help and --help differ", verb)
+		}
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	for name, args := range map[string][]string{
+		"unknown-verb":            {"upp"},
+		"unknown-verb-help":       {"help", "nonsense"},
+		"help-two-verbs":          {"help", "up", "down"},
+		"unknown-flag":            {"up", "--nonsense"},
+		"up-stray-argument":       {"up", "other"},
+		"up-no-nodes":             {"up", "--nodes", "0"},
+		"up-nodes-not-a-number":   {"up", "--nodes", "many"},
+		"up-port":                 {"up", "--port", "70000"},
+		"up-timeout-no-time":      {"up", "--timeout", "soon"},
+		"up-quiet-not-bool":       {"up", "--quiet=maybe"},
+		"up-timeout":              {"up", "--timeout", "0s"},
+		"up-ephemeral-durable":    {"up", "--ephemeral", "--durable"},
+		"up-verbose-background":   {"up", "--verbose"},
+		"up-verbose-quiet":        {"up", "--foreground", "--verbose", "--quiet"},
+		"down-all-and-name":       {"down", "--all", "--name", "other"},
+		"status-format":           {"status", "-o", "yaml"},
+		"status-stray-argument":   {"status", "other"},
+		"version-stray-argument":  {"version", "other"},
+		"kubeconfig-only-group":   {"kubeconfig", "--as-group", "developers"},
+		"kubeconfig-nobody":       {"kubeconfig", "--as", ""},
+		"kubectl-name-missing":    {"kubectl", "--name"},
+		"completion-no-shell":     {"completion"},
+		"completion-other-shell":  {"completion", "tcsh"},
+		"assets-stray-argument":   {"assets", "other"},
+		"build-controlplane-bare": {"build-controlplane"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newConsole(nil)
+			code, screen := s.run(t.Context(), args...)
+			expectCode(t, code, exitUsage)
+			golden(t, "usage/"+name, screen)
+			if s.out.Len() > 0 {
+				t.Error("an error belongs on standard error only")
+			}
+			if lines := strings.Split(strings.TrimSpace(s.err.String()), "\n"); len(lines) < 2 {
+				t.Error("there is no hint")
+			}
+		})
+	}
+}
+
+func TestCompletionScripts(t *testing.T) {
+	for _, shell := range shells {
+		s := newConsole(nil)
+		code, _ := s.run(t.Context(), "completion", shell)
+		expectCode(t, code, exitOK)
+		if !strings.Contains(s.out.String(), "__complete") {
+			t.Errorf("%s: that is no completion script", shell)
+		}
+	}
+}
+
+func TestNamesAndFormatsAreCompleted(t *testing.T) {
+	for args, want := range map[string]string{
+		"down --name ":    "dock\nlost\n",
+		"status --name l": "dock\nlost\n",
+		"status -o ":      "text\njson\n",
+	} {
+		s := newConsole(&fakeDock{clusters: clusters(alive, dead)})
+		s.run(t.Context(), append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		if got := s.out.String(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %q, want %q first", args, got, want)
+		}
+	}
+}
