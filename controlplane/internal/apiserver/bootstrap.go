@@ -23,7 +23,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/client-go/rest"
-	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	schedulingv1 "k8s.io/kubernetes/pkg/apis/scheduling/v1"
 	kubecontrolplane "k8s.io/kubernetes/pkg/controlplane"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
@@ -80,7 +80,8 @@ func policy() *rbacrest.PolicyData {
 // bootstrap writes what is missing of the bootstrap objects into etcd. It
 // returns false when that is not for us to do: values that are encrypted at
 // rest, or an etcd behind TLS, are left to the upstream hooks.
-func bootstrap(ctx context.Context, opts options.CompletedOptions, config *kubecontrolplane.Config) (bool, error) {
+func bootstrap(ctx context.Context, config *app.Config, nodeCount int) (bool, error) {
+	opts := config.Options
 	transport := opts.Etcd.StorageConfig.Transport
 	if opts.Etcd.EncryptionProviderConfigFilepath != "" || transport.CertFile != "" || transport.TrustedCAFile != "" {
 		return false, nil
@@ -92,8 +93,8 @@ func bootstrap(ctx context.Context, opts options.CompletedOptions, config *kubec
 	defer func() { _ = client.Close() }()
 
 	var puts []clientv3.Op
-	for _, b := range bootstrapObjects(config) {
-		put, err := putIfAbsent(config.ControlPlane.StorageFactory, b.resource, b.object)
+	for _, b := range bootstrapObjects(config.KubeAPIs, nodeCount) {
+		put, err := putIfAbsent(config.KubeAPIs.ControlPlane.StorageFactory, b.resource, b.object)
 		if err != nil {
 			return false, err
 		}
@@ -114,7 +115,7 @@ type bootstrapObject struct {
 }
 
 // bootstrapObjects lists what a new cluster starts with.
-func bootstrapObjects(config *kubecontrolplane.Config) []bootstrapObject {
+func bootstrapObjects(config *kubecontrolplane.Config, nodeCount int) []bootstrapObject {
 	var list []bootstrapObject
 	add := func(group, resource string, object runtime.Object) {
 		list = append(list, bootstrapObject{schema.GroupResource{Group: group, Resource: resource}, object})
@@ -127,6 +128,15 @@ func bootstrapObjects(config *kubecontrolplane.Config) []bootstrapObject {
 			Spec:       corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{corev1.FinalizerKubernetes}},
 			Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceActive},
 		})
+	}
+
+	// Pods of the default namespace need not wait for the controller that makes
+	// this one in every namespace.
+	add("", "serviceaccounts", &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}})
+	// Created through the API, a node would be tainted until a controller has
+	// looked at it.
+	for i := range nodeCount {
+		add("", "nodes", nodes.NodeObject(i))
 	}
 
 	roles := policy()

@@ -25,7 +25,6 @@ import (
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -38,64 +37,80 @@ import (
 // a minute for watches, which a load balancer needs and a laptop does not.
 const shutdownTimeout = time.Second
 
-// Server is a kube-apiserver that is set up but may not be running yet.
+// Options describe an API server.
+type Options struct {
+	// Run are the flags of kube-apiserver. They need not be completed.
+	Run *options.ServerRunOptions
+	// Nodes is how many simulated nodes exist from the beginning.
+	Nodes int
+}
+
+// Server is a kube-apiserver. It is made in three steps, so that those who need
+// nothing but its client configuration can get ready while it does.
 type Server struct {
 	// Loopback is a client configuration with all rights, without rate limits,
 	// that only this process can use.
 	Loopback *rest.Config
 
+	options Options
+	config  *app.Config
+
+	// The rest is set by Assemble.
 	aggregator *aggregatorapiserver.APIAggregator
-	informers  informers.SharedInformerFactory
 	openAPI    *lazyOpenAPI
 	// bootstrapped is true when the objects of bootstrap.go were written, so
 	// that the upstream hooks for them still have to run.
 	bootstrapped bool
 }
 
-// New sets the server up. The options need not be completed.
-func New(ctx context.Context, opts *options.ServerRunOptions) (*Server, error) {
-	completed, err := opts.Complete(ctx)
+// New configures the server.
+func New(ctx context.Context, o Options) (*Server, error) {
+	completed, err := o.Run.Complete(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("completing the API server's options: %w", err)
 	}
 	if errs := completed.Validate(); len(errs) > 0 {
 		return nil, fmt.Errorf("the API server's options: %w", utilerrors.NewAggregate(errs))
 	}
-
 	config, err := newConfig(completed)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
-	generic := config.KubeAPIs.ControlPlane.Generic
-	s := &Server{Loopback: withoutLimits(generic.LoopbackClientConfig), informers: config.KubeAPIs.ControlPlane.VersionedInformers}
+	loopback := rest.CopyConfig(config.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig)
+	loopback.QPS, loopback.Burst = -1, 0
+	return &Server{Loopback: loopback, options: o, config: config}, nil
+}
 
-	s.bootstrapped, err = bootstrap(ctx, completed, config.KubeAPIs)
-	if err != nil {
-		return nil, err
+// Assemble writes what a cluster starts with into etcd and puts the server
+// together.
+func (s *Server) Assemble(ctx context.Context) error {
+	var err error
+	if s.bootstrapped, err = bootstrap(ctx, s.config, s.options.Nodes); err != nil {
+		return err
 	}
+	generic := s.config.KubeAPIs.ControlPlane.Generic
 	if s.bootstrapped {
 		generic.DisabledPostStartHooks.Insert(deferredHookNames()...)
 	}
-
 	// Only the kube-apiserver proper defers its documents: the extensions server
 	// keeps its own (small) one because it adds every CRD to it.
 	generic.SkipOpenAPIInstallation = true
-	completedConfig, err := config.Complete()
+	completed, err := s.config.Complete()
 	if err != nil {
-		return nil, fmt.Errorf("completing the API server's configuration: %w", err)
+		return fmt.Errorf("completing the API server's configuration: %w", err)
 	}
-	s.aggregator, err = app.CreateServerChain(completedConfig)
+	s.aggregator, err = app.CreateServerChain(completed)
 	if err != nil {
-		return nil, fmt.Errorf("assembling the API server: %w", err)
+		return fmt.Errorf("assembling the API server: %w", err)
 	}
 	s.aggregator.GenericAPIServer.ShutdownTimeout = shutdownTimeout
 
 	kube, ok := s.aggregator.GenericAPIServer.NextDelegate().(*genericapiserver.GenericAPIServer)
 	if !ok {
-		return nil, errors.New("assembling the API server: the aggregator does not delegate to the kube-apiserver")
+		return errors.New("assembling the API server: the aggregator does not delegate to the kube-apiserver")
 	}
 	s.openAPI = installLazyOpenAPI(kube, generic)
-	return s, nil
+	return nil
 }
 
 // Run serves until ctx ends and returns when open requests are done with.
@@ -113,7 +128,7 @@ func (s *Server) Run(ctx context.Context) error {
 // WaitAuthorized returns when the server can tell who may do what. From then on
 // clients other than Loopback are served instead of refused.
 func (s *Server) WaitAuthorized(ctx context.Context) error {
-	rbac := s.informers.Rbac().V1()
+	rbac := s.config.KubeAPIs.ControlPlane.VersionedInformers.Rbac().V1()
 	return poll(ctx, func() bool {
 		for _, synced := range []cache.InformerSynced{
 			rbac.ClusterRoles().Informer().HasSynced,
@@ -150,13 +165,11 @@ func (s *Server) AfterReady(ctx context.Context) {
 	s.openAPI.buildSoon(ctx)
 }
 
-// Destroy releases what New took when Run is never called.
-func (s *Server) Destroy() { s.aggregator.GenericAPIServer.Destroy() }
-
-func withoutLimits(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, 0
-	return config
+// Destroy releases what Assemble took when Run is never called.
+func (s *Server) Destroy() {
+	if s.aggregator != nil {
+		s.aggregator.GenericAPIServer.Destroy()
+	}
 }
 
 // poll asks again and again in short steps. What it waits for has no

@@ -57,27 +57,34 @@ func (p *plane) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.api, err = apiserver.New(ctx, opts); err != nil {
-		if ctx.Err() != nil {
-			return interrupted(ctx, "setting up the API server")
-		}
+	if p.api, err = apiserver.New(ctx, apiserver.Options{Run: opts, Nodes: p.wantedNodes()}); err != nil {
 		return err
 	}
-	if err := interrupted(ctx, "setting up the API server"); err != nil {
-		return err
+	// The clients are built while the API server is put together: each keeps one
+	// core busy for a while.
+	built := make(chan error, 1)
+	go func() {
+		var err error
+		p.clients, err = p.startClients()
+		built <- err
+	}()
+	if err := p.api.Assemble(ctx); err != nil {
+		// Nobody serves the clients now; whatever they ask for while they are
+		// built has to fail before they can be stopped.
+		_ = p.listener.Close()
+		return errors.Join(interrupted(ctx, "setting up the API server"), err, <-built)
 	}
 	apiContext, stopAPI := context.WithCancel(context.Background())
 	p.stopAPI, p.apiDone = stopAPI, make(chan error, 1)
 	go func() { p.apiDone <- p.api.Run(apiContext) }()
-
-	// From here on an interrupt waits until the API server is ready: stopped any
-	// earlier, its start-up hooks would take that for a failure and exit.
-	return p.startClients(ctx)
+	if err := <-built; err != nil {
+		return err
+	}
+	return p.waitUsable(ctx)
 }
 
-func (p *plane) startClients(ctx context.Context) error {
-	var err error
-	p.clients, err = StartClients(context.Background(), p.api, ClientOptions{
+func (p *plane) startClients() (*Clients, error) {
+	return StartClients(context.Background(), p.api, ClientOptions{
 		Nodes: p.wantedNodes(),
 		Controllers: controllers.Options{
 			RootCAFile:            p.folder.Path("pki", "ca.crt"),
@@ -86,9 +93,12 @@ func (p *plane) startClients(ctx context.Context) error {
 			ServiceAccountKeyFile: p.keys.ServiceAccountKeyFile,
 		},
 	})
-	if err != nil {
-		return err
-	}
+}
+
+// waitUsable returns when everything runs. An interrupt waits until the API
+// server is ready: stopped any earlier, its start-up hooks would take that for
+// a failure and exit.
+func (p *plane) waitUsable(ctx context.Context) error {
 	if err := p.untilFailure(ctx, p.api.WaitReady); err != nil {
 		return err
 	}

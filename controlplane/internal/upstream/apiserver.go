@@ -29,6 +29,8 @@ import (
 // ControllersVariable, set to 1, turns a lone API server into a whole cluster.
 const ControllersVariable = "OPDOCK_CONTROLLERS"
 
+func withControllers() bool { return os.Getenv(ControllersVariable) == "1" }
+
 // APIServer runs kube-apiserver with the arguments of this process.
 func APIServer(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -54,8 +56,15 @@ func runAPIServer(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	api, err := apiserver.New(ctx, opts)
+	nodes := 0
+	if withControllers() {
+		nodes = 1
+	}
+	api, err := apiserver.New(ctx, apiserver.Options{Run: opts, Nodes: nodes})
 	if err != nil {
+		return err
+	}
+	if err := api.Assemble(ctx); err != nil {
 		return err
 	}
 	serving, stopServing := context.WithCancel(context.Background())
@@ -71,9 +80,9 @@ func runAPIServer(ctx context.Context, args []string) error {
 	}
 	api.AfterReady(serving)
 
-	if os.Getenv(ControllersVariable) == "1" {
+	if withControllers() {
 		clients, err := serve.StartClients(serving, api, serve.ClientOptions{
-			Nodes: 1,
+			Nodes: nodes,
 			Controllers: controllers.Options{
 				// A certificate is its own root, whoever signed it.
 				RootCAFile:            opts.SecureServing.ServerCert.CertKey.CertFile,
