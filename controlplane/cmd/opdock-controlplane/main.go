@@ -91,6 +91,7 @@ func runServe(started time.Time, args []string) int {
 	flags.IntVar(&o.Port, "port", 0, "port on 127.0.0.1; 0: chosen by the system once, then kept")
 	flags.BoolVar(&o.Ephemeral, "ephemeral", false, "remove the state when the cluster stops")
 	flags.BoolVar(&o.Durable, "durable", false, "survive a power loss: wait for the disk on every write")
+	flags.Float32Var(&o.ControllerQPS, "controller-qps", 0, "limit each controller to this many requests a second; 0: no limit")
 	reportFD := flags.Int("report-fd", -1, "write JSON lines about the start to this file descriptor")
 	lifelineFD := flags.Int("lifeline-fd", -1, "stop when this file descriptor, a pipe, is closed at its other end")
 	verbosity := flags.IntP("v", "v", 0, "how much to log")

@@ -24,6 +24,7 @@ import (
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	schedulingv1 "k8s.io/kubernetes/pkg/apis/scheduling/v1"
 	kubecontrolplane "k8s.io/kubernetes/pkg/controlplane"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
@@ -77,18 +78,19 @@ func policy() *rbacrest.PolicyData {
 	}
 }
 
-// bootstrap writes what is missing of the bootstrap objects into etcd. It
-// returns false when that is not for us to do: values that are encrypted at
-// rest, or an etcd behind TLS, are left to the upstream hooks.
-func bootstrap(ctx context.Context, config *app.Config, nodeCount int) (bool, error) {
-	opts := config.Options
+// canBootstrap is false when the objects are not for us to write: values that
+// are encrypted at rest, or an etcd behind TLS, are left to the upstream hooks.
+func canBootstrap(opts options.CompletedOptions) bool {
 	transport := opts.Etcd.StorageConfig.Transport
-	if opts.Etcd.EncryptionProviderConfigFilepath != "" || transport.CertFile != "" || transport.TrustedCAFile != "" {
-		return false, nil
-	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: transport.ServerList, Context: ctx, DialTimeout: 10 * time.Second})
+	return opts.Etcd.EncryptionProviderConfigFilepath == "" && transport.CertFile == "" && transport.TrustedCAFile == ""
+}
+
+// bootstrap writes what is missing of the bootstrap objects into etcd.
+func bootstrap(ctx context.Context, config *app.Config, nodeCount int) error {
+	endpoints := config.Options.Etcd.StorageConfig.Transport.ServerList
+	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Context: ctx, DialTimeout: 10 * time.Second})
 	if err != nil {
-		return false, fmt.Errorf("connecting to etcd: %w", err)
+		return fmt.Errorf("connecting to etcd: %w", err)
 	}
 	defer func() { _ = client.Close() }()
 
@@ -96,17 +98,17 @@ func bootstrap(ctx context.Context, config *app.Config, nodeCount int) (bool, er
 	for _, b := range bootstrapObjects(config.KubeAPIs, nodeCount) {
 		put, err := putIfAbsent(config.KubeAPIs.ControlPlane.StorageFactory, b.resource, b.object)
 		if err != nil {
-			return false, err
+			return err
 		}
 		puts = append(puts, put)
 	}
-	// etcd takes 128 operations at a time unless told otherwise.
-	for batch := range slices.Chunk(puts, 128) {
+	// etcd takes 128 operations at a time unless told otherwise, nested ones included.
+	for batch := range slices.Chunk(puts, 100) {
 		if _, err := client.Txn(ctx).Then(batch...).Commit(); err != nil {
-			return false, fmt.Errorf("writing bootstrap objects: %w", err)
+			return fmt.Errorf("writing bootstrap objects: %w", err)
 		}
 	}
-	return true, nil
+	return nil
 }
 
 type bootstrapObject struct {

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -166,13 +167,15 @@ func applyOpenAPI(config *genericapiserver.Config) {
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
 	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme)
 	// Two of the three servers build a (small) version 2 document at start-up,
-	// each from all definitions. They may share them: builders only read.
-	var once sync.Once
-	var shared map[string]common.OpenAPIDefinition
-	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(func(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
-		once.Do(func() { shared = definitions(ref) })
-		return shared
-	}, namer)
+	// each from all definitions. They may share them, for builders only read,
+	// and find them made on another core when they get there.
+	reference := func(name string) spec.Ref {
+		short, _ := namer.GetDefinitionName(name)
+		return spec.MustCreateRef("#/definitions/" + common.EscapeJsonPointer(short))
+	}
+	shared := sync.OnceValue(func() map[string]common.OpenAPIDefinition { return definitions(reference) })
+	go shared()
+	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(func(common.ReferenceCallback) map[string]common.OpenAPIDefinition { return shared() }, namer)
 	config.OpenAPIConfig.Info.Title = "Kubernetes"
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
 	config.OpenAPIV3Config.Info.Title = "Kubernetes"

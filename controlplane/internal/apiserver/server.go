@@ -84,13 +84,13 @@ func New(ctx context.Context, o Options) (*Server, error) {
 // Assemble writes what a cluster starts with into etcd and puts the server
 // together.
 func (s *Server) Assemble(ctx context.Context) error {
-	var err error
-	if s.bootstrapped, err = bootstrap(ctx, s.config, s.options.Nodes); err != nil {
-		return err
-	}
 	generic := s.config.KubeAPIs.ControlPlane.Generic
-	if s.bootstrapped {
+	written := make(chan error, 1)
+	if s.bootstrapped = canBootstrap(s.config.Options); s.bootstrapped {
 		generic.DisabledPostStartHooks.Insert(deferredHookNames()...)
+		go func() { written <- bootstrap(ctx, s.config, s.options.Nodes) }()
+	} else {
+		close(written)
 	}
 	// Only the kube-apiserver proper defers its documents: the extensions server
 	// keeps its own (small) one because it adds every CRD to it.
@@ -110,7 +110,7 @@ func (s *Server) Assemble(ctx context.Context) error {
 		return errors.New("assembling the API server: the aggregator does not delegate to the kube-apiserver")
 	}
 	s.openAPI = installLazyOpenAPI(kube, generic)
-	return nil
+	return <-written
 }
 
 // Run serves until ctx ends and returns when open requests are done with.

@@ -26,6 +26,10 @@ const shutdownTimeout = 5 * time.Second
 type Options struct {
 	// Loopback is the API server's privileged client configuration.
 	Loopback *rest.Config
+	// QPS limits the requests of each controller per second, 0 not at all.
+	// kube-controller-manager's default is 20, which protects an API server that
+	// many depend on; here it would only make everything wait.
+	QPS float32
 	// RootCAFile is published to every namespace, so that pods can trust the
 	// API server.
 	RootCAFile string
@@ -64,6 +68,10 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 	config, err := componentConfig(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	if o.QPS > 0 {
+		o.Loopback = rest.CopyConfig(o.Loopback)
+		o.Loopback.QPS, o.Loopback.Burst = o.QPS, int(o.QPS*3/2) // the ratio of upstream's defaults
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	m := &Manager{ready: make(chan struct{}), stopBuilding: cancel}

@@ -60,7 +60,6 @@ func Start(ctx context.Context, o Options) (server *Server, err error) {
 	// The API server compacts by itself every five minutes; this bounds the
 	// database for a cluster under heavy load in between.
 	cfg.QuotaBackendBytes = 4 << 30
-	cfg.MaxTxnOps = 1024
 	cfg.WarningApplyDuration, cfg.WarningUnaryRequestDuration = time.Second, time.Second
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger())
 

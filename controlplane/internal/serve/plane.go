@@ -87,6 +87,7 @@ func (p *plane) startClients() (*Clients, error) {
 	return StartClients(context.Background(), p.api, ClientOptions{
 		Nodes: p.wantedNodes(),
 		Controllers: controllers.Options{
+			QPS:                   p.options.ControllerQPS,
 			RootCAFile:            p.folder.Path("pki", "ca.crt"),
 			SigningCertFile:       p.folder.Path("pki", "ca.crt"),
 			SigningKeyFile:        p.folder.Path("pki", "ca.key"),

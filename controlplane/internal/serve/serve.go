@@ -14,12 +14,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"syscall"
 	"time"
 
 	"k8s.io/klog/v2"
 
+	"github.com/opdock/opdock/controlplane/internal/early"
 	"github.com/opdock/opdock/controlplane/internal/fault"
 	"github.com/opdock/opdock/controlplane/internal/pki"
 	"github.com/opdock/opdock/controlplane/internal/state"
@@ -32,6 +32,8 @@ type Options struct {
 	Port      int
 	Ephemeral bool
 	Durable   bool
+	// ControllerQPS limits each controller's requests; 0 does not.
+	ControllerQPS float32
 	// Kubernetes is the version that is about to run.
 	Kubernetes string
 	// Started is when the process began, for the times in the report.
@@ -51,7 +53,6 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	plane := &plane{options: o, folder: folder, report: o.Report}
-	resumeCollecting := pauseGarbageCollection()
 	err = plane.prepare()
 	if err == nil {
 		o.Report.Progress("state", "state is in "+dir)
@@ -64,7 +65,7 @@ func Run(ctx context.Context, o Options) (err error) {
 
 	o.Report.Ready(plane.server(), folder.Path("kubeconfig"), o.Kubernetes)
 	plane.afterReady()
-	resumeCollecting()
+	early.ResumeGarbageCollection()
 	err = plane.wait(ctx)
 	plane.stop()
 	return errors.Join(err, folder.Close())
@@ -124,21 +125,6 @@ func (p *plane) listen() error {
 func (p *plane) port() int { return p.listener.Addr().(*net.TCPAddr).Port }
 
 func (p *plane) server() string { return "https://" + p.listener.Addr().String() }
-
-// pauseGarbageCollection lets the start-up allocate its few hundred megabytes
-// without collecting in between, which would be a third of its work. The limit
-// is for a machine on which a start goes badly wrong. Whoever sets GOGC decides.
-func pauseGarbageCollection() (resume func()) {
-	if os.Getenv("GOGC") != "" {
-		return func() {}
-	}
-	percent := debug.SetGCPercent(-1)
-	limit := debug.SetMemoryLimit(1 << 30)
-	return func() {
-		debug.SetGCPercent(percent)
-		debug.SetMemoryLimit(limit)
-	}
-}
 
 func interrupted(ctx context.Context, doing string) error {
 	if ctx.Err() == nil {

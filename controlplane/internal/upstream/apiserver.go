@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
+	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/logs"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/opdock/opdock/controlplane/internal/apiserver"
 	"github.com/opdock/opdock/controlplane/internal/controllers"
+	"github.com/opdock/opdock/controlplane/internal/early"
 	"github.com/opdock/opdock/controlplane/internal/serve"
 )
 
@@ -79,6 +81,7 @@ func runAPIServer(ctx context.Context, args []string) error {
 		return fmt.Errorf("the API server ended while starting: %w", <-done)
 	}
 	api.AfterReady(serving)
+	early.ResumeGarbageCollection()
 
 	if withControllers() {
 		clients, err := serve.StartClients(serving, api, serve.ClientOptions{
@@ -115,6 +118,12 @@ func parseOptions(args []string) (*options.ServerRunOptions, error) {
 	}
 	if err := flags.Parse(args[1:]); err != nil {
 		return nil, err
+	}
+	if help, err := flags.GetBool("help"); err == nil && help {
+		// envtest reads from this which flags there are.
+		fmt.Fprint(os.Stdout, "Usage:\n  kube-apiserver [flags]\n")
+		cliflag.PrintSections(os.Stdout, groups, 0)
+		return nil, pflag.ErrHelp
 	}
 	verflag.PrintAndExitIfRequested()
 	if flags.NArg() > 0 {

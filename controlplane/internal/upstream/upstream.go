@@ -22,6 +22,8 @@ import (
 	"k8s.io/component-base/logs"
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/opdock/opdock/controlplane/internal/early"
 )
 
 // Kubectl runs kubectl with the arguments of this process.
@@ -41,6 +43,7 @@ func Etcd(args []string) int {
 		waitForOrphanhood(context.Background())
 		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
 	}()
+	early.ResumeGarbageCollection()
 	etcdmain.Main(withElectionDefaults(args))
 	return 0
 }

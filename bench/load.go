@@ -1,0 +1,113 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/opdock/opdock/cluster"
+)
+
+// loadResult is how a cluster does with many pods.
+type loadResult struct {
+	ready        time.Duration // from creating the Deployment to all pods Ready
+	readyLimited time.Duration // the same with kube-controller-manager's default client limits
+	idle, loaded uint64        // resident bytes
+}
+
+// upstreamQPS is the default of kube-controller-manager --kube-api-qps.
+const upstreamQPS = 20
+
+// settle is how long a cluster is left alone before its memory is read.
+const settle = 20 * time.Second
+
+func measureLoad(ctx context.Context, binary, work string, pods int) (loadResult, error) {
+	var result loadResult
+	err := withCluster(ctx, cluster.Options{Name: "load", Binary: binary}, func(c *cluster.Cluster, pid int) (err error) {
+		say("Load: %d pods, after %s of quiet", pods, settle)
+		if result.idle, err = residentAfter(ctx, pid); err != nil {
+			return err
+		}
+		if result.ready, err = timeDeploy(ctx, c, pods); err != nil {
+			return err
+		}
+		say("  ready in %s", result.ready.Round(10*time.Millisecond))
+		result.loaded, err = residentAfter(ctx, pid)
+		return err
+	})
+	if err != nil {
+		return result, err
+	}
+
+	// The flag is for this comparison, so it has no place in cluster.Options.
+	limited := filepath.Join(work, "limited")
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" --controller-qps %d\n", binary, upstreamQPS)
+	if err := os.WriteFile(limited, []byte(script), 0o700); err != nil { //nolint:gosec // it must be executable
+		return result, err
+	}
+	err = withCluster(ctx, cluster.Options{Name: "limited", Binary: limited}, func(c *cluster.Cluster, _ int) (err error) {
+		say("Load: the same with %d requests a second per controller", upstreamQPS)
+		result.readyLimited, err = timeDeploy(ctx, c, pods)
+		say("  ready in %s", result.readyLimited.Round(10*time.Millisecond))
+		return err
+	})
+	return result, err
+}
+
+func withCluster(ctx context.Context, o cluster.Options, use func(c *cluster.Cluster, pid int) error) error {
+	c, err := cluster.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer c.Stop()
+	status, err := cluster.Find(o.Name)
+	if err != nil {
+		return err
+	}
+	return use(c, status.PID)
+}
+
+func timeDeploy(ctx context.Context, c *cluster.Cluster, pods int) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	began := time.Now()
+	err := deploy(ctx, c.Config(), "many", int32(pods)) //nolint:gosec // a small number from a flag
+	return time.Since(began), err
+}
+
+func residentAfter(ctx context.Context, pid int) (uint64, error) {
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	// ps knows this on every system.
+	out, err := exec.CommandContext(ctx, "ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec // a number
+	if err != nil {
+		return 0, fmt.Errorf("reading the memory of process %d: %w", pid, err)
+	}
+	kilobytes, err := strconv.ParseUint(strings.TrimSpace(string(out)), 10, 64)
+	return kilobytes << 10, err
+}
+
+// measureRebuild times a build when there is nothing to build.
+func measureRebuild(ctx context.Context) (time.Duration, error) {
+	say("Building again with nothing changed")
+	var took time.Duration
+	for range 2 { // the first one makes sure that there is nothing to do
+		began := time.Now()
+		if out, err := exec.CommandContext(ctx, "make", "build").CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("make build: %w\n%s", err, out)
+		}
+		took = time.Since(began)
+	}
+	return took, nil
+}

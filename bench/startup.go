@@ -1,0 +1,170 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/opdock/opdock/cluster"
+)
+
+// contender is one way to get an API server or a cluster.
+type contender struct {
+	key, name, until string
+	// start returns how long it took, and cleans up after itself.
+	start func(ctx context.Context, run int) (time.Duration, error)
+}
+
+// timing is what a contender achieved.
+type timing struct {
+	contender
+	times []time.Duration
+}
+
+func (t timing) median() time.Duration {
+	sorted := slices.Sorted(slices.Values(t.times))
+	return sorted[len(sorted)/2]
+}
+
+const (
+	coldStart    = "cold"
+	restart      = "restart"
+	envtestStart = "envtest"
+)
+
+func measureStartup(ctx context.Context, binary string, programs upstream, work string, runs int) ([]timing, error) {
+	assets, err := cluster.Assets(binary)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := keepCluster(ctx, binary)
+	if err != nil {
+		return nil, err
+	}
+	timings := []timing{
+		{contender: contender{coldStart, "opdock, new cluster", "3-replica Deployment Available", func(ctx context.Context, _ int) (time.Duration, error) {
+			return startToAvailable(ctx, cluster.Options{Binary: binary}, "web")
+		}}},
+		{contender: contender{restart, "opdock, restart on existing state", "everything back, Deployment Available", func(ctx context.Context, _ int) (time.Duration, error) {
+			return restartToAvailable(ctx, kept)
+		}}},
+		{contender: contender{envtestStart, "envtest, upstream etcd and kube-apiserver", "API server only", func(context.Context, int) (time.Duration, error) {
+			return startEnvtest(programs.dir)
+		}}},
+		{contender: contender{"envtest-assets", "envtest, `opdock assets`", "API server only", func(context.Context, int) (time.Duration, error) {
+			return startEnvtest(assets)
+		}}},
+		{contender: contender{"kwokctl", "kwokctl, binary runtime, upstream programs", "3-replica Deployment Available", func(ctx context.Context, run int) (time.Duration, error) {
+			return startKwokctl(ctx, programs, filepath.Join(work, fmt.Sprint("kwok-", run)))
+		}}},
+	}
+	for run := range runs {
+		say("Start-up, round %d of %d", run+1, runs)
+		for i := range timings {
+			took, err := timings[i].start(ctx, run)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", timings[i].name, err)
+			}
+			say("  %-45s %6d ms", timings[i].name, took.Milliseconds())
+			timings[i].times = append(timings[i].times, took)
+		}
+	}
+	return timings, nil
+}
+
+// startToAvailable measures from before the process exists until a new
+// Deployment is Available.
+func startToAvailable(ctx context.Context, o cluster.Options, name string) (time.Duration, error) {
+	began := time.Now()
+	c, err := cluster.Start(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Stop()
+	if err := deploy(ctx, c.Config(), name, 3); err != nil {
+		return 0, err
+	}
+	return time.Since(began), nil
+}
+
+// keepCluster leaves behind a stopped cluster with a Deployment in it.
+func keepCluster(ctx context.Context, binary string) (cluster.Options, error) {
+	o := cluster.Options{Name: "kept", Binary: binary}
+	_, err := startToAvailable(ctx, o, "web")
+	return o, err
+}
+
+// restartToAvailable measures from before the process exists until the cluster
+// is back: ready for use, with its Deployment Available as it was.
+func restartToAvailable(ctx context.Context, o cluster.Options) (time.Duration, error) {
+	began := time.Now()
+	c, err := cluster.Start(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Stop()
+	if err := waitAvailable(ctx, c.Config(), "web", 3); err != nil {
+		return 0, err
+	}
+	return time.Since(began), nil
+}
+
+func startEnvtest(assets string) (time.Duration, error) {
+	environment := &envtest.Environment{BinaryAssetsDirectory: assets}
+	began := time.Now()
+	if _, err := environment.Start(); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	return took, environment.Stop()
+}
+
+func startKwokctl(ctx context.Context, programs upstream, dir string) (time.Duration, error) {
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	kwokctl := func(args ...string) error {
+		command := exec.CommandContext(ctx, programs.kwokctl, append(args, "--name=bench", "--kubeconfig="+kubeconfig)...)
+		command.Env = append(os.Environ(), "KWOK_WORKDIR="+dir)
+		if out, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("kwokctl %s: %w\n%s", args[0], err, out)
+		}
+		return nil
+	}
+	began := time.Now()
+	err := kwokctl("create", "cluster", "--runtime=binary", "--wait=60s",
+		"--etcd-binary="+programs.path("etcd"),
+		"--kube-apiserver-binary="+programs.path("kube-apiserver"),
+		"--kube-controller-manager-binary="+programs.path("kube-controller-manager"),
+		"--kube-scheduler-binary="+programs.path("kube-scheduler"),
+		"--kwok-controller-binary="+programs.path("kwok"))
+	if err != nil {
+		return 0, err
+	}
+	took, err := func() (time.Duration, error) {
+		var config *rest.Config
+		if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+			return 0, err
+		}
+		if err := addKwokNode(ctx, config); err != nil {
+			return 0, err
+		}
+		if err := deploy(ctx, config, "web", 3); err != nil {
+			return 0, err
+		}
+		return time.Since(began), nil
+	}()
+	if stopErr := kwokctl("delete", "cluster"); err == nil {
+		err = stopErr
+	}
+	return took, err
+}

@@ -1,0 +1,48 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package early is initialized before the packages of Kubernetes, and arranges
+// that initializing them costs less. Go initializes packages in the order of
+// their import paths as far as their imports allow, and this one imports next
+// to nothing and comes before k8s.io.
+//
+// It saves about a tenth of the start-up. Should the order ever change, nothing
+// breaks: it is only slower again.
+package early
+
+import (
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"k8s.io/kubectl/pkg/util/i18n"
+)
+
+func init() {
+	if filepath.Base(os.Args[0]) == "kubectl" {
+		return
+	}
+	// The commands of kubectl unpack its translations while they are
+	// initialized. Nobody but kubectl shows them.
+	_ = i18n.SetLoadTranslationsFunc(func() error { return nil })
+	if os.Getenv("GOGC") == "" {
+		pauseGarbageCollection()
+	}
+}
+
+var resume = func() {}
+
+// pauseGarbageCollection lets the start-up allocate its few hundred megabytes
+// without collecting in between, which would be a third of its work. The limit
+// is for a start that goes wrong.
+func pauseGarbageCollection() {
+	percent := debug.SetGCPercent(-1)
+	limit := debug.SetMemoryLimit(1 << 30)
+	resume = func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
+}
+
+// ResumeGarbageCollection ends the pause once the start-up is over.
+func ResumeGarbageCollection() { resume() }
