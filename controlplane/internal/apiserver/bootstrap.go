@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,7 @@ import (
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+	"k8s.io/utils/ptr"
 
 	"github.com/opdock/opdock/controlplane/internal/nodes"
 )
@@ -140,6 +142,9 @@ func bootstrapObjects(config *kubecontrolplane.Config, nodeCount int) []bootstra
 	for i := range nodeCount {
 		add("", "nodes", nodes.NodeObject(i))
 	}
+	if nodeCount > 0 {
+		add("storage.k8s.io", "storageclasses", defaultStorageClass())
+	}
 
 	roles := policy()
 	for _, role := range append(roles.ClusterRoles, *nodes.ClusterRole()) {
@@ -178,6 +183,21 @@ func bootstrapObjects(config *kubecontrolplane.Config, nodeCount int) []bootstra
 		Spec:       networkingv1.ServiceCIDRSpec{CIDRs: ranges},
 	})
 	return list
+}
+
+// defaultStorageClass lets a claim that names no class get a volume, so that
+// StatefulSets with claims come up. The provisioner is upstream's own, meant for
+// development: its volumes are folders on this machine.
+func defaultStorageClass() *storagev1.StorageClass {
+	return &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "standard",
+			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
+		},
+		Provisioner:       "kubernetes.io/host-path",
+		ReclaimPolicy:     ptr.To(corev1.PersistentVolumeReclaimDelete),
+		VolumeBindingMode: ptr.To(storagev1.VolumeBindingImmediate),
+	}
 }
 
 // putIfAbsent makes the etcd operation that the API server's own storage layer

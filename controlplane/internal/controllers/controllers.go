@@ -185,6 +185,10 @@ func componentConfig(ctx context.Context, o Options) (*kcmconfig.KubeControllerM
 	if err != nil {
 		return nil, fmt.Errorf("options of the controllers: %w", err)
 	}
+	// Some defaults are only set by adding the flags, even if nobody parses them.
+	_ = opts.Flags(app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases())
+	// Claims of the default storage class get a volume, as on a laptop cluster.
+	opts.PersistentVolumeBinderController.VolumeConfiguration.EnableHostPathProvisioning = true
 	// Whoever holds the lock on the state folder is the leader, and there is no
 	// port of its own to secure: its metrics are on the API server's.
 	opts.Generic.LeaderElection.LeaderElect = false

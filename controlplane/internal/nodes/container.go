@@ -107,7 +107,12 @@ func (o *observation) step(container *corev1.Container, b Behaviour, status core
 func (o *observation) fromRunning(container *corev1.Container, b Behaviour, status corev1.ContainerStatus) corev1.ContainerStatus {
 	if status.Image != container.Image {
 		o.event(corev1.EventTypeNormal, "Killing", "Container %s definition changed, will be restarted", container.Name)
-		return o.stop(status, exitCodeSIGTERM)
+		stopped := o.stop(status, exitCodeSIGTERM)
+		if o.pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
+			// The API lets no container of such a pod leave the terminated state, so it must not be seen.
+			return o.fromTerminated(container, b, stopped)
+		}
+		return stopped
 	}
 	startedAt := status.State.Running.StartedAt
 	if b.Kind == KindExit {

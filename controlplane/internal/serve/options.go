@@ -41,6 +41,7 @@ func (p *plane) apiOptions() (*options.ServerRunOptions, error) {
 	}
 
 	o := options.NewServerRunOptions()
+	_ = o.Flags() // some defaults are only set by adding the flags
 	o.SecureServing.Listener = p.listener
 	o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
 	o.SecureServing.BindPort = p.port()
