@@ -22,6 +22,8 @@ const (
 	ReasonCorruptState Reason = "CorruptState"
 	// ReasonDiskFull means that the state could not be written for want of space.
 	ReasonDiskFull Reason = "DiskFull"
+	// ReasonKeptState means that an ephemeral cluster would have removed state that was meant to last.
+	ReasonKeptState Reason = "KeptState"
 	// ReasonInterrupted means that a signal stopped the control plane before it was ready.
 	ReasonInterrupted Reason = "Interrupted"
 	// ReasonInternal means any other failure; the message says which.

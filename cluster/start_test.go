@@ -101,7 +101,7 @@ func TestStartNamedContinues(t *testing.T) {
 
 func TestStartFailsWithReason(t *testing.T) {
 	for _, reason := range []Reason{
-		ReasonPortTaken, ReasonLocked, ReasonNewerState, ReasonCorruptState, ReasonDiskFull, ReasonInterrupted, ReasonInternal,
+		ReasonPortTaken, ReasonLocked, ReasonNewerState, ReasonCorruptState, ReasonDiskFull, ReasonKeptState, ReasonInterrupted, ReasonInternal,
 	} {
 		t.Run(string(reason), func(t *testing.T) {
 			isolate(t)

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -139,7 +140,7 @@ func runServe(started time.Time, args []string) int {
 // configure sets what all parts of the process share.
 func configure(verbosity int) error {
 	var level klog.Level
-	if err := level.Set(fmt.Sprint(verbosity)); err != nil {
+	if err := level.Set(strconv.Itoa(verbosity)); err != nil {
 		return fmt.Errorf("log level: %w", err)
 	}
 	// Components warn themselves about deprecated kinds that they watch.

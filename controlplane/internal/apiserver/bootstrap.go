@@ -174,9 +174,9 @@ func bootstrapObjects(config *kubecontrolplane.Config, nodeCount int) []bootstra
 		add(flow, "prioritylevelconfigurations", level.DeepCopy())
 	}
 
-	ranges := []string{config.Extra.ServiceIPRange.String()}
-	if config.Extra.SecondaryServiceIPRange.IP != nil {
-		ranges = append(ranges, config.Extra.SecondaryServiceIPRange.String())
+	ranges := []string{config.ServiceIPRange.String()}
+	if config.SecondaryServiceIPRange.IP != nil {
+		ranges = append(ranges, config.SecondaryServiceIPRange.String())
 	}
 	add("networking.k8s.io", "servicecidrs", &networkingv1.ServiceCIDR{
 		ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},

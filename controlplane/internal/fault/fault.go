@@ -18,6 +18,7 @@ const (
 	NewerState   Reason = "NewerState"
 	CorruptState Reason = "CorruptState"
 	DiskFull     Reason = "DiskFull"
+	KeptState    Reason = "KeptState"
 	Interrupted  Reason = "Interrupted"
 	Internal     Reason = "Internal"
 )

@@ -14,8 +14,10 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
@@ -28,7 +30,7 @@ type Scheduler struct {
 	scheduler        *scheduler.Scheduler
 	informers        informers.SharedInformerFactory
 	dynamicInformers dynamicinformer.DynamicSharedInformerFactory
-	broadcaster      events.EventBroadcasterAdapter
+	broadcaster      events.EventBroadcaster
 }
 
 // New builds a scheduler with upstream's default configuration.
@@ -54,9 +56,11 @@ func New(ctx context.Context, loopback *rest.Config) (*Scheduler, error) {
 	s := &Scheduler{
 		informers:        scheduler.NewInformerFactory(client, 0),
 		dynamicInformers: dynamicinformer.NewFilteredDynamicSharedInformerFactory(dynamicClient, 0, corev1.NamespaceAll, nil),
-		broadcaster:      events.NewEventBroadcasterAdapterWithContext(ctx, client),
+		broadcaster:      events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()}),
 	}
-	var recorders profile.RecorderFactory = func(name string) events.EventRecorderLogger { return s.broadcaster.NewRecorder(name) }
+	var recorders profile.RecorderFactory = func(name string) events.EventRecorderLogger {
+		return s.broadcaster.NewRecorder(scheme.Scheme, name)
+	}
 	s.scheduler, err = scheduler.New(ctx, client, s.informers, s.dynamicInformers, recorders,
 		scheduler.WithComponentConfigVersion(config.APIVersion),
 		scheduler.WithKubeConfig(clientConfig),
@@ -76,8 +80,10 @@ func New(ctx context.Context, loopback *rest.Config) (*Scheduler, error) {
 // Run schedules pods until ctx ends. It closes started when it has seen the
 // cluster as it is and begins to work.
 func (s *Scheduler) Run(ctx context.Context, started chan<- struct{}) {
-	s.broadcaster.StartRecordingToSink(ctx.Done())
 	defer s.broadcaster.Shutdown()
+	if err := s.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		klog.ErrorS(err, "The scheduler records no events")
+	}
 
 	s.informers.Start(ctx.Done())
 	s.dynamicInformers.Start(ctx.Done())

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -79,6 +80,13 @@ func (p *plane) prepare() error {
 	if err := os.Chdir(p.folder.Dir); err != nil {
 		return fmt.Errorf("entering the state folder: %w", err)
 	}
+	if p.options.Ephemeral && !p.folder.New {
+		return &fault.Error{
+			Reason:  fault.KeptState,
+			Message: fmt.Sprintf("there is state in %s that was meant to last, and an ephemeral cluster would remove it", p.folder.Dir),
+			Hint:    "start it without --ephemeral, remove the state first, or choose another name",
+		}
+	}
 	if err := p.listen(); err != nil {
 		return err
 	}
@@ -106,7 +114,7 @@ func (p *plane) listen() error {
 	if remembered {
 		port = p.folder.Info.Port
 	}
-	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(port))
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		hint := "choose another port, or 0 to let the system choose"

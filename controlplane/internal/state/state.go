@@ -106,12 +106,10 @@ func (f *Folder) Close() error {
 	return nil
 }
 
-// Abandon gives the folder back after a start that failed. What an ephemeral
-// or a never-used cluster left behind is removed; kept state is not touched.
+// Abandon gives the folder back after a start that failed. What a new cluster
+// left behind is removed; what was there before stays, whatever was asked for.
 func (f *Folder) Abandon() error {
-	if f.New {
-		f.Info.Ephemeral = true
-	}
+	f.Info.Ephemeral = f.New
 	return f.Close()
 }
 

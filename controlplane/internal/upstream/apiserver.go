@@ -28,7 +28,7 @@ import (
 	"github.com/opdock/opdock/controlplane/internal/serve"
 )
 
-// ControllersVariable, set to 1, turns a lone API server into a whole cluster.
+// ControllersVariable is the environment variable that, set to 1, turns a lone API server into a whole cluster.
 const ControllersVariable = "OPDOCK_CONTROLLERS"
 
 func withControllers() bool { return os.Getenv(ControllersVariable) == "1" }
