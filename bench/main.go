@@ -16,6 +16,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"time"
+
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func main() {
@@ -29,6 +32,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
+	ctrllog.SetLogger(logr.Discard()) // envtest's; it complains where there is none
 	runs := flag.Int("runs", 7, "how often each contender starts")
 	pods := flag.Int("pods", 1000, "how many pods the load test creates")
 	out := flag.String("out", "docs/benchmarks.md", "the page to write; empty: none")

@@ -43,6 +43,9 @@ type Options struct {
 	Run *options.ServerRunOptions
 	// Nodes is how many simulated nodes exist from the beginning.
 	Nodes int
+	// Bootstrapped says that this very version has written what a cluster starts
+	// with before, so that it need not be written again.
+	Bootstrapped bool
 }
 
 // Server is a kube-apiserver. It is made in three steps, so that those who need
@@ -58,9 +61,9 @@ type Server struct {
 	// The rest is set by Assemble.
 	aggregator *aggregatorapiserver.APIAggregator
 	openAPI    *lazyOpenAPI
-	// bootstrapped is true when the objects of bootstrap.go were written, so
-	// that the upstream hooks for them still have to run.
-	bootstrapped bool
+	// hooksDeferred is true when the objects of bootstrap.go are there, so that
+	// the upstream hooks for them can run later.
+	hooksDeferred bool
 }
 
 // New configures the server.
@@ -86,8 +89,10 @@ func New(ctx context.Context, o Options) (*Server, error) {
 func (s *Server) Assemble(ctx context.Context) error {
 	generic := s.config.KubeAPIs.ControlPlane.Generic
 	written := make(chan error, 1)
-	if s.bootstrapped = canBootstrap(s.config.Options); s.bootstrapped {
+	if s.hooksDeferred = canBootstrap(s.config.Options); s.hooksDeferred {
 		generic.DisabledPostStartHooks.Insert(deferredHookNames()...)
+	}
+	if s.hooksDeferred && (!s.options.Bootstrapped || s.options.Nodes > 0) {
 		go func() { written <- bootstrap(ctx, s.config, s.options.Nodes) }()
 	} else {
 		close(written)
@@ -159,7 +164,7 @@ func (s *Server) WaitReady(ctx context.Context) error {
 // AfterReady does what was put off to be ready sooner. It returns at once; the
 // work ends with ctx.
 func (s *Server) AfterReady(ctx context.Context) {
-	if s.bootstrapped {
+	if s.hooksDeferred {
 		go runDeferredHooks(ctx, s.Loopback)
 	}
 	s.openAPI.buildSoon(ctx)

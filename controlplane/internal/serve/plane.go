@@ -41,23 +41,19 @@ type plane struct {
 
 // start returns when a Deployment could become Available.
 func (p *plane) start(ctx context.Context) error {
-	var err error
-	if p.etcd, err = etcd.Start(ctx, etcd.Options{Dir: "etcd", Socket: "etcd.sock", Durable: p.options.Durable}); err != nil {
-		if ctx.Err() != nil {
-			return interrupted(ctx, "starting etcd")
-		}
-		if p.folder.New {
-			return err
-		}
-		return state.Corrupt(p.folder.Dir, err)
+	if err := p.startEtcd(ctx); err != nil {
+		return err
 	}
-	p.report.Progress("etcd", "etcd is up")
-
 	opts, err := p.apiOptions()
 	if err != nil {
 		return err
 	}
-	if p.api, err = apiserver.New(ctx, apiserver.Options{Run: opts, Nodes: p.wantedNodes()}); err != nil {
+	p.api, err = apiserver.New(ctx, apiserver.Options{
+		Run:          opts,
+		Nodes:        p.wantedNodes(),
+		Bootstrapped: p.folder.Info.Complete == p.options.Kubernetes,
+	})
+	if err != nil {
 		return err
 	}
 	// The clients are built while the API server is put together: each keeps one
@@ -81,6 +77,22 @@ func (p *plane) start(ctx context.Context) error {
 		return err
 	}
 	return p.waitUsable(ctx)
+}
+
+func (p *plane) startEtcd(ctx context.Context) error {
+	var err error
+	p.etcd, err = etcd.Start(ctx, etcd.Options{Dir: "etcd", Socket: "etcd.sock", Durable: p.options.Durable})
+	switch {
+	case err == nil:
+		p.report.Progress("etcd", "etcd is up")
+		return nil
+	case ctx.Err() != nil:
+		return interrupted(ctx, "starting etcd")
+	case p.folder.New:
+		return err
+	default:
+		return state.Corrupt(p.folder.Dir, err)
+	}
 }
 
 func (p *plane) startClients() (*Clients, error) {
@@ -141,9 +153,10 @@ func (p *plane) untilFailure(ctx context.Context, condition func(context.Context
 	}
 }
 
-// wantedNodes is how many nodes must exist: 0 leaves them as they are.
+// wantedNodes is how many nodes must exist: 0 leaves them as they are. A cluster
+// that was killed before it was ready for the first time is still a new one.
 func (p *plane) wantedNodes() int {
-	if p.options.Nodes == 0 && p.folder.New {
+	if p.options.Nodes == 0 && p.folder.Info.Complete == "" {
 		return 1
 	}
 	return p.options.Nodes

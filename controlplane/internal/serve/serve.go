@@ -65,9 +65,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 
 	o.Report.Ready(plane.server(), folder.Path("kubeconfig"), o.Kubernetes)
-	plane.afterReady()
 	early.ResumeGarbageCollection()
-	err = plane.wait(ctx)
+	folder.Info.Complete = o.Kubernetes
+	if err = folder.Save(); err == nil {
+		plane.afterReady()
+		err = plane.wait(ctx)
+	}
 	plane.stop()
 	return errors.Join(err, folder.Close())
 }

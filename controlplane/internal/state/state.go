@@ -29,11 +29,14 @@ const minFree = 128 << 20
 
 // Info is what state.json remembers between two runs.
 type Info struct {
-	Format     int       `json:"format"`
-	Kubernetes string    `json:"kubernetes"`
-	Port       int       `json:"port"`
-	Ephemeral  bool      `json:"ephemeral"`
-	Created    time.Time `json:"created"`
+	Format     int    `json:"format"`
+	Kubernetes string `json:"kubernetes"`
+	Port       int    `json:"port"`
+	Ephemeral  bool   `json:"ephemeral"`
+	// Complete is the Kubernetes version with which the cluster was last ready:
+	// from then on everything that a cluster starts with is there.
+	Complete string    `json:"complete,omitempty"`
+	Created  time.Time `json:"created"`
 }
 
 // Holder is what the lock file says about the living process.

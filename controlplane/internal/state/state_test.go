@@ -115,11 +115,11 @@ func TestWhatIsLeftBehind(t *testing.T) {
 		end     func(*Folder) error
 		remains bool
 	}{
-		"kept":                         {choose: func(*Folder) {}, end: (*Folder).Close, remains: true},
-		"ephemeral":                    {choose: func(f *Folder) { f.Info.Ephemeral = true }, end: (*Folder).Close},
-		"new, and the start failed":    {choose: func(*Folder) {}, end: (*Folder).Abandon},
-		"old, and the start failed":    {before: `{"format":1,"kubernetes":"v1.36.3"}`, choose: func(*Folder) {}, end: (*Folder).Abandon, remains: true},
-		"old, made ephemeral, failed":  {before: `{"format":1,"kubernetes":"v1.36.3"}`, choose: func(f *Folder) { f.Info.Ephemeral = true }, end: (*Folder).Abandon, remains: true},
+		"kept":                        {choose: func(*Folder) {}, end: (*Folder).Close, remains: true},
+		"ephemeral":                   {choose: func(f *Folder) { f.Info.Ephemeral = true }, end: (*Folder).Close},
+		"new, and the start failed":   {choose: func(*Folder) {}, end: (*Folder).Abandon},
+		"old, and the start failed":   {before: `{"format":1,"kubernetes":"v1.36.3"}`, choose: func(*Folder) {}, end: (*Folder).Abandon, remains: true},
+		"old, made ephemeral, failed": {before: `{"format":1,"kubernetes":"v1.36.3"}`, choose: func(f *Folder) { f.Info.Ephemeral = true }, end: (*Folder).Abandon, remains: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "cluster")
