@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -67,12 +68,11 @@ func withCluster(ctx context.Context, o cluster.Options, use func(c *cluster.Clu
 	if err != nil {
 		return err
 	}
-	defer c.Stop()
 	status, err := cluster.Find(o.Name)
-	if err != nil {
-		return err
+	if err == nil {
+		err = use(c, status.PID)
 	}
-	return use(c, status.PID)
+	return errors.Join(err, c.Stop())
 }
 
 func timeDeploy(ctx context.Context, c *cluster.Cluster, pods int) (time.Duration, error) {

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -91,11 +92,9 @@ func startToAvailable(ctx context.Context, o cluster.Options, name string) (time
 	if err != nil {
 		return 0, err
 	}
-	defer c.Stop()
-	if err := deploy(ctx, c.Config(), name, 3); err != nil {
-		return 0, err
-	}
-	return time.Since(began), nil
+	err = deploy(ctx, c.Config(), name, 3)
+	took := time.Since(began)
+	return took, errors.Join(err, c.Stop())
 }
 
 // keepCluster leaves behind a stopped cluster with a Deployment in it.
@@ -113,11 +112,9 @@ func restartToAvailable(ctx context.Context, o cluster.Options) (time.Duration, 
 	if err != nil {
 		return 0, err
 	}
-	defer c.Stop()
-	if err := waitAvailable(ctx, c.Config(), "web", 3); err != nil {
-		return 0, err
-	}
-	return time.Since(began), nil
+	err = waitAvailable(ctx, c.Config(), "web", 3)
+	took := time.Since(began)
+	return took, errors.Join(err, c.Stop())
 }
 
 func startEnvtest(assets string) (time.Duration, error) {

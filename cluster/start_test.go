@@ -39,7 +39,7 @@ func TestStartPrivate(t *testing.T) {
 	if got := c.Config().Host; got != "https://127.0.0.1:40000" {
 		t.Errorf("host is %q", got)
 	}
-	if c.Config() == c.Config() {
+	if first, second := c.Config(), c.Config(); first == second {
 		t.Error("Config returns the same pointer twice")
 	}
 	if c.Name() != "" || c.Kubeconfig() != filepath.Join(c.Dir(), "kubeconfig") {

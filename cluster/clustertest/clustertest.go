@@ -60,6 +60,7 @@ func Shared(t testing.TB) *cluster.Cluster {
 var watched sync.Map
 
 func explainFailure(t testing.TB) {
+	t.Helper()
 	if !t.Failed() {
 		return
 	}
