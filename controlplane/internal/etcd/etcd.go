@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
@@ -29,6 +28,8 @@ type Options struct {
 	Socket string
 	// Durable makes every write survive a power loss, at the price of an fsync.
 	Durable bool
+	// Existing says that there must be data from before.
+	Existing bool
 }
 
 // Server is a running etcd.
@@ -70,11 +71,13 @@ func Start(ctx context.Context, o Options) (server *Server, err error) {
 	if err := os.MkdirAll(filepath.Clean(o.Dir), 0o700); err != nil {
 		return nil, fmt.Errorf("creating the data folder of etcd: %w", err)
 	}
-	if err := checkDatabase(filepath.Join(o.Dir, "member", "snap", "db")); err != nil {
-		return nil, err
+	if o.Existing {
+		if err := verify(o.Dir); err != nil {
+			return nil, err
+		}
 	}
-	// etcd panics when it finds its data damaged. Most of that happens on this
-	// goroutine and can still become an error.
+	// etcd panics when it does not like its data. What happens on this goroutine
+	// can still become an error.
 	defer func() {
 		if p := recover(); p != nil {
 			server, err = nil, fmt.Errorf("etcd refused its data in %s: %v", o.Dir, p)
@@ -94,30 +97,6 @@ func Start(ctx context.Context, o Options) (server *Server, err error) {
 		e.Close()
 		return nil, context.Cause(ctx)
 	}
-}
-
-// checkDatabase looks for the damage that etcd would find on a goroutine of its
-// own, where the panic ends the process: a file that is no database or that is
-// shorter than it says. A missing file is for etcd to judge.
-func checkDatabase(path string) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("looking at the database: %w", err)
-	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
-	if err != nil {
-		return fmt.Errorf("opening the database %s: %w", path, err)
-	}
-	defer func() { _ = db.Close() }()
-	return db.View(func(tx *bbolt.Tx) error {
-		if info.Size() < tx.Size() {
-			return fmt.Errorf("the database %s has %d of %d bytes", path, info.Size(), tx.Size())
-		}
-		return nil
-	})
 }
 
 // Endpoint is where clients of this process find etcd.

@@ -4,8 +4,13 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,11 +59,48 @@ func TestDataSurvives(t *testing.T) {
 	}
 }
 
-func TestDamageIsAnErrorNotAnExit(t *testing.T) {
-	for name, damage := range map[string]func(path string) error{
-		"database garbled":   func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("x", 1<<16)), 0o600) },
-		"database truncated": func(path string) error { return os.Truncate(path, 100) },
-		"database shortened": func(path string) error { return os.Truncate(path, 8192) },
+// overwrite garbles a file from an offset to its end.
+func overwrite(path string, offset int64) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil {
+		_, err = file.WriteAt(bytes.Repeat([]byte("x"), int(info.Size()-offset)), offset)
+	}
+	return errors.Join(err, file.Close())
+}
+
+func hashes(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	sums := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		sums[path] = fmt.Sprintf("%x", sha256.Sum256(data))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sums
+}
+
+func TestDamageIsRefusedAndLeftAlone(t *testing.T) {
+	for name, damage := range map[string]func(database, log, dir string) error{
+		"database garbled":       func(database, _, _ string) error { return overwrite(database, 0) },
+		"database pages garbled": func(database, _, _ string) error { return overwrite(database, 16<<10) },
+		"database cut off":       func(database, _, _ string) error { return os.Truncate(database, 100) },
+		"database shortened":     func(database, _, _ string) error { return os.Truncate(database, 8192) },
+		"database missing":       func(database, _, _ string) error { return os.Remove(database) },
+		"log garbled":            func(_, log, _ string) error { return overwrite(log, 0) },
+		"log entries garbled":    func(_, log, _ string) error { return overwrite(log, 1<<10) },
+		"log cut off":            func(_, log, _ string) error { return os.Truncate(log, 600) },
+		"log missing":            func(_, log, _ string) error { return os.Remove(log) },
+		"all missing":            func(_, _, dir string) error { return os.RemoveAll(dir) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -66,15 +108,62 @@ func TestDamageIsAnErrorNotAnExit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			writer := client(t, server)
+			for i := range 200 {
+				if _, err := writer.Put(t.Context(), fmt.Sprint("key-", i), strings.Repeat("value", 100)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			server.Stop()
-			if err := damage(filepath.Join(dir, "etcd", "member", "snap", "db")); err != nil {
+			member := filepath.Join(dir, "etcd", "member")
+			logs, err := filepath.Glob(filepath.Join(member, "wal", "*.wal"))
+			if err != nil || len(logs) != 1 {
+				t.Fatalf("logs: %v, %v", logs, err)
+			}
+			if err := damage(filepath.Join(member, "snap", "db"), logs[0], filepath.Join(dir, "etcd")); err != nil {
 				t.Fatal(err)
 			}
-			if server, err = start(t, dir); err == nil {
+			if err := os.MkdirAll(filepath.Join(dir, "etcd"), 0o700); err != nil { // Start would
+				t.Fatal(err)
+			}
+			before := hashes(t, dir)
+
+			server, err = Start(t.Context(), Options{Dir: "etcd", Socket: "etcd.sock", Existing: true})
+			if err == nil {
 				server.Stop()
-				t.Error("it starts")
+				t.Fatal("it starts")
+			}
+			if after := hashes(t, dir); !maps.Equal(before, after) {
+				t.Errorf("files have changed: before %v, after %v", before, after)
 			}
 		})
+	}
+}
+
+func TestCrashIsNoDamage(t *testing.T) {
+	dir := t.TempDir()
+	server, err := start(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client(t, server).Put(t.Context(), "key", "value"); err != nil {
+		t.Fatal(err)
+	}
+	// The files as they are while it runs are what kill -9 leaves.
+	crashed := t.TempDir()
+	if err := os.CopyFS(filepath.Join(crashed, "etcd"), os.DirFS(filepath.Join(dir, "etcd"))); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+
+	t.Chdir(crashed)
+	if server, err = Start(t.Context(), Options{Dir: "etcd", Socket: "etcd.sock", Existing: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	got, err := client(t, server).Get(t.Context(), "key")
+	if err != nil || got.Count != 1 {
+		t.Errorf("after the crash: %v, %v", got, err)
 	}
 }
 

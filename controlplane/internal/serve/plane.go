@@ -81,7 +81,9 @@ func (p *plane) start(ctx context.Context) error {
 
 func (p *plane) startEtcd(ctx context.Context) error {
 	var err error
-	p.etcd, err = etcd.Start(ctx, etcd.Options{Dir: "etcd", Socket: "etcd.sock", Durable: p.options.Durable})
+	p.etcd, err = etcd.Start(ctx, etcd.Options{
+		Dir: "etcd", Socket: "etcd.sock", Durable: p.options.Durable, Existing: p.folder.Info.Complete != "",
+	})
 	switch {
 	case err == nil:
 		p.report.Progress("etcd", "etcd is up")
