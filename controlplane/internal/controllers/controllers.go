@@ -51,13 +51,16 @@ type Manager struct {
 	stopBuilding context.CancelFunc
 }
 
-// isLate names the controllers that ask for every kind there is when they are
-// built, before a server that is not ready could answer, and list all of them
-// first. They are needed once something is deleted or limited, not for a first
-// Deployment, and would take the processor away from those that are.
+// isLate names the controllers that nobody needs for a first Deployment and that
+// would take the processor away from those that everybody needs.
 func isLate(name string) bool {
 	switch name {
+	// They ask for every kind there is when they are built, before a server that
+	// is not ready could answer, and then list all of them.
 	case names.GarbageCollectorController, names.NamespaceController, names.ResourceQuotaController:
+		return true
+	// It builds the schemas of all kinds.
+	case names.ValidatingAdmissionPolicyStatusController:
 		return true
 	}
 	return false
