@@ -44,11 +44,15 @@ func (p *plane) start(ctx context.Context) error {
 	if err := p.startEtcd(ctx); err != nil {
 		return err
 	}
+	// From here on an interrupt waits until the API server is ready. Stopped any
+	// earlier, its start-up hooks would take that for a failure and exit, and
+	// etcd would wait for the connections of a server that nobody closes.
+	setup := context.WithoutCancel(ctx)
 	opts, err := p.apiOptions()
 	if err != nil {
 		return err
 	}
-	p.api, err = apiserver.New(ctx, apiserver.Options{
+	p.api, err = apiserver.New(setup, apiserver.Options{
 		Run:          opts,
 		Nodes:        p.wantedNodes(),
 		Bootstrapped: p.folder.Info.Complete == p.options.Kubernetes,
@@ -64,11 +68,11 @@ func (p *plane) start(ctx context.Context) error {
 		p.clients, err = p.startClients()
 		built <- err
 	}()
-	if err := p.api.Assemble(ctx); err != nil {
+	if err := p.api.Assemble(setup); err != nil {
 		// Nobody serves the clients now; whatever they ask for while they are
 		// built has to fail before they can be stopped.
 		_ = p.listener.Close()
-		return errors.Join(interrupted(ctx, "setting up the API server"), err, <-built)
+		return errors.Join(err, <-built)
 	}
 	apiContext, stopAPI := context.WithCancel(context.Background())
 	p.stopAPI, p.apiDone = stopAPI, make(chan error, 1)
@@ -110,9 +114,7 @@ func (p *plane) startClients() (*Clients, error) {
 	})
 }
 
-// waitUsable returns when everything runs. An interrupt waits until the API
-// server is ready: stopped any earlier, its start-up hooks would take that for
-// a failure and exit.
+// waitUsable returns when everything runs.
 func (p *plane) waitUsable(ctx context.Context) error {
 	if err := p.untilFailure(ctx, p.api.WaitReady); err != nil {
 		return err
@@ -145,10 +147,10 @@ func (p *plane) untilFailure(ctx context.Context, condition func(context.Context
 	go func() { done <- condition(waitContext) }()
 	select {
 	case err := <-done:
-		if err != nil {
-			return errors.Join(interrupted(ctx, "starting"), err)
+		if err != nil && ctx.Err() != nil {
+			return interrupted(ctx, "starting")
 		}
-		return nil
+		return err
 	case err := <-p.apiDone:
 		p.apiDone <- err // stop asks as well
 		return fmt.Errorf("the API server ended while starting: %w", err)
