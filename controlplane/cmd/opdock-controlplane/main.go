@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -74,6 +75,7 @@ func printVersion() int {
 	data, err := json.Marshal(map[string]any{
 		"kubernetes": version.Get().GitVersion,
 		"etcd":       etcdversion.Version,
+		"kwok":       moduleVersion("sigs.k8s.io/kwok"),
 		"state":      state.Format,
 	})
 	if err != nil {
@@ -84,9 +86,23 @@ func printVersion() int {
 	return 0
 }
 
+// moduleVersion is the version of a module that this binary was built from.
+func moduleVersion(path string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, module := range info.Deps {
+		if module.Path == path {
+			return module.Version
+		}
+	}
+	return ""
+}
+
 func runServe(started time.Time, args []string) int {
 	flags := pflag.NewFlagSet("opdock-controlplane serve", pflag.ContinueOnError)
-	o := serve.Options{Kubernetes: version.Get().GitVersion, Started: started}
+	o := serve.Options{Kubernetes: version.Get().GitVersion}
 	flags.StringVar(&o.Dir, "dir", "", "the folder that holds the cluster's state (required)")
 	flags.IntVar(&o.Nodes, "nodes", 0, "make this many simulated nodes exist; 0: one for a new cluster, as they are for an old one")
 	flags.IntVar(&o.Port, "port", 0, "port on 127.0.0.1; 0: chosen by the system once, then kept")
@@ -115,6 +131,8 @@ func runServe(started time.Time, args []string) int {
 		o.Report.Error(err)
 		return 1
 	}
+	// Whatever is made from here on, sockets included, is the owner's alone.
+	syscall.Umask(0o077)
 	// Whoever reads the log may go away before the control plane has stopped.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancel(context.Background())

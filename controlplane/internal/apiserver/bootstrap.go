@@ -23,7 +23,6 @@ import (
 	flowcontrolbootstrap "k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
-	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	schedulingv1 "k8s.io/kubernetes/pkg/apis/scheduling/v1"
@@ -33,6 +32,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 	"k8s.io/utils/ptr"
 
+	"github.com/opdock/opdock/controlplane/internal/controllers"
 	"github.com/opdock/opdock/controlplane/internal/nodes"
 )
 
@@ -43,28 +43,22 @@ import (
 // still run, once nobody waits for them, so that roles are reconciled after an
 // upgrade exactly as upstream does it.
 
-// deferredHook is an upstream start-up hook that runs after readiness.
-type deferredHook struct {
-	name string
-	run  genericapiserver.PostStartHookFunc
-}
-
-func deferredHooks() []deferredHook {
-	return []deferredHook{
-		{rbacrest.PostStartHookName, policy().EnsureRBACPolicy()},
-		{schedulingrest.PostStartHookName, schedulingrest.AddSystemPriorityClasses()},
+// deferredHooks are the upstream start-up hooks that run after readiness.
+func deferredHooks() map[string]genericapiserver.PostStartHookFunc {
+	return map[string]genericapiserver.PostStartHookFunc{
+		rbacrest.PostStartHookName:       policy().EnsureRBACPolicy(),
+		schedulingrest.PostStartHookName: schedulingrest.AddSystemPriorityClasses(),
 	}
 }
 
-func deferredHookNames() []string {
-	return []string{rbacrest.PostStartHookName, schedulingrest.PostStartHookName}
-}
-
-func runDeferredHooks(ctx context.Context, loopback *rest.Config) {
-	for _, hook := range deferredHooks() {
-		err := hook.run(genericapiserver.PostStartHookContext{Context: ctx, LoopbackClientConfig: loopback})
+func (s *Server) runDeferredHooks(ctx context.Context) {
+	for name, run := range deferredHooks() {
+		if name == rbacrest.PostStartHookName && !s.enablesRBAC {
+			continue
+		}
+		err := run(genericapiserver.PostStartHookContext{Context: ctx, LoopbackClientConfig: s.Loopback})
 		if ctx.Err() == nil {
-			logIfFailed("running "+hook.name, err)
+			logIfFailed("running "+name, err)
 		}
 	}
 }
@@ -87,8 +81,13 @@ func canBootstrap(opts options.CompletedOptions) bool {
 	return opts.Etcd.EncryptionProviderConfigFilepath == "" && transport.CertFile == "" && transport.TrustedCAFile == ""
 }
 
+// bootstrapTimeout is for an etcd that has stopped answering.
+const bootstrapTimeout = 30 * time.Second
+
 // bootstrap writes what is missing of the bootstrap objects into etcd.
-func bootstrap(ctx context.Context, config *app.Config, nodeCount int) error {
+func bootstrap(ctx context.Context, config *app.Config, o Options) error {
+	ctx, cancel := context.WithTimeout(ctx, bootstrapTimeout)
+	defer cancel()
 	endpoints := config.Options.Etcd.StorageConfig.Transport.ServerList
 	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Context: ctx, DialTimeout: 10 * time.Second})
 	if err != nil {
@@ -97,7 +96,7 @@ func bootstrap(ctx context.Context, config *app.Config, nodeCount int) error {
 	defer func() { _ = client.Close() }()
 
 	var puts []clientv3.Op
-	for _, b := range bootstrapObjects(config.KubeAPIs, nodeCount) {
+	for _, b := range bootstrapObjects(config.KubeAPIs, o) {
 		put, err := putIfAbsent(config.KubeAPIs.ControlPlane.StorageFactory, b.resource, b.object)
 		if err != nil {
 			return err
@@ -119,7 +118,7 @@ type bootstrapObject struct {
 }
 
 // bootstrapObjects lists what a new cluster starts with.
-func bootstrapObjects(config *kubecontrolplane.Config, nodeCount int) []bootstrapObject {
+func bootstrapObjects(config *kubecontrolplane.Config, o Options) []bootstrapObject {
 	var list []bootstrapObject
 	add := func(group, resource string, object runtime.Object) {
 		list = append(list, bootstrapObject{schema.GroupResource{Group: group, Resource: resource}, object})
@@ -134,23 +133,11 @@ func bootstrapObjects(config *kubecontrolplane.Config, nodeCount int) []bootstra
 		})
 	}
 
-	// Pods of the default namespace need not wait for the controller that makes
-	// this one in every namespace.
-	add("", "serviceaccounts", &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}})
-	// Created through the API, a node would be tainted until a controller has
-	// looked at it.
-	for i := range nodeCount {
-		add("", "nodes", nodes.NodeObject(i))
-	}
-	if nodeCount > 0 {
-		add("storage.k8s.io", "storageclasses", defaultStorageClass())
-	}
-
 	roles := policy()
-	for _, role := range append(roles.ClusterRoles, *nodes.ClusterRole()) {
+	for _, role := range roles.ClusterRoles {
 		add(rbac, "clusterroles", &role)
 	}
-	for _, binding := range append(roles.ClusterRoleBindings, *nodes.ClusterRoleBinding()) {
+	for _, binding := range roles.ClusterRoleBindings {
 		add(rbac, "clusterrolebindings", &binding)
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(roles.Roles)) {
@@ -182,19 +169,38 @@ func bootstrapObjects(config *kubecontrolplane.Config, nodeCount int) []bootstra
 		ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
 		Spec:       networkingv1.ServiceCIDRSpec{CIDRs: ranges},
 	})
+	if o.Cluster {
+		addClusterObjects(add, o)
+	}
 	return list
 }
 
-// defaultStorageClass lets a claim that names no class get a volume, so that
-// StatefulSets with claims come up. The provisioner is upstream's own, meant for
-// development: its volumes are folders on this machine.
+// addClusterObjects adds what a cluster has and a lone API server has not.
+func addClusterObjects(add func(group, resource string, object runtime.Object), o Options) {
+	add("rbac.authorization.k8s.io", "clusterroles", nodes.ClusterRole())
+	add("rbac.authorization.k8s.io", "clusterrolebindings", nodes.ClusterRoleBinding())
+	// Pods of the default namespace need not wait for the controller that makes
+	// this one in every namespace.
+	add("", "serviceaccounts", &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}})
+	// Created through the API, a node would be tainted until a controller has
+	// looked at it.
+	for i := range o.Nodes {
+		add("", "nodes", nodes.NodeObject(i))
+	}
+	if o.New { // it is the user's from then on, to be changed or removed
+		add("storage.k8s.io", "storageclasses", defaultStorageClass())
+	}
+}
+
+// defaultStorageClass lets a claim that names no class get a (simulated) volume,
+// so that StatefulSets with claims come up.
 func defaultStorageClass() *storagev1.StorageClass {
 	return &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        "standard",
 			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
 		},
-		Provisioner:       "kubernetes.io/host-path",
+		Provisioner:       controllers.VolumeProvisioner,
 		ReclaimPolicy:     ptr.To(corev1.PersistentVolumeReclaimDelete),
 		VolumeBindingMode: ptr.To(storagev1.VolumeBindingImmediate),
 	}
@@ -209,7 +215,7 @@ func putIfAbsent(factory serverstorage.StorageFactory, resource schema.GroupReso
 	}
 	accessor.SetUID(uuid.NewUUID())
 	accessor.SetCreationTimestamp(metav1.Now())
-	if resource.Group == "flowcontrol.apiserver.k8s.io" || resource.Group == "networking.k8s.io" {
+	if resource.Group == "flowcontrol.apiserver.k8s.io" || resource.Group == "scheduling.k8s.io" {
 		accessor.SetGeneration(1)
 	}
 

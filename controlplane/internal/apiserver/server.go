@@ -31,21 +31,35 @@ import (
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 )
 
-// shutdownTimeout bounds how long open requests hold up the end. Upstream waits
-// a minute for watches, which a load balancer needs and a laptop does not.
-const shutdownTimeout = time.Second
+const (
+	// watchGrace is how long open watches hold up the end. Upstream waits a
+	// minute for them, which a load balancer needs and a laptop does not.
+	watchGrace = time.Second
+	// stopTimeout bounds the wait for requests that do not end.
+	stopTimeout = 10 * time.Second
+)
 
 // Options describe an API server.
 type Options struct {
 	// Run are the flags of kube-apiserver. They need not be completed.
 	Run *options.ServerRunOptions
+	// Cluster says that controllers, scheduler and nodes will run beside the
+	// server. Alone it has nothing that an upstream server would not have.
+	Cluster bool
+	// New says that the cluster has never been ready before.
+	New bool
 	// Nodes is how many simulated nodes exist from the beginning.
 	Nodes int
 	// Bootstrapped says that this very version has written what a cluster starts
 	// with before, so that it need not be written again.
 	Bootstrapped bool
+	// LoopbackOnly keeps the server from dialing anything that is not on this
+	// machine on behalf of its users: kubelets, pods and services are simulated,
+	// and their addresses may be somebody's real ones.
+	LoopbackOnly bool
 }
 
 // Server is a kube-apiserver. It is made in three steps, so that those who need
@@ -55,8 +69,9 @@ type Server struct {
 	// that only this process can use.
 	Loopback *rest.Config
 
-	options Options
-	config  *app.Config
+	options     Options
+	config      *app.Config
+	enablesRBAC bool
 
 	// The rest is set by Assemble.
 	aggregator *aggregatorapiserver.APIAggregator
@@ -64,6 +79,11 @@ type Server struct {
 	// hooksDeferred is true when the objects of bootstrap.go are there, so that
 	// the upstream hooks for them can run later.
 	hooksDeferred bool
+
+	// The rest is set by Start.
+	stop context.CancelFunc
+	done chan struct{}
+	err  error // with which it ended; to be read after done
 }
 
 // New configures the server.
@@ -79,9 +99,15 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
+	if o.LoopbackOnly {
+		dialOnlyLoopback(config.KubeAPIs)
+	}
 	loopback := rest.CopyConfig(config.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig)
 	loopback.QPS, loopback.Burst = -1, 0
-	return &Server{Loopback: loopback, options: o, config: config}, nil
+	return &Server{
+		Loopback: loopback, options: o, config: config,
+		enablesRBAC: !config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Has(rbacrest.PostStartHookName),
+	}, nil
 }
 
 // Assemble writes what a cluster starts with into etcd and puts the server
@@ -90,10 +116,12 @@ func (s *Server) Assemble(ctx context.Context) error {
 	generic := s.config.KubeAPIs.ControlPlane.Generic
 	written := make(chan error, 1)
 	if s.hooksDeferred = canBootstrap(s.config.Options); s.hooksDeferred {
-		generic.DisabledPostStartHooks.Insert(deferredHookNames()...)
+		for name := range deferredHooks() {
+			generic.DisabledPostStartHooks.Insert(name)
+		}
 	}
 	if s.hooksDeferred && (!s.options.Bootstrapped || s.options.Nodes > 0) {
-		go func() { written <- bootstrap(ctx, s.config, s.options.Nodes) }()
+		go func() { written <- bootstrap(ctx, s.config, s.options) }()
 	} else {
 		close(written)
 	}
@@ -108,7 +136,7 @@ func (s *Server) Assemble(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("assembling the API server: %w", err)
 	}
-	s.aggregator.GenericAPIServer.ShutdownTimeout = shutdownTimeout
+	s.aggregator.GenericAPIServer.ShutdownTimeout = watchGrace
 
 	kube, ok := s.aggregator.GenericAPIServer.NextDelegate().(*genericapiserver.GenericAPIServer)
 	if !ok {
@@ -118,8 +146,50 @@ func (s *Server) Assemble(ctx context.Context) error {
 	return <-written
 }
 
-// Run serves until ctx ends and returns when open requests are done with.
-func (s *Server) Run(ctx context.Context) error {
+// HasNodes says whether the nodes of Options exist from the beginning. If not,
+// they have to be created through the API.
+func (s *Server) HasNodes() bool { return s.hooksDeferred }
+
+// Start serves until Stop.
+func (s *Server) Start() {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop, s.done = stop, make(chan struct{})
+	go func() {
+		defer close(s.done)
+		s.err = s.run(ctx)
+	}()
+}
+
+// Done is closed when the server has ended, by Stop or by itself.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err is why the server has ended by itself. It may be asked after Done.
+func (s *Server) Err() error {
+	if s.err == nil {
+		return errors.New("the API server ended by itself")
+	}
+	return fmt.Errorf("the API server ended: %w", s.err)
+}
+
+// Stop ends the server and returns when open requests are done with. Started or
+// not, it releases what Assemble took.
+func (s *Server) Stop() error {
+	if s.done == nil {
+		if s.aggregator != nil {
+			s.aggregator.GenericAPIServer.Destroy()
+		}
+		return nil
+	}
+	s.stop()
+	select {
+	case <-s.done:
+		return s.err
+	case <-time.After(stopTimeout):
+		return fmt.Errorf("requests were still open after %s", stopTimeout)
+	}
+}
+
+func (s *Server) run(ctx context.Context) error {
 	prepared, err := s.aggregator.PrepareRun()
 	if err != nil {
 		return fmt.Errorf("preparing the API server: %w", err)
@@ -133,6 +203,9 @@ func (s *Server) Run(ctx context.Context) error {
 // WaitAuthorized returns when the server can tell who may do what. From then on
 // clients other than Loopback are served instead of refused.
 func (s *Server) WaitAuthorized(ctx context.Context) error {
+	if !s.enablesRBAC {
+		return s.WaitReady(ctx)
+	}
 	rbac := s.config.KubeAPIs.ControlPlane.VersionedInformers.Rbac().V1()
 	return poll(ctx, func() bool {
 		for _, synced := range []cache.InformerSynced{
@@ -165,16 +238,9 @@ func (s *Server) WaitReady(ctx context.Context) error {
 // work ends with ctx.
 func (s *Server) AfterReady(ctx context.Context) {
 	if s.hooksDeferred {
-		go runDeferredHooks(ctx, s.Loopback)
+		go s.runDeferredHooks(ctx)
 	}
 	s.openAPI.buildSoon(ctx)
-}
-
-// Destroy releases what Assemble took when Run is never called.
-func (s *Server) Destroy() {
-	if s.aggregator != nil {
-		s.aggregator.GenericAPIServer.Destroy()
-	}
 }
 
 // poll asks again and again in short steps. What it waits for has no

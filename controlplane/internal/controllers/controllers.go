@@ -91,9 +91,16 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 			delete(late, name)
 		}
 	}
-	// This one is built by hand: upstream's descriptor of it is only complete
-	// inside kube-controller-manager.
+	// Two are built by hand: upstream's descriptor of the first is only complete
+	// inside kube-controller-manager, and the second would touch the disk.
 	delete(first, names.ServiceAccountTokenController)
+	delete(first, names.PersistentVolumeBinderController)
+	volumes, err := newVolumeController(ctx, m.context)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	m.first = append(m.first, volumes)
 	tokens, err := newTokenController(ctx, m.context, o)
 	if err != nil {
 		cancel()
@@ -116,41 +123,46 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 
 // Run runs the controllers until ctx ends and returns when they have stopped.
 // It closes started when they begin to work.
-func (m *Manager) Run(ctx context.Context, started chan<- struct{}) {
+func (m *Manager) Run(ctx context.Context, started chan<- struct{}) error {
 	defer m.stopBuilding()
 	m.startInformers(ctx)
 	defer m.context.InformerFactory.Shutdown()
 	// Controllers look ten times a second whether their informers have synced.
 	// Started after that, they find it so at once.
 	if !m.waitSynced(ctx) {
-		return
+		return nil
 	}
-	lateDone := make(chan struct{})
+	// A cluster without the late ones is none, so the others end with them.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := make(chan error, 1)
 	go func() {
-		defer close(lateDone)
-		m.runLate(ctx)
+		err := m.runLate(ctx)
+		if err != nil {
+			cancel()
+		}
+		late <- err
 	}()
 	close(started)
 	app.RunControllers(ctx, m.context, m.first, 0, shutdownTimeout)
-	<-lateDone
+	return <-late
 }
 
-func (m *Manager) runLate(ctx context.Context) {
+func (m *Manager) runLate(ctx context.Context) error {
 	select {
 	case <-m.ready:
 	case <-ctx.Done():
-		return
+		return nil
 	}
 	built, err := m.buildLate()
 	if err != nil {
-		// The same constructors succeeded for dozens of controllers before.
-		klog.ErrorS(err, "Building the late controllers")
-		return
+		return fmt.Errorf("building the late controllers: %w", err)
 	}
 	// They brought informers of their own into the shared factories.
 	m.startInformers(ctx)
 	close(m.context.InformersStarted)
 	app.RunControllers(ctx, m.context, built, 0, shutdownTimeout)
+	return nil
 }
 
 func (m *Manager) waitSynced(ctx context.Context) bool {
@@ -190,8 +202,6 @@ func componentConfig(ctx context.Context, o Options) (*kcmconfig.KubeControllerM
 	}
 	// Some defaults are only set by adding the flags, even if nobody parses them.
 	_ = opts.Flags(app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases())
-	// Claims of the default storage class get a volume, as on a laptop cluster.
-	opts.PersistentVolumeBinderController.VolumeConfiguration.EnableHostPathProvisioning = true
 	// Whoever holds the lock on the state folder is the leader, and there is no
 	// port of its own to secure: its metrics are on the API server's.
 	opts.Generic.LeaderElection.LeaderElect = false

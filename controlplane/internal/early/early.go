@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 
 	"k8s.io/kubectl/pkg/util/i18n"
 )
@@ -37,11 +38,12 @@ var resume = func() {}
 // is for a start that goes wrong.
 func pauseGarbageCollection() {
 	percent := debug.SetGCPercent(-1)
-	limit := debug.SetMemoryLimit(1 << 30)
-	resume = func() {
+	limit := debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(limit, 1<<30))
+	resume = sync.OnceFunc(func() {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
-	}
+	})
 }
 
 // ResumeGarbageCollection ends the pause once the start-up is over.

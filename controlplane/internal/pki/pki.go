@@ -55,10 +55,11 @@ type Set struct {
 }
 
 // Load reads the set from dir. Where the folder does not exist it is made, all
-// of it or nothing, so that a crash cannot leave half of it behind.
-func Load(dir string) (*Set, error) {
+// of it or nothing, so that a crash cannot leave half of it behind; durable is
+// for a crash of the whole machine.
+func Load(dir string, durable bool) (*Set, error) {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		if err := create(dir); err != nil {
+		if err := create(dir, durable); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +126,7 @@ func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	return Pair{CertPEM: certPEM, KeyPEM: keyPEM}, err
 }
 
-func create(dir string) error {
+func create(dir string, durable bool) error {
 	temp := dir + ".new"
 	if err := os.RemoveAll(temp); err != nil {
 		return fmt.Errorf("clearing an unfinished set of keys: %w", err)
@@ -144,6 +145,15 @@ func create(dir string) error {
 	}
 	if err := state.WriteFile(filepath.Join(temp, "sa.key"), keyPEM); err != nil {
 		return err
+	}
+	if durable {
+		files, err := filepath.Glob(filepath.Join(temp, "*"))
+		if err != nil {
+			return fmt.Errorf("listing the keys: %w", err)
+		}
+		if err := state.Sync(append(files, temp)...); err != nil {
+			return err
+		}
 	}
 	if err := os.Rename(temp, dir); err != nil {
 		return fmt.Errorf("putting the keys in place: %w", err)

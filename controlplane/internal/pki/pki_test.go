@@ -18,7 +18,7 @@ import (
 func load(t *testing.T) (*Set, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "pki")
-	set, err := Load(dir)
+	set, err := Load(dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func roots(authority *Authority) *x509.CertPool {
 
 func TestSetIsKept(t *testing.T) {
 	first, dir := load(t)
-	second, err := Load(dir)
+	second, err := Load(dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestDamageIsNoticed(t *testing.T) {
 			if err := damage(dir); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Load(dir); err == nil {
+			if _, err := Load(dir, false); err == nil {
 				t.Error("it loads")
 			}
 		})
@@ -94,7 +94,7 @@ func TestUnfinishedSetIsMadeAnew(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir+".new", "ca.key"), []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(dir); err != nil {
+	if _, err := Load(dir, false); err != nil {
 		t.Error(err)
 	}
 }

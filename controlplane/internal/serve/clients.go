@@ -66,9 +66,14 @@ func StartClients(ctx context.Context, api *apiserver.Server, o ClientOptions) (
 
 	scheduling, controlling := make(chan struct{}), make(chan struct{})
 	c.started = []<-chan struct{}{scheduling, controlling}
-	c.run(func() error { c.controllers.Run(c.ctx, controlling); return nil })
+	c.run(func() error { return c.controllers.Run(c.ctx, controlling) })
 	c.run(func() error { placement.Run(c.ctx, scheduling); return nil })
 	c.run(func() error {
+		// Not asked for what is there already: somebody's admission webhook for
+		// nodes may be waiting for an operator that is not running yet.
+		if api.HasNodes() {
+			return nil
+		}
 		if err := nodes.Ensure(c.ctx, admin, o.Nodes); err != nil {
 			return fmt.Errorf("creating nodes: %w", err)
 		}

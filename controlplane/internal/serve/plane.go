@@ -34,9 +34,6 @@ type plane struct {
 	etcd    *etcd.Server      // set by start
 	api     *apiserver.Server // set by start
 	clients *Clients          // set by start
-
-	stopAPI context.CancelFunc
-	apiDone chan error
 }
 
 // start returns when a Deployment could become Available.
@@ -54,8 +51,11 @@ func (p *plane) start(ctx context.Context) error {
 	}
 	p.api, err = apiserver.New(setup, apiserver.Options{
 		Run:          opts,
+		Cluster:      true,
+		New:          p.folder.Info.Complete == "",
 		Nodes:        p.wantedNodes(),
 		Bootstrapped: p.folder.Info.Complete == p.options.Kubernetes,
+		LoopbackOnly: true,
 	})
 	if err != nil {
 		return err
@@ -74,11 +74,10 @@ func (p *plane) start(ctx context.Context) error {
 		_ = p.listener.Close()
 		return errors.Join(err, <-built)
 	}
-	apiContext, stopAPI := context.WithCancel(context.Background())
-	p.stopAPI, p.apiDone = stopAPI, make(chan error, 1)
-	go func() { p.apiDone <- p.api.Run(apiContext) }()
+	p.api.Start()
 	if err := <-built; err != nil {
-		return err
+		// It must be ready before it can be stopped.
+		return errors.Join(err, p.untilFailure(ctx, p.api.WaitReady))
 	}
 	return p.waitUsable(ctx)
 }
@@ -97,7 +96,7 @@ func (p *plane) startEtcd(ctx context.Context) error {
 	case p.folder.New:
 		return err
 	default:
-		return state.Corrupt(p.folder.Dir, err)
+		return state.Unusable(p.folder.Dir, err)
 	}
 }
 
@@ -151,9 +150,10 @@ func (p *plane) untilFailure(ctx context.Context, condition func(context.Context
 			return interrupted(ctx, "starting")
 		}
 		return err
-	case err := <-p.apiDone:
-		p.apiDone <- err // stop asks as well
-		return fmt.Errorf("the API server ended while starting: %w", err)
+	case <-p.api.Done():
+		return p.api.Err()
+	case err := <-p.etcd.Err():
+		return fmt.Errorf("etcd ended: %w", err)
 	}
 }
 
@@ -171,18 +171,29 @@ func (p *plane) afterReady() {
 	p.api.AfterReady(p.clients.ctx)
 }
 
+// roomInterval is how often the disk is looked at. etcd panics when it cannot
+// write, so the cluster ends in order before that.
+const roomInterval = 5 * time.Second
+
 // wait returns nil when ctx ends, and an error when a part dies before that.
 func (p *plane) wait(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-p.apiDone:
-		p.apiDone <- err
-		return fmt.Errorf("the API server ended: %w", err)
-	case err := <-p.etcd.Err():
-		return fmt.Errorf("etcd ended: %w", err)
-	case err := <-p.clients.Err():
-		return err
+	ticker := time.NewTicker(roomInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.api.Done():
+			return p.api.Err()
+		case err := <-p.etcd.Err():
+			return fmt.Errorf("etcd ended: %w", err)
+		case err := <-p.clients.Err():
+			return err
+		case <-ticker.C:
+			if err := state.CheckRoom(p.folder.Dir, state.RoomToStop); err != nil {
+				return err
+			}
+		}
 	}
 }
 
@@ -192,13 +203,10 @@ func (p *plane) stop() {
 	if p.clients != nil {
 		p.clients.Stop()
 	}
-	if p.stopAPI != nil {
-		p.stopAPI()
-		if err := <-p.apiDone; err != nil {
+	if p.api != nil {
+		if err := p.api.Stop(); err != nil {
 			klog.ErrorS(err, "Stopping the API server")
 		}
-	} else if p.api != nil {
-		p.api.Destroy()
 	}
 	if p.etcd != nil {
 		p.etcd.Stop()

@@ -22,6 +22,7 @@ type Reporter struct {
 	mu      sync.Mutex
 	out     io.Writer
 	started time.Time
+	failed  bool // the first error is the cause; what follows from it is not told
 }
 
 // NewReporter reports to out; nil reports to nobody.
@@ -57,6 +58,13 @@ func (r *Reporter) Ready(server, kubeconfig, version string) {
 func (r *Reporter) Error(err error) {
 	shown := &fault.Error{Reason: fault.Internal, Hint: "the log of the control plane says more"}
 	errors.As(err, &shown)
+	r.mu.Lock()
+	again := r.failed
+	r.failed = true
+	r.mu.Unlock()
+	if again {
+		return
+	}
 	r.write(line{Event: "error", Reason: shown.Reason, Message: err.Error(), Hint: shown.Hint})
 }
 

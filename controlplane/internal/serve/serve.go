@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 
 	"k8s.io/klog/v2"
 
@@ -37,9 +36,7 @@ type Options struct {
 	ControllerQPS float32
 	// Kubernetes is the version that is about to run.
 	Kubernetes string
-	// Started is when the process began, for the times in the report.
-	Started time.Time
-	Report  *Reporter
+	Report     *Reporter
 }
 
 // Run brings the cluster up, reports that it is ready, and keeps it until ctx
@@ -53,26 +50,31 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	folder.Durable = o.Durable
 	plane := &plane{options: o, folder: folder, report: o.Report}
 	err = plane.prepare()
 	if err == nil {
 		o.Report.Progress("state", "state is in "+dir)
 		err = plane.start(ctx)
 	}
+	if err == nil {
+		folder.Info.Complete = o.Kubernetes
+		err = folder.Save()
+	}
 	if err != nil {
+		// Said before anything is stopped: parts that have only half started may
+		// take the process with them.
+		o.Report.Error(err)
 		plane.stop()
 		return errors.Join(err, folder.Abandon())
 	}
 
 	o.Report.Ready(plane.server(), folder.Path("kubeconfig"), o.Kubernetes)
 	early.ResumeGarbageCollection()
-	folder.Info.Complete = o.Kubernetes
-	if err = folder.Save(); err == nil {
-		plane.afterReady()
-		err = plane.wait(ctx)
-	}
+	plane.afterReady()
+	err = plane.wait(ctx)
 	plane.stop()
-	return errors.Join(err, folder.Close())
+	return errors.Join(err, folder.Close(err == nil))
 }
 
 // prepare does everything that needs no running part: the port, the keys and
@@ -99,12 +101,15 @@ func (p *plane) prepare() error {
 		return err
 	}
 	var err error
-	if p.keys, err = pki.Load(p.folder.Path("pki")); err != nil {
-		var shown *fault.Error
-		if errors.As(err, &shown) {
+	if p.keys, err = pki.Load(p.folder.Path("pki"), p.options.Durable); err != nil {
+		if p.folder.New {
 			return err
 		}
-		return state.Corrupt(p.folder.Dir, err)
+		return state.Unusable(p.folder.Dir, err)
+	}
+	// A large database takes memory from the start, so collecting must not wait.
+	if info, err := os.Stat(p.folder.Path("etcd", "member", "snap", "db")); err == nil && info.Size() > largeDatabase {
+		early.ResumeGarbageCollection()
 	}
 	return p.writeKubeconfig()
 }
@@ -132,6 +137,9 @@ func (p *plane) listen() error {
 	p.listener = listener
 	return nil
 }
+
+// largeDatabase is about what a thousand pods leave behind.
+const largeDatabase = 64 << 20
 
 func (p *plane) port() int { return p.listener.Addr().(*net.TCPAddr).Port }
 

@@ -9,8 +9,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/mod/semver"
@@ -23,9 +25,13 @@ import (
 // control plane could misread what a newer one wrote.
 const Format = 1
 
-// minFree is the room that a control plane needs to start and to work for a
-// while: the write-ahead log, the database and the log file.
-const minFree = 128 << 20
+const (
+	// roomToStart is what a control plane needs to start and to work for a
+	// while: the write-ahead log, the database and the log file.
+	roomToStart = 128 << 20
+	// RoomToStop is what it needs to end in order.
+	RoomToStop = 32 << 20
+)
 
 // Info is what state.json remembers between two runs.
 type Info struct {
@@ -51,8 +57,11 @@ type Folder struct {
 	Info Info
 	// New is true when nothing was kept from an earlier run.
 	New bool
+	// Durable makes what is written survive a power failure.
+	Durable bool
 
-	lock *os.File
+	lock       *os.File
+	lockBefore []byte // what the lock file said before it was taken
 }
 
 // Open takes the folder for this process, creating it where it is missing.
@@ -65,11 +74,14 @@ func Open(dir, kubernetes string) (*Folder, error) {
 	if err := f.takeLock(); err != nil {
 		return nil, err
 	}
-	if err := f.load(kubernetes); err != nil {
-		f.release()
-		return nil, err
+	err := f.load(kubernetes)
+	if err == nil {
+		err = CheckRoom(dir, roomToStart)
 	}
-	if err := checkRoom(dir); err != nil {
+	if err != nil {
+		// A start that was refused leaves no trace of itself.
+		_ = f.lock.Truncate(0)
+		_, _ = f.lock.WriteAt(f.lockBefore, 0)
 		f.release()
 		return nil, err
 	}
@@ -87,15 +99,22 @@ func (f *Folder) Save() error {
 	if err != nil {
 		return fmt.Errorf("encoding state.json: %w", err)
 	}
-	return WriteFile(f.Path("state.json"), append(data, '\n'))
+	if err := WriteFile(f.Path("state.json"), append(data, '\n')); err != nil || !f.Durable {
+		return err
+	}
+	return Sync(f.Path("state.json"), f.Dir)
 }
 
 // Close gives the folder back. An empty lock file says that the run ended
-// cleanly; an ephemeral folder is removed altogether.
-func (f *Folder) Close() error {
+// cleanly; one that still names a process says that it did not. An ephemeral
+// folder is removed altogether.
+func (f *Folder) Close(clean bool) error {
 	defer f.release()
 	if !f.Info.Ephemeral {
-		return f.lock.Truncate(0)
+		if clean {
+			return f.lock.Truncate(0)
+		}
+		return nil
 	}
 	// Moved away first: whoever starts a cluster of the same name meanwhile gets
 	// a folder of its own instead of one that vanishes under it.
@@ -110,10 +129,25 @@ func (f *Folder) Close() error {
 }
 
 // Abandon gives the folder back after a start that failed. What a new cluster
-// left behind is removed; what was there before stays, whatever was asked for.
+// left behind is removed, except the log, which may say why; what was there
+// before stays, whatever was asked for.
 func (f *Folder) Abandon() error {
-	f.Info.Ephemeral = f.New
-	return f.Close()
+	if f.New && f.Info.Ephemeral {
+		return f.Close(true)
+	}
+	f.Info.Ephemeral = false
+	if !f.New {
+		return f.Close(true)
+	}
+	defer f.release()
+	if err := f.clear(); err != nil {
+		return err
+	}
+	if err := os.Remove(f.Path("lock")); err != nil {
+		return fmt.Errorf("removing the lock: %w", err)
+	}
+	_ = os.Remove(f.Dir) // stays if there is a log
+	return nil
 }
 
 func (f *Folder) release() { _ = f.lock.Close() }
@@ -137,6 +171,9 @@ func (f *Folder) takeLock() error {
 		return errors.Join(fmt.Errorf("locking %s: %w", path, err), lock.Close())
 	}
 	f.lock = lock
+	if f.lockBefore, err = io.ReadAll(lock); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
 
 	data, err := json.Marshal(Holder{PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
@@ -190,8 +227,8 @@ func (f *Folder) load(kubernetes string) error {
 	data, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		if f.holdsData() {
-			return Corrupt(f.Dir, errors.New("there is data but no state.json"))
+		if err := f.refuseStrangers(); err != nil {
+			return err
 		}
 		f.New = true
 	case err != nil:
@@ -225,14 +262,31 @@ func (f *Folder) load(kubernetes string) error {
 	return nil
 }
 
-func (f *Folder) holdsData() bool {
-	for _, name := range []string{"etcd", "pki"} {
-		if _, err := os.Stat(f.Path(name)); err == nil {
-			return true
+// refuseStrangers makes sure that a folder without state.json has nothing else
+// in it either: what a new cluster leaves behind is removed, and nobody else's
+// files may be among it.
+func (f *Folder) refuseStrangers() error {
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil {
+		return fmt.Errorf("reading the state folder: %w", err)
+	}
+	for _, entry := range entries {
+		switch name := entry.Name(); {
+		case name == "lock" || isLog(name):
+		case name == "etcd" || name == "pki":
+			return Corrupt(f.Dir, errors.New("there is data but no state.json"))
+		default:
+			return &fault.Error{
+				Reason:  fault.KeptState,
+				Message: fmt.Sprintf("%s is no state folder: it holds %s", f.Dir, name),
+				Hint:    "choose a folder that is empty or does not exist yet",
+			}
 		}
 	}
-	return false
+	return nil
 }
+
+func isLog(name string) bool { return strings.HasPrefix(name, "controlplane.log") }
 
 func (f *Folder) clear() error {
 	entries, err := os.ReadDir(f.Dir)
@@ -241,13 +295,29 @@ func (f *Folder) clear() error {
 	}
 	for _, entry := range entries {
 		// The lock is ours already, and the log is being written to.
-		if name := entry.Name(); name != "lock" && filepath.Ext(name) != ".log" {
+		if name := entry.Name(); name != "lock" && !isLog(name) {
 			if err := os.RemoveAll(f.Path(name)); err != nil {
 				return fmt.Errorf("clearing ephemeral state: %w", err)
 			}
 		}
 	}
 	return nil
+}
+
+// Unusable explains why existing state could not be used. It calls the state
+// damaged only if the system had no other reason to refuse it.
+func Unusable(dir string, cause error) error {
+	var shown *fault.Error
+	switch {
+	case errors.As(cause, &shown):
+		return cause
+	case errors.Is(cause, unix.ENOSPC) || errors.Is(cause, unix.EDQUOT):
+		return diskFull(dir, cause)
+	case errors.Is(cause, os.ErrPermission) || errors.Is(cause, unix.EROFS) || errors.Is(cause, unix.EMFILE) || errors.Is(cause, unix.ENFILE):
+		return fmt.Errorf("using the state in %s: %w", dir, cause)
+	default:
+		return Corrupt(dir, cause)
+	}
 }
 
 // Corrupt says that the state cannot be used and that it was left alone.
@@ -287,13 +357,28 @@ func writeFault(doing, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
 
-func checkRoom(dir string) error {
+// Sync makes files and folders survive a power failure.
+func Sync(paths ...string) error {
+	for _, path := range paths {
+		file, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("syncing: %w", err)
+		}
+		if err := errors.Join(file.Sync(), file.Close()); err != nil {
+			return writeFault("syncing", path, err)
+		}
+	}
+	return nil
+}
+
+// CheckRoom returns a fault when less than this many bytes are free.
+func CheckRoom(dir string, needed uint64) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return fmt.Errorf("looking for free space at %s: %w", dir, err)
 	}
-	if free := uint64(fs.Bavail) * uint64(fs.Bsize); free < minFree { //nolint:unconvert // the types differ between systems
-		return diskFull(dir, fmt.Errorf("%d MiB are free, %d MiB are needed", free>>20, minFree>>20))
+	if free := uint64(fs.Bavail) * uint64(fs.Bsize); free < needed { //nolint:unconvert // the types differ between systems
+		return diskFull(dir, fmt.Errorf("%d MiB are free, %d MiB are needed", free>>20, needed>>20))
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ func TestOpenJudgesTheFolder(t *testing.T) {
 		"data without state.json":  {files: map[string]string{"etcd/member/snap/db": "x"}, reason: fault.CorruptState},
 		"keys without state.json":  {files: map[string]string{"pki/ca.crt": "x"}, reason: fault.CorruptState},
 		"ephemeral and killed":     {files: map[string]string{"state.json": `{"format":1,"kubernetes":"v1.36.3","port":4711,"ephemeral":true}`, "etcd/db": "x"}, isNew: true},
-		"log only, start was lost": {files: map[string]string{"controlplane.log": "x"}, isNew: true},
+		"log only, start was lost": {files: map[string]string{"controlplane.log": "x", "controlplane.log.1": "x"}, isNew: true},
+		"somebody else's folder":   {files: map[string]string{"thesis.txt": "x"}, reason: fault.KeptState},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -71,7 +72,7 @@ func TestOpenJudgesTheFolder(t *testing.T) {
 			if folder.New != test.isNew || folder.Info.Port != test.port {
 				t.Errorf("new %v, port %d", folder.New, folder.Info.Port)
 			}
-			if err := folder.Close(); err != nil {
+			if err := folder.Close(true); err != nil {
 				t.Error(err)
 			}
 		})
@@ -93,7 +94,7 @@ func TestOneHolderAtATime(t *testing.T) {
 	if _, err := Open(dir, running); !errors.As(err, &shown) || shown.Reason != fault.Locked {
 		t.Errorf("the second holder: %v", err)
 	}
-	if err := first.Close(); err != nil {
+	if err := first.Close(true); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(filepath.Join(dir, "lock")); err != nil || len(data) > 0 {
@@ -103,10 +104,12 @@ func TestOneHolderAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Close(); err != nil {
+	if err := second.Close(true); err != nil {
 		t.Error(err)
 	}
 }
+
+func stop(f *Folder) error { return f.Close(true) }
 
 func TestWhatIsLeftBehind(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -115,8 +118,8 @@ func TestWhatIsLeftBehind(t *testing.T) {
 		end     func(*Folder) error
 		remains bool
 	}{
-		"kept":                        {choose: func(*Folder) {}, end: (*Folder).Close, remains: true},
-		"ephemeral":                   {choose: func(f *Folder) { f.Info.Ephemeral = true }, end: (*Folder).Close},
+		"kept":                        {choose: func(*Folder) {}, end: stop, remains: true},
+		"ephemeral":                   {choose: func(f *Folder) { f.Info.Ephemeral = true }, end: stop},
 		"new, and the start failed":   {choose: func(*Folder) {}, end: (*Folder).Abandon},
 		"old, and the start failed":   {before: `{"format":1,"kubernetes":"v1.36.3"}`, choose: func(*Folder) {}, end: (*Folder).Abandon, remains: true},
 		"old, made ephemeral, failed": {before: `{"format":1,"kubernetes":"v1.36.3"}`, choose: func(f *Folder) { f.Info.Ephemeral = true }, end: (*Folder).Abandon, remains: true},
@@ -145,6 +148,37 @@ func TestWhatIsLeftBehind(t *testing.T) {
 				t.Errorf("left beside it: %v, %v", left, err)
 			}
 		})
+	}
+}
+
+func TestAnUncleanEndIsSeen(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := Open(dir, running)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.Close(false); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "lock")); err != nil || len(data) == 0 {
+		t.Errorf("the lock says %q, %v", data, err)
+	}
+}
+
+func TestAFailedStartLeavesItsLog(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	write(t, dir, map[string]string{"controlplane.log": "why"})
+	folder, err := Open(dir, running)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, map[string]string{"etcd/db": "x", "pki/ca.key": "x"})
+	if err := folder.Abandon(); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "controlplane.log" {
+		t.Errorf("left: %v, %v", entries, err)
 	}
 }
 

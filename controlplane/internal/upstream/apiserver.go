@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -31,26 +32,22 @@ import (
 // ControllersVariable is the environment variable that, set to 1, turns a lone API server into a whole cluster.
 const ControllersVariable = "OPDOCK_CONTROLLERS"
 
-func withControllers() bool { return os.Getenv(ControllersVariable) == "1" }
-
 // APIServer runs kube-apiserver with the arguments of this process.
 func APIServer(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		waitForOrphanhood(ctx)
 		cancel()
 	}()
-	err := runAPIServer(ctx, args)
-	switch {
-	case err == nil, errors.Is(err, pflag.ErrHelp):
-		return 0
-	default:
+	if err := runAPIServer(ctx, args); err != nil && !errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "kube-apiserver:", err)
 		return 1
 	}
+	return 0
 }
 
 func runAPIServer(ctx context.Context, args []string) error {
@@ -58,52 +55,85 @@ func runAPIServer(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	nodes := 0
-	if withControllers() {
-		nodes = 1
+	o := apiserver.Options{Run: opts}
+	if os.Getenv(ControllersVariable) == "1" {
+		o.Cluster, o.New, o.Nodes = true, true, 1
 	}
-	api, err := apiserver.New(ctx, apiserver.Options{Run: opts, Nodes: nodes})
+	api, err := apiserver.New(ctx, o)
 	if err != nil {
 		return err
 	}
 	if err := api.Assemble(ctx); err != nil {
 		return err
 	}
-	serving, stopServing := context.WithCancel(context.Background())
-	defer stopServing()
-	done := make(chan error, 1)
-	go func() { done <- api.Run(serving) }()
-
-	// Stopped before it is ready, its own start-up hooks would count as failed.
-	waiting, stopWaiting := context.WithCancel(serving)
-	go func() { done <- errors.Join(<-done); stopWaiting() }()
-	if err := api.WaitReady(waiting); err != nil {
-		return fmt.Errorf("the API server ended while starting: %w", <-done)
-	}
-	api.AfterReady(serving)
-	early.ResumeGarbageCollection()
-
-	if withControllers() {
-		clients, err := serve.StartClients(serving, api, serve.ClientOptions{
-			Nodes: nodes,
-			Controllers: controllers.Options{
-				// A certificate is its own root, whoever signed it.
-				RootCAFile:            opts.SecureServing.ServerCert.CertKey.CertFile,
-				ServiceAccountKeyFile: opts.ServiceAccountSigningKeyFile,
-			},
-		})
-		if err != nil {
-			return err
-		}
-		clients.AfterReady()
-		defer clients.Stop()
-	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-done:
+	api.Start()
+	if err := waitReady(ctx, api); err != nil {
 		return err
 	}
+	background, stopBackground := context.WithCancel(context.Background())
+	defer stopBackground()
+	api.AfterReady(background)
+	early.ResumeGarbageCollection()
+	if !o.Cluster {
+		return runUntilStopped(ctx, api, nil)
+	}
+
+	clients, err := serve.StartClients(background, api, serve.ClientOptions{
+		Nodes: o.Nodes,
+		Controllers: controllers.Options{
+			// A certificate is its own root, whoever signed it.
+			RootCAFile:            opts.SecureServing.ServerCert.CertKey.CertFile,
+			ServiceAccountKeyFile: opts.ServiceAccountSigningKeyFile,
+		},
+	})
+	if err != nil {
+		return errors.Join(err, api.Stop())
+	}
+	clients.AfterReady()
+	return runUntilStopped(ctx, api, clients)
+}
+
+// readyPatience is how long a server that is asked to stop may still take to
+// get ready. Stopped earlier, its own start-up hooks would count as failed.
+const readyPatience = 5 * time.Second
+
+func waitReady(ctx context.Context, api *apiserver.Server) error {
+	waiting, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(readyPatience, func() { cancel(errors.New("stopped before it was ready")) })
+	})()
+	go func() {
+		select {
+		case <-api.Done():
+			cancel(api.Err())
+		case <-waiting.Done():
+		}
+	}()
+	return api.WaitReady(waiting)
+}
+
+// runUntilStopped returns when ctx has ended and everything has stopped in
+// order. The clients may be nil.
+func runUntilStopped(ctx context.Context, api *apiserver.Server, clients *serve.Clients) error {
+	var failed <-chan error
+	if clients != nil {
+		failed = clients.Err()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case <-api.Done():
+		err = api.Err()
+	case err = <-failed:
+	}
+	if clients != nil {
+		clients.Stop()
+	}
+	if err != nil {
+		return errors.Join(err, api.Stop())
+	}
+	return api.Stop()
 }
 
 // parseOptions reads the flags of kube-apiserver, all of them.
