@@ -70,8 +70,8 @@ func explainFailure(t testing.TB) {
 	}
 }
 
-// Namespace creates a namespace in the shared control plane and returns its name. It is deleted when the
-// test ends, which does not wait for it to be gone.
+// Namespace creates a namespace in the shared control plane and returns its name once pods can be created
+// in it. It is deleted when the test ends, which does not wait for it to be gone.
 func Namespace(t testing.TB) string {
 	t.Helper()
 	client, err := typedcorev1.NewForConfig(Shared(t).Config())
@@ -95,7 +95,26 @@ func Namespace(t testing.TB) string {
 			t.Errorf("deleting namespace %s: %v", made.Name, err)
 		}
 	})
+	if err := awaitServiceAccount(ctx, client, made.Name); err != nil {
+		t.Fatalf("making a namespace: %v", err)
+	}
 	return made.Name
+}
+
+// awaitServiceAccount waits for the service account that a controller makes in each namespace. Until then
+// the API server refuses pods.
+func awaitServiceAccount(ctx context.Context, client *typedcorev1.CoreV1Client, namespace string) error {
+	watcher, err := client.ServiceAccounts(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=default"})
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	select {
+	case <-watcher.ResultChan():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for its default service account: %w", ctx.Err())
+	}
 }
 
 func start() (*cluster.Cluster, string, error) {

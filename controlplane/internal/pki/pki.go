@@ -54,15 +54,18 @@ type Set struct {
 	ServiceAccountKeyFile string
 }
 
-// Load reads the set from dir. Where the folder does not exist it is made, all
-// of it or nothing, so that a crash cannot leave half of it behind; durable is
-// for a crash of the whole machine.
-func Load(dir string, durable bool) (*Set, error) {
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		if err := create(dir, durable); err != nil {
-			return nil, err
-		}
+// Create makes the set in dir, unless it is there: all of it or nothing, so that
+// a crash cannot leave half of it behind; durable is for a crash of the whole
+// machine.
+func Create(dir string, durable bool) error {
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
+	return create(dir, durable)
+}
+
+// Load reads the set from dir.
+func Load(dir string) (*Set, error) {
 	ca, err := loadAuthority(dir, "ca")
 	if err != nil {
 		return nil, err

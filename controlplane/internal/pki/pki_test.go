@@ -18,7 +18,10 @@ import (
 func load(t *testing.T) (*Set, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "pki")
-	set, err := Load(dir, false)
+	if err := Create(dir, true); err != nil {
+		t.Fatal(err)
+	}
+	set, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +46,10 @@ func roots(authority *Authority) *x509.CertPool {
 
 func TestSetIsKept(t *testing.T) {
 	first, dir := load(t)
-	second, err := Load(dir, false)
+	if err := Create(dir, false); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +76,7 @@ func TestDamageIsNoticed(t *testing.T) {
 		"key lost":         func(dir string) error { return os.Remove(filepath.Join(dir, "ca.key")) },
 		"key garbled":      func(dir string) error { return os.WriteFile(filepath.Join(dir, "ca.key"), []byte("x"), 0o600) },
 		"tokens' key lost": func(dir string) error { return os.Remove(filepath.Join(dir, "sa.key")) },
+		"all lost":         os.RemoveAll,
 		"keys mixed up": func(dir string) error {
 			return os.Rename(filepath.Join(dir, "front-proxy-ca.key"), filepath.Join(dir, "ca.key"))
 		},
@@ -79,7 +86,7 @@ func TestDamageIsNoticed(t *testing.T) {
 			if err := damage(dir); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Load(dir, false); err == nil {
+			if _, err := Load(dir); err == nil {
 				t.Error("it loads")
 			}
 		})
@@ -94,7 +101,10 @@ func TestUnfinishedSetIsMadeAnew(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir+".new", "ca.key"), []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(dir, false); err != nil {
+	if err := Create(dir, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(dir); err != nil {
 		t.Error(err)
 	}
 }

@@ -100,8 +100,15 @@ func (p *plane) prepare() error {
 	if err := p.folder.Save(); err != nil {
 		return err
 	}
+	// Keys that a complete cluster has lost are not replaced without a word:
+	// every kubeconfig and token of it would stop working.
+	if p.folder.Info.Complete == "" {
+		if err := pki.Create(p.folder.Path("pki"), p.options.Durable); err != nil {
+			return err
+		}
+	}
 	var err error
-	if p.keys, err = pki.Load(p.folder.Path("pki"), p.options.Durable); err != nil {
+	if p.keys, err = pki.Load(p.folder.Path("pki")); err != nil {
 		if p.folder.New {
 			return err
 		}
