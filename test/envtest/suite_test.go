@@ -1,0 +1,121 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package envtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+var (
+	environment *envtest.Environment
+	// k8s reads from the API server itself and can watch.
+	k8s client.WithWatch
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		fmt.Println("KUBEBUILDER_ASSETS is not set: the tests of package e2e run these with those of Opdock")
+		os.Exit(0)
+	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	log.SetLogger(logr.Discard())
+	environment = &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join("testdata", "crds")},
+		ErrorIfCRDPathMissing: true,
+		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join("testdata", "webhooks")}},
+	}
+	config, err := environment.Start()
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if stopErr := environment.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	all := runtime.NewScheme()
+	if err := scheme.AddToScheme(all); err != nil {
+		return 0, err
+	}
+	addToScheme(all)
+	if k8s, err = client.NewWithWatch(config, client.Options{Scheme: all}); err != nil {
+		return 0, err
+	}
+
+	hooks := environment.WebhookInstallOptions
+	manager, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:  all,
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Host: hooks.LocalServingHost, Port: hooks.LocalServingPort, CertDir: hooks.LocalServingCertDir,
+		}),
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := (&reconciler{manager.GetClient()}).setUp(manager); err != nil {
+		return 0, err
+	}
+	if err := ctrl.NewWebhookManagedBy(manager, &Greeting{}).WithValidator(validator{}).Complete(); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Start(ctx) }()
+	code = m.Run()
+	cancel()
+	return code, <-ended
+}
+
+// eventually waits until a check finds nothing wrong any more.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	const patience = 90 * time.Second
+	deadline := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not after %v: %v", what, patience, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// newNamespace makes a namespace and leaves it: without controllers none ever goes.
+func newNamespace(t *testing.T) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	if err := k8s.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	return namespace.Name
+}
