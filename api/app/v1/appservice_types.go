@@ -1,0 +1,201 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+)
+
+// AppService is a web application: a Deployment and a Service of its name, and, if asked for, an autoscaler, an
+// Ingress, a disruption budget and a network policy.
+//
+// +genclient
+// +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
+// +genclient:method=UpdateScale,verb=update,subresource=scale,input=k8s.io/api/autoscaling/v1.Scale,result=k8s.io/api/autoscaling/v1.Scale
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=appservices,singular=appservice,shortName=appsvc,categories=opdock
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:selectablefield:JSONPath=`.spec.image`
+// +kubebuilder:selectablefield:JSONPath=`.spec.suspend`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`
+// +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`,priority=1
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name is also that of a Service: it must have at most 63 characters, which are lower case letters, digits and '-', start with a letter and not end with '-'"
+type AppService struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the application should be.
+	//
+	// +required
+	Spec AppServiceSpec `json:"spec"`
+
+	// status is what the application is. It is written by the controller.
+	//
+	// +optional
+	Status AppServiceStatus `json:"status,omitempty"`
+}
+
+// AppServiceList is a list of AppServices.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type AppServiceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []AppService `json:"items"`
+}
+
+// SecurityProfile says how much of a secure setup the controller adds to what the spec says.
+//
+// +kubebuilder:validation:Enum=Restricted;AsWritten
+type SecurityProfile string
+
+const (
+	// SecurityProfileRestricted adds what the restricted pod security standard asks for.
+	SecurityProfileRestricted SecurityProfile = "Restricted"
+
+	// SecurityProfileAsWritten adds nothing.
+	SecurityProfileAsWritten SecurityProfile = "AsWritten"
+)
+
+// AppServiceSpec is what an application should be.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.ingress) || has(self.ports) && size(self.ports) > 0",message="ingress needs at least one entry in ports that it can lead to",fieldPath=".ingress"
+// +kubebuilder:validation:XValidation:rule="!has(self.ingress) || !has(self.ports) || self.ingress.rules.all(r, !has(r.port) || self.ports.exists(p, p.port == r.port))",message="an ingress rule names a port that is not in ports",fieldPath=".ingress"
+// +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.type) || self.service.type in ['NodePort', 'LoadBalancer'] || !has(self.ports) || self.ports.all(p, !has(p.nodePort))",message="a port has a nodePort, so service.type must be NodePort or LoadBalancer, or left out",fieldPath=".service"
+// +kubebuilder:validation:XValidation:rule="(has(self.service) && has(self.service.type) && self.service.type == 'Headless') == (has(oldSelf.service) && has(oldSelf.service.type) && oldSelf.service.type == 'Headless')",message="a Service cannot become headless, nor stop being it; create another AppService",fieldPath=".service"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeMounts) || self.volumeMounts.all(m, has(self.volumes) && self.volumes.exists(v, v.name == m.name))",message="a volumeMount names a volume that is not in volumes",fieldPath=".volumeMounts"
+// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.requests) || !has(self.resources.limits) || !('cpu' in self.resources.requests) || !('cpu' in self.resources.limits) || quantity(string(self.resources.requests['cpu'])).compareTo(quantity(string(self.resources.limits['cpu']))) <= 0",message="the request for cpu is higher than its limit",fieldPath=".resources"
+// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.requests) || !has(self.resources.limits) || !('memory' in self.resources.requests) || !('memory' in self.resources.limits) || quantity(string(self.resources.requests['memory'])).compareTo(quantity(string(self.resources.limits['memory']))) <= 0",message="the request for memory is higher than its limit",fieldPath=".resources"
+type AppServiceSpec struct {
+	// size is how many pods run the application. While autoscaling is on, the autoscaler decides instead.
+	//
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	Size *int32 `json:"size,omitempty"`
+
+	// image that the application's container runs.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^\S+$`
+	Image string `json:"image"`
+
+	// ports of the Service. Without any, there is no Service. A nodePort makes it a NodePort Service.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=port
+	// +listMapKey=protocol
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="size(self) <= 1 || self.all(p, has(p.name))",message="every port needs a name if there is more than one"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.name) || self.exists_one(q, has(q.name) && q.name == p.name))",message="two ports have the same name"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.nodePort) || self.exists_one(q, has(q.nodePort) && q.nodePort == p.nodePort && q.protocol == p.protocol))",message="two ports have the same nodePort"
+	Ports []ServicePort `json:"ports,omitempty"`
+
+	// envs are the environment variables of the application's container.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	Envs []sharedv1.EnvVar `json:"envs,omitempty"`
+
+	sharedv1.ContainerSettings `json:",inline"`
+
+	// podMetadata holds labels and annotations of the pods.
+	//
+	// +optional
+	PodMetadata *sharedv1.PodMetadata `json:"podMetadata,omitempty"`
+
+	// podSecurityContext holds security settings of the pods as a whole, and defaults for their containers.
+	//
+	// +optional
+	PodSecurityContext *sharedv1.PodSecurityContext `json:"podSecurityContext,omitempty"`
+
+	// securityProfile Restricted adds what the restricted pod security standard asks for wherever
+	// podSecurityContext and securityContext leave it open, so that the application runs in a namespace that
+	// enforces it: not as root, no privilege escalation, no capabilities, the runtime's seccomp profile.
+	// AsWritten adds nothing; use it for images that must run as root.
+	//
+	// +optional
+	// +kubebuilder:default=Restricted
+	SecurityProfile SecurityProfile `json:"securityProfile,omitempty"`
+
+	sharedv1.PodSettings `json:",inline"`
+
+	// strategy says how old pods are replaced by new ones.
+	//
+	// +optional
+	Strategy *sharedv1.DeploymentStrategy `json:"strategy,omitempty"`
+
+	// minReadySeconds is how long a new pod must be ready before it counts as available.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// progressDeadlineSeconds is how long a rollout may go without progress before it counts as stalled.
+	//
+	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=1
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+
+	// revisionHistoryLimit is how many old ReplicaSets are kept to roll back to.
+	//
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// service holds settings of the Service beside its ports.
+	//
+	// +optional
+	Service *ServiceSettings `json:"service,omitempty"`
+
+	// autoscaling lets a HorizontalPodAutoscaler choose the number of pods.
+	//
+	// +optional
+	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
+
+	// ingress makes the application reachable from outside of the cluster by host name and path.
+	//
+	// +optional
+	Ingress *Ingress `json:"ingress,omitempty"`
+
+	// disruptionBudget limits how many pods may be missing while nodes are drained.
+	//
+	// +optional
+	DisruptionBudget *DisruptionBudget `json:"disruptionBudget,omitempty"`
+
+	// networkPolicy limits who may connect to the pods.
+	//
+	// +optional
+	NetworkPolicy *NetworkPolicy `json:"networkPolicy,omitempty"`
+
+	// suspend makes the controller leave everything as it is until it is taken back.
+	//
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}

@@ -1,0 +1,9 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package api is the parent of the packages that hold the kinds of the fleet, one for each API group and
+// version. They are meant to be imported by anyone who works with these kinds from Go, so they import
+// k8s.io/apimachinery, k8s.io/api and each other, and nothing else.
+package api
+
+//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object:headerFile=../hack/boilerplate.go.txt crd:headerFile=../hack/boilerplate.yaml.txt paths=./... output:crd:artifacts:config=../config/crd/bases

@@ -1,0 +1,219 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// KAPP is an application that is made of objects of the other kinds of the fleet, which are created in the order
+// of their dependencies.
+//
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=kapps,singular=kapp,shortName=ka,categories=opdock
+// +kubebuilder:subresource:status
+// +kubebuilder:selectablefield:JSONPath=`.spec.suspend`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Components",type=integer,JSONPath=`.status.componentCount`
+// +kubebuilder:printcolumn:name="Ready Components",type=integer,JSONPath=`.status.readyComponentCount`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="the name is also a label of the components and the beginning of their names: it must have at most 63 characters and no dots"
+// +kubebuilder:validation:XValidation:rule="self.spec.components.all(c, (has(c.resource.metadata) && has(c.resource.metadata.name) ? size(c.resource.metadata.name) : size(self.metadata.name) + 1 + size(c.name)) <= (c.resource.kind == 'PodCluster' ? 58 : 63))",message="the name of a component's object is too long: resource.metadata.name or, if there is none, KAPP-COMPONENT may have 63 characters, 58 for a PodCluster"
+type KAPP struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the application should be made of.
+	//
+	// +required
+	Spec KAPPSpec `json:"spec"`
+
+	// status is how far it is. It is written by the controller.
+	//
+	// +optional
+	Status KAPPStatus `json:"status,omitempty"`
+}
+
+// KAPPList is a list of KAPPs.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type KAPPList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []KAPP `json:"items"`
+}
+
+// KAPPSpec is what an application should be made of.
+type KAPPSpec struct {
+	// components of the application. Those that are taken out are deleted.
+	//
+	// +required
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=30
+	// +kubebuilder:validation:XValidation:rule="self.all(c, !has(c.dependsOn) || c.dependsOn.all(d, self.exists(o, o.name == d)))",message="dependsOn names a component that does not exist"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, !has(c.dependsOn) || c.dependsOn.all(d, d == c.name || !self.exists(o, o.name == d && has(o.dependsOn) && c.name in o.dependsOn)))",message="two components depend on each other"
+	// +kubebuilder:validation:XValidation:rule="self.exists(c, !has(c.dependsOn) || size(c.dependsOn) == 0)",message="every component depends on another, so none could be created first"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.dependsOn) || self.all(b, !(b.name in a.dependsOn) || !has(b.dependsOn) || !self.exists(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn)))",message="three components depend on each other in a circle"
+	// +kubebuilder:validation:XValidation:rule="self.exists(c, self.all(o, !has(o.dependsOn) || !(c.name in o.dependsOn)))",message="every component is needed by another, so some depend on each other in a circle"
+	Components []Component `json:"components"`
+
+	// suspend makes the controller leave everything as it is until it is taken back.
+	//
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// Component is a part of an application: an object of another kind of the fleet.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !(self.name in self.dependsOn)",message="a component cannot depend on itself",fieldPath=".dependsOn"
+// +kubebuilder:validation:XValidation:rule="self.resource.kind == oldSelf.resource.kind",message="a component keeps its kind; add one of another name and remove this one",fieldPath=".resource"
+type Component struct {
+	// name of the component, which is unique in its KAPP.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// dependsOn lists the components that must be ready before this one is created, and that are deleted after it.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=29
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=40
+	DependsOn []string `json:"dependsOn,omitempty"`
+
+	// resource is the object: an AppService, PodCluster, Robot or Collector as it would be in a manifest. It is
+	// created in the namespace of the KAPP. Without metadata.name it is called KAPP-COMPONENT, by the names of
+	// both.
+	//
+	// +required
+	// +kubebuilder:validation:EmbeddedResource
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:XValidation:rule="[self.apiVersion, self.kind] in [['app.example.com/v1', 'AppService'], ['app.example.com/v1alpha1', 'AppService'], ['kubegroup.generals.space/v1', 'PodCluster'], ['robot.llleon.io/v1', 'Robot'], ['collector.ip/v1', 'Collector']]",message="must be an AppService (app.example.com/v1 or v1alpha1), PodCluster (kubegroup.generals.space/v1), Robot (robot.llleon.io/v1) or Collector (collector.ip/v1)"
+	Resource runtime.RawExtension `json:"resource"`
+}
+
+// ComponentState says how far a component is.
+//
+// +kubebuilder:validation:Enum=Waiting;Progressing;Ready;Stalled;Deleting
+type ComponentState string
+
+// The states of a component.
+const (
+	// ComponentWaiting means that it is not created yet, because something it depends on is not ready.
+	ComponentWaiting ComponentState = "Waiting"
+
+	// ComponentProgressing means that it is there and on its way.
+	ComponentProgressing ComponentState = "Progressing"
+
+	// ComponentReady means that it is as its spec says.
+	ComponentReady ComponentState = "Ready"
+
+	// ComponentStalled means that somebody has to change something before it goes on.
+	ComponentStalled ComponentState = "Stalled"
+
+	// ComponentDeleting means that it has been taken out and is being deleted.
+	ComponentDeleting ComponentState = "Deleting"
+)
+
+// KAPPStatus is how far an application is.
+type KAPPStatus struct {
+	// observedGeneration is the generation of the spec that this status is about.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// components has a row for each component, including those that are being deleted.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=60
+	Components []ComponentStatus `json:"components,omitempty"`
+
+	// componentCount is how many components there should be.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	ComponentCount int32 `json:"componentCount"`
+
+	// readyComponentCount is how many of them are ready.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	ReadyComponentCount int32 `json:"readyComponentCount"`
+
+	// conditions are Ready, Reconciling and Stalled.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ComponentStatus is how far a component is.
+type ComponentStatus struct {
+	// name of the component.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	Name string `json:"name"`
+
+	// apiVersion of its object.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// kind of its object.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+
+	// resourceName is the name of its object.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ResourceName string `json:"resourceName,omitempty"`
+
+	// state is how far it is.
+	//
+	// +required
+	State ComponentState `json:"state"`
+
+	// waitingFor lists the components that must be ready first.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=29
+	WaitingFor []string `json:"waitingFor,omitempty"`
+
+	// message says more about the state.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+}

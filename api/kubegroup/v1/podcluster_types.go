@@ -1,0 +1,263 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+)
+
+// PodCluster is a set of pods with the stable names NAME-0, NAME-1 and so on.
+//
+// +genclient
+// +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
+// +genclient:method=UpdateScale,verb=update,subresource=scale,input=k8s.io/api/autoscaling/v1.Scale,result=k8s.io/api/autoscaling/v1.Scale
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=podclusters,singular=podcluster,shortName=podc,categories=opdock
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.podReplicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:selectablefield:JSONPath=`.spec.image`
+// +kubebuilder:selectablefield:JSONPath=`.spec.suspend`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.podReplicas`
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.updateRevision`,priority=1
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 58 && !self.metadata.name.contains('.')",message="the name is the beginning of the pods' host names, such as NAME-1234: it must have at most 58 characters and no dots"
+type PodCluster struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the set of pods should be.
+	//
+	// +required
+	Spec PodClusterSpec `json:"spec"`
+
+	// status is what the set of pods is. It is written by the controller.
+	//
+	// +optional
+	Status PodClusterStatus `json:"status,omitempty"`
+}
+
+// PodClusterList is a list of PodClusters.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type PodClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []PodCluster `json:"items"`
+}
+
+// PodClusterSpec is what a set of pods should be.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.serviceName) == has(oldSelf.serviceName) && (!has(self.serviceName) || self.serviceName == oldSelf.serviceName)",message="serviceName is part of the pods' host names and cannot be changed; create another PodCluster",fieldPath=".serviceName"
+// +kubebuilder:validation:XValidation:rule="self.progressDeadlineSeconds > (has(self.minReadySeconds) ? self.minReadySeconds : 0)",message="progressDeadlineSeconds must be greater than minReadySeconds, or every pod would be replaced before it counts as available",fieldPath=".progressDeadlineSeconds"
+type PodClusterSpec struct {
+	// podReplicas is how many pods there are. They are named by their number, from 0 up.
+	//
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=5000
+	PodReplicas *int32 `json:"podReplicas,omitempty"`
+
+	// image of all containers in the template that have none of their own.
+	//
+	// +optional
+	// +kubebuilder:default="nginx:1.29"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^\S+$`
+	Image string `json:"image,omitempty"`
+
+	// template says what the pods look like. Default: one container called main.
+	//
+	// +optional
+	// +kubebuilder:default={spec: {containers: {{name: "main"}}}}
+	Template *sharedv1.PodTemplate `json:"template,omitempty"`
+
+	// serviceName is a headless Service in the same namespace under which each pod gets a host name of its own,
+	// NAME-0.SERVICE. It is up to the user to create it. It cannot be changed.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	ServiceName *string `json:"serviceName,omitempty"`
+
+	// updateStrategy says how pods come to follow a changed template.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// minReadySeconds is how long a new pod must be ready before it counts as available.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// progressDeadlineSeconds is how long a pod may take to become ready before it is replaced.
+	//
+	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=1
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+
+	// revisionHistoryLimit is how many templates of the past are kept to roll back to.
+	//
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// suspend makes the controller leave everything as it is until it is taken back.
+	//
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// UpdateType says who starts the update of a pod.
+//
+// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
+type UpdateType string
+
+const (
+	// UpdateRolling lets the controller update pods, from the highest number down.
+	UpdateRolling UpdateType = "RollingUpdate"
+
+	// UpdateOnDelete updates a pod only when somebody deletes it.
+	UpdateOnDelete UpdateType = "OnDelete"
+)
+
+// InPlacePolicy says whether pods are changed or replaced.
+//
+// +kubebuilder:validation:Enum=IfPossible;Never
+type InPlacePolicy string
+
+const (
+	// InPlaceIfPossible changes images of running pods, and replaces pods for everything else.
+	InPlaceIfPossible InPlacePolicy = "IfPossible"
+
+	// InPlaceNever always replaces pods.
+	InPlaceNever InPlacePolicy = "Never"
+)
+
+// UpdateStrategy says how pods come to follow a changed template.
+//
+// +kubebuilder:validation:XValidation:rule="self.type != 'OnDelete' || !has(self.partition) || self.partition == 0",message="partition has no meaning if type is OnDelete"
+type UpdateStrategy struct {
+	// type RollingUpdate updates pods from the highest number down; OnDelete waits for somebody to delete them.
+	//
+	// +optional
+	// +kubebuilder:default=RollingUpdate
+	Type UpdateType `json:"type,omitempty"`
+
+	// partition is the number below which pods stay as they are. Default: 0, all pods are updated.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=5000
+	Partition *int32 `json:"partition,omitempty"`
+
+	// maxUnavailable is how many pods may be missing during an update, as a number or a percentage such as 25%.
+	//
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 : string(self).matches('^(100|[1-9][0-9]?)%$')",message="must be a number from 1 or a percentage from 1% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// inPlace IfPossible changes images in running pods, which keep their node and address, and replaces pods
+	// only for other changes. Never always replaces them.
+	//
+	// +optional
+	// +kubebuilder:default=IfPossible
+	InPlace InPlacePolicy `json:"inPlace,omitempty"`
+}
+
+// PodClusterStatus is what a set of pods is.
+type PodClusterStatus struct {
+	// observedGeneration is the generation of the spec that this status is about.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// replicas is how many pods there are.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// readyReplicas is how many of them are ready.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+
+	// availableReplicas is how many of them have been ready for minReadySeconds.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+
+	// currentReplicas is how many of them are of the current revision.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
+
+	// updatedReplicas is how many of them are of the update revision.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
+
+	// currentRevision is the revision that pods below the partition and pods that wait for their update have.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	CurrentRevision string `json:"currentRevision,omitempty"`
+
+	// updateRevision is the revision that the current template makes. It equals currentRevision when no update is
+	// going on.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	UpdateRevision string `json:"updateRevision,omitempty"`
+
+	// collisionCount is how often another name had to be chosen for a revision.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+
+	// selector picks the pods, in the form that the scale subresource and kubectl --selector take.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Selector string `json:"selector,omitempty"`
+
+	// conditions are Ready, Reconciling and Stalled.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

@@ -1,0 +1,124 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+)
+
+// Whoever turns our template into pods encodes it and decodes it as the type of Kubernetes. So everything that can
+// be said with ours must mean the same there.
+func TestTypesAreSelectionsOfKubernetesTypes(t *testing.T) {
+	for name, pair := range map[string]struct{ ours, theirs any }{
+		"pod template": {&sharedv1.PodTemplate{}, &corev1.PodTemplateSpec{}},
+		"strategy":     {&sharedv1.DeploymentStrategy{}, &appsv1.DeploymentStrategy{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours := reflect.ValueOf(pair.ours).Elem()
+			fill(t, ours, name)
+			raw, err := json.Marshal(pair.ours)
+			if err != nil {
+				t.Fatal(err)
+			}
+			decoder := json.NewDecoder(bytes.NewReader(raw))
+			decoder.DisallowUnknownFields()
+			if err := decoder.Decode(pair.theirs); err != nil {
+				t.Fatalf("Kubernetes does not know it: %v", err)
+			}
+			theirs, err := json.Marshal(pair.theirs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var before, after any
+			if err := json.Unmarshal(raw, &before); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(theirs, &after); err != nil {
+				t.Fatal(err)
+			}
+			requireKept(t, name, before, after)
+		})
+	}
+}
+
+// requireKept checks that nothing of ours is lost. Kubernetes may add empty values that it never omits.
+func requireKept(t *testing.T, path string, before, after any) {
+	t.Helper()
+	switch before := before.(type) {
+	case map[string]any:
+		afterMap, _ := after.(map[string]any)
+		for key, value := range before {
+			requireKept(t, path+"."+key, value, afterMap[key])
+		}
+	case []any:
+		afterList, _ := after.([]any)
+		if len(afterList) != len(before) {
+			t.Errorf("%s had %d items and has %d", path, len(before), len(afterList))
+			return
+		}
+		for i := range before {
+			requireKept(t, path+"[]", before[i], afterList[i])
+		}
+	default:
+		if before != after {
+			t.Errorf("%s was %v and is %v", path, before, after)
+		}
+	}
+}
+
+// fill sets every field below a value to something that is not its zero value.
+func fill(t *testing.T, value reflect.Value, path string) {
+	t.Helper()
+	switch value.Interface().(type) {
+	case resource.Quantity:
+		value.Set(reflect.ValueOf(resource.MustParse("5Mi")))
+		return
+	case intstr.IntOrString:
+		value.Set(reflect.ValueOf(intstr.FromString("name")))
+		return
+	case metav1.LabelSelector:
+		value.Set(reflect.ValueOf(metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}))
+		return
+	}
+	switch value.Kind() {
+	case reflect.Struct:
+		for i := range value.NumField() {
+			fill(t, value.Field(i), path+"."+value.Type().Field(i).Name)
+		}
+	case reflect.Pointer:
+		value.Set(reflect.New(value.Type().Elem()))
+		fill(t, value.Elem(), path)
+	case reflect.Slice:
+		value.Set(reflect.MakeSlice(value.Type(), 2, 2))
+		for i := range value.Len() {
+			fill(t, value.Index(i), path)
+		}
+	case reflect.Map:
+		key, item := reflect.New(value.Type().Key()).Elem(), reflect.New(value.Type().Elem()).Elem()
+		fill(t, key, path)
+		fill(t, item, path)
+		value.Set(reflect.MakeMap(value.Type()))
+		value.SetMapIndex(key, item)
+	case reflect.String:
+		value.SetString(strings.ToLower(path[strings.LastIndex(path, ".")+1:]))
+	case reflect.Bool:
+		value.SetBool(true)
+	case reflect.Int32, reflect.Int64:
+		value.SetInt(7)
+	default:
+		t.Fatalf("%s is a %s, which the test cannot fill", path, value.Kind())
+	}
+}

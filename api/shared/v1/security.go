@@ -1,0 +1,164 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// PodSecurityContext holds security settings of a pod, and defaults for its containers.
+type PodSecurityContext struct {
+	// runAsNonRoot refuses to start containers that would run as user 0.
+	//
+	// +optional
+	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
+
+	// runAsUser is the user ID of the containers' processes. Default: that of the image.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+
+	// runAsGroup is the group ID of the containers' processes. Default: that of the image.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
+
+	// fsGroup is the group that owns the files in volumes that support it.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	FSGroup *int64 `json:"fsGroup,omitempty"`
+
+	// fsGroupChangePolicy says when the owner of those files is set. Default: Always.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=OnRootMismatch;Always
+	FSGroupChangePolicy *corev1.PodFSGroupChangePolicy `json:"fsGroupChangePolicy,omitempty"`
+
+	// supplementalGroups are further groups of the containers' processes.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	SupplementalGroups []int64 `json:"supplementalGroups,omitempty"`
+
+	// seccompProfile limits the system calls of the containers.
+	//
+	// +optional
+	SeccompProfile *SecurityProfile `json:"seccompProfile,omitempty"`
+
+	// sysctls are kernel settings of the pod.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Sysctls []Sysctl `json:"sysctls,omitempty"`
+}
+
+// Sysctl is a kernel setting.
+type Sysctl struct {
+	// name of the setting.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// value that it is set to.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Value string `json:"value"`
+}
+
+// SecurityContext holds security settings of a container.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.privileged) && self.privileged && has(self.allowPrivilegeEscalation) && !self.allowPrivilegeEscalation)",message="a privileged container can always escalate; allowPrivilegeEscalation cannot be false"
+type SecurityContext struct {
+	// allowPrivilegeEscalation lets a process gain more privileges than its parent. Default: true.
+	//
+	// +optional
+	AllowPrivilegeEscalation *bool `json:"allowPrivilegeEscalation,omitempty"`
+
+	// capabilities to add to and drop from what the container runtime grants.
+	//
+	// +optional
+	Capabilities *Capabilities `json:"capabilities,omitempty"`
+
+	// privileged makes the container nearly equal to root on its node. Default: false.
+	//
+	// +optional
+	Privileged *bool `json:"privileged,omitempty"`
+
+	// readOnlyRootFilesystem forbids to write outside of volumes. Default: false.
+	//
+	// +optional
+	ReadOnlyRootFilesystem *bool `json:"readOnlyRootFilesystem,omitempty"`
+
+	// runAsNonRoot refuses to start the container if it would run as user 0.
+	//
+	// +optional
+	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
+
+	// runAsUser is the user ID of the container's processes. Default: that of the image.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+
+	// runAsGroup is the group ID of the container's processes. Default: that of the image.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
+
+	// seccompProfile limits the system calls of the container.
+	//
+	// +optional
+	SeccompProfile *SecurityProfile `json:"seccompProfile,omitempty"`
+
+	// appArmorProfile limits what the container may do on nodes with AppArmor.
+	//
+	// +optional
+	AppArmorProfile *SecurityProfile `json:"appArmorProfile,omitempty"`
+}
+
+// Capabilities to add and drop.
+type Capabilities struct {
+	// add lists capabilities that the container gets.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Add []corev1.Capability `json:"add,omitempty"`
+
+	// drop lists capabilities that the container loses; ALL stands for all of them.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Drop []corev1.Capability `json:"drop,omitempty"`
+}
+
+// SecurityProfile names a seccomp or AppArmor profile.
+//
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Localhost') == has(self.localhostProfile)",message="localhostProfile must be set for type Localhost, and only then"
+type SecurityProfile struct {
+	// type of profile: that of the container runtime, one that is on the node, or none.
+	//
+	// +required
+	// +kubebuilder:validation:Enum=RuntimeDefault;Localhost;Unconfined
+	Type string `json:"type"`
+
+	// localhostProfile is the profile on the node: a path below the kubelet's seccomp folder, or the name of a
+	// loaded AppArmor profile.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	LocalhostProfile *string `json:"localhostProfile,omitempty"`
+}
