@@ -14,6 +14,7 @@ import (
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/opdock/opdock/cluster"
@@ -160,6 +161,13 @@ func TestOpenAPIIsComplete(t *testing.T) {
 	checkOpenAPI(t, w)
 }
 
+// TestOpenAPIIsCompleteFromTheStart asks before the control plane has had time to make the documents.
+func TestOpenAPIIsCompleteFromTheStart(t *testing.T) {
+	needsControlPlane(t)
+	t.Parallel()
+	checkOpenAPI(t, clientFor(t, start(t, cluster.Options{}).Config()))
+}
+
 func TestOpenAPIKnowsCRDs(t *testing.T) {
 	w := newWorld(t)
 	// Asked for before there is the CRD, so that what is remembered of it has to be renewed.
@@ -220,7 +228,7 @@ func TestWatchGoesOn(t *testing.T) {
 	w.createConfigMap(t, configMap("after"))
 	changes := must(all.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion, FieldSelector: "metadata.name=after"}))(t)
 	defer changes.Stop()
-	if change := <-changes.ResultChan(); change.Type != "ADDED" {
+	if change := next(t, changes); change.Type != watch.Added {
 		t.Errorf("the watch begins with %+v", change)
 	}
 }

@@ -65,7 +65,7 @@ func newCLIIn(t *testing.T, home string) *cli {
 
 func (u *cli) command(t *testing.T, arguments ...string) *exec.Cmd {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), u.binary, arguments...)
+	command := exec.CommandContext(within(t), u.binary, arguments...)
 	command.Env = u.env
 	return command
 }
@@ -145,12 +145,18 @@ func TestCLILifecycle(t *testing.T) {
 	u.fails(t, "is stopped", "kubectl", "get", "nodes")
 	u.ok(t, "down") // no error: it is as it should be
 
-	u.ok(t, "up", "--quiet")
+	if out := u.ok(t, "up", "--quiet", "--nodes", "3"); out != "" {
+		t.Errorf("quietly it says %s", out)
+	}
 	if again := u.status(t, "dock"); again.State != cluster.Alive || again.Server != first.Server || again.PID == first.PID {
 		t.Errorf("after the second up: %+v", again)
 	}
 	u.ok(t, "kubectl", "get", "configmap", keptName)
+	u.ok(t, "kubectl", "scale", "deployment/web", "--replicas=4")
 	u.ok(t, "kubectl", "rollout", "status", "deployment/web", "--timeout=90s")
+	if nodes := strings.Fields(u.ok(t, "kubectl", "get", "nodes", "-o", "name")); len(nodes) != 3 {
+		t.Errorf("the nodes are %v", nodes)
+	}
 	u.ok(t, "down", "--delete")
 	if s := u.status(t, "dock"); s.State != cluster.NeverStarted {
 		t.Errorf("after down --delete: %+v", s)

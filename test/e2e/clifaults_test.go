@@ -34,7 +34,7 @@ func TestCLITwoUpsAtOnce(t *testing.T) {
 
 func TestCLIPortTaken(t *testing.T) {
 	u := newCLI(t)
-	port, _ := occupy(t, 0)
+	port, _ := occupy(t)
 	u.fails(t, strconv.Itoa(port), "up", "--port", strconv.Itoa(port))
 	if s := u.status(t, "dock"); s.State != cluster.NeverStarted {
 		t.Errorf("after that: %+v", s)
@@ -77,6 +77,9 @@ func TestCLIKubectlAlone(t *testing.T) {
 	if out := u.ok(t, "kubectl", "version"); !strings.Contains(out, "Server Version: "+cluster.KubernetesVersion) {
 		t.Errorf("kubectl version: %s", out)
 	}
+	u.ok(t, "kubectl", "run", "web", "--image=app:1")
+	u.ok(t, "kubectl", "wait", "--for=condition=Ready", "pod/web", "--timeout=90s")
+	u.fails(t, "is simulated", "kubectl", "logs", "web")
 	if out := u.ok(t, "kubectl", "api-resources", "-o", "name"); !strings.Contains(out, "deployments.apps") {
 		t.Errorf("kubectl api-resources: %s", out)
 	}

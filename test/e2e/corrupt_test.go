@@ -97,7 +97,7 @@ func TestLostDatabase(t *testing.T) {
 			name, dir := stopped(t)
 			try(t, damage(filepath.Join(dir, database)))
 			before := fingerprint(t, dir)
-			c, err := cluster.Start(t.Context(), cluster.Options{Name: name})
+			c, err := cluster.Start(within(t), cluster.Options{Name: name})
 			var refusal *cluster.StartError
 			switch {
 			case err == nil:

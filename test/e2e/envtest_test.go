@@ -50,7 +50,7 @@ func envtestSuite(t *testing.T, arguments ...string) *exec.Cmd {
 	t.Helper()
 	u := newCLI(t)
 	assets := strings.TrimSpace(u.ok(t, "assets"))
-	command := exec.CommandContext(t.Context(), must(suite())(t), arguments...)
+	command := exec.CommandContext(within(t), must(suite())(t), arguments...)
 	command.Dir = filepath.Join("..", "envtest")
 	// Its own place for what envtest leaves behind when it is killed.
 	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "OPDOCK_CONTROLLERS=", "TMPDIR="+t.TempDir())

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -49,7 +50,7 @@ func stateDir(name string) string { return filepath.Join(cluster.Home(), "cluste
 // start starts a cluster that ends with the test, whatever happens.
 func start(t *testing.T, o cluster.Options) *cluster.Cluster {
 	t.Helper()
-	c, err := cluster.Start(t.Context(), o)
+	c, err := cluster.Start(within(t), o)
 	if err != nil {
 		t.Fatalf("starting %q: %v", o.Name, err)
 	}
@@ -60,7 +61,7 @@ func start(t *testing.T, o cluster.Options) *cluster.Cluster {
 // refuses checks that a start fails for one reason, with a message that says something about it and a hint.
 func refuses(t *testing.T, o cluster.Options, reason cluster.Reason, says ...string) {
 	t.Helper()
-	c, err := cluster.Start(t.Context(), o)
+	c, err := cluster.Start(within(t), o)
 	var refusal *cluster.StartError
 	switch {
 	case err == nil:
@@ -98,7 +99,7 @@ const (
 
 func makeTemplate(t *testing.T) {
 	t.Helper()
-	c, err := cluster.Start(t.Context(), cluster.Options{Name: templateName})
+	c, err := cluster.Start(within(t), cluster.Options{Name: templateName})
 	if err != nil {
 		template.err = err
 		return
@@ -116,10 +117,22 @@ func stopped(t *testing.T) (name, dir string) {
 	dir = stateDir(name)
 	try(t, os.CopyFS(dir, os.DirFS(template.dir)))
 	try(t, os.Chmod(dir, 0o700)) // which a copy does not keep
-	port, free := occupy(t, 0)
-	free()
-	editState(t, dir, "port", strconv.Itoa(port))
+	editState(t, dir, "port", strconv.Itoa(freePort(t)))
 	return name, dir
+}
+
+// freePort returns a port that nobody has and nobody gets by chance: it is not from the range out of which the
+// kernel serves those who do not care, among them every client of the other tests.
+func freePort(t *testing.T) int {
+	t.Helper()
+	for {
+		port := 20000 + rand.IntN(10000)
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			try(t, listener.Close())
+			return port
+		}
+	}
 }
 
 // editState changes one value in state.json and leaves everything else as it was written.
@@ -185,10 +198,10 @@ func unchanged(t *testing.T, dir string, during func()) {
 	}
 }
 
-// occupy takes a port of the loopback address, any for 0, until the test or the returned function ends it.
-func occupy(t *testing.T, port int) (taken int, free func()) {
+// occupy takes a port of the loopback address until the test or the returned function ends it.
+func occupy(t *testing.T) (port int, free func()) {
 	t.Helper()
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t))))
 	try(t, err)
 	free = func() { _ = listener.Close() }
 	t.Cleanup(free)
@@ -198,7 +211,7 @@ func occupy(t *testing.T, port int) (taken int, free func()) {
 func TestPortTaken(t *testing.T) {
 	needsControlPlane(t)
 	t.Parallel()
-	port, _ := occupy(t, 0)
+	port, _ := occupy(t)
 	name := clusterName(t)
 	refuses(t, cluster.Options{Name: name, Port: port}, cluster.ReasonPortTaken, strconv.Itoa(port))
 	if status := must(cluster.Find(name))(t); status.State != cluster.NeverStarted {
@@ -210,7 +223,7 @@ func TestRememberedPortTaken(t *testing.T) {
 	needsControlPlane(t)
 	t.Parallel()
 	name, dir := stopped(t)
-	port, free := occupy(t, 0)
+	port, free := occupy(t)
 	editState(t, dir, "port", strconv.Itoa(port))
 	unchanged(t, dir, func() {
 		refuses(t, cluster.Options{Name: name}, cluster.ReasonPortTaken, strconv.Itoa(port))
@@ -274,7 +287,7 @@ func TestTwoClustersSideBySide(t *testing.T) {
 	needsControlPlane(t)
 	t.Parallel()
 	first := start(t, cluster.Options{Name: clusterName(t)})
-	second := start(t, cluster.Options{Name: clusterName(t), Nodes: 3})
+	second := start(t, cluster.Options{Name: clusterName(t), Nodes: 3, Durable: true})
 	if first.Config().Host == second.Config().Host {
 		t.Fatalf("both are at %s", first.Config().Host)
 	}

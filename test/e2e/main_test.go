@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -117,6 +119,29 @@ func eventually(t *testing.T, what string, check func() error) {
 			t.Fatalf("%s: the test ended before: %v", what, err)
 		}
 	}
+}
+
+// within is a context for something that may hang: it ends with the test, or when patience does.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// next waits for the next change that a watch reports.
+func next(t *testing.T, changes watch.Interface) watch.Event {
+	t.Helper()
+	select {
+	case change, more := <-changes.ResultChan():
+		if !more {
+			t.Fatal("the watch has ended")
+		}
+		return change
+	case <-time.After(patience):
+		t.Fatalf("nothing has changed for %v", patience)
+	}
+	return watch.Event{}
 }
 
 // expect is an error unless the two are the same.

@@ -62,7 +62,7 @@ func TestKilledTestLeavesNothing(t *testing.T) {
 	needsControlPlane(t)
 	t.Parallel()
 	temporary := t.TempDir()
-	command := exec.CommandContext(t.Context(), must(os.Executable())(t), "-test.run=^TestHealth$")
+	command := exec.CommandContext(within(t), must(os.Executable())(t), "-test.run=^TestHealth$")
 	command.Env = append(os.Environ(), "TMPDIR="+temporary, "XDG_CACHE_HOME="+t.TempDir())
 	killed(t, command, 1)
 	eventually(t, "the state is removed", func() error {

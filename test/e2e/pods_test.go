@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,18 +25,9 @@ func pod(behaviour string, policy corev1.RestartPolicy) *corev1.Pod {
 	}
 }
 
-// createPod waits for the service account that pods need and that a new namespace gets a moment later.
 func (w *world) createPod(t *testing.T, p *corev1.Pod) *corev1.Pod {
 	t.Helper()
-	var made *corev1.Pod
-	eventually(t, "a pod can be created", func() (err error) {
-		made, err = w.CoreV1().Pods(w.namespace).Create(t.Context(), p, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsForbidden(err) {
-			t.Fatal(err)
-		}
-		return err
-	})
-	return made
+	return must(w.CoreV1().Pods(w.namespace).Create(t.Context(), p, metav1.CreateOptions{}))(t)
 }
 
 func (w *world) startPod(t *testing.T, behaviour string, policy corev1.RestartPolicy) *corev1.Pod {
@@ -179,7 +169,7 @@ func (f *follower) expect(t *testing.T, lines ...string) *corev1.Pod {
 			case change := <-f.changes.ResultChan():
 				p, ok := change.Object.(*corev1.Pod)
 				if !ok {
-					t.Fatalf("the watch ended with %+v after\n%s", change, strings.Join(f.story, "\n"))
+					t.Fatalf("the watch reports %+v after\n%s", change, strings.Join(f.story, "\n"))
 				}
 				told, f.last = tell(p), p
 				if change.Type == watch.Deleted {

@@ -41,7 +41,7 @@ func serve(t *testing.T, dir, step string, send syscall.Signal) outcome {
 	report, writer, err := os.Pipe()
 	try(t, err)
 	defer report.Close()
-	process := exec.CommandContext(t.Context(), needsControlPlane(t), "serve", "--dir", dir, "--report-fd", "3")
+	process := exec.CommandContext(within(t), needsControlPlane(t), "serve", "--dir", dir, "--report-fd", "3")
 	process.ExtraFiles = []*os.File{writer}
 	log := must(os.Create(filepath.Join(t.TempDir(), "log")))(t)
 	defer log.Close()
@@ -130,10 +130,10 @@ func TestSignalDuringStart(t *testing.T) {
 }
 
 // awaitWorking checks that a cluster is a whole one: a pod becomes ready in it.
-func awaitWorking(t *testing.T, c *cluster.Cluster) {
+func awaitWorking(t *testing.T, c *cluster.Cluster) *corev1.Pod {
 	t.Helper()
 	w := &world{Interface: clientFor(t, c.Config()), cluster: c, namespace: metav1.NamespaceDefault}
-	w.startPod(t, "", corev1.RestartPolicyAlways)
+	return w.startPod(t, "", corev1.RestartPolicyAlways)
 }
 
 // TestKillUnderLoad kills the control plane while clients write. What it has acknowledged has to be there
@@ -143,7 +143,7 @@ func TestKillUnderLoad(t *testing.T) {
 	t.Parallel()
 	name := clusterName(t)
 	c := start(t, cluster.Options{Name: name})
-	awaitWorking(t, c)
+	before := awaitWorking(t, c)
 
 	const writers, enough = 8, 200
 	var mu sync.Mutex
@@ -188,5 +188,8 @@ func TestKillUnderLoad(t *testing.T) {
 	if len(lost) > 0 {
 		t.Errorf("acknowledged and lost: %q", lost)
 	}
-	awaitWorking(t, again)
+	after := awaitWorking(t, again)
+	if after.Status.PodIP == before.Status.PodIP {
+		t.Errorf("pods from before and after both have the address %s", after.Status.PodIP)
+	}
 }

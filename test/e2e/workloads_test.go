@@ -137,10 +137,10 @@ func TestStatefulSetIsOrdered(t *testing.T) {
 
 	var story []string
 	for len(story) < 6 {
-		change := <-changes.ResultChan()
+		change := next(t, changes)
 		pod, ok := change.Object.(*corev1.Pod)
 		if !ok {
-			t.Fatalf("the watch ended with %+v after %q", change, story)
+			t.Fatalf("the watch reports %+v after %q", change, story)
 		}
 		switch told := pod.Name + " ready"; {
 		case change.Type == watch.Added:

@@ -18,7 +18,7 @@ import (
 // and extension servers) fail unless they go to this machine.
 func dialOnlyLoopback(config *kubecontrolplane.Config) {
 	config.ControlPlane.ProxyTransport.DialContext = dialLoopback
-	config.Extra.KubeletClientConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
+	config.KubeletClientConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
 		return dialLoopback, nil
 	}
 }
