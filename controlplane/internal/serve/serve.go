@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -129,6 +130,11 @@ func (p *plane) listen() error {
 	if remembered {
 		port = p.folder.Info.Port
 	}
+	if port == 0 {
+		if p.listener = listenAnywhere(); p.listener != nil {
+			return nil
+		}
+	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -142,6 +148,20 @@ func (p *plane) listen() error {
 		return fmt.Errorf("listening on %s: %w", address, err)
 	}
 	p.listener = listener
+	return nil
+}
+
+// listenAnywhere chooses the port of a new cluster. It is to be kept, so it comes
+// from below the range out of which systems give ports to outgoing connections:
+// one of those could hold it when the cluster starts again. It returns nil if a
+// few attempts find none that is free; then the system may choose.
+func listenAnywhere() net.Listener {
+	for range 20 {
+		port := 20000 + rand.IntN(10000) //nolint:gosec // not a secret
+		if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return listener
+		}
+	}
 	return nil
 }
 
