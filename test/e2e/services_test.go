@@ -199,6 +199,19 @@ func TestQuotaCountsAndRefuses(t *testing.T) {
 	}
 
 	awaitUsed("count/secrets", "0")
+	// Admission looks at a copy of the quota, which may still be the one from before it was in force.
+	eventually(t, "admission knows the quota", func() error {
+		greedy := container("web:1")
+		greedy.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+		_, err := w.CoreV1().Pods(w.namespace).Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "greedy"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{greedy}},
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if !refused(err) {
+			return fmt.Errorf("a pod that wants too much got %v", err) //nolint:errorlint // it may be nil
+		}
+		return nil
+	})
 	try(t, create("one"))
 	try(t, create("two"))
 	if err := create("three"); !refused(err) {
