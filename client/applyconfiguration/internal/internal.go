@@ -26,6 +26,7300 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.opdock.opdock.api.app.v1.AppService
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        map:
+          fields:
+          - name: args
+            type:
+              list:
+                elementType:
+                  scalar: string
+                elementRelationship: atomic
+          - name: automountServiceAccountToken
+            type:
+              scalar: boolean
+          - name: autoscaling
+            type:
+              map:
+                fields:
+                - name: maxReplicas
+                  type:
+                    scalar: numeric
+                - name: minReplicas
+                  type:
+                    scalar: numeric
+                  default: 1
+                - name: scaleDownStabilizationSeconds
+                  type:
+                    scalar: numeric
+                - name: targetCPUUtilizationPercentage
+                  type:
+                    scalar: numeric
+                - name: targetMemoryUtilizationPercentage
+                  type:
+                    scalar: numeric
+          - name: command
+            type:
+              list:
+                elementType:
+                  scalar: string
+                elementRelationship: atomic
+          - name: disruptionBudget
+            type:
+              map:
+                fields:
+                - name: maxUnavailable
+                  type:
+                    scalar: untyped
+                - name: minAvailable
+                  type:
+                    scalar: untyped
+                - name: unhealthyPodEvictionPolicy
+                  type:
+                    scalar: string
+          - name: dnsPolicy
+            type:
+              scalar: string
+          - name: enableServiceLinks
+            type:
+              scalar: boolean
+          - name: envFrom
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: configMapRef
+                      type:
+                        map:
+                          fields:
+                          - name: name
+                            type:
+                              scalar: string
+                          - name: optional
+                            type:
+                              scalar: boolean
+                    - name: prefix
+                      type:
+                        scalar: string
+                    - name: secretRef
+                      type:
+                        map:
+                          fields:
+                          - name: name
+                            type:
+                              scalar: string
+                          - name: optional
+                            type:
+                              scalar: boolean
+                elementRelationship: atomic
+          - name: envs
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: name
+                      type:
+                        scalar: string
+                    - name: value
+                      type:
+                        scalar: string
+                    - name: valueFrom
+                      type:
+                        map:
+                          fields:
+                          - name: configMapKeyRef
+                            type:
+                              map:
+                                fields:
+                                - name: key
+                                  type:
+                                    scalar: string
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: optional
+                                  type:
+                                    scalar: boolean
+                          - name: fieldRef
+                            type:
+                              map:
+                                fields:
+                                - name: fieldPath
+                                  type:
+                                    scalar: string
+                          - name: resourceFieldRef
+                            type:
+                              map:
+                                fields:
+                                - name: containerName
+                                  type:
+                                    scalar: string
+                                - name: divisor
+                                  type:
+                                    scalar: untyped
+                                - name: resource
+                                  type:
+                                    scalar: string
+                          - name: secretKeyRef
+                            type:
+                              map:
+                                fields:
+                                - name: key
+                                  type:
+                                    scalar: string
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: optional
+                                  type:
+                                    scalar: boolean
+                elementRelationship: associative
+                keys:
+                - name
+          - name: hostAliases
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: hostnames
+                      type:
+                        list:
+                          elementType:
+                            scalar: string
+                          elementRelationship: atomic
+                    - name: ip
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - ip
+          - name: hostNetwork
+            type:
+              scalar: boolean
+          - name: image
+            type:
+              scalar: string
+          - name: imagePullPolicy
+            type:
+              scalar: string
+          - name: imagePullSecrets
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: name
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - name
+          - name: ingress
+            type:
+              map:
+                fields:
+                - name: annotations
+                  type:
+                    map:
+                      elementType:
+                        scalar: string
+                - name: className
+                  type:
+                    scalar: string
+                - name: rules
+                  type:
+                    list:
+                      elementType:
+                        map:
+                          fields:
+                          - name: host
+                            type:
+                              scalar: string
+                            default: ""
+                          - name: path
+                            type:
+                              scalar: string
+                            default: /
+                          - name: pathType
+                            type:
+                              scalar: string
+                            default: Prefix
+                          - name: port
+                            type:
+                              scalar: numeric
+                      elementRelationship: associative
+                      keys:
+                      - host
+                      - path
+                - name: tls
+                  type:
+                    list:
+                      elementType:
+                        map:
+                          fields:
+                          - name: hosts
+                            type:
+                              list:
+                                elementType:
+                                  scalar: string
+                                elementRelationship: atomic
+                          - name: secretName
+                            type:
+                              scalar: string
+                      elementRelationship: associative
+                      keys:
+                      - secretName
+          - name: lifecycle
+            type:
+              map:
+                fields:
+                - name: postStart
+                  type:
+                    map:
+                      fields:
+                      - name: exec
+                        type:
+                          map:
+                            fields:
+                            - name: command
+                              type:
+                                list:
+                                  elementType:
+                                    scalar: string
+                                  elementRelationship: atomic
+                      - name: sleep
+                        type:
+                          map:
+                            fields:
+                            - name: seconds
+                              type:
+                                scalar: numeric
+                - name: preStop
+                  type:
+                    map:
+                      fields:
+                      - name: exec
+                        type:
+                          map:
+                            fields:
+                            - name: command
+                              type:
+                                list:
+                                  elementType:
+                                    scalar: string
+                                  elementRelationship: atomic
+                      - name: sleep
+                        type:
+                          map:
+                            fields:
+                            - name: seconds
+                              type:
+                                scalar: numeric
+          - name: livenessProbe
+            type:
+              map:
+                fields:
+                - name: exec
+                  type:
+                    map:
+                      fields:
+                      - name: command
+                        type:
+                          list:
+                            elementType:
+                              scalar: string
+                            elementRelationship: atomic
+                - name: failureThreshold
+                  type:
+                    scalar: numeric
+                - name: grpc
+                  type:
+                    map:
+                      fields:
+                      - name: port
+                        type:
+                          scalar: numeric
+                      - name: service
+                        type:
+                          scalar: string
+                - name: httpGet
+                  type:
+                    map:
+                      fields:
+                      - name: host
+                        type:
+                          scalar: string
+                      - name: httpHeaders
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: value
+                                  type:
+                                    scalar: string
+                            elementRelationship: atomic
+                      - name: path
+                        type:
+                          scalar: string
+                      - name: port
+                        type:
+                          scalar: untyped
+                      - name: scheme
+                        type:
+                          scalar: string
+                - name: initialDelaySeconds
+                  type:
+                    scalar: numeric
+                - name: periodSeconds
+                  type:
+                    scalar: numeric
+                - name: successThreshold
+                  type:
+                    scalar: numeric
+                - name: tcpSocket
+                  type:
+                    map:
+                      fields:
+                      - name: host
+                        type:
+                          scalar: string
+                      - name: port
+                        type:
+                          scalar: untyped
+                - name: terminationGracePeriodSeconds
+                  type:
+                    scalar: numeric
+                - name: timeoutSeconds
+                  type:
+                    scalar: numeric
+          - name: minReadySeconds
+            type:
+              scalar: numeric
+          - name: networkPolicy
+            type:
+              map:
+                fields:
+                - name: from
+                  type:
+                    list:
+                      elementType:
+                        map:
+                          fields:
+                          - name: ipBlock
+                            type:
+                              map:
+                                fields:
+                                - name: cidr
+                                  type:
+                                    scalar: string
+                                - name: except
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                          - name: namespaceSelector
+                            type:
+                              map:
+                                fields:
+                                - name: matchExpressions
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: key
+                                            type:
+                                              scalar: string
+                                          - name: operator
+                                            type:
+                                              scalar: string
+                                          - name: values
+                                            type:
+                                              list:
+                                                elementType:
+                                                  scalar: string
+                                                elementRelationship: atomic
+                                      elementRelationship: atomic
+                                - name: matchLabels
+                                  type:
+                                    map:
+                                      elementType:
+                                        scalar: string
+                                elementRelationship: atomic
+                          - name: podSelector
+                            type:
+                              map:
+                                fields:
+                                - name: matchExpressions
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: key
+                                            type:
+                                              scalar: string
+                                          - name: operator
+                                            type:
+                                              scalar: string
+                                          - name: values
+                                            type:
+                                              list:
+                                                elementType:
+                                                  scalar: string
+                                                elementRelationship: atomic
+                                      elementRelationship: atomic
+                                - name: matchLabels
+                                  type:
+                                    map:
+                                      elementType:
+                                        scalar: string
+                                elementRelationship: atomic
+                      elementRelationship: atomic
+          - name: nodeSelector
+            type:
+              map:
+                elementType:
+                  scalar: string
+                elementRelationship: atomic
+          - name: podMetadata
+            type:
+              map:
+                fields:
+                - name: annotations
+                  type:
+                    map:
+                      elementType:
+                        scalar: string
+                - name: labels
+                  type:
+                    map:
+                      elementType:
+                        scalar: string
+          - name: podSecurityContext
+            type:
+              map:
+                fields:
+                - name: fsGroup
+                  type:
+                    scalar: numeric
+                - name: fsGroupChangePolicy
+                  type:
+                    scalar: string
+                - name: runAsGroup
+                  type:
+                    scalar: numeric
+                - name: runAsNonRoot
+                  type:
+                    scalar: boolean
+                - name: runAsUser
+                  type:
+                    scalar: numeric
+                - name: seccompProfile
+                  type:
+                    map:
+                      fields:
+                      - name: localhostProfile
+                        type:
+                          scalar: string
+                      - name: type
+                        type:
+                          scalar: string
+                - name: supplementalGroups
+                  type:
+                    list:
+                      elementType:
+                        scalar: numeric
+                      elementRelationship: atomic
+                - name: sysctls
+                  type:
+                    list:
+                      elementType:
+                        map:
+                          fields:
+                          - name: name
+                            type:
+                              scalar: string
+                          - name: value
+                            type:
+                              scalar: string
+                      elementRelationship: associative
+                      keys:
+                      - name
+          - name: ports
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: appProtocol
+                      type:
+                        scalar: string
+                    - name: name
+                      type:
+                        scalar: string
+                    - name: nodePort
+                      type:
+                        scalar: numeric
+                    - name: port
+                      type:
+                        scalar: numeric
+                    - name: protocol
+                      type:
+                        scalar: string
+                      default: TCP
+                    - name: targetPort
+                      type:
+                        scalar: untyped
+                elementRelationship: associative
+                keys:
+                - port
+                - protocol
+          - name: priorityClassName
+            type:
+              scalar: string
+          - name: progressDeadlineSeconds
+            type:
+              scalar: numeric
+            default: 600
+          - name: readinessProbe
+            type:
+              map:
+                fields:
+                - name: exec
+                  type:
+                    map:
+                      fields:
+                      - name: command
+                        type:
+                          list:
+                            elementType:
+                              scalar: string
+                            elementRelationship: atomic
+                - name: failureThreshold
+                  type:
+                    scalar: numeric
+                - name: grpc
+                  type:
+                    map:
+                      fields:
+                      - name: port
+                        type:
+                          scalar: numeric
+                      - name: service
+                        type:
+                          scalar: string
+                - name: httpGet
+                  type:
+                    map:
+                      fields:
+                      - name: host
+                        type:
+                          scalar: string
+                      - name: httpHeaders
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: value
+                                  type:
+                                    scalar: string
+                            elementRelationship: atomic
+                      - name: path
+                        type:
+                          scalar: string
+                      - name: port
+                        type:
+                          scalar: untyped
+                      - name: scheme
+                        type:
+                          scalar: string
+                - name: initialDelaySeconds
+                  type:
+                    scalar: numeric
+                - name: periodSeconds
+                  type:
+                    scalar: numeric
+                - name: successThreshold
+                  type:
+                    scalar: numeric
+                - name: tcpSocket
+                  type:
+                    map:
+                      fields:
+                      - name: host
+                        type:
+                          scalar: string
+                      - name: port
+                        type:
+                          scalar: untyped
+                - name: terminationGracePeriodSeconds
+                  type:
+                    scalar: numeric
+                - name: timeoutSeconds
+                  type:
+                    scalar: numeric
+          - name: resources
+            type:
+              map:
+                fields:
+                - name: limits
+                  type:
+                    map:
+                      elementType:
+                        scalar: untyped
+                - name: requests
+                  type:
+                    map:
+                      elementType:
+                        scalar: untyped
+          - name: revisionHistoryLimit
+            type:
+              scalar: numeric
+            default: 10
+          - name: runtimeClassName
+            type:
+              scalar: string
+          - name: schedulerName
+            type:
+              scalar: string
+          - name: securityContext
+            type:
+              map:
+                fields:
+                - name: allowPrivilegeEscalation
+                  type:
+                    scalar: boolean
+                - name: appArmorProfile
+                  type:
+                    map:
+                      fields:
+                      - name: localhostProfile
+                        type:
+                          scalar: string
+                      - name: type
+                        type:
+                          scalar: string
+                - name: capabilities
+                  type:
+                    map:
+                      fields:
+                      - name: add
+                        type:
+                          list:
+                            elementType:
+                              scalar: string
+                            elementRelationship: atomic
+                      - name: drop
+                        type:
+                          list:
+                            elementType:
+                              scalar: string
+                            elementRelationship: atomic
+                - name: privileged
+                  type:
+                    scalar: boolean
+                - name: readOnlyRootFilesystem
+                  type:
+                    scalar: boolean
+                - name: runAsGroup
+                  type:
+                    scalar: numeric
+                - name: runAsNonRoot
+                  type:
+                    scalar: boolean
+                - name: runAsUser
+                  type:
+                    scalar: numeric
+                - name: seccompProfile
+                  type:
+                    map:
+                      fields:
+                      - name: localhostProfile
+                        type:
+                          scalar: string
+                      - name: type
+                        type:
+                          scalar: string
+          - name: securityProfile
+            type:
+              scalar: string
+            default: Restricted
+          - name: service
+            type:
+              map:
+                fields:
+                - name: annotations
+                  type:
+                    map:
+                      elementType:
+                        scalar: string
+                - name: externalTrafficPolicy
+                  type:
+                    scalar: string
+                - name: loadBalancerClass
+                  type:
+                    scalar: string
+                - name: sessionAffinity
+                  type:
+                    scalar: string
+                - name: type
+                  type:
+                    scalar: string
+          - name: serviceAccountName
+            type:
+              scalar: string
+          - name: size
+            type:
+              scalar: numeric
+            default: 1
+          - name: startupProbe
+            type:
+              map:
+                fields:
+                - name: exec
+                  type:
+                    map:
+                      fields:
+                      - name: command
+                        type:
+                          list:
+                            elementType:
+                              scalar: string
+                            elementRelationship: atomic
+                - name: failureThreshold
+                  type:
+                    scalar: numeric
+                - name: grpc
+                  type:
+                    map:
+                      fields:
+                      - name: port
+                        type:
+                          scalar: numeric
+                      - name: service
+                        type:
+                          scalar: string
+                - name: httpGet
+                  type:
+                    map:
+                      fields:
+                      - name: host
+                        type:
+                          scalar: string
+                      - name: httpHeaders
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: value
+                                  type:
+                                    scalar: string
+                            elementRelationship: atomic
+                      - name: path
+                        type:
+                          scalar: string
+                      - name: port
+                        type:
+                          scalar: untyped
+                      - name: scheme
+                        type:
+                          scalar: string
+                - name: initialDelaySeconds
+                  type:
+                    scalar: numeric
+                - name: periodSeconds
+                  type:
+                    scalar: numeric
+                - name: successThreshold
+                  type:
+                    scalar: numeric
+                - name: tcpSocket
+                  type:
+                    map:
+                      fields:
+                      - name: host
+                        type:
+                          scalar: string
+                      - name: port
+                        type:
+                          scalar: untyped
+                - name: terminationGracePeriodSeconds
+                  type:
+                    scalar: numeric
+                - name: timeoutSeconds
+                  type:
+                    scalar: numeric
+          - name: strategy
+            type:
+              map:
+                fields:
+                - name: rollingUpdate
+                  type:
+                    map:
+                      fields:
+                      - name: maxSurge
+                        type:
+                          scalar: untyped
+                      - name: maxUnavailable
+                        type:
+                          scalar: untyped
+                - name: type
+                  type:
+                    scalar: string
+                  default: RollingUpdate
+          - name: suspend
+            type:
+              scalar: boolean
+          - name: terminationGracePeriodSeconds
+            type:
+              scalar: numeric
+          - name: terminationMessagePolicy
+            type:
+              scalar: string
+          - name: tolerations
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: effect
+                      type:
+                        scalar: string
+                    - name: key
+                      type:
+                        scalar: string
+                    - name: operator
+                      type:
+                        scalar: string
+                    - name: tolerationSeconds
+                      type:
+                        scalar: numeric
+                    - name: value
+                      type:
+                        scalar: string
+                elementRelationship: atomic
+          - name: topologySpreadConstraints
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: labelSelector
+                      type:
+                        map:
+                          fields:
+                          - name: matchExpressions
+                            type:
+                              list:
+                                elementType:
+                                  map:
+                                    fields:
+                                    - name: key
+                                      type:
+                                        scalar: string
+                                    - name: operator
+                                      type:
+                                        scalar: string
+                                    - name: values
+                                      type:
+                                        list:
+                                          elementType:
+                                            scalar: string
+                                          elementRelationship: atomic
+                                elementRelationship: atomic
+                          - name: matchLabels
+                            type:
+                              map:
+                                elementType:
+                                  scalar: string
+                          elementRelationship: atomic
+                    - name: matchLabelKeys
+                      type:
+                        list:
+                          elementType:
+                            scalar: string
+                          elementRelationship: atomic
+                    - name: maxSkew
+                      type:
+                        scalar: numeric
+                    - name: minDomains
+                      type:
+                        scalar: numeric
+                    - name: nodeAffinityPolicy
+                      type:
+                        scalar: string
+                    - name: nodeTaintsPolicy
+                      type:
+                        scalar: string
+                    - name: topologyKey
+                      type:
+                        scalar: string
+                    - name: whenUnsatisfiable
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - topologyKey
+                - whenUnsatisfiable
+          - name: volumeMounts
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: mountPath
+                      type:
+                        scalar: string
+                    - name: mountPropagation
+                      type:
+                        scalar: string
+                    - name: name
+                      type:
+                        scalar: string
+                    - name: readOnly
+                      type:
+                        scalar: boolean
+                    - name: subPath
+                      type:
+                        scalar: string
+                    - name: subPathExpr
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - mountPath
+          - name: volumes
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: configMap
+                      type:
+                        map:
+                          fields:
+                          - name: defaultMode
+                            type:
+                              scalar: numeric
+                          - name: items
+                            type:
+                              list:
+                                elementType:
+                                  map:
+                                    fields:
+                                    - name: key
+                                      type:
+                                        scalar: string
+                                    - name: mode
+                                      type:
+                                        scalar: numeric
+                                    - name: path
+                                      type:
+                                        scalar: string
+                                elementRelationship: atomic
+                          - name: name
+                            type:
+                              scalar: string
+                          - name: optional
+                            type:
+                              scalar: boolean
+                    - name: csi
+                      type:
+                        map:
+                          fields:
+                          - name: driver
+                            type:
+                              scalar: string
+                          - name: fsType
+                            type:
+                              scalar: string
+                          - name: nodePublishSecretRef
+                            type:
+                              map:
+                                fields:
+                                - name: name
+                                  type:
+                                    scalar: string
+                          - name: readOnly
+                            type:
+                              scalar: boolean
+                          - name: volumeAttributes
+                            type:
+                              map:
+                                elementType:
+                                  scalar: string
+                    - name: downwardAPI
+                      type:
+                        map:
+                          fields:
+                          - name: defaultMode
+                            type:
+                              scalar: numeric
+                          - name: items
+                            type:
+                              list:
+                                elementType:
+                                  map:
+                                    fields:
+                                    - name: fieldRef
+                                      type:
+                                        map:
+                                          fields:
+                                          - name: fieldPath
+                                            type:
+                                              scalar: string
+                                    - name: mode
+                                      type:
+                                        scalar: numeric
+                                    - name: path
+                                      type:
+                                        scalar: string
+                                    - name: resourceFieldRef
+                                      type:
+                                        map:
+                                          fields:
+                                          - name: containerName
+                                            type:
+                                              scalar: string
+                                          - name: divisor
+                                            type:
+                                              scalar: untyped
+                                          - name: resource
+                                            type:
+                                              scalar: string
+                                elementRelationship: atomic
+                    - name: emptyDir
+                      type:
+                        map:
+                          fields:
+                          - name: medium
+                            type:
+                              scalar: string
+                          - name: sizeLimit
+                            type:
+                              scalar: untyped
+                    - name: hostPath
+                      type:
+                        map:
+                          fields:
+                          - name: path
+                            type:
+                              scalar: string
+                          - name: type
+                            type:
+                              scalar: string
+                    - name: name
+                      type:
+                        scalar: string
+                    - name: persistentVolumeClaim
+                      type:
+                        map:
+                          fields:
+                          - name: claimName
+                            type:
+                              scalar: string
+                          - name: readOnly
+                            type:
+                              scalar: boolean
+                    - name: projected
+                      type:
+                        map:
+                          fields:
+                          - name: defaultMode
+                            type:
+                              scalar: numeric
+                          - name: sources
+                            type:
+                              list:
+                                elementType:
+                                  map:
+                                    fields:
+                                    - name: configMap
+                                      type:
+                                        map:
+                                          fields:
+                                          - name: items
+                                            type:
+                                              list:
+                                                elementType:
+                                                  map:
+                                                    fields:
+                                                    - name: key
+                                                      type:
+                                                        scalar: string
+                                                    - name: mode
+                                                      type:
+                                                        scalar: numeric
+                                                    - name: path
+                                                      type:
+                                                        scalar: string
+                                                elementRelationship: atomic
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: optional
+                                            type:
+                                              scalar: boolean
+                                    - name: downwardAPI
+                                      type:
+                                        map:
+                                          fields:
+                                          - name: items
+                                            type:
+                                              list:
+                                                elementType:
+                                                  map:
+                                                    fields:
+                                                    - name: fieldRef
+                                                      type:
+                                                        map:
+                                                          fields:
+                                                          - name: fieldPath
+                                                            type:
+                                                              scalar: string
+                                                    - name: mode
+                                                      type:
+                                                        scalar: numeric
+                                                    - name: path
+                                                      type:
+                                                        scalar: string
+                                                    - name: resourceFieldRef
+                                                      type:
+                                                        map:
+                                                          fields:
+                                                          - name: containerName
+                                                            type:
+                                                              scalar: string
+                                                          - name: divisor
+                                                            type:
+                                                              scalar: untyped
+                                                          - name: resource
+                                                            type:
+                                                              scalar: string
+                                                elementRelationship: atomic
+                                    - name: secret
+                                      type:
+                                        map:
+                                          fields:
+                                          - name: items
+                                            type:
+                                              list:
+                                                elementType:
+                                                  map:
+                                                    fields:
+                                                    - name: key
+                                                      type:
+                                                        scalar: string
+                                                    - name: mode
+                                                      type:
+                                                        scalar: numeric
+                                                    - name: path
+                                                      type:
+                                                        scalar: string
+                                                elementRelationship: atomic
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: optional
+                                            type:
+                                              scalar: boolean
+                                    - name: serviceAccountToken
+                                      type:
+                                        map:
+                                          fields:
+                                          - name: audience
+                                            type:
+                                              scalar: string
+                                          - name: expirationSeconds
+                                            type:
+                                              scalar: numeric
+                                          - name: path
+                                            type:
+                                              scalar: string
+                                elementRelationship: atomic
+                    - name: secret
+                      type:
+                        map:
+                          fields:
+                          - name: defaultMode
+                            type:
+                              scalar: numeric
+                          - name: items
+                            type:
+                              list:
+                                elementType:
+                                  map:
+                                    fields:
+                                    - name: key
+                                      type:
+                                        scalar: string
+                                    - name: mode
+                                      type:
+                                        scalar: numeric
+                                    - name: path
+                                      type:
+                                        scalar: string
+                                elementRelationship: atomic
+                          - name: optional
+                            type:
+                              scalar: boolean
+                          - name: secretName
+                            type:
+                              scalar: string
+                elementRelationship: associative
+                keys:
+                - name
+          - name: workingDir
+            type:
+              scalar: string
+    - name: status
+      type:
+        map:
+          fields:
+          - name: availableReplicas
+            type:
+              scalar: numeric
+          - name: collisionCount
+            type:
+              scalar: numeric
+          - name: conditions
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: lastTransitionTime
+                      type:
+                        scalar: untyped
+                    - name: message
+                      type:
+                        scalar: string
+                    - name: observedGeneration
+                      type:
+                        scalar: numeric
+                    - name: reason
+                      type:
+                        scalar: string
+                    - name: status
+                      type:
+                        scalar: string
+                    - name: type
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - type
+          - name: observedGeneration
+            type:
+              scalar: numeric
+          - name: readyReplicas
+            type:
+              scalar: numeric
+          - name: replicas
+            type:
+              scalar: numeric
+          - name: selector
+            type:
+              scalar: string
+          - name: terminatingReplicas
+            type:
+              scalar: numeric
+          - name: unavailableReplicas
+            type:
+              scalar: numeric
+          - name: updatedReplicas
+            type:
+              scalar: numeric
+          - name: url
+            type:
+              scalar: string
+- name: com.github.opdock.opdock.api.app.v1alpha1.AppService
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        map:
+          fields:
+          - name: args
+            type:
+              list:
+                elementType:
+                  scalar: string
+                elementRelationship: atomic
+          - name: automountServiceAccountToken
+            type:
+              scalar: boolean
+          - name: autoscaling
+            type:
+              map:
+                fields:
+                - name: maxReplicas
+                  type:
+                    scalar: numeric
+                - name: minReplicas
+                  type:
+                    scalar: numeric
+                  default: 1
+                - name: scaleDownStabilizationSeconds
+                  type:
+                    scalar: numeric
+                - name: targetCPUUtilizationPercentage
+                  type:
+                    scalar: numeric
+                - name: targetMemoryUtilizationPercentage
+                  type:
+                    scalar: numeric
+          - name: command
+            type:
+              list:
+                elementType:
+                  scalar: string
+                elementRelationship: atomic
+          - name: disruptionBudget
+            type:
+              map:
+                fields:
+                - name: maxUnavailable
+                  type:
+                    scalar: untyped
+                - name: minAvailable
+                  type:
+                    scalar: untyped
+                - name: unhealthyPodEvictionPolicy
+                  type:
+                    scalar: string
+          - name: dnsPolicy
+            type:
+              scalar: string
+          - name: enableServiceLinks
+            type:
+              scalar: boolean
+          - name: envFrom
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: configMapRef
+                      type:
+                        map:
+                          fields:
+                          - name: name
+                            type:
+                              scalar: string
+                          - name: optional
+                            type:
+                              scalar: boolean
+                    - name: prefix
+                      type:
+                        scalar: string
+                    - name: secretRef
+                      type:
+                        map:
+                          fields:
+                          - name: name
+                            type:
+                              scalar: string
+                          - name: optional
+                            type:
+                              scalar: boolean
+                elementRelationship: atomic
+          - name: envs
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: name
+                      type:
+                        scalar: string
+                    - name: value
+                      type:
+                        scalar: string
+                    - name: valueFrom
+                      type:
+                        map:
+                          fields:
+                          - name: configMapKeyRef
+                            type:
+                              map:
+                                fields:
+                                - name: key
+                                  type:
+                                    scalar: string
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: optional
+                                  type:
+                                    scalar: boolean
+                          - name: fieldRef
+                            type:
+                              map:
+                                fields:
+                                - name: fieldPath
+                                  type:
+                                    scalar: string
+                          - name: resourceFieldRef
+                            type:
+                              map:
+                                fields:
+                                - name: containerName
+                                  type:
+                                    scalar: string
+                                - name: divisor
+                                  type:
+                                    scalar: untyped
+                                - name: resource
+                                  type:
+                                    scalar: string
+                          - name: secretKeyRef
+                            type:
+                              map:
+                                fields:
+                                - name: key
+                                  type:
+                                    scalar: string
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: optional
+                                  type:
+                                    scalar: boolean
+                elementRelationship: associative
+                keys:
+                - name
+          - name: hostAliases
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: hostnames
+                      type:
+                        list:
+                          elementType:
+                            scalar: string
+                          elementRelationship: atomic
+                    - name: ip
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - ip
+          - name: hostNetwork
+            type:
+              scalar: boolean
+          - name: image
+            type:
+              scalar: string
+          - name: imagePullPolicy
+            type:
+              scalar: string
+          - name: imagePullSecrets
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: name
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - name
+          - name: ingress
+            type:
+              map:
+                fields:
+                - name: annotations
+                  type:
+                    map:
+                      elementType:
+                        scalar: string
+                - name: className
+                  type:
+                    scalar: string
+                - name: rules
+                  type:
+                    list:
+                      elementType:
+                        map:
+                          fields:
+                          - name: host
+                            type:
+                              scalar: string
+                            default: ""
+                          - name: path
+                            type:
+                              scalar: string
+                            default: /
+                          - name: pathType
+                            type:
+                              scalar: string
+                            default: Prefix
+                          - name: port
+                            type:
+                              scalar: numeric
+                      elementRelationship: associative
+                      keys:
+                      - host
+                      - path
+                - name: tls
+                  type:
+                    list:
+                      elementType:
+                        map:
+                          fields:
+                          - name: hosts
+                            type:
+                              list:
+                                elementType:
+                                  scalar: string
+                                elementRelationship: atomic
+                          - name: secretName
+                            type:
+                              scalar: string
+                      elementRelationship: associative
+                      keys:
+                      - secretName
+          - name: lifecycle
+            type:
+              map:
+                fields:
+                - name: postStart
+                  type:
+                    map:
+                      fields:
+                      - name: exec
+                        type:
+                          map:
+                            fields:
+                            - name: command
+                              type:
+                                list:
+                                  elementType:
+                                    scalar: string
+                                  elementRelationship: atomic
+                      - name: sleep
+                        type:
+                          map:
+                            fields:
+                            - name: seconds
+                              type:
+                                scalar: numeric
+                - name: preStop
+                  type:
+                    map:
+                      fields:
+                      - name: exec
+                        type:
+                          map:
+                            fields:
+                            - name: command
+                              type:
+                                list:
+                                  elementType:
+                                    scalar: string
+                                  elementRelationship: atomic
+                      - name: sleep
+                        type:
+                          map:
+                            fields:
+                            - name: seconds
+                              type:
+                                scalar: numeric
+          - name: livenessProbe
+            type:
+              map:
+                fields:
+                - name: exec
+                  type:
+                    map:
+                      fields:
+                      - name: command
+                        type:
+                          list:
+                            elementType:
+                              scalar: string
+                            elementRelationship: atomic
+                - name: failureThreshold
+                  type:
+                    scalar: numeric
+                - name: grpc
+                  type:
+                    map:
+                      fields:
+                      - name: port
+                        type:
+                          scalar: numeric
+                      - name: service
+                        type:
+                          scalar: string
+                - name: httpGet
+                  type:
+                    map:
+                      fields:
+                      - name: host
+                        type:
+                          scalar: string
+                      - name: httpHeaders
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: value
+                                  type:
+                                    scalar: string
+                            elementRelationship: atomic
+                      - name: path
+                        type:
+                          scalar: string
+                      - name: port
+                        type:
+                          scalar: untyped
+                      - name: scheme
+                        type:
+                          scalar: string
+                - name: initialDelaySeconds
+                  type:
+                    scalar: numeric
+                - name: periodSeconds
+                  type:
+                    scalar: numeric
+                - name: successThreshold
+                  type:
+                    scalar: numeric
+                - name: tcpSocket
+                  type:
+                    map:
+                      fields:
+                      - name: host
+                        type:
+                          scalar: string
+                      - name: port
+                        type:
+                          scalar: untyped
+                - name: terminationGracePeriodSeconds
+                  type:
+                    scalar: numeric
+                - name: timeoutSeconds
+                  type:
+                    scalar: numeric
+          - name: minReadySeconds
+            type:
+              scalar: numeric
+          - name: networkPolicy
+            type:
+              map:
+                fields:
+                - name: from
+                  type:
+                    list:
+                      elementType:
+                        map:
+                          fields:
+                          - name: ipBlock
+                            type:
+                              map:
+                                fields:
+                                - name: cidr
+                                  type:
+                                    scalar: string
+                                - name: except
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                          - name: namespaceSelector
+                            type:
+                              map:
+                                fields:
+                                - name: matchExpressions
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: key
+                                            type:
+                                              scalar: string
+                                          - name: operator
+                                            type:
+                                              scalar: string
+                                          - name: values
+                                            type:
+                                              list:
+                                                elementType:
+                                                  scalar: string
+                                                elementRelationship: atomic
+                                      elementRelationship: atomic
+                                - name: matchLabels
+                                  type:
+                                    map:
+                                      elementType:
+                                        scalar: string
+                                elementRelationship: atomic
+                          - name: podSelector
+                            type:
+                              map:
+                                fields:
+                                - name: matchExpressions
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: key
+                                            type:
+                                              scalar: string
+                                          - name: operator
+                                            type:
+                                              scalar: string
+                                          - name: values
+                                            type:
+                                              list:
+                                                elementType:
+                                                  scalar: string
+                                                elementRelationship: atomic
+                                      elementRelationship: atomic
+                                - name: matchLabels
+                                  type:
+                                    map:
+                                      elementType:
+                                        scalar: string
+                                elementRelationship: atomic
+                      elementRelationship: atomic
+          - name: nodeSelector
+            type:
+              map:
+                elementType:
+                  scalar: string
+                elementRelationship: atomic
+          - name: podMetadata
+            type:
+              map:
+                fields:
+                - name: annotations
+                  type:
+                    map:
+                      elementType:
+                        scalar: string
+                - name: labels
+                  type:
+                    map:
+                      elementType:
+                        scalar: string
+          - name: podSecurityContext
+            type:
+              map:
+                fields:
+                - name: fsGroup
+                  type:
+                    scalar: numeric
+                - name: fsGroupChangePolicy
+                  type:
+                    scalar: string
+                - name: runAsGroup
+                  type:
+                    scalar: numeric
+                - name: runAsNonRoot
+                  type:
+                    scalar: boolean
+                - name: runAsUser
+                  type:
+                    scalar: numeric
+                - name: seccompProfile
+                  type:
+                    map:
+                      fields:
+                      - name: localhostProfile
+                        type:
+                          scalar: string
+                      - name: type
+                        type:
+                          scalar: string
+                - name: supplementalGroups
+                  type:
+                    list:
+                      elementType:
+                        scalar: numeric
+                      elementRelationship: atomic
+                - name: sysctls
+                  type:
+                    list:
+                      elementType:
+                        map:
+                          fields:
+                          - name: name
+                            type:
+                              scalar: string
+                          - name: value
+                            type:
+                              scalar: string
+                      elementRelationship: associative
+                      keys:
+                      - name
+          - name: ports
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: appProtocol
+                      type:
+                        scalar: string
+                    - name: name
+                      type:
+                        scalar: string
+                    - name: nodePort
+                      type:
+                        scalar: numeric
+                    - name: port
+                      type:
+                        scalar: numeric
+                    - name: protocol
+                      type:
+                        scalar: string
+                      default: TCP
+                    - name: targetPort
+                      type:
+                        scalar: untyped
+                elementRelationship: associative
+                keys:
+                - port
+                - protocol
+          - name: priorityClassName
+            type:
+              scalar: string
+          - name: progressDeadlineSeconds
+            type:
+              scalar: numeric
+            default: 600
+          - name: readinessProbe
+            type:
+              map:
+                fields:
+                - name: exec
+                  type:
+                    map:
+                      fields:
+                      - name: command
+                        type:
+                          list:
+                            elementType:
+                              scalar: string
+                            elementRelationship: atomic
+                - name: failureThreshold
+                  type:
+                    scalar: numeric
+                - name: grpc
+                  type:
+                    map:
+                      fields:
+                      - name: port
+                        type:
+                          scalar: numeric
+                      - name: service
+                        type:
+                          scalar: string
+                - name: httpGet
+                  type:
+                    map:
+                      fields:
+                      - name: host
+                        type:
+                          scalar: string
+                      - name: httpHeaders
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: value
+                                  type:
+                                    scalar: string
+                            elementRelationship: atomic
+                      - name: path
+                        type:
+                          scalar: string
+                      - name: port
+                        type:
+                          scalar: untyped
+                      - name: scheme
+                        type:
+                          scalar: string
+                - name: initialDelaySeconds
+                  type:
+                    scalar: numeric
+                - name: periodSeconds
+                  type:
+                    scalar: numeric
+                - name: successThreshold
+                  type:
+                    scalar: numeric
+                - name: tcpSocket
+                  type:
+                    map:
+                      fields:
+                      - name: host
+                        type:
+                          scalar: string
+                      - name: port
+                        type:
+                          scalar: untyped
+                - name: terminationGracePeriodSeconds
+                  type:
+                    scalar: numeric
+                - name: timeoutSeconds
+                  type:
+                    scalar: numeric
+          - name: resources
+            type:
+              map:
+                fields:
+                - name: limits
+                  type:
+                    map:
+                      elementType:
+                        scalar: untyped
+                - name: requests
+                  type:
+                    map:
+                      elementType:
+                        scalar: untyped
+          - name: revisionHistoryLimit
+            type:
+              scalar: numeric
+            default: 10
+          - name: runtimeClassName
+            type:
+              scalar: string
+          - name: schedulerName
+            type:
+              scalar: string
+          - name: securityContext
+            type:
+              map:
+                fields:
+                - name: allowPrivilegeEscalation
+                  type:
+                    scalar: boolean
+                - name: appArmorProfile
+                  type:
+                    map:
+                      fields:
+                      - name: localhostProfile
+                        type:
+                          scalar: string
+                      - name: type
+                        type:
+                          scalar: string
+                - name: capabilities
+                  type:
+                    map:
+                      fields:
+                      - name: add
+                        type:
+                          list:
+                            elementType:
+                              scalar: string
+                            elementRelationship: atomic
+                      - name: drop
+                        type:
+                          list:
+                            elementType:
+                              scalar: string
+                            elementRelationship: atomic
+                - name: privileged
+                  type:
+                    scalar: boolean
+                - name: readOnlyRootFilesystem
+                  type:
+                    scalar: boolean
+                - name: runAsGroup
+                  type:
+                    scalar: numeric
+                - name: runAsNonRoot
+                  type:
+                    scalar: boolean
+                - name: runAsUser
+                  type:
+                    scalar: numeric
+                - name: seccompProfile
+                  type:
+                    map:
+                      fields:
+                      - name: localhostProfile
+                        type:
+                          scalar: string
+                      - name: type
+                        type:
+                          scalar: string
+          - name: securityProfile
+            type:
+              scalar: string
+            default: Restricted
+          - name: service
+            type:
+              map:
+                fields:
+                - name: annotations
+                  type:
+                    map:
+                      elementType:
+                        scalar: string
+                - name: externalTrafficPolicy
+                  type:
+                    scalar: string
+                - name: loadBalancerClass
+                  type:
+                    scalar: string
+                - name: sessionAffinity
+                  type:
+                    scalar: string
+                - name: type
+                  type:
+                    scalar: string
+          - name: serviceAccountName
+            type:
+              scalar: string
+          - name: size
+            type:
+              scalar: numeric
+            default: 1
+          - name: startupProbe
+            type:
+              map:
+                fields:
+                - name: exec
+                  type:
+                    map:
+                      fields:
+                      - name: command
+                        type:
+                          list:
+                            elementType:
+                              scalar: string
+                            elementRelationship: atomic
+                - name: failureThreshold
+                  type:
+                    scalar: numeric
+                - name: grpc
+                  type:
+                    map:
+                      fields:
+                      - name: port
+                        type:
+                          scalar: numeric
+                      - name: service
+                        type:
+                          scalar: string
+                - name: httpGet
+                  type:
+                    map:
+                      fields:
+                      - name: host
+                        type:
+                          scalar: string
+                      - name: httpHeaders
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: value
+                                  type:
+                                    scalar: string
+                            elementRelationship: atomic
+                      - name: path
+                        type:
+                          scalar: string
+                      - name: port
+                        type:
+                          scalar: untyped
+                      - name: scheme
+                        type:
+                          scalar: string
+                - name: initialDelaySeconds
+                  type:
+                    scalar: numeric
+                - name: periodSeconds
+                  type:
+                    scalar: numeric
+                - name: successThreshold
+                  type:
+                    scalar: numeric
+                - name: tcpSocket
+                  type:
+                    map:
+                      fields:
+                      - name: host
+                        type:
+                          scalar: string
+                      - name: port
+                        type:
+                          scalar: untyped
+                - name: terminationGracePeriodSeconds
+                  type:
+                    scalar: numeric
+                - name: timeoutSeconds
+                  type:
+                    scalar: numeric
+          - name: strategy
+            type:
+              map:
+                fields:
+                - name: rollingUpdate
+                  type:
+                    map:
+                      fields:
+                      - name: maxSurge
+                        type:
+                          scalar: untyped
+                      - name: maxUnavailable
+                        type:
+                          scalar: untyped
+                - name: type
+                  type:
+                    scalar: string
+                  default: RollingUpdate
+          - name: suspend
+            type:
+              scalar: boolean
+          - name: terminationGracePeriodSeconds
+            type:
+              scalar: numeric
+          - name: terminationMessagePolicy
+            type:
+              scalar: string
+          - name: tolerations
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: effect
+                      type:
+                        scalar: string
+                    - name: key
+                      type:
+                        scalar: string
+                    - name: operator
+                      type:
+                        scalar: string
+                    - name: tolerationSeconds
+                      type:
+                        scalar: numeric
+                    - name: value
+                      type:
+                        scalar: string
+                elementRelationship: atomic
+          - name: topologySpreadConstraints
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: labelSelector
+                      type:
+                        map:
+                          fields:
+                          - name: matchExpressions
+                            type:
+                              list:
+                                elementType:
+                                  map:
+                                    fields:
+                                    - name: key
+                                      type:
+                                        scalar: string
+                                    - name: operator
+                                      type:
+                                        scalar: string
+                                    - name: values
+                                      type:
+                                        list:
+                                          elementType:
+                                            scalar: string
+                                          elementRelationship: atomic
+                                elementRelationship: atomic
+                          - name: matchLabels
+                            type:
+                              map:
+                                elementType:
+                                  scalar: string
+                          elementRelationship: atomic
+                    - name: matchLabelKeys
+                      type:
+                        list:
+                          elementType:
+                            scalar: string
+                          elementRelationship: atomic
+                    - name: maxSkew
+                      type:
+                        scalar: numeric
+                    - name: minDomains
+                      type:
+                        scalar: numeric
+                    - name: nodeAffinityPolicy
+                      type:
+                        scalar: string
+                    - name: nodeTaintsPolicy
+                      type:
+                        scalar: string
+                    - name: topologyKey
+                      type:
+                        scalar: string
+                    - name: whenUnsatisfiable
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - topologyKey
+                - whenUnsatisfiable
+          - name: volumeMounts
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: mountPath
+                      type:
+                        scalar: string
+                    - name: mountPropagation
+                      type:
+                        scalar: string
+                    - name: name
+                      type:
+                        scalar: string
+                    - name: readOnly
+                      type:
+                        scalar: boolean
+                    - name: subPath
+                      type:
+                        scalar: string
+                    - name: subPathExpr
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - mountPath
+          - name: volumes
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: configMap
+                      type:
+                        map:
+                          fields:
+                          - name: defaultMode
+                            type:
+                              scalar: numeric
+                          - name: items
+                            type:
+                              list:
+                                elementType:
+                                  map:
+                                    fields:
+                                    - name: key
+                                      type:
+                                        scalar: string
+                                    - name: mode
+                                      type:
+                                        scalar: numeric
+                                    - name: path
+                                      type:
+                                        scalar: string
+                                elementRelationship: atomic
+                          - name: name
+                            type:
+                              scalar: string
+                          - name: optional
+                            type:
+                              scalar: boolean
+                    - name: csi
+                      type:
+                        map:
+                          fields:
+                          - name: driver
+                            type:
+                              scalar: string
+                          - name: fsType
+                            type:
+                              scalar: string
+                          - name: nodePublishSecretRef
+                            type:
+                              map:
+                                fields:
+                                - name: name
+                                  type:
+                                    scalar: string
+                          - name: readOnly
+                            type:
+                              scalar: boolean
+                          - name: volumeAttributes
+                            type:
+                              map:
+                                elementType:
+                                  scalar: string
+                    - name: downwardAPI
+                      type:
+                        map:
+                          fields:
+                          - name: defaultMode
+                            type:
+                              scalar: numeric
+                          - name: items
+                            type:
+                              list:
+                                elementType:
+                                  map:
+                                    fields:
+                                    - name: fieldRef
+                                      type:
+                                        map:
+                                          fields:
+                                          - name: fieldPath
+                                            type:
+                                              scalar: string
+                                    - name: mode
+                                      type:
+                                        scalar: numeric
+                                    - name: path
+                                      type:
+                                        scalar: string
+                                    - name: resourceFieldRef
+                                      type:
+                                        map:
+                                          fields:
+                                          - name: containerName
+                                            type:
+                                              scalar: string
+                                          - name: divisor
+                                            type:
+                                              scalar: untyped
+                                          - name: resource
+                                            type:
+                                              scalar: string
+                                elementRelationship: atomic
+                    - name: emptyDir
+                      type:
+                        map:
+                          fields:
+                          - name: medium
+                            type:
+                              scalar: string
+                          - name: sizeLimit
+                            type:
+                              scalar: untyped
+                    - name: hostPath
+                      type:
+                        map:
+                          fields:
+                          - name: path
+                            type:
+                              scalar: string
+                          - name: type
+                            type:
+                              scalar: string
+                    - name: name
+                      type:
+                        scalar: string
+                    - name: persistentVolumeClaim
+                      type:
+                        map:
+                          fields:
+                          - name: claimName
+                            type:
+                              scalar: string
+                          - name: readOnly
+                            type:
+                              scalar: boolean
+                    - name: projected
+                      type:
+                        map:
+                          fields:
+                          - name: defaultMode
+                            type:
+                              scalar: numeric
+                          - name: sources
+                            type:
+                              list:
+                                elementType:
+                                  map:
+                                    fields:
+                                    - name: configMap
+                                      type:
+                                        map:
+                                          fields:
+                                          - name: items
+                                            type:
+                                              list:
+                                                elementType:
+                                                  map:
+                                                    fields:
+                                                    - name: key
+                                                      type:
+                                                        scalar: string
+                                                    - name: mode
+                                                      type:
+                                                        scalar: numeric
+                                                    - name: path
+                                                      type:
+                                                        scalar: string
+                                                elementRelationship: atomic
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: optional
+                                            type:
+                                              scalar: boolean
+                                    - name: downwardAPI
+                                      type:
+                                        map:
+                                          fields:
+                                          - name: items
+                                            type:
+                                              list:
+                                                elementType:
+                                                  map:
+                                                    fields:
+                                                    - name: fieldRef
+                                                      type:
+                                                        map:
+                                                          fields:
+                                                          - name: fieldPath
+                                                            type:
+                                                              scalar: string
+                                                    - name: mode
+                                                      type:
+                                                        scalar: numeric
+                                                    - name: path
+                                                      type:
+                                                        scalar: string
+                                                    - name: resourceFieldRef
+                                                      type:
+                                                        map:
+                                                          fields:
+                                                          - name: containerName
+                                                            type:
+                                                              scalar: string
+                                                          - name: divisor
+                                                            type:
+                                                              scalar: untyped
+                                                          - name: resource
+                                                            type:
+                                                              scalar: string
+                                                elementRelationship: atomic
+                                    - name: secret
+                                      type:
+                                        map:
+                                          fields:
+                                          - name: items
+                                            type:
+                                              list:
+                                                elementType:
+                                                  map:
+                                                    fields:
+                                                    - name: key
+                                                      type:
+                                                        scalar: string
+                                                    - name: mode
+                                                      type:
+                                                        scalar: numeric
+                                                    - name: path
+                                                      type:
+                                                        scalar: string
+                                                elementRelationship: atomic
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: optional
+                                            type:
+                                              scalar: boolean
+                                    - name: serviceAccountToken
+                                      type:
+                                        map:
+                                          fields:
+                                          - name: audience
+                                            type:
+                                              scalar: string
+                                          - name: expirationSeconds
+                                            type:
+                                              scalar: numeric
+                                          - name: path
+                                            type:
+                                              scalar: string
+                                elementRelationship: atomic
+                    - name: secret
+                      type:
+                        map:
+                          fields:
+                          - name: defaultMode
+                            type:
+                              scalar: numeric
+                          - name: items
+                            type:
+                              list:
+                                elementType:
+                                  map:
+                                    fields:
+                                    - name: key
+                                      type:
+                                        scalar: string
+                                    - name: mode
+                                      type:
+                                        scalar: numeric
+                                    - name: path
+                                      type:
+                                        scalar: string
+                                elementRelationship: atomic
+                          - name: optional
+                            type:
+                              scalar: boolean
+                          - name: secretName
+                            type:
+                              scalar: string
+                elementRelationship: associative
+                keys:
+                - name
+          - name: workingDir
+            type:
+              scalar: string
+    - name: status
+      type:
+        map:
+          fields:
+          - name: availableReplicas
+            type:
+              scalar: numeric
+          - name: collisionCount
+            type:
+              scalar: numeric
+          - name: conditions
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: lastTransitionTime
+                      type:
+                        scalar: untyped
+                    - name: message
+                      type:
+                        scalar: string
+                    - name: observedGeneration
+                      type:
+                        scalar: numeric
+                    - name: reason
+                      type:
+                        scalar: string
+                    - name: status
+                      type:
+                        scalar: string
+                    - name: type
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - type
+          - name: observedGeneration
+            type:
+              scalar: numeric
+          - name: readyReplicas
+            type:
+              scalar: numeric
+          - name: replicas
+            type:
+              scalar: numeric
+          - name: selector
+            type:
+              scalar: string
+          - name: terminatingReplicas
+            type:
+              scalar: numeric
+          - name: unavailableReplicas
+            type:
+              scalar: numeric
+          - name: updatedReplicas
+            type:
+              scalar: numeric
+          - name: url
+            type:
+              scalar: string
+- name: com.github.opdock.opdock.api.collector.v1.Collector
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        map:
+          fields:
+          - name: debounceMilliseconds
+            type:
+              scalar: numeric
+            default: 500
+          - name: ipFamilies
+            type:
+              list:
+                elementType:
+                  scalar: string
+                elementRelationship: associative
+          - name: output
+            type:
+              map:
+                fields:
+                - name: configMapName
+                  type:
+                    scalar: string
+          - name: readiness
+            type:
+              scalar: string
+            default: Any
+          - name: selector
+            type:
+              map:
+                fields:
+                - name: matchExpressions
+                  type:
+                    list:
+                      elementType:
+                        map:
+                          fields:
+                          - name: key
+                            type:
+                              scalar: string
+                          - name: operator
+                            type:
+                              scalar: string
+                          - name: values
+                            type:
+                              list:
+                                elementType:
+                                  scalar: string
+                                elementRelationship: atomic
+                      elementRelationship: atomic
+                - name: matchLabels
+                  type:
+                    map:
+                      elementType:
+                        scalar: string
+                elementRelationship: atomic
+          - name: suspend
+            type:
+              scalar: boolean
+    - name: status
+      type:
+        map:
+          fields:
+          - name: addressCount
+            type:
+              scalar: numeric
+            default: 0
+          - name: addresses
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: ip
+                      type:
+                        scalar: string
+                    - name: node
+                      type:
+                        scalar: string
+                    - name: owner
+                      type:
+                        map:
+                          fields:
+                          - name: kind
+                            type:
+                              scalar: string
+                          - name: name
+                            type:
+                              scalar: string
+                    - name: pod
+                      type:
+                        scalar: string
+                    - name: ready
+                      type:
+                        scalar: boolean
+                elementRelationship: associative
+                keys:
+                - ip
+                - pod
+          - name: conditions
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: lastTransitionTime
+                      type:
+                        scalar: untyped
+                    - name: message
+                      type:
+                        scalar: string
+                    - name: observedGeneration
+                      type:
+                        scalar: numeric
+                    - name: reason
+                      type:
+                        scalar: string
+                    - name: status
+                      type:
+                        scalar: string
+                    - name: type
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - type
+          - name: configMapName
+            type:
+              scalar: string
+          - name: events
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: count
+                      type:
+                        scalar: numeric
+                    - name: kind
+                      type:
+                        scalar: string
+                    - name: type
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - kind
+                - type
+          - name: lastChangeTime
+            type:
+              scalar: untyped
+          - name: observedGeneration
+            type:
+              scalar: numeric
+          - name: readyAddressCount
+            type:
+              scalar: numeric
+            default: 0
+          - name: reconciles
+            type:
+              scalar: numeric
+            default: 0
+          - name: truncated
+            type:
+              scalar: boolean
+- name: com.github.opdock.opdock.api.kapp.v1.KAPP
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        map:
+          fields:
+          - name: components
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: dependsOn
+                      type:
+                        list:
+                          elementType:
+                            scalar: string
+                          elementRelationship: associative
+                    - name: name
+                      type:
+                        scalar: string
+                    - name: resource
+                      type:
+                        map:
+                          fields:
+                          - name: apiVersion
+                            type:
+                              scalar: string
+                          - name: kind
+                            type:
+                              scalar: string
+                          - name: metadata
+                            type:
+                              namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+                          elementType:
+                            namedType: __untyped_deduced_
+                elementRelationship: associative
+                keys:
+                - name
+          - name: suspend
+            type:
+              scalar: boolean
+    - name: status
+      type:
+        map:
+          fields:
+          - name: componentCount
+            type:
+              scalar: numeric
+            default: 0
+          - name: components
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: apiVersion
+                      type:
+                        scalar: string
+                    - name: kind
+                      type:
+                        scalar: string
+                    - name: message
+                      type:
+                        scalar: string
+                    - name: name
+                      type:
+                        scalar: string
+                    - name: resourceName
+                      type:
+                        scalar: string
+                    - name: state
+                      type:
+                        scalar: string
+                    - name: waitingFor
+                      type:
+                        list:
+                          elementType:
+                            scalar: string
+                          elementRelationship: associative
+                elementRelationship: associative
+                keys:
+                - name
+          - name: conditions
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: lastTransitionTime
+                      type:
+                        scalar: untyped
+                    - name: message
+                      type:
+                        scalar: string
+                    - name: observedGeneration
+                      type:
+                        scalar: numeric
+                    - name: reason
+                      type:
+                        scalar: string
+                    - name: status
+                      type:
+                        scalar: string
+                    - name: type
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - type
+          - name: observedGeneration
+            type:
+              scalar: numeric
+          - name: readyComponentCount
+            type:
+              scalar: numeric
+            default: 0
+- name: com.github.opdock.opdock.api.kubegroup.v1.PodCluster
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        map:
+          fields:
+          - name: image
+            type:
+              scalar: string
+            default: nginx:1.29
+          - name: minReadySeconds
+            type:
+              scalar: numeric
+          - name: podReplicas
+            type:
+              scalar: numeric
+            default: 1
+          - name: progressDeadlineSeconds
+            type:
+              scalar: numeric
+            default: 600
+          - name: revisionHistoryLimit
+            type:
+              scalar: numeric
+            default: 10
+          - name: serviceName
+            type:
+              scalar: string
+          - name: suspend
+            type:
+              scalar: boolean
+          - name: template
+            type:
+              map:
+                fields:
+                - name: metadata
+                  type:
+                    map:
+                      fields:
+                      - name: annotations
+                        type:
+                          map:
+                            elementType:
+                              scalar: string
+                      - name: labels
+                        type:
+                          map:
+                            elementType:
+                              scalar: string
+                - name: spec
+                  type:
+                    map:
+                      fields:
+                      - name: affinity
+                        type:
+                          map:
+                            fields:
+                            - name: nodeAffinity
+                              type:
+                                map:
+                                  fields:
+                                  - name: preferredDuringSchedulingIgnoredDuringExecution
+                                    type:
+                                      list:
+                                        elementType:
+                                          map:
+                                            fields:
+                                            - name: preference
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: matchExpressions
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          map:
+                                                            fields:
+                                                            - name: key
+                                                              type:
+                                                                scalar: string
+                                                            - name: operator
+                                                              type:
+                                                                scalar: string
+                                                            - name: values
+                                                              type:
+                                                                list:
+                                                                  elementType:
+                                                                    scalar: string
+                                                                  elementRelationship: atomic
+                                                        elementRelationship: atomic
+                                            - name: weight
+                                              type:
+                                                scalar: numeric
+                                        elementRelationship: atomic
+                                  - name: requiredDuringSchedulingIgnoredDuringExecution
+                                    type:
+                                      map:
+                                        fields:
+                                        - name: nodeSelectorTerms
+                                          type:
+                                            list:
+                                              elementType:
+                                                map:
+                                                  fields:
+                                                  - name: matchExpressions
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          map:
+                                                            fields:
+                                                            - name: key
+                                                              type:
+                                                                scalar: string
+                                                            - name: operator
+                                                              type:
+                                                                scalar: string
+                                                            - name: values
+                                                              type:
+                                                                list:
+                                                                  elementType:
+                                                                    scalar: string
+                                                                  elementRelationship: atomic
+                                                        elementRelationship: atomic
+                                              elementRelationship: atomic
+                            - name: podAffinity
+                              type:
+                                map:
+                                  fields:
+                                  - name: preferredDuringSchedulingIgnoredDuringExecution
+                                    type:
+                                      list:
+                                        elementType:
+                                          map:
+                                            fields:
+                                            - name: podAffinityTerm
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: labelSelector
+                                                    type:
+                                                      map:
+                                                        fields:
+                                                        - name: matchExpressions
+                                                          type:
+                                                            list:
+                                                              elementType:
+                                                                map:
+                                                                  fields:
+                                                                  - name: key
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: operator
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: values
+                                                                    type:
+                                                                      list:
+                                                                        elementType:
+                                                                          scalar: string
+                                                                        elementRelationship: atomic
+                                                              elementRelationship: atomic
+                                                        - name: matchLabels
+                                                          type:
+                                                            map:
+                                                              elementType:
+                                                                scalar: string
+                                                        elementRelationship: atomic
+                                                  - name: namespaceSelector
+                                                    type:
+                                                      map:
+                                                        fields:
+                                                        - name: matchExpressions
+                                                          type:
+                                                            list:
+                                                              elementType:
+                                                                map:
+                                                                  fields:
+                                                                  - name: key
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: operator
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: values
+                                                                    type:
+                                                                      list:
+                                                                        elementType:
+                                                                          scalar: string
+                                                                        elementRelationship: atomic
+                                                              elementRelationship: atomic
+                                                        - name: matchLabels
+                                                          type:
+                                                            map:
+                                                              elementType:
+                                                                scalar: string
+                                                        elementRelationship: atomic
+                                                  - name: namespaces
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          scalar: string
+                                                        elementRelationship: atomic
+                                                  - name: topologyKey
+                                                    type:
+                                                      scalar: string
+                                            - name: weight
+                                              type:
+                                                scalar: numeric
+                                        elementRelationship: atomic
+                                  - name: requiredDuringSchedulingIgnoredDuringExecution
+                                    type:
+                                      list:
+                                        elementType:
+                                          map:
+                                            fields:
+                                            - name: labelSelector
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: matchExpressions
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          map:
+                                                            fields:
+                                                            - name: key
+                                                              type:
+                                                                scalar: string
+                                                            - name: operator
+                                                              type:
+                                                                scalar: string
+                                                            - name: values
+                                                              type:
+                                                                list:
+                                                                  elementType:
+                                                                    scalar: string
+                                                                  elementRelationship: atomic
+                                                        elementRelationship: atomic
+                                                  - name: matchLabels
+                                                    type:
+                                                      map:
+                                                        elementType:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: namespaceSelector
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: matchExpressions
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          map:
+                                                            fields:
+                                                            - name: key
+                                                              type:
+                                                                scalar: string
+                                                            - name: operator
+                                                              type:
+                                                                scalar: string
+                                                            - name: values
+                                                              type:
+                                                                list:
+                                                                  elementType:
+                                                                    scalar: string
+                                                                  elementRelationship: atomic
+                                                        elementRelationship: atomic
+                                                  - name: matchLabels
+                                                    type:
+                                                      map:
+                                                        elementType:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: namespaces
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                            - name: topologyKey
+                                              type:
+                                                scalar: string
+                                        elementRelationship: atomic
+                            - name: podAntiAffinity
+                              type:
+                                map:
+                                  fields:
+                                  - name: preferredDuringSchedulingIgnoredDuringExecution
+                                    type:
+                                      list:
+                                        elementType:
+                                          map:
+                                            fields:
+                                            - name: podAffinityTerm
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: labelSelector
+                                                    type:
+                                                      map:
+                                                        fields:
+                                                        - name: matchExpressions
+                                                          type:
+                                                            list:
+                                                              elementType:
+                                                                map:
+                                                                  fields:
+                                                                  - name: key
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: operator
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: values
+                                                                    type:
+                                                                      list:
+                                                                        elementType:
+                                                                          scalar: string
+                                                                        elementRelationship: atomic
+                                                              elementRelationship: atomic
+                                                        - name: matchLabels
+                                                          type:
+                                                            map:
+                                                              elementType:
+                                                                scalar: string
+                                                        elementRelationship: atomic
+                                                  - name: namespaceSelector
+                                                    type:
+                                                      map:
+                                                        fields:
+                                                        - name: matchExpressions
+                                                          type:
+                                                            list:
+                                                              elementType:
+                                                                map:
+                                                                  fields:
+                                                                  - name: key
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: operator
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: values
+                                                                    type:
+                                                                      list:
+                                                                        elementType:
+                                                                          scalar: string
+                                                                        elementRelationship: atomic
+                                                              elementRelationship: atomic
+                                                        - name: matchLabels
+                                                          type:
+                                                            map:
+                                                              elementType:
+                                                                scalar: string
+                                                        elementRelationship: atomic
+                                                  - name: namespaces
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          scalar: string
+                                                        elementRelationship: atomic
+                                                  - name: topologyKey
+                                                    type:
+                                                      scalar: string
+                                            - name: weight
+                                              type:
+                                                scalar: numeric
+                                        elementRelationship: atomic
+                                  - name: requiredDuringSchedulingIgnoredDuringExecution
+                                    type:
+                                      list:
+                                        elementType:
+                                          map:
+                                            fields:
+                                            - name: labelSelector
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: matchExpressions
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          map:
+                                                            fields:
+                                                            - name: key
+                                                              type:
+                                                                scalar: string
+                                                            - name: operator
+                                                              type:
+                                                                scalar: string
+                                                            - name: values
+                                                              type:
+                                                                list:
+                                                                  elementType:
+                                                                    scalar: string
+                                                                  elementRelationship: atomic
+                                                        elementRelationship: atomic
+                                                  - name: matchLabels
+                                                    type:
+                                                      map:
+                                                        elementType:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: namespaceSelector
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: matchExpressions
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          map:
+                                                            fields:
+                                                            - name: key
+                                                              type:
+                                                                scalar: string
+                                                            - name: operator
+                                                              type:
+                                                                scalar: string
+                                                            - name: values
+                                                              type:
+                                                                list:
+                                                                  elementType:
+                                                                    scalar: string
+                                                                  elementRelationship: atomic
+                                                        elementRelationship: atomic
+                                                  - name: matchLabels
+                                                    type:
+                                                      map:
+                                                        elementType:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: namespaces
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                            - name: topologyKey
+                                              type:
+                                                scalar: string
+                                        elementRelationship: atomic
+                      - name: automountServiceAccountToken
+                        type:
+                          scalar: boolean
+                      - name: containers
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: args
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                                - name: command
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                                - name: env
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: value
+                                            type:
+                                              scalar: string
+                                          - name: valueFrom
+                                            type:
+                                              map:
+                                                fields:
+                                                - name: configMapKeyRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: key
+                                                        type:
+                                                          scalar: string
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: optional
+                                                        type:
+                                                          scalar: boolean
+                                                - name: fieldRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: fieldPath
+                                                        type:
+                                                          scalar: string
+                                                - name: resourceFieldRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: containerName
+                                                        type:
+                                                          scalar: string
+                                                      - name: divisor
+                                                        type:
+                                                          scalar: untyped
+                                                      - name: resource
+                                                        type:
+                                                          scalar: string
+                                                - name: secretKeyRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: key
+                                                        type:
+                                                          scalar: string
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: optional
+                                                        type:
+                                                          scalar: boolean
+                                      elementRelationship: associative
+                                      keys:
+                                      - name
+                                - name: envFrom
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: configMapRef
+                                            type:
+                                              map:
+                                                fields:
+                                                - name: name
+                                                  type:
+                                                    scalar: string
+                                                - name: optional
+                                                  type:
+                                                    scalar: boolean
+                                          - name: prefix
+                                            type:
+                                              scalar: string
+                                          - name: secretRef
+                                            type:
+                                              map:
+                                                fields:
+                                                - name: name
+                                                  type:
+                                                    scalar: string
+                                                - name: optional
+                                                  type:
+                                                    scalar: boolean
+                                      elementRelationship: atomic
+                                - name: image
+                                  type:
+                                    scalar: string
+                                - name: imagePullPolicy
+                                  type:
+                                    scalar: string
+                                - name: lifecycle
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: postStart
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: exec
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: command
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          scalar: string
+                                                        elementRelationship: atomic
+                                            - name: sleep
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: seconds
+                                                    type:
+                                                      scalar: numeric
+                                      - name: preStop
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: exec
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: command
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          scalar: string
+                                                        elementRelationship: atomic
+                                            - name: sleep
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: seconds
+                                                    type:
+                                                      scalar: numeric
+                                - name: livenessProbe
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: exec
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: command
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: failureThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: grpc
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: port
+                                              type:
+                                                scalar: numeric
+                                            - name: service
+                                              type:
+                                                scalar: string
+                                      - name: httpGet
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: httpHeaders
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    map:
+                                                      fields:
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: value
+                                                        type:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: path
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                            - name: scheme
+                                              type:
+                                                scalar: string
+                                      - name: initialDelaySeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: periodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: successThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: tcpSocket
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                      - name: terminationGracePeriodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: timeoutSeconds
+                                        type:
+                                          scalar: numeric
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: ports
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: containerPort
+                                            type:
+                                              scalar: numeric
+                                          - name: hostPort
+                                            type:
+                                              scalar: numeric
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: protocol
+                                            type:
+                                              scalar: string
+                                            default: TCP
+                                      elementRelationship: associative
+                                      keys:
+                                      - containerPort
+                                      - protocol
+                                - name: readinessProbe
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: exec
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: command
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: failureThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: grpc
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: port
+                                              type:
+                                                scalar: numeric
+                                            - name: service
+                                              type:
+                                                scalar: string
+                                      - name: httpGet
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: httpHeaders
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    map:
+                                                      fields:
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: value
+                                                        type:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: path
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                            - name: scheme
+                                              type:
+                                                scalar: string
+                                      - name: initialDelaySeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: periodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: successThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: tcpSocket
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                      - name: terminationGracePeriodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: timeoutSeconds
+                                        type:
+                                          scalar: numeric
+                                - name: resources
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: limits
+                                        type:
+                                          map:
+                                            elementType:
+                                              scalar: untyped
+                                      - name: requests
+                                        type:
+                                          map:
+                                            elementType:
+                                              scalar: untyped
+                                - name: restartPolicy
+                                  type:
+                                    scalar: string
+                                - name: securityContext
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: allowPrivilegeEscalation
+                                        type:
+                                          scalar: boolean
+                                      - name: appArmorProfile
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: localhostProfile
+                                              type:
+                                                scalar: string
+                                            - name: type
+                                              type:
+                                                scalar: string
+                                      - name: capabilities
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: add
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                            - name: drop
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: privileged
+                                        type:
+                                          scalar: boolean
+                                      - name: readOnlyRootFilesystem
+                                        type:
+                                          scalar: boolean
+                                      - name: runAsGroup
+                                        type:
+                                          scalar: numeric
+                                      - name: runAsNonRoot
+                                        type:
+                                          scalar: boolean
+                                      - name: runAsUser
+                                        type:
+                                          scalar: numeric
+                                      - name: seccompProfile
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: localhostProfile
+                                              type:
+                                                scalar: string
+                                            - name: type
+                                              type:
+                                                scalar: string
+                                - name: startupProbe
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: exec
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: command
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: failureThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: grpc
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: port
+                                              type:
+                                                scalar: numeric
+                                            - name: service
+                                              type:
+                                                scalar: string
+                                      - name: httpGet
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: httpHeaders
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    map:
+                                                      fields:
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: value
+                                                        type:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: path
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                            - name: scheme
+                                              type:
+                                                scalar: string
+                                      - name: initialDelaySeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: periodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: successThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: tcpSocket
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                      - name: terminationGracePeriodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: timeoutSeconds
+                                        type:
+                                          scalar: numeric
+                                - name: terminationMessagePolicy
+                                  type:
+                                    scalar: string
+                                - name: volumeMounts
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: mountPath
+                                            type:
+                                              scalar: string
+                                          - name: mountPropagation
+                                            type:
+                                              scalar: string
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: readOnly
+                                            type:
+                                              scalar: boolean
+                                          - name: subPath
+                                            type:
+                                              scalar: string
+                                          - name: subPathExpr
+                                            type:
+                                              scalar: string
+                                      elementRelationship: associative
+                                      keys:
+                                      - mountPath
+                                - name: workingDir
+                                  type:
+                                    scalar: string
+                            elementRelationship: associative
+                            keys:
+                            - name
+                      - name: dnsPolicy
+                        type:
+                          scalar: string
+                      - name: enableServiceLinks
+                        type:
+                          scalar: boolean
+                      - name: hostAliases
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: hostnames
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                                - name: ip
+                                  type:
+                                    scalar: string
+                            elementRelationship: associative
+                            keys:
+                            - ip
+                      - name: hostNetwork
+                        type:
+                          scalar: boolean
+                      - name: imagePullSecrets
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: name
+                                  type:
+                                    scalar: string
+                            elementRelationship: associative
+                            keys:
+                            - name
+                      - name: initContainers
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: args
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                                - name: command
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                                - name: env
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: value
+                                            type:
+                                              scalar: string
+                                          - name: valueFrom
+                                            type:
+                                              map:
+                                                fields:
+                                                - name: configMapKeyRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: key
+                                                        type:
+                                                          scalar: string
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: optional
+                                                        type:
+                                                          scalar: boolean
+                                                - name: fieldRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: fieldPath
+                                                        type:
+                                                          scalar: string
+                                                - name: resourceFieldRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: containerName
+                                                        type:
+                                                          scalar: string
+                                                      - name: divisor
+                                                        type:
+                                                          scalar: untyped
+                                                      - name: resource
+                                                        type:
+                                                          scalar: string
+                                                - name: secretKeyRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: key
+                                                        type:
+                                                          scalar: string
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: optional
+                                                        type:
+                                                          scalar: boolean
+                                      elementRelationship: associative
+                                      keys:
+                                      - name
+                                - name: envFrom
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: configMapRef
+                                            type:
+                                              map:
+                                                fields:
+                                                - name: name
+                                                  type:
+                                                    scalar: string
+                                                - name: optional
+                                                  type:
+                                                    scalar: boolean
+                                          - name: prefix
+                                            type:
+                                              scalar: string
+                                          - name: secretRef
+                                            type:
+                                              map:
+                                                fields:
+                                                - name: name
+                                                  type:
+                                                    scalar: string
+                                                - name: optional
+                                                  type:
+                                                    scalar: boolean
+                                      elementRelationship: atomic
+                                - name: image
+                                  type:
+                                    scalar: string
+                                - name: imagePullPolicy
+                                  type:
+                                    scalar: string
+                                - name: lifecycle
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: postStart
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: exec
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: command
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          scalar: string
+                                                        elementRelationship: atomic
+                                            - name: sleep
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: seconds
+                                                    type:
+                                                      scalar: numeric
+                                      - name: preStop
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: exec
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: command
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          scalar: string
+                                                        elementRelationship: atomic
+                                            - name: sleep
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: seconds
+                                                    type:
+                                                      scalar: numeric
+                                - name: livenessProbe
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: exec
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: command
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: failureThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: grpc
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: port
+                                              type:
+                                                scalar: numeric
+                                            - name: service
+                                              type:
+                                                scalar: string
+                                      - name: httpGet
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: httpHeaders
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    map:
+                                                      fields:
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: value
+                                                        type:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: path
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                            - name: scheme
+                                              type:
+                                                scalar: string
+                                      - name: initialDelaySeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: periodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: successThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: tcpSocket
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                      - name: terminationGracePeriodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: timeoutSeconds
+                                        type:
+                                          scalar: numeric
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: ports
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: containerPort
+                                            type:
+                                              scalar: numeric
+                                          - name: hostPort
+                                            type:
+                                              scalar: numeric
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: protocol
+                                            type:
+                                              scalar: string
+                                            default: TCP
+                                      elementRelationship: associative
+                                      keys:
+                                      - containerPort
+                                      - protocol
+                                - name: readinessProbe
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: exec
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: command
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: failureThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: grpc
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: port
+                                              type:
+                                                scalar: numeric
+                                            - name: service
+                                              type:
+                                                scalar: string
+                                      - name: httpGet
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: httpHeaders
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    map:
+                                                      fields:
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: value
+                                                        type:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: path
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                            - name: scheme
+                                              type:
+                                                scalar: string
+                                      - name: initialDelaySeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: periodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: successThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: tcpSocket
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                      - name: terminationGracePeriodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: timeoutSeconds
+                                        type:
+                                          scalar: numeric
+                                - name: resources
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: limits
+                                        type:
+                                          map:
+                                            elementType:
+                                              scalar: untyped
+                                      - name: requests
+                                        type:
+                                          map:
+                                            elementType:
+                                              scalar: untyped
+                                - name: restartPolicy
+                                  type:
+                                    scalar: string
+                                - name: securityContext
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: allowPrivilegeEscalation
+                                        type:
+                                          scalar: boolean
+                                      - name: appArmorProfile
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: localhostProfile
+                                              type:
+                                                scalar: string
+                                            - name: type
+                                              type:
+                                                scalar: string
+                                      - name: capabilities
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: add
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                            - name: drop
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: privileged
+                                        type:
+                                          scalar: boolean
+                                      - name: readOnlyRootFilesystem
+                                        type:
+                                          scalar: boolean
+                                      - name: runAsGroup
+                                        type:
+                                          scalar: numeric
+                                      - name: runAsNonRoot
+                                        type:
+                                          scalar: boolean
+                                      - name: runAsUser
+                                        type:
+                                          scalar: numeric
+                                      - name: seccompProfile
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: localhostProfile
+                                              type:
+                                                scalar: string
+                                            - name: type
+                                              type:
+                                                scalar: string
+                                - name: startupProbe
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: exec
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: command
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: failureThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: grpc
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: port
+                                              type:
+                                                scalar: numeric
+                                            - name: service
+                                              type:
+                                                scalar: string
+                                      - name: httpGet
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: httpHeaders
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    map:
+                                                      fields:
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: value
+                                                        type:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: path
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                            - name: scheme
+                                              type:
+                                                scalar: string
+                                      - name: initialDelaySeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: periodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: successThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: tcpSocket
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                      - name: terminationGracePeriodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: timeoutSeconds
+                                        type:
+                                          scalar: numeric
+                                - name: terminationMessagePolicy
+                                  type:
+                                    scalar: string
+                                - name: volumeMounts
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: mountPath
+                                            type:
+                                              scalar: string
+                                          - name: mountPropagation
+                                            type:
+                                              scalar: string
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: readOnly
+                                            type:
+                                              scalar: boolean
+                                          - name: subPath
+                                            type:
+                                              scalar: string
+                                          - name: subPathExpr
+                                            type:
+                                              scalar: string
+                                      elementRelationship: associative
+                                      keys:
+                                      - mountPath
+                                - name: workingDir
+                                  type:
+                                    scalar: string
+                            elementRelationship: associative
+                            keys:
+                            - name
+                      - name: nodeSelector
+                        type:
+                          map:
+                            elementType:
+                              scalar: string
+                            elementRelationship: atomic
+                      - name: priorityClassName
+                        type:
+                          scalar: string
+                      - name: runtimeClassName
+                        type:
+                          scalar: string
+                      - name: schedulerName
+                        type:
+                          scalar: string
+                      - name: securityContext
+                        type:
+                          map:
+                            fields:
+                            - name: fsGroup
+                              type:
+                                scalar: numeric
+                            - name: fsGroupChangePolicy
+                              type:
+                                scalar: string
+                            - name: runAsGroup
+                              type:
+                                scalar: numeric
+                            - name: runAsNonRoot
+                              type:
+                                scalar: boolean
+                            - name: runAsUser
+                              type:
+                                scalar: numeric
+                            - name: seccompProfile
+                              type:
+                                map:
+                                  fields:
+                                  - name: localhostProfile
+                                    type:
+                                      scalar: string
+                                  - name: type
+                                    type:
+                                      scalar: string
+                            - name: supplementalGroups
+                              type:
+                                list:
+                                  elementType:
+                                    scalar: numeric
+                                  elementRelationship: atomic
+                            - name: sysctls
+                              type:
+                                list:
+                                  elementType:
+                                    map:
+                                      fields:
+                                      - name: name
+                                        type:
+                                          scalar: string
+                                      - name: value
+                                        type:
+                                          scalar: string
+                                  elementRelationship: associative
+                                  keys:
+                                  - name
+                      - name: serviceAccountName
+                        type:
+                          scalar: string
+                      - name: terminationGracePeriodSeconds
+                        type:
+                          scalar: numeric
+                      - name: tolerations
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: effect
+                                  type:
+                                    scalar: string
+                                - name: key
+                                  type:
+                                    scalar: string
+                                - name: operator
+                                  type:
+                                    scalar: string
+                                - name: tolerationSeconds
+                                  type:
+                                    scalar: numeric
+                                - name: value
+                                  type:
+                                    scalar: string
+                            elementRelationship: atomic
+                      - name: topologySpreadConstraints
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: labelSelector
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: matchExpressions
+                                        type:
+                                          list:
+                                            elementType:
+                                              map:
+                                                fields:
+                                                - name: key
+                                                  type:
+                                                    scalar: string
+                                                - name: operator
+                                                  type:
+                                                    scalar: string
+                                                - name: values
+                                                  type:
+                                                    list:
+                                                      elementType:
+                                                        scalar: string
+                                                      elementRelationship: atomic
+                                            elementRelationship: atomic
+                                      - name: matchLabels
+                                        type:
+                                          map:
+                                            elementType:
+                                              scalar: string
+                                      elementRelationship: atomic
+                                - name: matchLabelKeys
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                                - name: maxSkew
+                                  type:
+                                    scalar: numeric
+                                - name: minDomains
+                                  type:
+                                    scalar: numeric
+                                - name: nodeAffinityPolicy
+                                  type:
+                                    scalar: string
+                                - name: nodeTaintsPolicy
+                                  type:
+                                    scalar: string
+                                - name: topologyKey
+                                  type:
+                                    scalar: string
+                                - name: whenUnsatisfiable
+                                  type:
+                                    scalar: string
+                            elementRelationship: associative
+                            keys:
+                            - topologyKey
+                            - whenUnsatisfiable
+                      - name: volumes
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: configMap
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: defaultMode
+                                        type:
+                                          scalar: numeric
+                                      - name: items
+                                        type:
+                                          list:
+                                            elementType:
+                                              map:
+                                                fields:
+                                                - name: key
+                                                  type:
+                                                    scalar: string
+                                                - name: mode
+                                                  type:
+                                                    scalar: numeric
+                                                - name: path
+                                                  type:
+                                                    scalar: string
+                                            elementRelationship: atomic
+                                      - name: name
+                                        type:
+                                          scalar: string
+                                      - name: optional
+                                        type:
+                                          scalar: boolean
+                                - name: csi
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: driver
+                                        type:
+                                          scalar: string
+                                      - name: fsType
+                                        type:
+                                          scalar: string
+                                      - name: nodePublishSecretRef
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: name
+                                              type:
+                                                scalar: string
+                                      - name: readOnly
+                                        type:
+                                          scalar: boolean
+                                      - name: volumeAttributes
+                                        type:
+                                          map:
+                                            elementType:
+                                              scalar: string
+                                - name: downwardAPI
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: defaultMode
+                                        type:
+                                          scalar: numeric
+                                      - name: items
+                                        type:
+                                          list:
+                                            elementType:
+                                              map:
+                                                fields:
+                                                - name: fieldRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: fieldPath
+                                                        type:
+                                                          scalar: string
+                                                - name: mode
+                                                  type:
+                                                    scalar: numeric
+                                                - name: path
+                                                  type:
+                                                    scalar: string
+                                                - name: resourceFieldRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: containerName
+                                                        type:
+                                                          scalar: string
+                                                      - name: divisor
+                                                        type:
+                                                          scalar: untyped
+                                                      - name: resource
+                                                        type:
+                                                          scalar: string
+                                            elementRelationship: atomic
+                                - name: emptyDir
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: medium
+                                        type:
+                                          scalar: string
+                                      - name: sizeLimit
+                                        type:
+                                          scalar: untyped
+                                - name: hostPath
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: path
+                                        type:
+                                          scalar: string
+                                      - name: type
+                                        type:
+                                          scalar: string
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: persistentVolumeClaim
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: claimName
+                                        type:
+                                          scalar: string
+                                      - name: readOnly
+                                        type:
+                                          scalar: boolean
+                                - name: projected
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: defaultMode
+                                        type:
+                                          scalar: numeric
+                                      - name: sources
+                                        type:
+                                          list:
+                                            elementType:
+                                              map:
+                                                fields:
+                                                - name: configMap
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: items
+                                                        type:
+                                                          list:
+                                                            elementType:
+                                                              map:
+                                                                fields:
+                                                                - name: key
+                                                                  type:
+                                                                    scalar: string
+                                                                - name: mode
+                                                                  type:
+                                                                    scalar: numeric
+                                                                - name: path
+                                                                  type:
+                                                                    scalar: string
+                                                            elementRelationship: atomic
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: optional
+                                                        type:
+                                                          scalar: boolean
+                                                - name: downwardAPI
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: items
+                                                        type:
+                                                          list:
+                                                            elementType:
+                                                              map:
+                                                                fields:
+                                                                - name: fieldRef
+                                                                  type:
+                                                                    map:
+                                                                      fields:
+                                                                      - name: fieldPath
+                                                                        type:
+                                                                          scalar: string
+                                                                - name: mode
+                                                                  type:
+                                                                    scalar: numeric
+                                                                - name: path
+                                                                  type:
+                                                                    scalar: string
+                                                                - name: resourceFieldRef
+                                                                  type:
+                                                                    map:
+                                                                      fields:
+                                                                      - name: containerName
+                                                                        type:
+                                                                          scalar: string
+                                                                      - name: divisor
+                                                                        type:
+                                                                          scalar: untyped
+                                                                      - name: resource
+                                                                        type:
+                                                                          scalar: string
+                                                            elementRelationship: atomic
+                                                - name: secret
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: items
+                                                        type:
+                                                          list:
+                                                            elementType:
+                                                              map:
+                                                                fields:
+                                                                - name: key
+                                                                  type:
+                                                                    scalar: string
+                                                                - name: mode
+                                                                  type:
+                                                                    scalar: numeric
+                                                                - name: path
+                                                                  type:
+                                                                    scalar: string
+                                                            elementRelationship: atomic
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: optional
+                                                        type:
+                                                          scalar: boolean
+                                                - name: serviceAccountToken
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: audience
+                                                        type:
+                                                          scalar: string
+                                                      - name: expirationSeconds
+                                                        type:
+                                                          scalar: numeric
+                                                      - name: path
+                                                        type:
+                                                          scalar: string
+                                            elementRelationship: atomic
+                                - name: secret
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: defaultMode
+                                        type:
+                                          scalar: numeric
+                                      - name: items
+                                        type:
+                                          list:
+                                            elementType:
+                                              map:
+                                                fields:
+                                                - name: key
+                                                  type:
+                                                    scalar: string
+                                                - name: mode
+                                                  type:
+                                                    scalar: numeric
+                                                - name: path
+                                                  type:
+                                                    scalar: string
+                                            elementRelationship: atomic
+                                      - name: optional
+                                        type:
+                                          scalar: boolean
+                                      - name: secretName
+                                        type:
+                                          scalar: string
+                            elementRelationship: associative
+                            keys:
+                            - name
+            default:
+              spec:
+                containers:
+                - name: main
+          - name: updateStrategy
+            type:
+              map:
+                fields:
+                - name: inPlace
+                  type:
+                    scalar: string
+                  default: IfPossible
+                - name: maxUnavailable
+                  type:
+                    scalar: untyped
+                  default: 1
+                - name: partition
+                  type:
+                    scalar: numeric
+                - name: type
+                  type:
+                    scalar: string
+                  default: RollingUpdate
+            default: {}
+    - name: status
+      type:
+        map:
+          fields:
+          - name: availableReplicas
+            type:
+              scalar: numeric
+          - name: collisionCount
+            type:
+              scalar: numeric
+          - name: conditions
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: lastTransitionTime
+                      type:
+                        scalar: untyped
+                    - name: message
+                      type:
+                        scalar: string
+                    - name: observedGeneration
+                      type:
+                        scalar: numeric
+                    - name: reason
+                      type:
+                        scalar: string
+                    - name: status
+                      type:
+                        scalar: string
+                    - name: type
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - type
+          - name: currentReplicas
+            type:
+              scalar: numeric
+          - name: currentRevision
+            type:
+              scalar: string
+          - name: observedGeneration
+            type:
+              scalar: numeric
+          - name: readyReplicas
+            type:
+              scalar: numeric
+          - name: replicas
+            type:
+              scalar: numeric
+          - name: selector
+            type:
+              scalar: string
+          - name: updateRevision
+            type:
+              scalar: string
+          - name: updatedReplicas
+            type:
+              scalar: numeric
+- name: com.github.opdock.opdock.api.robot.v1.Robot
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        map:
+          fields:
+          - name: deploymentName
+            type:
+              scalar: string
+          - name: image
+            type:
+              scalar: string
+            default: nginx:1.29
+          - name: replicas
+            type:
+              scalar: numeric
+            default: 1
+          - name: strategy
+            type:
+              map:
+                fields:
+                - name: rollingUpdate
+                  type:
+                    map:
+                      fields:
+                      - name: maxSurge
+                        type:
+                          scalar: untyped
+                      - name: maxUnavailable
+                        type:
+                          scalar: untyped
+                - name: type
+                  type:
+                    scalar: string
+                  default: RollingUpdate
+          - name: suspend
+            type:
+              scalar: boolean
+          - name: template
+            type:
+              map:
+                fields:
+                - name: metadata
+                  type:
+                    map:
+                      fields:
+                      - name: annotations
+                        type:
+                          map:
+                            elementType:
+                              scalar: string
+                      - name: labels
+                        type:
+                          map:
+                            elementType:
+                              scalar: string
+                - name: spec
+                  type:
+                    map:
+                      fields:
+                      - name: affinity
+                        type:
+                          map:
+                            fields:
+                            - name: nodeAffinity
+                              type:
+                                map:
+                                  fields:
+                                  - name: preferredDuringSchedulingIgnoredDuringExecution
+                                    type:
+                                      list:
+                                        elementType:
+                                          map:
+                                            fields:
+                                            - name: preference
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: matchExpressions
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          map:
+                                                            fields:
+                                                            - name: key
+                                                              type:
+                                                                scalar: string
+                                                            - name: operator
+                                                              type:
+                                                                scalar: string
+                                                            - name: values
+                                                              type:
+                                                                list:
+                                                                  elementType:
+                                                                    scalar: string
+                                                                  elementRelationship: atomic
+                                                        elementRelationship: atomic
+                                            - name: weight
+                                              type:
+                                                scalar: numeric
+                                        elementRelationship: atomic
+                                  - name: requiredDuringSchedulingIgnoredDuringExecution
+                                    type:
+                                      map:
+                                        fields:
+                                        - name: nodeSelectorTerms
+                                          type:
+                                            list:
+                                              elementType:
+                                                map:
+                                                  fields:
+                                                  - name: matchExpressions
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          map:
+                                                            fields:
+                                                            - name: key
+                                                              type:
+                                                                scalar: string
+                                                            - name: operator
+                                                              type:
+                                                                scalar: string
+                                                            - name: values
+                                                              type:
+                                                                list:
+                                                                  elementType:
+                                                                    scalar: string
+                                                                  elementRelationship: atomic
+                                                        elementRelationship: atomic
+                                              elementRelationship: atomic
+                            - name: podAffinity
+                              type:
+                                map:
+                                  fields:
+                                  - name: preferredDuringSchedulingIgnoredDuringExecution
+                                    type:
+                                      list:
+                                        elementType:
+                                          map:
+                                            fields:
+                                            - name: podAffinityTerm
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: labelSelector
+                                                    type:
+                                                      map:
+                                                        fields:
+                                                        - name: matchExpressions
+                                                          type:
+                                                            list:
+                                                              elementType:
+                                                                map:
+                                                                  fields:
+                                                                  - name: key
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: operator
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: values
+                                                                    type:
+                                                                      list:
+                                                                        elementType:
+                                                                          scalar: string
+                                                                        elementRelationship: atomic
+                                                              elementRelationship: atomic
+                                                        - name: matchLabels
+                                                          type:
+                                                            map:
+                                                              elementType:
+                                                                scalar: string
+                                                        elementRelationship: atomic
+                                                  - name: namespaceSelector
+                                                    type:
+                                                      map:
+                                                        fields:
+                                                        - name: matchExpressions
+                                                          type:
+                                                            list:
+                                                              elementType:
+                                                                map:
+                                                                  fields:
+                                                                  - name: key
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: operator
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: values
+                                                                    type:
+                                                                      list:
+                                                                        elementType:
+                                                                          scalar: string
+                                                                        elementRelationship: atomic
+                                                              elementRelationship: atomic
+                                                        - name: matchLabels
+                                                          type:
+                                                            map:
+                                                              elementType:
+                                                                scalar: string
+                                                        elementRelationship: atomic
+                                                  - name: namespaces
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          scalar: string
+                                                        elementRelationship: atomic
+                                                  - name: topologyKey
+                                                    type:
+                                                      scalar: string
+                                            - name: weight
+                                              type:
+                                                scalar: numeric
+                                        elementRelationship: atomic
+                                  - name: requiredDuringSchedulingIgnoredDuringExecution
+                                    type:
+                                      list:
+                                        elementType:
+                                          map:
+                                            fields:
+                                            - name: labelSelector
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: matchExpressions
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          map:
+                                                            fields:
+                                                            - name: key
+                                                              type:
+                                                                scalar: string
+                                                            - name: operator
+                                                              type:
+                                                                scalar: string
+                                                            - name: values
+                                                              type:
+                                                                list:
+                                                                  elementType:
+                                                                    scalar: string
+                                                                  elementRelationship: atomic
+                                                        elementRelationship: atomic
+                                                  - name: matchLabels
+                                                    type:
+                                                      map:
+                                                        elementType:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: namespaceSelector
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: matchExpressions
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          map:
+                                                            fields:
+                                                            - name: key
+                                                              type:
+                                                                scalar: string
+                                                            - name: operator
+                                                              type:
+                                                                scalar: string
+                                                            - name: values
+                                                              type:
+                                                                list:
+                                                                  elementType:
+                                                                    scalar: string
+                                                                  elementRelationship: atomic
+                                                        elementRelationship: atomic
+                                                  - name: matchLabels
+                                                    type:
+                                                      map:
+                                                        elementType:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: namespaces
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                            - name: topologyKey
+                                              type:
+                                                scalar: string
+                                        elementRelationship: atomic
+                            - name: podAntiAffinity
+                              type:
+                                map:
+                                  fields:
+                                  - name: preferredDuringSchedulingIgnoredDuringExecution
+                                    type:
+                                      list:
+                                        elementType:
+                                          map:
+                                            fields:
+                                            - name: podAffinityTerm
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: labelSelector
+                                                    type:
+                                                      map:
+                                                        fields:
+                                                        - name: matchExpressions
+                                                          type:
+                                                            list:
+                                                              elementType:
+                                                                map:
+                                                                  fields:
+                                                                  - name: key
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: operator
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: values
+                                                                    type:
+                                                                      list:
+                                                                        elementType:
+                                                                          scalar: string
+                                                                        elementRelationship: atomic
+                                                              elementRelationship: atomic
+                                                        - name: matchLabels
+                                                          type:
+                                                            map:
+                                                              elementType:
+                                                                scalar: string
+                                                        elementRelationship: atomic
+                                                  - name: namespaceSelector
+                                                    type:
+                                                      map:
+                                                        fields:
+                                                        - name: matchExpressions
+                                                          type:
+                                                            list:
+                                                              elementType:
+                                                                map:
+                                                                  fields:
+                                                                  - name: key
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: operator
+                                                                    type:
+                                                                      scalar: string
+                                                                  - name: values
+                                                                    type:
+                                                                      list:
+                                                                        elementType:
+                                                                          scalar: string
+                                                                        elementRelationship: atomic
+                                                              elementRelationship: atomic
+                                                        - name: matchLabels
+                                                          type:
+                                                            map:
+                                                              elementType:
+                                                                scalar: string
+                                                        elementRelationship: atomic
+                                                  - name: namespaces
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          scalar: string
+                                                        elementRelationship: atomic
+                                                  - name: topologyKey
+                                                    type:
+                                                      scalar: string
+                                            - name: weight
+                                              type:
+                                                scalar: numeric
+                                        elementRelationship: atomic
+                                  - name: requiredDuringSchedulingIgnoredDuringExecution
+                                    type:
+                                      list:
+                                        elementType:
+                                          map:
+                                            fields:
+                                            - name: labelSelector
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: matchExpressions
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          map:
+                                                            fields:
+                                                            - name: key
+                                                              type:
+                                                                scalar: string
+                                                            - name: operator
+                                                              type:
+                                                                scalar: string
+                                                            - name: values
+                                                              type:
+                                                                list:
+                                                                  elementType:
+                                                                    scalar: string
+                                                                  elementRelationship: atomic
+                                                        elementRelationship: atomic
+                                                  - name: matchLabels
+                                                    type:
+                                                      map:
+                                                        elementType:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: namespaceSelector
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: matchExpressions
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          map:
+                                                            fields:
+                                                            - name: key
+                                                              type:
+                                                                scalar: string
+                                                            - name: operator
+                                                              type:
+                                                                scalar: string
+                                                            - name: values
+                                                              type:
+                                                                list:
+                                                                  elementType:
+                                                                    scalar: string
+                                                                  elementRelationship: atomic
+                                                        elementRelationship: atomic
+                                                  - name: matchLabels
+                                                    type:
+                                                      map:
+                                                        elementType:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: namespaces
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                            - name: topologyKey
+                                              type:
+                                                scalar: string
+                                        elementRelationship: atomic
+                      - name: automountServiceAccountToken
+                        type:
+                          scalar: boolean
+                      - name: containers
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: args
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                                - name: command
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                                - name: env
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: value
+                                            type:
+                                              scalar: string
+                                          - name: valueFrom
+                                            type:
+                                              map:
+                                                fields:
+                                                - name: configMapKeyRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: key
+                                                        type:
+                                                          scalar: string
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: optional
+                                                        type:
+                                                          scalar: boolean
+                                                - name: fieldRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: fieldPath
+                                                        type:
+                                                          scalar: string
+                                                - name: resourceFieldRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: containerName
+                                                        type:
+                                                          scalar: string
+                                                      - name: divisor
+                                                        type:
+                                                          scalar: untyped
+                                                      - name: resource
+                                                        type:
+                                                          scalar: string
+                                                - name: secretKeyRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: key
+                                                        type:
+                                                          scalar: string
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: optional
+                                                        type:
+                                                          scalar: boolean
+                                      elementRelationship: associative
+                                      keys:
+                                      - name
+                                - name: envFrom
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: configMapRef
+                                            type:
+                                              map:
+                                                fields:
+                                                - name: name
+                                                  type:
+                                                    scalar: string
+                                                - name: optional
+                                                  type:
+                                                    scalar: boolean
+                                          - name: prefix
+                                            type:
+                                              scalar: string
+                                          - name: secretRef
+                                            type:
+                                              map:
+                                                fields:
+                                                - name: name
+                                                  type:
+                                                    scalar: string
+                                                - name: optional
+                                                  type:
+                                                    scalar: boolean
+                                      elementRelationship: atomic
+                                - name: image
+                                  type:
+                                    scalar: string
+                                - name: imagePullPolicy
+                                  type:
+                                    scalar: string
+                                - name: lifecycle
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: postStart
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: exec
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: command
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          scalar: string
+                                                        elementRelationship: atomic
+                                            - name: sleep
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: seconds
+                                                    type:
+                                                      scalar: numeric
+                                      - name: preStop
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: exec
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: command
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          scalar: string
+                                                        elementRelationship: atomic
+                                            - name: sleep
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: seconds
+                                                    type:
+                                                      scalar: numeric
+                                - name: livenessProbe
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: exec
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: command
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: failureThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: grpc
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: port
+                                              type:
+                                                scalar: numeric
+                                            - name: service
+                                              type:
+                                                scalar: string
+                                      - name: httpGet
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: httpHeaders
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    map:
+                                                      fields:
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: value
+                                                        type:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: path
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                            - name: scheme
+                                              type:
+                                                scalar: string
+                                      - name: initialDelaySeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: periodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: successThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: tcpSocket
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                      - name: terminationGracePeriodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: timeoutSeconds
+                                        type:
+                                          scalar: numeric
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: ports
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: containerPort
+                                            type:
+                                              scalar: numeric
+                                          - name: hostPort
+                                            type:
+                                              scalar: numeric
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: protocol
+                                            type:
+                                              scalar: string
+                                            default: TCP
+                                      elementRelationship: associative
+                                      keys:
+                                      - containerPort
+                                      - protocol
+                                - name: readinessProbe
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: exec
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: command
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: failureThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: grpc
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: port
+                                              type:
+                                                scalar: numeric
+                                            - name: service
+                                              type:
+                                                scalar: string
+                                      - name: httpGet
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: httpHeaders
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    map:
+                                                      fields:
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: value
+                                                        type:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: path
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                            - name: scheme
+                                              type:
+                                                scalar: string
+                                      - name: initialDelaySeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: periodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: successThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: tcpSocket
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                      - name: terminationGracePeriodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: timeoutSeconds
+                                        type:
+                                          scalar: numeric
+                                - name: resources
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: limits
+                                        type:
+                                          map:
+                                            elementType:
+                                              scalar: untyped
+                                      - name: requests
+                                        type:
+                                          map:
+                                            elementType:
+                                              scalar: untyped
+                                - name: restartPolicy
+                                  type:
+                                    scalar: string
+                                - name: securityContext
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: allowPrivilegeEscalation
+                                        type:
+                                          scalar: boolean
+                                      - name: appArmorProfile
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: localhostProfile
+                                              type:
+                                                scalar: string
+                                            - name: type
+                                              type:
+                                                scalar: string
+                                      - name: capabilities
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: add
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                            - name: drop
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: privileged
+                                        type:
+                                          scalar: boolean
+                                      - name: readOnlyRootFilesystem
+                                        type:
+                                          scalar: boolean
+                                      - name: runAsGroup
+                                        type:
+                                          scalar: numeric
+                                      - name: runAsNonRoot
+                                        type:
+                                          scalar: boolean
+                                      - name: runAsUser
+                                        type:
+                                          scalar: numeric
+                                      - name: seccompProfile
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: localhostProfile
+                                              type:
+                                                scalar: string
+                                            - name: type
+                                              type:
+                                                scalar: string
+                                - name: startupProbe
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: exec
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: command
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: failureThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: grpc
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: port
+                                              type:
+                                                scalar: numeric
+                                            - name: service
+                                              type:
+                                                scalar: string
+                                      - name: httpGet
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: httpHeaders
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    map:
+                                                      fields:
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: value
+                                                        type:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: path
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                            - name: scheme
+                                              type:
+                                                scalar: string
+                                      - name: initialDelaySeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: periodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: successThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: tcpSocket
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                      - name: terminationGracePeriodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: timeoutSeconds
+                                        type:
+                                          scalar: numeric
+                                - name: terminationMessagePolicy
+                                  type:
+                                    scalar: string
+                                - name: volumeMounts
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: mountPath
+                                            type:
+                                              scalar: string
+                                          - name: mountPropagation
+                                            type:
+                                              scalar: string
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: readOnly
+                                            type:
+                                              scalar: boolean
+                                          - name: subPath
+                                            type:
+                                              scalar: string
+                                          - name: subPathExpr
+                                            type:
+                                              scalar: string
+                                      elementRelationship: associative
+                                      keys:
+                                      - mountPath
+                                - name: workingDir
+                                  type:
+                                    scalar: string
+                            elementRelationship: associative
+                            keys:
+                            - name
+                      - name: dnsPolicy
+                        type:
+                          scalar: string
+                      - name: enableServiceLinks
+                        type:
+                          scalar: boolean
+                      - name: hostAliases
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: hostnames
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                                - name: ip
+                                  type:
+                                    scalar: string
+                            elementRelationship: associative
+                            keys:
+                            - ip
+                      - name: hostNetwork
+                        type:
+                          scalar: boolean
+                      - name: imagePullSecrets
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: name
+                                  type:
+                                    scalar: string
+                            elementRelationship: associative
+                            keys:
+                            - name
+                      - name: initContainers
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: args
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                                - name: command
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                                - name: env
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: value
+                                            type:
+                                              scalar: string
+                                          - name: valueFrom
+                                            type:
+                                              map:
+                                                fields:
+                                                - name: configMapKeyRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: key
+                                                        type:
+                                                          scalar: string
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: optional
+                                                        type:
+                                                          scalar: boolean
+                                                - name: fieldRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: fieldPath
+                                                        type:
+                                                          scalar: string
+                                                - name: resourceFieldRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: containerName
+                                                        type:
+                                                          scalar: string
+                                                      - name: divisor
+                                                        type:
+                                                          scalar: untyped
+                                                      - name: resource
+                                                        type:
+                                                          scalar: string
+                                                - name: secretKeyRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: key
+                                                        type:
+                                                          scalar: string
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: optional
+                                                        type:
+                                                          scalar: boolean
+                                      elementRelationship: associative
+                                      keys:
+                                      - name
+                                - name: envFrom
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: configMapRef
+                                            type:
+                                              map:
+                                                fields:
+                                                - name: name
+                                                  type:
+                                                    scalar: string
+                                                - name: optional
+                                                  type:
+                                                    scalar: boolean
+                                          - name: prefix
+                                            type:
+                                              scalar: string
+                                          - name: secretRef
+                                            type:
+                                              map:
+                                                fields:
+                                                - name: name
+                                                  type:
+                                                    scalar: string
+                                                - name: optional
+                                                  type:
+                                                    scalar: boolean
+                                      elementRelationship: atomic
+                                - name: image
+                                  type:
+                                    scalar: string
+                                - name: imagePullPolicy
+                                  type:
+                                    scalar: string
+                                - name: lifecycle
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: postStart
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: exec
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: command
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          scalar: string
+                                                        elementRelationship: atomic
+                                            - name: sleep
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: seconds
+                                                    type:
+                                                      scalar: numeric
+                                      - name: preStop
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: exec
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: command
+                                                    type:
+                                                      list:
+                                                        elementType:
+                                                          scalar: string
+                                                        elementRelationship: atomic
+                                            - name: sleep
+                                              type:
+                                                map:
+                                                  fields:
+                                                  - name: seconds
+                                                    type:
+                                                      scalar: numeric
+                                - name: livenessProbe
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: exec
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: command
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: failureThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: grpc
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: port
+                                              type:
+                                                scalar: numeric
+                                            - name: service
+                                              type:
+                                                scalar: string
+                                      - name: httpGet
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: httpHeaders
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    map:
+                                                      fields:
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: value
+                                                        type:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: path
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                            - name: scheme
+                                              type:
+                                                scalar: string
+                                      - name: initialDelaySeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: periodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: successThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: tcpSocket
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                      - name: terminationGracePeriodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: timeoutSeconds
+                                        type:
+                                          scalar: numeric
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: ports
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: containerPort
+                                            type:
+                                              scalar: numeric
+                                          - name: hostPort
+                                            type:
+                                              scalar: numeric
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: protocol
+                                            type:
+                                              scalar: string
+                                            default: TCP
+                                      elementRelationship: associative
+                                      keys:
+                                      - containerPort
+                                      - protocol
+                                - name: readinessProbe
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: exec
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: command
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: failureThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: grpc
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: port
+                                              type:
+                                                scalar: numeric
+                                            - name: service
+                                              type:
+                                                scalar: string
+                                      - name: httpGet
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: httpHeaders
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    map:
+                                                      fields:
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: value
+                                                        type:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: path
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                            - name: scheme
+                                              type:
+                                                scalar: string
+                                      - name: initialDelaySeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: periodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: successThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: tcpSocket
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                      - name: terminationGracePeriodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: timeoutSeconds
+                                        type:
+                                          scalar: numeric
+                                - name: resources
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: limits
+                                        type:
+                                          map:
+                                            elementType:
+                                              scalar: untyped
+                                      - name: requests
+                                        type:
+                                          map:
+                                            elementType:
+                                              scalar: untyped
+                                - name: restartPolicy
+                                  type:
+                                    scalar: string
+                                - name: securityContext
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: allowPrivilegeEscalation
+                                        type:
+                                          scalar: boolean
+                                      - name: appArmorProfile
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: localhostProfile
+                                              type:
+                                                scalar: string
+                                            - name: type
+                                              type:
+                                                scalar: string
+                                      - name: capabilities
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: add
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                            - name: drop
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: privileged
+                                        type:
+                                          scalar: boolean
+                                      - name: readOnlyRootFilesystem
+                                        type:
+                                          scalar: boolean
+                                      - name: runAsGroup
+                                        type:
+                                          scalar: numeric
+                                      - name: runAsNonRoot
+                                        type:
+                                          scalar: boolean
+                                      - name: runAsUser
+                                        type:
+                                          scalar: numeric
+                                      - name: seccompProfile
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: localhostProfile
+                                              type:
+                                                scalar: string
+                                            - name: type
+                                              type:
+                                                scalar: string
+                                - name: startupProbe
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: exec
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: command
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    scalar: string
+                                                  elementRelationship: atomic
+                                      - name: failureThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: grpc
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: port
+                                              type:
+                                                scalar: numeric
+                                            - name: service
+                                              type:
+                                                scalar: string
+                                      - name: httpGet
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: httpHeaders
+                                              type:
+                                                list:
+                                                  elementType:
+                                                    map:
+                                                      fields:
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: value
+                                                        type:
+                                                          scalar: string
+                                                  elementRelationship: atomic
+                                            - name: path
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                            - name: scheme
+                                              type:
+                                                scalar: string
+                                      - name: initialDelaySeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: periodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: successThreshold
+                                        type:
+                                          scalar: numeric
+                                      - name: tcpSocket
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: host
+                                              type:
+                                                scalar: string
+                                            - name: port
+                                              type:
+                                                scalar: untyped
+                                      - name: terminationGracePeriodSeconds
+                                        type:
+                                          scalar: numeric
+                                      - name: timeoutSeconds
+                                        type:
+                                          scalar: numeric
+                                - name: terminationMessagePolicy
+                                  type:
+                                    scalar: string
+                                - name: volumeMounts
+                                  type:
+                                    list:
+                                      elementType:
+                                        map:
+                                          fields:
+                                          - name: mountPath
+                                            type:
+                                              scalar: string
+                                          - name: mountPropagation
+                                            type:
+                                              scalar: string
+                                          - name: name
+                                            type:
+                                              scalar: string
+                                          - name: readOnly
+                                            type:
+                                              scalar: boolean
+                                          - name: subPath
+                                            type:
+                                              scalar: string
+                                          - name: subPathExpr
+                                            type:
+                                              scalar: string
+                                      elementRelationship: associative
+                                      keys:
+                                      - mountPath
+                                - name: workingDir
+                                  type:
+                                    scalar: string
+                            elementRelationship: associative
+                            keys:
+                            - name
+                      - name: nodeSelector
+                        type:
+                          map:
+                            elementType:
+                              scalar: string
+                            elementRelationship: atomic
+                      - name: priorityClassName
+                        type:
+                          scalar: string
+                      - name: runtimeClassName
+                        type:
+                          scalar: string
+                      - name: schedulerName
+                        type:
+                          scalar: string
+                      - name: securityContext
+                        type:
+                          map:
+                            fields:
+                            - name: fsGroup
+                              type:
+                                scalar: numeric
+                            - name: fsGroupChangePolicy
+                              type:
+                                scalar: string
+                            - name: runAsGroup
+                              type:
+                                scalar: numeric
+                            - name: runAsNonRoot
+                              type:
+                                scalar: boolean
+                            - name: runAsUser
+                              type:
+                                scalar: numeric
+                            - name: seccompProfile
+                              type:
+                                map:
+                                  fields:
+                                  - name: localhostProfile
+                                    type:
+                                      scalar: string
+                                  - name: type
+                                    type:
+                                      scalar: string
+                            - name: supplementalGroups
+                              type:
+                                list:
+                                  elementType:
+                                    scalar: numeric
+                                  elementRelationship: atomic
+                            - name: sysctls
+                              type:
+                                list:
+                                  elementType:
+                                    map:
+                                      fields:
+                                      - name: name
+                                        type:
+                                          scalar: string
+                                      - name: value
+                                        type:
+                                          scalar: string
+                                  elementRelationship: associative
+                                  keys:
+                                  - name
+                      - name: serviceAccountName
+                        type:
+                          scalar: string
+                      - name: terminationGracePeriodSeconds
+                        type:
+                          scalar: numeric
+                      - name: tolerations
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: effect
+                                  type:
+                                    scalar: string
+                                - name: key
+                                  type:
+                                    scalar: string
+                                - name: operator
+                                  type:
+                                    scalar: string
+                                - name: tolerationSeconds
+                                  type:
+                                    scalar: numeric
+                                - name: value
+                                  type:
+                                    scalar: string
+                            elementRelationship: atomic
+                      - name: topologySpreadConstraints
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: labelSelector
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: matchExpressions
+                                        type:
+                                          list:
+                                            elementType:
+                                              map:
+                                                fields:
+                                                - name: key
+                                                  type:
+                                                    scalar: string
+                                                - name: operator
+                                                  type:
+                                                    scalar: string
+                                                - name: values
+                                                  type:
+                                                    list:
+                                                      elementType:
+                                                        scalar: string
+                                                      elementRelationship: atomic
+                                            elementRelationship: atomic
+                                      - name: matchLabels
+                                        type:
+                                          map:
+                                            elementType:
+                                              scalar: string
+                                      elementRelationship: atomic
+                                - name: matchLabelKeys
+                                  type:
+                                    list:
+                                      elementType:
+                                        scalar: string
+                                      elementRelationship: atomic
+                                - name: maxSkew
+                                  type:
+                                    scalar: numeric
+                                - name: minDomains
+                                  type:
+                                    scalar: numeric
+                                - name: nodeAffinityPolicy
+                                  type:
+                                    scalar: string
+                                - name: nodeTaintsPolicy
+                                  type:
+                                    scalar: string
+                                - name: topologyKey
+                                  type:
+                                    scalar: string
+                                - name: whenUnsatisfiable
+                                  type:
+                                    scalar: string
+                            elementRelationship: associative
+                            keys:
+                            - topologyKey
+                            - whenUnsatisfiable
+                      - name: volumes
+                        type:
+                          list:
+                            elementType:
+                              map:
+                                fields:
+                                - name: configMap
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: defaultMode
+                                        type:
+                                          scalar: numeric
+                                      - name: items
+                                        type:
+                                          list:
+                                            elementType:
+                                              map:
+                                                fields:
+                                                - name: key
+                                                  type:
+                                                    scalar: string
+                                                - name: mode
+                                                  type:
+                                                    scalar: numeric
+                                                - name: path
+                                                  type:
+                                                    scalar: string
+                                            elementRelationship: atomic
+                                      - name: name
+                                        type:
+                                          scalar: string
+                                      - name: optional
+                                        type:
+                                          scalar: boolean
+                                - name: csi
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: driver
+                                        type:
+                                          scalar: string
+                                      - name: fsType
+                                        type:
+                                          scalar: string
+                                      - name: nodePublishSecretRef
+                                        type:
+                                          map:
+                                            fields:
+                                            - name: name
+                                              type:
+                                                scalar: string
+                                      - name: readOnly
+                                        type:
+                                          scalar: boolean
+                                      - name: volumeAttributes
+                                        type:
+                                          map:
+                                            elementType:
+                                              scalar: string
+                                - name: downwardAPI
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: defaultMode
+                                        type:
+                                          scalar: numeric
+                                      - name: items
+                                        type:
+                                          list:
+                                            elementType:
+                                              map:
+                                                fields:
+                                                - name: fieldRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: fieldPath
+                                                        type:
+                                                          scalar: string
+                                                - name: mode
+                                                  type:
+                                                    scalar: numeric
+                                                - name: path
+                                                  type:
+                                                    scalar: string
+                                                - name: resourceFieldRef
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: containerName
+                                                        type:
+                                                          scalar: string
+                                                      - name: divisor
+                                                        type:
+                                                          scalar: untyped
+                                                      - name: resource
+                                                        type:
+                                                          scalar: string
+                                            elementRelationship: atomic
+                                - name: emptyDir
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: medium
+                                        type:
+                                          scalar: string
+                                      - name: sizeLimit
+                                        type:
+                                          scalar: untyped
+                                - name: hostPath
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: path
+                                        type:
+                                          scalar: string
+                                      - name: type
+                                        type:
+                                          scalar: string
+                                - name: name
+                                  type:
+                                    scalar: string
+                                - name: persistentVolumeClaim
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: claimName
+                                        type:
+                                          scalar: string
+                                      - name: readOnly
+                                        type:
+                                          scalar: boolean
+                                - name: projected
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: defaultMode
+                                        type:
+                                          scalar: numeric
+                                      - name: sources
+                                        type:
+                                          list:
+                                            elementType:
+                                              map:
+                                                fields:
+                                                - name: configMap
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: items
+                                                        type:
+                                                          list:
+                                                            elementType:
+                                                              map:
+                                                                fields:
+                                                                - name: key
+                                                                  type:
+                                                                    scalar: string
+                                                                - name: mode
+                                                                  type:
+                                                                    scalar: numeric
+                                                                - name: path
+                                                                  type:
+                                                                    scalar: string
+                                                            elementRelationship: atomic
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: optional
+                                                        type:
+                                                          scalar: boolean
+                                                - name: downwardAPI
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: items
+                                                        type:
+                                                          list:
+                                                            elementType:
+                                                              map:
+                                                                fields:
+                                                                - name: fieldRef
+                                                                  type:
+                                                                    map:
+                                                                      fields:
+                                                                      - name: fieldPath
+                                                                        type:
+                                                                          scalar: string
+                                                                - name: mode
+                                                                  type:
+                                                                    scalar: numeric
+                                                                - name: path
+                                                                  type:
+                                                                    scalar: string
+                                                                - name: resourceFieldRef
+                                                                  type:
+                                                                    map:
+                                                                      fields:
+                                                                      - name: containerName
+                                                                        type:
+                                                                          scalar: string
+                                                                      - name: divisor
+                                                                        type:
+                                                                          scalar: untyped
+                                                                      - name: resource
+                                                                        type:
+                                                                          scalar: string
+                                                            elementRelationship: atomic
+                                                - name: secret
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: items
+                                                        type:
+                                                          list:
+                                                            elementType:
+                                                              map:
+                                                                fields:
+                                                                - name: key
+                                                                  type:
+                                                                    scalar: string
+                                                                - name: mode
+                                                                  type:
+                                                                    scalar: numeric
+                                                                - name: path
+                                                                  type:
+                                                                    scalar: string
+                                                            elementRelationship: atomic
+                                                      - name: name
+                                                        type:
+                                                          scalar: string
+                                                      - name: optional
+                                                        type:
+                                                          scalar: boolean
+                                                - name: serviceAccountToken
+                                                  type:
+                                                    map:
+                                                      fields:
+                                                      - name: audience
+                                                        type:
+                                                          scalar: string
+                                                      - name: expirationSeconds
+                                                        type:
+                                                          scalar: numeric
+                                                      - name: path
+                                                        type:
+                                                          scalar: string
+                                            elementRelationship: atomic
+                                - name: secret
+                                  type:
+                                    map:
+                                      fields:
+                                      - name: defaultMode
+                                        type:
+                                          scalar: numeric
+                                      - name: items
+                                        type:
+                                          list:
+                                            elementType:
+                                              map:
+                                                fields:
+                                                - name: key
+                                                  type:
+                                                    scalar: string
+                                                - name: mode
+                                                  type:
+                                                    scalar: numeric
+                                                - name: path
+                                                  type:
+                                                    scalar: string
+                                            elementRelationship: atomic
+                                      - name: optional
+                                        type:
+                                          scalar: boolean
+                                      - name: secretName
+                                        type:
+                                          scalar: string
+                            elementRelationship: associative
+                            keys:
+                            - name
+            default:
+              spec:
+                containers:
+                - name: robot
+    - name: status
+      type:
+        map:
+          fields:
+          - name: availableReplicas
+            type:
+              scalar: numeric
+            default: 0
+          - name: conditions
+            type:
+              list:
+                elementType:
+                  map:
+                    fields:
+                    - name: lastTransitionTime
+                      type:
+                        scalar: untyped
+                    - name: message
+                      type:
+                        scalar: string
+                    - name: observedGeneration
+                      type:
+                        scalar: numeric
+                    - name: reason
+                      type:
+                        scalar: string
+                    - name: status
+                      type:
+                        scalar: string
+                    - name: type
+                      type:
+                        scalar: string
+                elementRelationship: associative
+                keys:
+                - type
+          - name: deploymentName
+            type:
+              scalar: string
+          - name: observedGeneration
+            type:
+              scalar: numeric
+          - name: readyReplicas
+            type:
+              scalar: numeric
+          - name: replicas
+            type:
+              scalar: numeric
+          - name: selector
+            type:
+              scalar: string
+          - name: updatedReplicas
+            type:
+              scalar: numeric
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1
+  map:
+    elementType:
+      scalar: untyped
+      list:
+        elementType:
+          namedType: __untyped_atomic_
+        elementRelationship: atomic
+      map:
+        elementType:
+          namedType: __untyped_deduced_
+        elementRelationship: separable
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: fieldsType
+      type:
+        scalar: string
+    - name: fieldsV1
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1
+    - name: manager
+      type:
+        scalar: string
+    - name: operation
+      type:
+        scalar: string
+    - name: subresource
+      type:
+        scalar: string
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: creationTimestamp
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: deletionGracePeriodSeconds
+      type:
+        scalar: numeric
+    - name: deletionTimestamp
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: finalizers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: generateName
+      type:
+        scalar: string
+    - name: generation
+      type:
+        scalar: numeric
+    - name: labels
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: managedFields
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry
+          elementRelationship: atomic
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: ownerReferences
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference
+          elementRelationship: associative
+          keys:
+          - uid
+    - name: resourceVersion
+      type:
+        scalar: string
+    - name: selfLink
+      type:
+        scalar: string
+    - name: uid
+      type:
+        scalar: string
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+      default: ""
+    - name: blockOwnerDeletion
+      type:
+        scalar: boolean
+    - name: controller
+      type:
+        scalar: boolean
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: uid
+      type:
+        scalar: string
+      default: ""
+    elementRelationship: atomic
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+  scalar: untyped
 - name: __untyped_atomic_
   scalar: untyped
   list:

@@ -6,9 +6,12 @@
 package v1alpha1
 
 import (
+	appv1alpha1 "github.com/opdock/opdock/api/app/v1alpha1"
 	appv1 "github.com/opdock/opdock/client/applyconfiguration/app/v1"
+	internal "github.com/opdock/opdock/client/applyconfiguration/internal"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
+	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -36,6 +39,53 @@ func AppService(name, namespace string) *AppServiceApplyConfiguration {
 	b.WithKind("AppService")
 	b.WithAPIVersion("app.example.com/v1alpha1")
 	return b
+}
+
+// ExtractAppServiceFrom extracts the applied configuration owned by fieldManager from
+// appService for the specified subresource. Pass an empty string for subresource to extract
+// the main resource. Common subresources include "status", "scale", etc.
+// appService must be a unmodified AppService API object that was retrieved from the Kubernetes API.
+// ExtractAppServiceFrom provides a way to perform a extract/modify-in-place/apply workflow.
+// Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
+// applied if another fieldManager has updated or force applied any of the previously applied fields.
+func ExtractAppServiceFrom(appService *appv1alpha1.AppService, fieldManager string, subresource string) (*AppServiceApplyConfiguration, error) {
+	b := &AppServiceApplyConfiguration{}
+	err := managedfields.ExtractInto(appService, internal.Parser().Type("com.github.opdock.opdock.api.app.v1alpha1.AppService"), fieldManager, b, subresource)
+	if err != nil {
+		return nil, err
+	}
+	b.WithName(appService.Name)
+	b.WithNamespace(appService.Namespace)
+
+	b.WithKind("AppService")
+	b.WithAPIVersion("app.example.com/v1alpha1")
+	return b, nil
+}
+
+// ExtractAppService extracts the applied configuration owned by fieldManager from
+// appService. If no managedFields are found in appService for fieldManager, a
+// AppServiceApplyConfiguration is returned with only the Name, Namespace (if applicable),
+// APIVersion and Kind populated. It is possible that no managed fields were found for because other
+// field managers have taken ownership of all the fields previously owned by fieldManager, or because
+// the fieldManager never owned fields any fields.
+// appService must be a unmodified AppService API object that was retrieved from the Kubernetes API.
+// ExtractAppService provides a way to perform a extract/modify-in-place/apply workflow.
+// Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
+// applied if another fieldManager has updated or force applied any of the previously applied fields.
+func ExtractAppService(appService *appv1alpha1.AppService, fieldManager string) (*AppServiceApplyConfiguration, error) {
+	return ExtractAppServiceFrom(appService, fieldManager, "")
+}
+
+// ExtractAppServiceScale extracts the applied configuration owned by fieldManager from
+// appService for the scale subresource.
+func ExtractAppServiceScale(appService *appv1alpha1.AppService, fieldManager string) (*AppServiceApplyConfiguration, error) {
+	return ExtractAppServiceFrom(appService, fieldManager, "scale")
+}
+
+// ExtractAppServiceStatus extracts the applied configuration owned by fieldManager from
+// appService for the status subresource.
+func ExtractAppServiceStatus(appService *appv1alpha1.AppService, fieldManager string) (*AppServiceApplyConfiguration, error) {
+	return ExtractAppServiceFrom(appService, fieldManager, "status")
 }
 
 func (b AppServiceApplyConfiguration) IsApplyConfiguration() {}

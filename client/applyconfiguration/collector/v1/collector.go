@@ -6,8 +6,11 @@
 package v1
 
 import (
+	collectorv1 "github.com/opdock/opdock/api/collector/v1"
+	internal "github.com/opdock/opdock/client/applyconfiguration/internal"
 	apismetav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
+	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -35,6 +38,47 @@ func Collector(name, namespace string) *CollectorApplyConfiguration {
 	b.WithKind("Collector")
 	b.WithAPIVersion("collector.ip/v1")
 	return b
+}
+
+// ExtractCollectorFrom extracts the applied configuration owned by fieldManager from
+// collector for the specified subresource. Pass an empty string for subresource to extract
+// the main resource. Common subresources include "status", "scale", etc.
+// collector must be a unmodified Collector API object that was retrieved from the Kubernetes API.
+// ExtractCollectorFrom provides a way to perform a extract/modify-in-place/apply workflow.
+// Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
+// applied if another fieldManager has updated or force applied any of the previously applied fields.
+func ExtractCollectorFrom(collector *collectorv1.Collector, fieldManager string, subresource string) (*CollectorApplyConfiguration, error) {
+	b := &CollectorApplyConfiguration{}
+	err := managedfields.ExtractInto(collector, internal.Parser().Type("com.github.opdock.opdock.api.collector.v1.Collector"), fieldManager, b, subresource)
+	if err != nil {
+		return nil, err
+	}
+	b.WithName(collector.Name)
+	b.WithNamespace(collector.Namespace)
+
+	b.WithKind("Collector")
+	b.WithAPIVersion("collector.ip/v1")
+	return b, nil
+}
+
+// ExtractCollector extracts the applied configuration owned by fieldManager from
+// collector. If no managedFields are found in collector for fieldManager, a
+// CollectorApplyConfiguration is returned with only the Name, Namespace (if applicable),
+// APIVersion and Kind populated. It is possible that no managed fields were found for because other
+// field managers have taken ownership of all the fields previously owned by fieldManager, or because
+// the fieldManager never owned fields any fields.
+// collector must be a unmodified Collector API object that was retrieved from the Kubernetes API.
+// ExtractCollector provides a way to perform a extract/modify-in-place/apply workflow.
+// Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
+// applied if another fieldManager has updated or force applied any of the previously applied fields.
+func ExtractCollector(collector *collectorv1.Collector, fieldManager string) (*CollectorApplyConfiguration, error) {
+	return ExtractCollectorFrom(collector, fieldManager, "")
+}
+
+// ExtractCollectorStatus extracts the applied configuration owned by fieldManager from
+// collector for the status subresource.
+func ExtractCollectorStatus(collector *collectorv1.Collector, fieldManager string) (*CollectorApplyConfiguration, error) {
+	return ExtractCollectorFrom(collector, fieldManager, "status")
 }
 
 func (b CollectorApplyConfiguration) IsApplyConfiguration() {}

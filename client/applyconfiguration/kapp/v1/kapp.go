@@ -6,8 +6,11 @@
 package v1
 
 import (
+	kappv1 "github.com/opdock/opdock/api/kapp/v1"
+	internal "github.com/opdock/opdock/client/applyconfiguration/internal"
 	apismetav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
+	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -35,6 +38,47 @@ func KAPP(name, namespace string) *KAPPApplyConfiguration {
 	b.WithKind("KAPP")
 	b.WithAPIVersion("kanggege.k8sio.com/v1")
 	return b
+}
+
+// ExtractKAPPFrom extracts the applied configuration owned by fieldManager from
+// kAPP for the specified subresource. Pass an empty string for subresource to extract
+// the main resource. Common subresources include "status", "scale", etc.
+// kAPP must be a unmodified KAPP API object that was retrieved from the Kubernetes API.
+// ExtractKAPPFrom provides a way to perform a extract/modify-in-place/apply workflow.
+// Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
+// applied if another fieldManager has updated or force applied any of the previously applied fields.
+func ExtractKAPPFrom(kAPP *kappv1.KAPP, fieldManager string, subresource string) (*KAPPApplyConfiguration, error) {
+	b := &KAPPApplyConfiguration{}
+	err := managedfields.ExtractInto(kAPP, internal.Parser().Type("com.github.opdock.opdock.api.kapp.v1.KAPP"), fieldManager, b, subresource)
+	if err != nil {
+		return nil, err
+	}
+	b.WithName(kAPP.Name)
+	b.WithNamespace(kAPP.Namespace)
+
+	b.WithKind("KAPP")
+	b.WithAPIVersion("kanggege.k8sio.com/v1")
+	return b, nil
+}
+
+// ExtractKAPP extracts the applied configuration owned by fieldManager from
+// kAPP. If no managedFields are found in kAPP for fieldManager, a
+// KAPPApplyConfiguration is returned with only the Name, Namespace (if applicable),
+// APIVersion and Kind populated. It is possible that no managed fields were found for because other
+// field managers have taken ownership of all the fields previously owned by fieldManager, or because
+// the fieldManager never owned fields any fields.
+// kAPP must be a unmodified KAPP API object that was retrieved from the Kubernetes API.
+// ExtractKAPP provides a way to perform a extract/modify-in-place/apply workflow.
+// Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
+// applied if another fieldManager has updated or force applied any of the previously applied fields.
+func ExtractKAPP(kAPP *kappv1.KAPP, fieldManager string) (*KAPPApplyConfiguration, error) {
+	return ExtractKAPPFrom(kAPP, fieldManager, "")
+}
+
+// ExtractKAPPStatus extracts the applied configuration owned by fieldManager from
+// kAPP for the status subresource.
+func ExtractKAPPStatus(kAPP *kappv1.KAPP, fieldManager string) (*KAPPApplyConfiguration, error) {
+	return ExtractKAPPFrom(kAPP, fieldManager, "status")
 }
 
 func (b KAPPApplyConfiguration) IsApplyConfiguration() {}

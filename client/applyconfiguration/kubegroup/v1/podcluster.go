@@ -6,8 +6,11 @@
 package v1
 
 import (
+	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
+	internal "github.com/opdock/opdock/client/applyconfiguration/internal"
 	apismetav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
+	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -34,6 +37,53 @@ func PodCluster(name, namespace string) *PodClusterApplyConfiguration {
 	b.WithKind("PodCluster")
 	b.WithAPIVersion("kubegroup.generals.space/v1")
 	return b
+}
+
+// ExtractPodClusterFrom extracts the applied configuration owned by fieldManager from
+// podCluster for the specified subresource. Pass an empty string for subresource to extract
+// the main resource. Common subresources include "status", "scale", etc.
+// podCluster must be a unmodified PodCluster API object that was retrieved from the Kubernetes API.
+// ExtractPodClusterFrom provides a way to perform a extract/modify-in-place/apply workflow.
+// Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
+// applied if another fieldManager has updated or force applied any of the previously applied fields.
+func ExtractPodClusterFrom(podCluster *kubegroupv1.PodCluster, fieldManager string, subresource string) (*PodClusterApplyConfiguration, error) {
+	b := &PodClusterApplyConfiguration{}
+	err := managedfields.ExtractInto(podCluster, internal.Parser().Type("com.github.opdock.opdock.api.kubegroup.v1.PodCluster"), fieldManager, b, subresource)
+	if err != nil {
+		return nil, err
+	}
+	b.WithName(podCluster.Name)
+	b.WithNamespace(podCluster.Namespace)
+
+	b.WithKind("PodCluster")
+	b.WithAPIVersion("kubegroup.generals.space/v1")
+	return b, nil
+}
+
+// ExtractPodCluster extracts the applied configuration owned by fieldManager from
+// podCluster. If no managedFields are found in podCluster for fieldManager, a
+// PodClusterApplyConfiguration is returned with only the Name, Namespace (if applicable),
+// APIVersion and Kind populated. It is possible that no managed fields were found for because other
+// field managers have taken ownership of all the fields previously owned by fieldManager, or because
+// the fieldManager never owned fields any fields.
+// podCluster must be a unmodified PodCluster API object that was retrieved from the Kubernetes API.
+// ExtractPodCluster provides a way to perform a extract/modify-in-place/apply workflow.
+// Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
+// applied if another fieldManager has updated or force applied any of the previously applied fields.
+func ExtractPodCluster(podCluster *kubegroupv1.PodCluster, fieldManager string) (*PodClusterApplyConfiguration, error) {
+	return ExtractPodClusterFrom(podCluster, fieldManager, "")
+}
+
+// ExtractPodClusterScale extracts the applied configuration owned by fieldManager from
+// podCluster for the scale subresource.
+func ExtractPodClusterScale(podCluster *kubegroupv1.PodCluster, fieldManager string) (*PodClusterApplyConfiguration, error) {
+	return ExtractPodClusterFrom(podCluster, fieldManager, "scale")
+}
+
+// ExtractPodClusterStatus extracts the applied configuration owned by fieldManager from
+// podCluster for the status subresource.
+func ExtractPodClusterStatus(podCluster *kubegroupv1.PodCluster, fieldManager string) (*PodClusterApplyConfiguration, error) {
+	return ExtractPodClusterFrom(podCluster, fieldManager, "status")
 }
 
 func (b PodClusterApplyConfiguration) IsApplyConfiguration() {}

@@ -6,8 +6,11 @@
 package v1
 
 import (
+	robotv1 "github.com/opdock/opdock/api/robot/v1"
+	internal "github.com/opdock/opdock/client/applyconfiguration/internal"
 	apismetav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
+	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -34,6 +37,53 @@ func Robot(name, namespace string) *RobotApplyConfiguration {
 	b.WithKind("Robot")
 	b.WithAPIVersion("robot.llleon.io/v1")
 	return b
+}
+
+// ExtractRobotFrom extracts the applied configuration owned by fieldManager from
+// robot for the specified subresource. Pass an empty string for subresource to extract
+// the main resource. Common subresources include "status", "scale", etc.
+// robot must be a unmodified Robot API object that was retrieved from the Kubernetes API.
+// ExtractRobotFrom provides a way to perform a extract/modify-in-place/apply workflow.
+// Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
+// applied if another fieldManager has updated or force applied any of the previously applied fields.
+func ExtractRobotFrom(robot *robotv1.Robot, fieldManager string, subresource string) (*RobotApplyConfiguration, error) {
+	b := &RobotApplyConfiguration{}
+	err := managedfields.ExtractInto(robot, internal.Parser().Type("com.github.opdock.opdock.api.robot.v1.Robot"), fieldManager, b, subresource)
+	if err != nil {
+		return nil, err
+	}
+	b.WithName(robot.Name)
+	b.WithNamespace(robot.Namespace)
+
+	b.WithKind("Robot")
+	b.WithAPIVersion("robot.llleon.io/v1")
+	return b, nil
+}
+
+// ExtractRobot extracts the applied configuration owned by fieldManager from
+// robot. If no managedFields are found in robot for fieldManager, a
+// RobotApplyConfiguration is returned with only the Name, Namespace (if applicable),
+// APIVersion and Kind populated. It is possible that no managed fields were found for because other
+// field managers have taken ownership of all the fields previously owned by fieldManager, or because
+// the fieldManager never owned fields any fields.
+// robot must be a unmodified Robot API object that was retrieved from the Kubernetes API.
+// ExtractRobot provides a way to perform a extract/modify-in-place/apply workflow.
+// Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
+// applied if another fieldManager has updated or force applied any of the previously applied fields.
+func ExtractRobot(robot *robotv1.Robot, fieldManager string) (*RobotApplyConfiguration, error) {
+	return ExtractRobotFrom(robot, fieldManager, "")
+}
+
+// ExtractRobotScale extracts the applied configuration owned by fieldManager from
+// robot for the scale subresource.
+func ExtractRobotScale(robot *robotv1.Robot, fieldManager string) (*RobotApplyConfiguration, error) {
+	return ExtractRobotFrom(robot, fieldManager, "scale")
+}
+
+// ExtractRobotStatus extracts the applied configuration owned by fieldManager from
+// robot for the status subresource.
+func ExtractRobotStatus(robot *robotv1.Robot, fieldManager string) (*RobotApplyConfiguration, error) {
+	return ExtractRobotFrom(robot, fieldManager, "status")
 }
 
 func (b RobotApplyConfiguration) IsApplyConfiguration() {}
