@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/opdock/opdock/generate"
 )
 
 // defaultCluster is the name of the cluster that is meant when nobody names one.
@@ -50,6 +52,8 @@ type App struct {
 	Env     []string
 	Now     func() time.Time
 	Dock    Dock
+	// Generate is generate.Run.
+	Generate func(context.Context, generate.Options) (*generate.Result, error)
 	// Exec replaces this process with another program and returns only on failure.
 	Exec func(path string, argv, env []string) error
 }
@@ -57,12 +61,13 @@ type App struct {
 // NewApp returns the program as it runs for a user.
 func NewApp() *App {
 	app := &App{
-		Streams: Streams{Out: os.Stdout, Err: os.Stderr},
-		Program: "opdock",
-		Env:     os.Environ(),
-		Now:     time.Now,
-		Dock:    NewDock(),
-		Exec:    syscall.Exec,
+		Streams:  Streams{Out: os.Stdout, Err: os.Stderr},
+		Program:  "opdock",
+		Env:      os.Environ(),
+		Now:      time.Now,
+		Dock:     NewDock(),
+		Generate: generate.Run,
+		Exec:     syscall.Exec,
 	}
 	// Called by a path, such as bin/opdock, it may well not be on the PATH.
 	if strings.ContainsRune(os.Args[0], os.PathSeparator) {

@@ -15,6 +15,7 @@ import (
 const (
 	groupCluster = "cluster"
 	groupUse     = "use"
+	groupCode    = "code"
 )
 
 // helpTemplate shows the one-line summary above the paragraph, which cobra's own does not.
@@ -79,7 +80,8 @@ Verbs work on the cluster that --name says, or else $OPDOCK_CLUSTER, or else "do
 	root.SetHelpCommand(newHelp())
 	root.SetFlagErrorFunc(wrongFlag)
 
-	root.AddGroup(&cobra.Group{ID: groupCluster, Title: "The cluster:"}, &cobra.Group{ID: groupUse, Title: "Using it:"})
+	root.AddGroup(&cobra.Group{ID: groupCluster, Title: "The cluster:"}, &cobra.Group{ID: groupUse, Title: "Using it:"},
+		&cobra.Group{ID: groupCode, Title: "Writing operators:"})
 	add := func(group string, verbs ...*cobra.Command) {
 		for _, verb := range verbs {
 			verb.GroupID = group
@@ -89,6 +91,7 @@ Verbs work on the cluster that --name says, or else $OPDOCK_CLUSTER, or else "do
 	}
 	add(groupCluster, a.newUp(), a.newDown(), a.newStatus())
 	add(groupUse, a.newKubectl(), a.newKubeconfig(), a.newAssets())
+	add(groupCode, a.newGenerate())
 	add("", a.newVersion(), newCompletion(), a.newBuildControlPlane())
 	return root
 }

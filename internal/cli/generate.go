@@ -1,0 +1,177 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/generate"
+)
+
+func (a *App) newGenerate() *cobra.Command {
+	var (
+		options generate.Options
+		quiet   bool
+		format  outputFormat
+	)
+	cmd := &cobra.Command{
+		Use:   "generate [PATH]... [FLAG]...",
+		Short: "Generate everything that comes from the Go types of an API",
+		Long: `Does in one go what controller-gen and the generators of k8s.io/code-generator do, with the same
+output. Markers decide what is generated for a package:
+
+  +kubebuilder:object..., +k8s:deepcopy-gen   deep copies, in the package
+  other +kubebuilder markers and +groupName   CRDs, in config/crd/bases
+  +kubebuilder:rbac                           a role, in config/rbac
+  +kubebuilder:webhook                        webhook manifests, in config/webhook
+  +genclient                                  clientset, listers, informers and apply configurations, in client,
+                                              or in pkg/client if the types are below pkg
+  +k8s:defaulter-gen                          defaulters, in the package
+  +groupName without code that registers      registration, in the package
+  +k8s:openapi-gen                            OpenAPI definitions, in openapi below the client
+
+PATH is a folder of the module, with /... for all below, and by default all of it. Go files begin with the
+text of hack/boilerplate.go.txt, if there is one. An opdock.yaml beside go.mod changes all of this.
+
+Either all files are written or, if anything is wrong, none. Files that nothing generates any more are
+removed. If nothing has changed since the last run, nothing is loaded.`,
+		Example: `  opdock generate
+  opdock generate --check                  # for CI: exit code 1 and a list if something is stale
+  opdock generate ./api/... --only deepcopy,crd
+  opdock generate --dir ../other-operator -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			options.Paths = args
+			return a.generate(cmd, options, format, quiet)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&options.Dir, "dir", ".", "a folder of the Go module to generate for")
+	flags.StringVar(&options.ConfigFile, "config", "", "the configuration to use instead of the module's opdock.yaml")
+	flags.BoolVar(&options.Check, "check", false, "change nothing; list what is stale and exit with 1 if anything is")
+	flags.BoolVar(&options.Force, "force", false, "do the work even if nothing has changed since the last run")
+	flags.StringSliceVar(&options.Only, "only", nil, "only these generators: "+strings.Join(generate.Generators, ", "))
+	flags.StringVar(&options.HeaderFile, "header-file", "", "text to begin Go files with")
+	flags.StringVar(&options.CRDDir, "crd-dir", "", "folder for CRDs")
+	flags.StringVar(&options.RBACDir, "rbac-dir", "", "folder for the role")
+	flags.StringVar(&options.WebhookDir, "webhook-dir", "", "folder for webhook manifests")
+	flags.StringVar(&options.ClientDir, "client-dir", "", "folder for clientset, listers, informers and apply configurations")
+	flags.StringVar(&options.OpenAPIDir, "openapi-dir", "", "folder for OpenAPI definitions")
+	flags.BoolVarP(&quiet, "quiet", "q", false, "print only errors and, with --check, what is stale")
+	a.addOutputFlag(cmd, &format)
+	a.complete(cmd, "only", func() []string { return generate.Generators })
+	return cmd
+}
+
+func (a *App) generate(cmd *cobra.Command, options generate.Options, format outputFormat, quiet bool) error {
+	began := a.Now()
+	d := a.newDisplay(quiet || format == outputJSON)
+	d.run("Loading packages")
+	stop := d.animate()
+	var lines []func()
+	options.Progress = func(step generate.Step) {
+		line := func() { d.done(fmt.Sprintf("%s: %s", step.Generator, files(step.Files)), step.Duration) }
+		if !d.live() {
+			// Elsewhere than on a terminal, a run that changes nothing leaves one line.
+			lines = append(lines, line)
+			return
+		}
+		line()
+		d.run("Generating")
+	}
+	result, err := a.Generate(cmd.Context(), options)
+	stop()
+	if err != nil {
+		return explainGenerate(cmd, err)
+	}
+	if len(result.Changes) > 0 {
+		for _, line := range lines {
+			line()
+		}
+	}
+	if format == outputJSON {
+		err = a.printJSON(result)
+	} else {
+		a.printChanges(result, options.Check, quiet)
+		if !quiet {
+			fmt.Fprintf(a.Err, "%s (%s)\n", summary(result, options.Check), short(a.Now().Sub(began)))
+		}
+	}
+	if err == nil && options.Check && len(result.Changes) > 0 {
+		return &saidError{"stale"}
+	}
+	return err
+}
+
+// printChanges lists what differs, on standard output with --check, where it is the answer.
+func (a *App) printChanges(result *generate.Result, check, quiet bool) {
+	for _, change := range result.Changes {
+		switch {
+		case check:
+			fmt.Fprintf(a.Out, "%s: %s\n", change.Kind, change.Path)
+		case !quiet:
+			fmt.Fprintf(a.Err, "  %s %s\n", changeWord(change.Kind), change.Path)
+		}
+	}
+}
+
+func changeWord(kind generate.ChangeKind) string {
+	switch kind {
+	case generate.Missing:
+		return "created"
+	case generate.Leftover:
+		return "removed"
+	default:
+		return "changed"
+	}
+}
+
+func summary(result *generate.Result, check bool) string {
+	switch {
+	case result.Skipped:
+		return fmt.Sprintf("Nothing has changed: %s up to date", are(result.Files))
+	case len(result.Changes) == 0:
+		return fmt.Sprintf("Generated %s, none of which changed", files(result.Files))
+	case check:
+		return fmt.Sprintf("Stale: %s. Write them: opdock generate", files(len(result.Changes)))
+	default:
+		return fmt.Sprintf("Generated %s, %d of which changed", files(result.Files), len(result.Changes))
+	}
+}
+
+func files(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return fmt.Sprintf("%d files", n)
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "1 file is"
+	}
+	return files(n) + " are"
+}
+
+func explainGenerate(cmd *cobra.Command, err error) error {
+	var source *generate.Error
+	switch {
+	case errors.As(err, &source):
+		return withHints(fmt.Errorf("no file was changed, because of %s:\n%w", problemCount(len(source.Problems)), err))
+	case errors.Is(err, generate.ErrNothing):
+		return withHints(err, seeHelp(cmd))
+	default:
+		return err
+	}
+}
+
+func problemCount(n int) string {
+	if n == 1 {
+		return "a problem"
+	}
+	return fmt.Sprintf("%d problems", n)
+}

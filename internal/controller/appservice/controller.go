@@ -1,0 +1,119 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package appservice turns an AppService into a Deployment and a Service, and into what else it asks for.
+package appservice
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appv1 "github.com/opdock/opdock/api/app/v1"
+	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/pods"
+)
+
+// labelKind is the value of the label that says of which kind an object's owner is.
+const labelKind = "appservice"
+
+// Reconciler looks after AppServices.
+type Reconciler struct {
+	Client client.Client
+}
+
+// Kind describes AppServices to the flow.
+func (r *Reconciler) Kind() flow.Kind[*appv1.AppService] {
+	return flow.Kind[*appv1.AppService]{
+		Name: "AppService",
+		View: func(app *appv1.AppService) flow.View {
+			return flow.View{
+				Suspended: app.Spec.Suspend, ObservedGeneration: &app.Status.ObservedGeneration, Conditions: &app.Status.Conditions,
+			}
+		},
+		Reconcile: r.reconcile,
+	}
+}
+
+// Setup adds the controller to a manager.
+func Setup(mgr ctrl.Manager, o flow.Options) error {
+	r := &Reconciler{Client: mgr.GetClient()}
+	builder, reconciler, err := flow.Controller(mgr, r.Kind(), &appv1.AppService{}, o)
+	if err != nil {
+		return err
+	}
+	return builder.
+		Owns(&appsv1.Deployment{}).
+		Owns(&corev1.Service{}).
+		Owns(&autoscalingv2.HorizontalPodAutoscaler{}, flow.IgnoreStatus()).
+		Owns(&networkingv1.Ingress{}).
+		Owns(&networkingv1.NetworkPolicy{}, flow.IgnoreStatus()).
+		Owns(&policyv1.PodDisruptionBudget{}, flow.IgnoreStatus()).
+		Watches(&corev1.Pod{}, pods.ToInstance(labelKind), pods.WhenTroubleChanges()).
+		Complete(reconciler)
+}
+
+// scope is what is known about an AppService during a pass.
+type scope struct {
+	app  *appv1.AppService
+	pass *flow.Pass
+
+	deployment *appsv1.Deployment    // set by applyDeployment
+	service    *corev1.Service       // set by applyService; nil if there is none
+	ingress    *networkingv1.Ingress // set by applyIngress; nil if there is none
+	trouble    *pods.Trouble         // set by findTrouble; nil if all is well
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, app *appv1.AppService) error {
+	s := &scope{app: app, pass: pass}
+	// None of these needs another, so a name that is taken for one does not hold up the rest.
+	err := flow.RunAll(ctx, s,
+		r.applyDeployment,
+		r.applyService,
+		r.applyAutoscaler,
+		r.applyIngress,
+		r.applyDisruptionBudget,
+		r.applyNetworkPolicy,
+		r.findTrouble,
+	)
+	setStatus(s)
+	if err != nil {
+		return err
+	}
+	return rollout(s)
+}
+
+// keepIf applies a child if it is wanted, and deletes it if not.
+func keepIf(ctx context.Context, s *scope, wanted bool, object client.Object, configuration func() any) error {
+	if wanted {
+		return s.pass.Apply(ctx, object, configuration())
+	}
+	object.SetName(s.app.Name)
+	_, err := s.pass.Delete(ctx, object)
+	return err
+}
+
+// selector are the labels of the application's pods. A Deployment's selector cannot be changed, so neither can this.
+func selector(app *appv1.AppService) map[string]string {
+	return pods.SelectorLabels(labelKind, app.Name)
+}
+
+// findTrouble looks for a pod that cannot start, if there is reason to.
+func (r *Reconciler) findTrouble(ctx context.Context, s *scope) error {
+	if s.deployment == nil || s.deployment.Status.UnavailableReplicas == 0 {
+		return nil
+	}
+	var list corev1.PodList
+	if err := r.Client.List(ctx, &list, client.InNamespace(s.app.Namespace), client.MatchingLabels(selector(s.app))); err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	s.trouble = pods.FirstTrouble(pods.Newest(list.Items, appsv1.DefaultDeploymentUniqueLabelKey))
+	return nil
+}

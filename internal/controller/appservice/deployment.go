@@ -1,0 +1,186 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package appservice
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
+
+	appv1 "github.com/opdock/opdock/api/app/v1"
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/internal/pods"
+)
+
+// containerName is the name of the application's container.
+const containerName = "app"
+
+func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
+	var live appsv1.Deployment
+	if err := s.pass.Find(ctx, &live, s.app.Name); err != nil {
+		return err
+	}
+	desired, err := deployment(s.app, replicas(s.app, &live, s.pass.OwnsField(&live, "spec", "replicas")))
+	if err != nil {
+		return err
+	}
+	var applied appsv1.Deployment
+	if err := s.pass.Apply(ctx, &applied, desired); err != nil {
+		return err
+	}
+	s.deployment = &applied
+	return nil
+}
+
+// replicas is the number of pods to ask for, or nil to leave it to the autoscaler.
+//
+// While there is an autoscaler, the number is whatever it has set last. But it sets none before it has measured
+// something, and a number that nobody owns falls back to 1. So the number that is there stays ours until the
+// autoscaler takes it, which the server shows by taking it from us.
+func replicas(app *appv1.AppService, live *appsv1.Deployment, owned bool) *int32 {
+	size := ptr.Deref(app.Spec.Size, 1)
+	autoscaling := app.Spec.Autoscaling
+	if autoscaling == nil {
+		return &size
+	}
+	exists := live.UID != ""
+	if exists && !owned {
+		return nil
+	}
+	if exists {
+		size = ptr.Deref(live.Spec.Replicas, 1)
+	}
+	return ptr.To(min(max(size, ptr.Deref(autoscaling.MinReplicas, 1)), autoscaling.MaxReplicas))
+}
+
+// deployment is the Deployment that an AppService asks for.
+func deployment(app *appv1.AppService, replicas *int32) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	template, err := pods.Template(podTemplate(app), app.Spec.Image, selector(app))
+	if err != nil {
+		return nil, err
+	}
+	spec := appsv1ac.DeploymentSpec().
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(app))).
+		WithTemplate(template).
+		WithMinReadySeconds(app.Spec.MinReadySeconds)
+	spec.Replicas = replicas
+	spec.ProgressDeadlineSeconds = app.Spec.ProgressDeadlineSeconds
+	spec.RevisionHistoryLimit = app.Spec.RevisionHistoryLimit
+	if spec.Strategy, err = strategy(app.Spec.Strategy); err != nil {
+		return nil, err
+	}
+	return appsv1ac.Deployment(app.Name, app.Namespace).WithSpec(spec), nil
+}
+
+// strategy is always given in full: a field that is left out when the type changes would be refused by the server.
+func strategy(of *sharedv1.DeploymentStrategy) (*appsv1ac.DeploymentStrategyApplyConfiguration, error) {
+	if of == nil {
+		return nil, nil //nolint:nilnil // the server's default
+	}
+	data, err := json.Marshal(of)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the strategy: %w", err)
+	}
+	result := appsv1ac.DeploymentStrategy()
+	if err := json.Unmarshal(data, result); err != nil {
+		return nil, fmt.Errorf("decoding the strategy: %w", err)
+	}
+	return result, nil
+}
+
+// podTemplate puts the parts of a pod, which an AppService holds without a template around them, into one.
+func podTemplate(app *appv1.AppService) *sharedv1.PodTemplate {
+	spec := app.Spec.DeepCopy()
+	template := &sharedv1.PodTemplate{
+		Metadata: spec.PodMetadata,
+		Spec: sharedv1.PodSpec{
+			Containers: []sharedv1.Container{{
+				Name: containerName, Image: spec.Image, Ports: containerPorts(app), Env: spec.Envs, ContainerSettings: spec.ContainerSettings,
+			}},
+			SecurityContext: spec.PodSecurityContext,
+			PodSettings:     spec.PodSettings,
+		},
+	}
+	if spec.SecurityProfile != appv1.SecurityProfileAsWritten {
+		restrict(&template.Spec)
+	}
+	return template
+}
+
+// restrict fills in what the restricted pod security standard asks for where the spec leaves it open.
+func restrict(spec *sharedv1.PodSpec) {
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &sharedv1.PodSecurityContext{}
+	}
+	pod := spec.SecurityContext
+	if pod.RunAsNonRoot == nil {
+		pod.RunAsNonRoot = ptr.To(true)
+	}
+	if pod.SeccompProfile == nil {
+		pod.SeccompProfile = &sharedv1.SecurityProfile{Type: string(corev1.SeccompProfileTypeRuntimeDefault)}
+	}
+	for i := range spec.Containers {
+		if spec.Containers[i].SecurityContext == nil {
+			spec.Containers[i].SecurityContext = &sharedv1.SecurityContext{}
+		}
+		container := spec.Containers[i].SecurityContext
+		privileged := ptr.Deref(container.Privileged, false)
+		if container.AllowPrivilegeEscalation == nil && !privileged {
+			container.AllowPrivilegeEscalation = ptr.To(false)
+		}
+		if container.Capabilities == nil {
+			container.Capabilities = &sharedv1.Capabilities{}
+		}
+		if container.Capabilities.Drop == nil {
+			container.Capabilities.Drop = []corev1.Capability{"ALL"}
+		}
+	}
+}
+
+// containerPorts are the ports that the Service leads to, each of them once.
+func containerPorts(app *appv1.AppService) []sharedv1.ContainerPort {
+	type key struct {
+		number   int32
+		protocol corev1.Protocol
+	}
+	var result []sharedv1.ContainerPort
+	numbers, names := map[key]int{}, map[string]bool{}
+	for _, port := range app.Spec.Ports {
+		number, name := targetOf(port)
+		if name != "" && names[name] {
+			continue
+		}
+		at := key{number, port.Protocol}
+		index, known := numbers[at]
+		if !known {
+			index = len(result)
+			numbers[at] = index
+			result = append(result, sharedv1.ContainerPort{ContainerPort: number, Protocol: port.Protocol})
+		}
+		if name != "" && result[index].Name == "" {
+			result[index].Name = name
+			names[name] = true
+		}
+	}
+	return result
+}
+
+// targetOf is the number and the name, if it has one, of the container's port behind a port of the Service.
+func targetOf(port appv1.ServicePort) (number int32, name string) {
+	switch target := port.TargetPort; {
+	case target == nil:
+		return port.Port, ""
+	case target.Type == intstr.String:
+		return port.Port, target.StrVal
+	default:
+		return target.IntVal, ""
+	}
+}

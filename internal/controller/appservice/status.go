@@ -1,0 +1,140 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package appservice
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	appv1 "github.com/opdock/opdock/api/app/v1"
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// setStatus takes over what the children say.
+func setStatus(s *scope) {
+	status := &s.app.Status
+	status.Selector = labels.SelectorFromSet(selector(s.app)).String()
+	status.URL = url(s)
+	if s.deployment == nil {
+		return
+	}
+	from := s.deployment.Status
+	status.Replicas = from.Replicas
+	status.UpdatedReplicas = from.UpdatedReplicas
+	status.ReadyReplicas = from.ReadyReplicas
+	status.AvailableReplicas = from.AvailableReplicas
+	status.UnavailableReplicas = from.UnavailableReplicas
+	status.TerminatingReplicas = from.TerminatingReplicas
+	status.CollisionCount = from.CollisionCount
+	for _, conditionType := range []string{appv1.ConditionAvailable, appv1.ConditionProgressing, appv1.ConditionReplicaFailure} {
+		condition := deploymentCondition(s.deployment, appsv1.DeploymentConditionType(conditionType))
+		if condition == nil {
+			meta.RemoveStatusCondition(&status.Conditions, conditionType)
+			continue
+		}
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: conditionType, Status: metav1.ConditionStatus(condition.Status), ObservedGeneration: s.app.Generation,
+			Reason: cmp.Or(condition.Reason, "Unknown"), Message: condition.Message,
+		})
+	}
+}
+
+// rollout says how far the Deployment is.
+func rollout(s *scope) error {
+	deployment := s.deployment
+	want := ptr.Deref(deployment.Spec.Replicas, 1)
+	status := deployment.Status
+	switch failure, progress := deploymentCondition(deployment, appsv1.DeploymentReplicaFailure), deploymentCondition(deployment, appsv1.DeploymentProgressing); {
+	case status.ObservedGeneration < deployment.Generation:
+		return flow.Waiting("RolloutStarting", "Deployment %s has been changed and is about to roll out", deployment.Name)
+	case status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want:
+		return nil
+	case failure != nil && failure.Status == corev1.ConditionTrue:
+		return flow.Stalled(failure.Reason, errors.New(failure.Message))
+	case s.trouble != nil:
+		return flow.Stalled(s.trouble.Kind(), s.trouble)
+	case progress != nil && progress.Status == corev1.ConditionFalse:
+		return flow.Stalled(progress.Reason, errors.New(progress.Message))
+	default:
+		return flow.Waiting("RollingOut", "%d of %d pods are updated, %d are available", status.UpdatedReplicas, want, status.AvailableReplicas)
+	}
+}
+
+func deploymentCondition(deployment *appsv1.Deployment, conditionType appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
+	index := slices.IndexFunc(deployment.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Type == conditionType })
+	if index < 0 {
+		return nil
+	}
+	return &deployment.Status.Conditions[index]
+}
+
+// url is where the application can be reached from as far away as possible.
+func url(s *scope) string {
+	if s.ingress != nil {
+		if address := ingressURL(s.app.Spec.Ingress, s.ingress); address != "" {
+			return address
+		}
+	}
+	if s.service == nil || len(s.app.Spec.Ports) == 0 {
+		return ""
+	}
+	port := s.app.Spec.Ports[0]
+	scheme := "http"
+	switch {
+	case port.Protocol == corev1.ProtocolUDP || port.Protocol == corev1.ProtocolSCTP:
+		return ""
+	case ptr.Deref(port.AppProtocol, "") == "https" || port.Port == 443:
+		scheme = "https"
+	}
+	for _, balancer := range s.service.Status.LoadBalancer.Ingress {
+		return address(scheme, cmp.Or(balancer.Hostname, balancer.IP), port.Port)
+	}
+	return address(scheme, fmt.Sprintf("%s.%s.svc", s.app.Name, s.app.Namespace), port.Port)
+}
+
+func ingressURL(wanted *appv1.Ingress, live *networkingv1.Ingress) string {
+	for _, rule := range wanted.Rules {
+		host := rule.Host
+		scheme, port := "http", int32(80)
+		if slices.ContainsFunc(wanted.TLS, func(tls appv1.IngressTLS) bool { return slices.Contains(tls.Hosts, host) }) {
+			scheme, port = "https", 443
+		}
+		for _, balancer := range live.Status.LoadBalancer.Ingress {
+			if host == "" {
+				host = cmp.Or(balancer.Hostname, balancer.IP)
+			}
+		}
+		if host != "" && host[0] != '*' {
+			path := rule.Path
+			if path == "/" {
+				path = ""
+			}
+			return address(scheme, host, port) + path
+		}
+	}
+	return ""
+}
+
+// address leaves out the port that the scheme stands for.
+func address(scheme, host string, port int32) string {
+	if scheme == "http" && port == 80 || scheme == "https" && port == 443 {
+		if ip := net.ParseIP(host); ip != nil && ip.To4() == nil {
+			host = "[" + host + "]"
+		}
+		return scheme + "://" + host
+	}
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(port)))
+}

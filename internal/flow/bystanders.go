@@ -1,0 +1,95 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// bystanders watches single objects that are in our way. They are not in the cache, which holds our own objects
+// only; so each gets a watch of its own, for as long as it is in the way.
+type bystanders struct {
+	client client.WithWatch
+
+	mutex   sync.Mutex
+	watched map[bystander]bool
+	// lifetime and queue are those of the controller; they are set by Start.
+	lifetime context.Context
+	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+var _ source.Source = &bystanders{}
+
+type bystander struct {
+	kind, name string
+	owner      types.UID
+}
+
+// Start implements source.Source: the owner of a bystander is put into the queue whenever its bystander changes, and
+// when a watch ends for whatever reason. The owner then looks for itself, and watches again if it has to.
+func (b *bystanders) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.lifetime, b.queue, b.watched = ctx, queue, map[bystander]bool{}
+	return nil
+}
+
+// watch wakes the owner when the object changes or goes. It watches only from the version that was seen, so nothing
+// is missed.
+func (b *bystanders) watch(ctx context.Context, object, owner client.Object) error {
+	gvk, err := apiutil.GVKForObject(object, b.client.Scheme())
+	if err != nil {
+		return err
+	}
+	key := bystander{kind: gvk.String(), name: object.GetNamespace() + "/" + object.GetName(), owner: owner.GetUID()}
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.watched[key] {
+		return nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	// The watch outlives this pass, so it must not end with the pass's context.
+	watcher, err := b.client.Watch(context.WithoutCancel(ctx), list, client.InNamespace(object.GetNamespace()),
+		client.MatchingFields{"metadata.name": object.GetName()},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}})
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", describe(object, object.GetName()), err)
+	}
+	b.watched[key] = true
+	go func() {
+		waitForChange(b.lifetime, watcher)
+		b.mutex.Lock()
+		delete(b.watched, key)
+		b.mutex.Unlock()
+		b.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
+	}()
+	return nil
+}
+
+func waitForChange(lifetime context.Context, watcher watch.Interface) {
+	defer watcher.Stop()
+	for {
+		select {
+		case <-lifetime.Done():
+			return
+		case happened := <-watcher.ResultChan():
+			// A bookmark is no change; everything else is, and so is the end of the watch.
+			if happened.Type != watch.Bookmark {
+				return
+			}
+		}
+	}
+}

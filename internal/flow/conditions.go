@@ -1,0 +1,78 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+)
+
+// maxMessage is what metav1.Condition allows.
+const maxMessage = 32768
+
+// setConditions makes Ready, Reconciling and Stalled say what the outcome of a pass means. Reconciling and Stalled
+// are there only while they are true, as kstatus has it.
+func setConditions(conditions *[]metav1.Condition, generation int64, err error) {
+	ready := metav1.Condition{Type: sharedv1.ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: generation}
+	abnormal := ""
+	var (
+		wait  *waiting
+		stall *stalled
+	)
+	switch {
+	case err == nil:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, ReasonReady, "Everything is as the spec says"
+	case errors.As(err, &wait):
+		ready.Reason, ready.Message = wait.reason, wait.message
+		abnormal = sharedv1.ConditionReconciling
+	case errors.As(err, &stall):
+		ready.Reason, ready.Message = stall.reason, stall.Error()
+		abnormal = sharedv1.ConditionStalled
+	default:
+		ready.Reason, ready.Message = ReasonRetrying, err.Error()
+		abnormal = sharedv1.ConditionReconciling
+	}
+	if len(ready.Message) > maxMessage {
+		ready.Message = ready.Message[:maxMessage]
+	}
+	meta.SetStatusCondition(conditions, ready)
+	for _, conditionType := range []string{sharedv1.ConditionReconciling, sharedv1.ConditionStalled} {
+		if conditionType != abnormal {
+			meta.RemoveStatusCondition(conditions, conditionType)
+			continue
+		}
+		condition := ready
+		condition.Type, condition.Status = conditionType, metav1.ConditionTrue
+		meta.SetStatusCondition(conditions, condition)
+	}
+}
+
+// setSuspended says that nobody looks after the object. Whether it is ready is not known any more.
+func setSuspended(conditions *[]metav1.Condition, generation int64) {
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type: sharedv1.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: generation,
+		Reason: ReasonSuspended, Message: "Everything stays as it is until spec.suspend is taken back",
+	})
+	meta.RemoveStatusCondition(conditions, sharedv1.ConditionReconciling)
+	meta.RemoveStatusCondition(conditions, sharedv1.ConditionStalled)
+}
+
+// sameVerdict compares what machines act upon: whether the object is ready, on its way or stalled, and why it is stalled.
+func sameVerdict(a, b []metav1.Condition) bool {
+	for _, conditionType := range []string{sharedv1.ConditionReady, sharedv1.ConditionReconciling, sharedv1.ConditionStalled} {
+		one, other := meta.FindStatusCondition(a, conditionType), meta.FindStatusCondition(b, conditionType)
+		switch {
+		case one == nil && other == nil:
+		case one == nil || other == nil, one.Status != other.Status, one.ObservedGeneration != other.ObservedGeneration:
+			return false
+		case conditionType == sharedv1.ConditionStalled && one.Reason != other.Reason:
+			return false
+		}
+	}
+	return true
+}

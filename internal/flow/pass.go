@@ -1,0 +1,38 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"fmt"
+	"reflect"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Pass is one look at one object. Whatever is changed for that object is changed through it.
+type Pass struct {
+	owner      client.Object
+	fieldOwner string
+	labelKind  string
+	client     client.Client
+	reader     client.Reader
+	bystanders *bystanders
+	changes    []string
+}
+
+// Changed notes a change that was made, for the event that says what was changed in this pass.
+func (p *Pass) Changed(format string, args ...any) {
+	p.changes = append(p.changes, fmt.Sprintf(format, args...))
+}
+
+// describe names an object as people do: its kind and name.
+func describe(object client.Object, name string) string {
+	return reflect.TypeOf(object).Elem().Name() + " " + name
+}
+
+// clearObject makes an object empty.
+func clearObject(object client.Object) {
+	value := reflect.ValueOf(object).Elem()
+	value.Set(reflect.Zero(value.Type()))
+}

@@ -1,0 +1,250 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+)
+
+// Finalizer is on objects whose kind has something to do before they go.
+const Finalizer = "opdock.dev/finalizer"
+
+// Kind is what the Reconciler has to know about a kind.
+type Kind[T client.Object] struct {
+	// Name as in manifests, such as AppService.
+	Name string
+	// View gives access to what all kinds have.
+	View func(object T) View
+	// Reconcile brings the object one step further. It changes the world through the pass, and the object's status
+	// apart from the conditions of every kind; the returned outcome is what those are made of.
+	Reconcile func(ctx context.Context, pass *Pass, object T) error
+	// Finalize, if there is one, is called instead when the object is being deleted, until it returns nil.
+	Finalize func(ctx context.Context, pass *Pass, object T) error
+}
+
+// View is what all kinds have.
+type View struct {
+	Suspended          bool
+	ObservedGeneration *int64
+	Conditions         *[]metav1.Condition
+}
+
+// Reconciler does for all kinds what does not depend on the kind.
+type Reconciler[T client.Object] struct {
+	Kind[T]
+
+	// Client reads from the cache.
+	Client client.Client
+	// Reader reads from the server.
+	Reader client.Reader
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
+
+	bystanders *bystanders
+	memory     memory
+}
+
+var _ reconcile.Reconciler = &Reconciler[client.Object]{}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	object := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.memory.forget(request.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	pass := &Pass{
+		owner: object, fieldOwner: r.FieldOwner(), labelKind: strings.ToLower(r.Name),
+		client: r.Client, reader: r.Reader, bystanders: r.bystanders,
+	}
+	if !object.GetDeletionTimestamp().IsZero() {
+		return r.finalize(ctx, pass, object)
+	}
+	return r.look(ctx, pass, object)
+}
+
+// FieldOwner is under which name this kind's controller applies.
+func (r *Reconciler[T]) FieldOwner() string { return "opdock-" + strings.ToLower(r.Name) }
+
+func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Result, error) {
+	if err := r.ensureFinalizer(ctx, object); err != nil {
+		return ctrl.Result{}, err
+	}
+	before := object.DeepCopyObject().(T)
+	view := r.View(object)
+	*view.ObservedGeneration = object.GetGeneration()
+	if view.Suspended {
+		setSuspended(view.Conditions, object.GetGeneration())
+		reconciles.WithLabelValues(r.Name, string(outcomeSuspended)).Inc()
+		_, err := r.writeStatus(ctx, before, object)
+		return ctrl.Result{}, err
+	}
+	r.memory.seen(object, r.Clock.Now())
+
+	err := r.Kind.Reconcile(ctx, pass, object)
+	r.announce(object, pass)
+	result := outcomeOf(err)
+	reconciles.WithLabelValues(r.Name, string(result)).Inc()
+	if result == outcomeFailed && isPassing(err) {
+		return ctrl.Result{}, ignoreTerminating(err)
+	}
+	if held := (*hold)(nil); errors.As(err, &held) {
+		return ctrl.Result{RequeueAfter: held.after}, nil
+	}
+	setConditions(view.Conditions, object.GetGeneration(), err)
+	r.warnIfStalled(before, object)
+	if result == outcomeReady {
+		r.memory.ready(object, r.Clock.Now(), r.Name)
+	}
+	later, statusErr := r.writeStatus(ctx, before, object)
+	if statusErr != nil {
+		return ctrl.Result{}, errors.Join(failure(err), statusErr)
+	}
+	next, err := r.next(ctx, err)
+	if later > 0 && (next.RequeueAfter == 0 || later < next.RequeueAfter) {
+		next.RequeueAfter = later
+	}
+	return next, err
+}
+
+// next turns an outcome into when to come back.
+func (r *Reconciler[T]) next(ctx context.Context, err error) (ctrl.Result, error) {
+	var (
+		wait  *waiting
+		stall *stalled
+	)
+	switch {
+	case err == nil:
+		return ctrl.Result{}, nil
+	case errors.As(err, &wait):
+		return ctrl.Result{RequeueAfter: wait.after}, nil
+	case errors.As(err, &stall):
+		log.FromContext(ctx).Info("Stalled", "reason", stall.reason, "message", stall.Error())
+		if stall.retry {
+			return ctrl.Result{}, stall
+		}
+		return ctrl.Result{}, nil
+	default:
+		return ctrl.Result{}, err
+	}
+}
+
+func (r *Reconciler[T]) finalize(ctx context.Context, pass *Pass, object T) (ctrl.Result, error) {
+	if r.Finalize == nil || !controllerutil.ContainsFinalizer(object, Finalizer) {
+		r.memory.forget(client.ObjectKeyFromObject(object))
+		return ctrl.Result{}, nil
+	}
+	before := object.DeepCopyObject().(T)
+	err := r.Finalize(ctx, pass, object)
+	r.announce(object, pass)
+	if err != nil {
+		reconciles.WithLabelValues(r.Name, string(outcomeOf(err))).Inc()
+		view := r.View(object)
+		*view.ObservedGeneration = object.GetGeneration()
+		setConditions(view.Conditions, object.GetGeneration(), err)
+		later, statusErr := r.writeStatus(ctx, before, object)
+		next, err := r.next(ctx, err)
+		if next.RequeueAfter == 0 {
+			next.RequeueAfter = later
+		}
+		return next, errors.Join(err, client.IgnoreNotFound(statusErr))
+	}
+	reconciles.WithLabelValues(r.Name, string(outcomeDeleted)).Inc()
+	controllerutil.RemoveFinalizer(object, Finalizer)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, object, patch, client.FieldOwner(r.FieldOwner())); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("removing the finalizer: %w", err)
+	}
+	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler[T]) ensureFinalizer(ctx context.Context, object T) error {
+	if r.Finalize == nil || controllerutil.ContainsFinalizer(object, Finalizer) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(object.DeepCopyObject().(T), client.MergeFromWithOptimisticLock{})
+	controllerutil.AddFinalizer(object, Finalizer)
+	if err := r.Client.Patch(ctx, object, patch, client.FieldOwner(r.FieldOwner())); err != nil {
+		return fmt.Errorf("adding the finalizer: %w", err)
+	}
+	return nil
+}
+
+// announce makes one event of all changes, so that a pass costs one request for it and not many.
+func (r *Reconciler[T]) announce(object T, pass *Pass) {
+	if len(pass.changes) > 0 {
+		r.Events.Eventf(object, nil, corev1.EventTypeNormal, ReasonSynced, "Reconcile", "%s", summary(pass.changes))
+	}
+}
+
+// maxNote is what the API allows for the note of an event.
+const maxNote = 1024
+
+func summary(changes []string) string {
+	text := strings.Join(changes, ", ")
+	if len(text) <= maxNote {
+		return text
+	}
+	more := fmt.Sprintf(" … (%d changes)", len(changes))
+	return text[:maxNote-len(more)] + more
+}
+
+// warnIfStalled tells of a standstill once, when it begins or its reason changes.
+func (r *Reconciler[T]) warnIfStalled(before, after T) {
+	was := meta.FindStatusCondition(*r.View(before).Conditions, sharedv1.ConditionStalled)
+	is := meta.FindStatusCondition(*r.View(after).Conditions, sharedv1.ConditionStalled)
+	if is != nil && (was == nil || was.Reason != is.Reason) {
+		r.Events.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", summary([]string{is.Message}))
+	}
+}
+
+// failure drops outcomes that are no failures.
+func failure(err error) error {
+	if outcomeOf(err) == outcomeFailed {
+		return err
+	}
+	return nil
+}
+
+// isPassing says whether a failure is of the kind that goes away by itself, so that it is not worth a note in the
+// status: somebody else was faster, or the server is busy, restarting or gone.
+func isPassing(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || isTerminating(err)
+}
+
+// ignoreTerminating drops the failure to create something in a namespace that is being deleted: the owner goes, too.
+func ignoreTerminating(err error) error {
+	if isTerminating(err) {
+		return nil
+	}
+	return err
+}
+
+func isTerminating(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}

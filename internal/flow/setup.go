@@ -1,0 +1,65 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Options are the settings of a controller.
+type Options struct {
+	// Concurrency is how many objects of the kind are looked at at the same time.
+	Concurrency int
+	// ReconcileTimeout bounds a single pass.
+	ReconcileTimeout time.Duration
+}
+
+const (
+	// firstRetry and lastRetry bound the pauses between attempts. The last one is how long a raised quota can go
+	// unnoticed, for example.
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// Controller returns a builder that has what the controllers of all kinds have. The kind adds what else it watches,
+// and ends with Complete(reconciler).
+func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Options) (*ctrl.Builder, *Reconciler[T], error) {
+	watcher, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a client for %s: %w", kind.Name, err)
+	}
+	name := strings.ToLower(kind.Name)
+	reconciler := &Reconciler[T]{
+		Kind: kind, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
+		Events: mgr.GetEventRecorder("opdock-" + name), Clock: clock.RealClock{},
+		bystanders: &bystanders{client: watcher},
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		// The status is ours, so a change of it is no news.
+		For(object, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(reconciler.bystanders).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.Concurrency,
+			ReconciliationTimeout:   o.ReconcileTimeout,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}), reconciler, nil
+}
+
+// IgnoreStatus is for children whose status nobody reads: it lets through changes of their spec, labels and annotations.
+func IgnoreStatus() builder.OwnsOption {
+	return builder.WithPredicates(predicate.Or(
+		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+}

@@ -1,0 +1,135 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// MinorInterval is how often the status is written as long as the verdict stays the same and only numbers and messages
+// change. A rollout of many pods changes them with every single pod.
+const MinorInterval = 5 * time.Second
+
+// writeStatus writes the status if it differs. If the difference is a minor one and the last write was not long ago,
+// it returns after how long to come back instead.
+func (r *Reconciler[T]) writeStatus(ctx context.Context, before, after T) (later time.Duration, err error) {
+	difference, err := client.MergeFrom(before).Data(after)
+	if err != nil {
+		return 0, fmt.Errorf("comparing the status: %w", err)
+	}
+	if string(difference) == "{}" {
+		return 0, nil
+	}
+	key := client.ObjectKeyFromObject(after)
+	now := r.Clock.Now()
+	was, is := r.View(before), r.View(after)
+	if *was.ObservedGeneration == *is.ObservedGeneration && sameVerdict(*was.Conditions, *is.Conditions) {
+		if wait := r.memory.writtenAt(key).Add(MinorInterval).Sub(now); wait > 0 {
+			return wait, nil
+		}
+	}
+	patch, err := forObject(after, difference)
+	if err != nil {
+		return 0, err
+	}
+	if err := r.Client.Status().Patch(ctx, after, patch, client.FieldOwner(r.FieldOwner())); err != nil {
+		if apierrors.IsNotFound(err) {
+			return 0, nil
+		}
+		return 0, fmt.Errorf("writing the status: %w", err)
+	}
+	r.memory.wrote(key, now)
+	return 0, nil
+}
+
+// forObject makes a patch that the server refuses if the object has been deleted and another one has its name.
+func forObject(object client.Object, difference []byte) (client.Patch, error) {
+	var content map[string]any
+	if err := json.Unmarshal(difference, &content); err != nil {
+		return nil, err
+	}
+	content["metadata"] = map[string]any{"uid": object.GetUID()}
+	data, err := json.Marshal(content)
+	return client.RawPatch(types.MergePatchType, data), err
+}
+
+// memory is what the reconciler remembers of objects. Losing it costs nothing but a status that is written a
+// little early, and a measurement.
+type memory struct {
+	mutex   sync.Mutex
+	objects map[types.NamespacedName]*remembered
+}
+
+type remembered struct {
+	written time.Time
+	// generation is the one that was last seen, since is when, and measured whether it has become ready.
+	generation int64
+	since      time.Time
+	measured   bool
+}
+
+func (m *memory) of(key types.NamespacedName) *remembered {
+	if m.objects == nil {
+		m.objects = map[types.NamespacedName]*remembered{}
+	}
+	object, ok := m.objects[key]
+	if !ok {
+		object = &remembered{}
+		m.objects[key] = object
+	}
+	return object
+}
+
+func (m *memory) forget(key types.NamespacedName) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	delete(m.objects, key)
+}
+
+func (m *memory) wrote(key types.NamespacedName, now time.Time) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.of(key).written = now
+}
+
+func (m *memory) writtenAt(key types.NamespacedName) time.Time {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.of(key).written
+}
+
+// seen notes when a generation was first seen. One that was there before this process is not measured: nobody knows
+// how long it has been there.
+func (m *memory) seen(object client.Object, now time.Time) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	known := m.of(client.ObjectKeyFromObject(object))
+	if known.generation == object.GetGeneration() {
+		return
+	}
+	first := known.generation == 0
+	known.generation, known.since, known.measured = object.GetGeneration(), now, false
+	if first {
+		known.since = object.GetCreationTimestamp().Time
+		known.measured = object.GetGeneration() != 1 || now.Sub(known.since) > time.Minute
+	}
+}
+
+func (m *memory) ready(object client.Object, now time.Time, kind string) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	known := m.of(client.ObjectKeyFromObject(object))
+	if !known.measured {
+		known.measured = true
+		timeToReady.WithLabelValues(kind).Observe(max(0, now.Sub(known.since).Seconds()))
+	}
+}

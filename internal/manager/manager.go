@@ -1,0 +1,167 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manager puts the kinds of the fleet into one controller-runtime manager. The manager program, `opdock run` and
+// the tests all use it.
+package manager
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// Options are the settings of the manager. The zero value is good for tests: no ports, no leader election.
+type Options struct {
+	// Kinds to run; all if empty.
+	Kinds []controller.Kind
+	// Namespaces to watch; all if empty.
+	Namespaces []string
+	// Concurrency is how many objects are looked at at the same time, by kind; 0 and missing ones get the default.
+	Concurrency map[string]int
+	// ReconcileTimeout bounds a single pass.
+	ReconcileTimeout time.Duration
+	// Metrics is where and how metrics are served; not at all by default.
+	Metrics metricsserver.Options
+	// HealthProbeAddress is where health is served; not at all if empty.
+	HealthProbeAddress string
+	// LeaderElection lets only one of several managers work at a time.
+	LeaderElection          bool
+	LeaderElectionNamespace string
+	// GracefulShutdown is how long passes may take to end when the manager stops.
+	GracefulShutdown time.Duration
+	Logger           logr.Logger
+}
+
+const (
+	// LeaderElectionID is the name of the lease.
+	LeaderElectionID = "opdock-manager.opdock.dev"
+
+	defaultConcurrency      = 8
+	defaultReconcileTimeout = time.Minute
+	defaultGracefulShutdown = 20 * time.Second
+	// cacheSyncTimeout bounds the wait for the first list of what a controller watches.
+	cacheSyncTimeout = 2 * time.Minute
+)
+
+// New returns a manager that runs the fleet once it is started. A kind whose CRD is missing joins when it appears.
+func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
+	if len(o.Kinds) == 0 {
+		o.Kinds = controller.Kinds
+	}
+	scheme, err := controller.NewScheme()
+	if err != nil {
+		return nil, fmt.Errorf("making the scheme: %w", err)
+	}
+	restConfig = rest.CopyConfig(restConfig)
+	// The API server's priority and fairness is what limits requests; a second limit here would only make a large
+	// fleet slow. The number of workers bounds how many requests there are at a time.
+	restConfig.QPS = -1
+	restConfig.UserAgent = "opdock-manager"
+	if o.Metrics.BindAddress == "" {
+		o.Metrics.BindAddress = "0"
+	}
+	if o.HealthProbeAddress == "" {
+		o.HealthProbeAddress = "0"
+	}
+	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme: scheme,
+		Logger: o.Logger,
+		Cache:  cacheOptions(o),
+		Client: client.Options{Cache: &client.CacheOptions{
+			// A pass sees what the pass before it wrote. controller-runtime cannot do that for a list of namespaces;
+			// there, events put right what a pass has not seen.
+			EnableReadYourWritesConsistency: ptr.To(len(o.Namespaces) <= 1),
+		}},
+		Metrics:                 o.Metrics,
+		HealthProbeBindAddress:  o.HealthProbeAddress,
+		LeaderElection:          o.LeaderElection,
+		LeaderElectionID:        LeaderElectionID,
+		LeaderElectionNamespace: o.LeaderElectionNamespace,
+		// Nothing is written after the manager has stopped, so the next leader need not wait for the lease to expire.
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr.To(orDefault(o.GracefulShutdown, defaultGracefulShutdown)),
+		Controller: config.Controller{
+			// Several managers may live in one process, in tests above all.
+			SkipNameValidation: ptr.To(true),
+			CacheSyncTimeout:   cacheSyncTimeout,
+			UsePriorityQueue:   ptr.To(true),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	if err := mgr.Add(&arrivals{manager: mgr, kinds: o.Kinds, setup: func(kind controller.Kind) error {
+		return kind.Setup(mgr, flow.Options{
+			Concurrency:      orDefault(o.Concurrency[strings.ToLower(kind.Kind)], defaultConcurrency),
+			ReconcileTimeout: orDefault(o.ReconcileTimeout, defaultReconcileTimeout),
+		})
+	}}); err != nil {
+		return nil, err
+	}
+	return mgr, nil
+}
+
+// cacheOptions keep the caches small: of children only those of the fleet, and of no object what nobody reads.
+func cacheOptions(o Options) cache.Options {
+	ours := labels.SelectorFromSet(labels.Set{flow.LabelManagedBy: flow.ManagedBy})
+	options := cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{},
+	}
+	if len(o.Namespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range o.Namespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	added := map[string]bool{}
+	for _, kind := range o.Kinds {
+		for _, child := range kind.Children {
+			if name := fmt.Sprintf("%T", child); !added[name] {
+				added[name] = true
+				options.ByObject[child] = cache.ByObject{Label: ours, Transform: keepOwnFields}
+			}
+		}
+	}
+	return options
+}
+
+// keepOwnFields drops what other managers own: what we own is how a pass knows that there is nothing to write.
+func keepOwnFields(object any) (any, error) {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return object, nil //nolint:nilerr // a tombstone, which has nothing to drop
+	}
+	var own []metav1.ManagedFieldsEntry
+	for _, entry := range accessor.GetManagedFields() {
+		if entry.Operation == metav1.ManagedFieldsOperationApply && strings.HasPrefix(entry.Manager, "opdock-") {
+			own = append(own, entry)
+		}
+	}
+	accessor.SetManagedFields(own)
+	return object, nil
+}
+
+func orDefault[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}
