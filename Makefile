@@ -69,7 +69,7 @@ $(GOLANGCI_LINT): tools/go.mod tools/go.sum
 	@touch $@
 
 .PHONY: verify
-verify: verify-headers verify-format verify-modules verify-vet verify-generated ## Check what is generated, formatted and derived
+verify: verify-headers verify-format verify-modules verify-vet verify-api verify-generated ## Check what is generated, formatted and derived
 
 .PHONY: verify-headers
 verify-headers:
@@ -92,6 +92,12 @@ verify-modules:
 .PHONY: verify-vet
 verify-vet:
 	@for module in . controlplane; do echo "verify: go vet in $$module"; CGO_ENABLED=0 go -C "$$module" vet ./...; done
+
+# Those conventions of Kubernetes APIs that a program can check and the API server does not.
+.PHONY: verify-api
+verify-api:
+	@echo "verify: API conventions"
+	@go test ./api/apitest -run Conventions
 
 # Compared with the tree as it was and not with the last commit, so that it can be run before committing.
 .PHONY: verify-generated
