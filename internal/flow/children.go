@@ -82,6 +82,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired map[stri
 	if err := p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...); err != nil {
 		return fmt.Errorf("applying %s: %w", describe(object, name), err)
 	}
+	p.own.add(object)
 	p.Changed("%s %s", verb, describe(object, name))
 	return nil
 }

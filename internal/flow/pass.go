@@ -18,6 +18,7 @@ type Pass struct {
 	client     client.Client
 	reader     client.Reader
 	bystanders *bystanders
+	own        *ownWrites
 	changes    []string
 }
 

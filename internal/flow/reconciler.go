@@ -61,6 +61,7 @@ type Reconciler[T client.Object] struct {
 	Clock  clock.PassiveClock
 
 	bystanders *bystanders
+	own        ownWrites
 	memory     memory
 }
 
@@ -77,7 +78,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	}
 	pass := &Pass{
 		owner: object, fieldOwner: r.FieldOwner(), labelKind: strings.ToLower(r.Name),
-		client: r.Client, reader: r.Reader, bystanders: r.bystanders,
+		client: r.Client, reader: r.Reader, bystanders: r.bystanders, own: &r.own,
 	}
 	if !object.GetDeletionTimestamp().IsZero() {
 		return r.finalize(ctx, pass, object)

@@ -59,7 +59,7 @@ func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Opt
 }
 
 // IgnoreStatus is for children whose status nobody reads: it lets through changes of their spec, labels and annotations.
-func IgnoreStatus() builder.OwnsOption {
-	return builder.WithPredicates(predicate.Or(
-		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+func IgnoreStatus() predicate.Predicate {
+	return predicate.Or(
+		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 }

@@ -14,6 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
@@ -45,17 +46,19 @@ func (r *Reconciler) Kind() flow.Kind[*appv1.AppService] {
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, o flow.Options) error {
 	r := &Reconciler{Client: mgr.GetClient()}
-	builder, reconciler, err := flow.Controller(mgr, r.Kind(), &appv1.AppService{}, o)
+	controller, reconciler, err := flow.Controller(mgr, r.Kind(), &appv1.AppService{}, o)
 	if err != nil {
 		return err
 	}
-	return builder.
-		Owns(&appsv1.Deployment{}).
-		Owns(&corev1.Service{}).
-		Owns(&autoscalingv2.HorizontalPodAutoscaler{}, flow.IgnoreStatus()).
-		Owns(&networkingv1.Ingress{}).
-		Owns(&networkingv1.NetworkPolicy{}, flow.IgnoreStatus()).
-		Owns(&policyv1.PodDisruptionBudget{}, flow.IgnoreStatus()).
+	news := builder.WithPredicates(reconciler.IgnoreOwnWrites())
+	specNews := builder.WithPredicates(reconciler.IgnoreOwnWrites(), flow.IgnoreStatus())
+	return controller.
+		Owns(&appsv1.Deployment{}, news).
+		Owns(&corev1.Service{}, news).
+		Owns(&networkingv1.Ingress{}, news).
+		Owns(&autoscalingv2.HorizontalPodAutoscaler{}, specNews).
+		Owns(&networkingv1.NetworkPolicy{}, specNews).
+		Owns(&policyv1.PodDisruptionBudget{}, specNews).
 		Watches(&corev1.Pod{}, pods.ToInstance(labelKind), pods.WhenTroubleChanges()).
 		Complete(reconciler)
 }
