@@ -21,6 +21,7 @@ import (
 // field is a field of an API type, as its source says.
 type field struct {
 	where   string // file:line: Type.Field
+	owner   string // the struct that it is in
 	goName  string
 	json    string
 	omits   bool // omitempty
@@ -33,7 +34,15 @@ type field struct {
 // optionalValues are optional fields of struct types for which a pointer would be worse.
 var optionalValues = map[string]bool{"ObjectMeta": true, "ListMeta": true, "Status": true}
 
-var lowerCamelCase = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)
+// unboundedStrings are strings without MaxLength, each with the reason.
+var unboundedStrings = map[string]string{
+	"EnvVar.Value": "a pod takes any length, and so must the template of one; the size of the whole object is the limit",
+}
+
+var (
+	lowerCamelCase = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)
+	pascalCase     = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*$`)
+)
 
 // The conventions of Kubernetes APIs as far as a program can check them, which the API server does not do itself.
 func TestGoTypesFollowTheConventions(t *testing.T) {
@@ -73,6 +82,7 @@ func complaints(f field, structs map[string]bool) []string {
 	if optional && !f.omits && !hasDefault {
 		complain("is optional but not omitted when empty")
 	}
+	found = append(found, meaningComplaints(f)...)
 	switch kind := f.kind.(type) {
 	case *ast.ArrayType:
 		list, typed := f.markers["listType"]
@@ -109,6 +119,55 @@ func complaints(f field, structs map[string]bool) []string {
 		}
 	}
 	return found
+}
+
+// meaningComplaints are about what a field is for and which values it takes.
+func meaningComplaints(f field) []string {
+	var found []string
+	complain := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	if f.json == "phase" {
+		complain("is a phase, which cannot grow without breaking who reads it; conditions can")
+	}
+	if strings.HasSuffix(strings.ToLower(f.json), "timestamp") {
+		complain("is called %s; times are called somethingTime", f.json)
+	}
+	if _, required := f.markers["required"]; required && isStatus(f.owner) {
+		complain("is a required field of a status, so that no part of it could be written alone")
+	}
+	values, isEnum := f.markers["kubebuilder:validation:Enum"]
+	for value := range strings.SplitSeq(values, ";") {
+		// The empty value is what some enums of corev1 call their default.
+		if isEnum && value != `""` && !pascalCase.MatchString(value) {
+			complain("takes the value %s, which is not in Pascal case", value)
+		}
+	}
+	_, hasLength := f.markers["kubebuilder:validation:MaxLength"]
+	_, hasFormat := f.markers["kubebuilder:validation:Format"]
+	bounded := hasLength || hasFormat || isEnum
+	if isString(f.kind) && !bounded && unboundedStrings[f.owner+"."+f.goName] == "" {
+		complain("is a string without MaxLength")
+	}
+	return found
+}
+
+// isStatus says whether a struct is the status of a kind. ComponentStatus and the like are elements of a list in it,
+// whose keys are required.
+func isStatus(structName string) bool {
+	kind, is := strings.CutSuffix(structName, "Status")
+	for name := range resources {
+		if is && strings.HasSuffix(name, " "+kind) {
+			return true
+		}
+	}
+	return false
+}
+
+func isString(kind ast.Expr) bool {
+	if pointer, ok := kind.(*ast.StarExpr); ok {
+		kind = pointer.X
+	}
+	ident, ok := kind.(*ast.Ident)
+	return ok && ident.Name == "string"
 }
 
 func TestStatusesFollowTheConventions(t *testing.T) {
@@ -186,6 +245,7 @@ func describe(files *token.FileSet, owner string, f *ast.Field) field {
 	}
 	result := field{
 		where:   fmt.Sprintf("%s: %s.%s", files.Position(f.Pos()), owner, name),
+		owner:   owner,
 		goName:  name,
 		markers: map[string]string{},
 		kind:    f.Type,
