@@ -1,0 +1,142 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// change is a file that has to be written or removed.
+type change struct {
+	Change
+	content []byte // what it should be; nil if it should not be
+	before  []byte // what it is; nil if it is not
+	mode    fs.FileMode
+}
+
+func publicChanges(changes []change) []Change {
+	list := make([]Change, 0, len(changes))
+	for _, one := range changes {
+		list = append(list, one.Change)
+	}
+	return list
+}
+
+// compare finds the differences between the disk and what is generated.
+func compare(p *plan, files map[string][]byte, found *discovery) ([]change, error) {
+	var changes []change
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		one := change{Change: Change{Path: p.module.relative(file), Kind: Missing}, content: files[file], mode: 0o644}
+		info, err := os.Stat(file)
+		if err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s should be generated, but is no regular file", one.Path)
+		}
+		if err == nil {
+			one.mode = info.Mode().Perm()
+			one.before, err = os.ReadFile(file)
+			one.Kind = Changed
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("comparing: %w", err)
+		}
+		if one.before == nil || !bytes.Equal(one.before, one.content) {
+			changes = append(changes, one)
+		}
+	}
+	leftovers, err := p.leftovers(files, found)
+	if err != nil {
+		return nil, err
+	}
+	changes = append(changes, leftovers...)
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.Path, b.Path) })
+	return changes, nil
+}
+
+// leftovers are files that an earlier run has written and that nothing generates any more. A file counts only if it says
+// itself that it is generated, by a generator that runs now, and if it lies where that generator writes.
+func (p *plan) leftovers(files map[string][]byte, found *discovery) ([]change, error) {
+	candidates := map[string]bool{}
+	for _, file := range found.files {
+		if file.generator != "" {
+			candidates[p.module.absolute(file.path)] = true
+		}
+	}
+	for _, dir := range p.ownFolders() {
+		err := filepath.WalkDir(p.module.absolute(dir), func(file string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err == nil && entry.Type().IsRegular() {
+				candidates[file] = true
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("looking for leftovers: %w", err)
+		}
+	}
+	var left []change
+	for _, file := range slices.Sorted(maps.Keys(candidates)) {
+		if _, generated := files[file]; generated {
+			continue
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("looking for leftovers: %w", err)
+		}
+		if name := p.module.relative(file); p.owns(name, content) {
+			left = append(left, change{Change: Change{Path: name, Kind: Leftover}, before: content, mode: 0o644})
+		}
+	}
+	return left, nil
+}
+
+// ownFolders are those in which files of all packages lie together.
+func (p *plan) ownFolders() []string {
+	if p.partial {
+		return nil
+	}
+	dirs := []string{p.config.OpenAPI.Dir, p.config.CRD.Dir}
+	for _, part := range []string{clientsetPart, listersPart, informersPart, applyPart} {
+		dirs = append(dirs, path.Join(p.config.Client.Dir, part))
+	}
+	return dirs
+}
+
+// owns says whether a file that is not generated any more was written by a generator that runs now.
+func (p *plan) owns(name string, content []byte) bool {
+	in := func(dirs ...string) bool { return strings.HasPrefix(name, path.Join(dirs...)+"/") }
+	base, tool := path.Base(name), generatorOf(content)
+	switch tool {
+	case toolControllerGen, toolDeepcopyGen:
+		return base == deepcopyFile && p.enabled[genDeepcopy]
+	case "defaulter-gen":
+		return base == defaultsFile && p.enabled[genDefaulter]
+	case "register-gen":
+		return base == registerFile && p.enabled[genRegister]
+	case "openapi-gen":
+		return base == openAPIFile && in(p.config.OpenAPI.Dir) && p.enabled[genOpenAPI]
+	case "client-gen":
+		return in(p.config.Client.Dir, clientsetPart) && p.enabled[genClient]
+	case "lister-gen":
+		return in(p.config.Client.Dir, listersPart) && p.enabled[genLister]
+	case "informer-gen":
+		return in(p.config.Client.Dir, informersPart) && p.enabled[genInformer]
+	case "applyconfiguration-gen":
+		return in(p.config.Client.Dir, applyPart) && p.enabled[genApplyConfig]
+	}
+	return path.Ext(name) == ".yaml" && path.Dir(name) == path.Clean(p.config.CRD.Dir) && p.enabled[genCRD] &&
+		strings.Contains(base, "_") && bytes.Contains(content, []byte("\nkind: CustomResourceDefinition\n")) &&
+		bytes.Contains(content, []byte(crdVersionAnnotation))
+}

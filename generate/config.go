@@ -1,0 +1,189 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// ConfigFileName is the configuration that is looked for in the module's folder.
+const ConfigFileName = "opdock.yaml"
+
+// File is the content of opdock.yaml.
+type File struct {
+	Generate Config `json:"generate"`
+}
+
+// Config says what is generated and where to. All paths are relative to the module's folder. Everything has a default.
+type Config struct {
+	// Paths are the folders in which markers are looked for, with /... for all below. Default: ./...
+	Paths []string `json:"paths,omitempty"`
+	// Skip names generators that do not run although there are markers for them.
+	Skip []string `json:"skip,omitempty"`
+	// HeaderFile is put at the top of Go files. Default: hack/boilerplate.go.txt, if there is one.
+	HeaderFile string `json:"headerFile,omitempty"`
+	// YAMLHeaderFile is put at the top of YAML files. Default: none.
+	YAMLHeaderFile string `json:"yamlHeaderFile,omitempty"`
+
+	Deepcopy DeepcopyConfig `json:"deepcopy,omitzero"`
+	CRD      CRDConfig      `json:"crd,omitzero"`
+	RBAC     RBACConfig     `json:"rbac,omitzero"`
+	Webhook  WebhookConfig  `json:"webhook,omitzero"`
+	Client   ClientConfig   `json:"client,omitzero"`
+	OpenAPI  OpenAPIConfig  `json:"openapi,omitzero"`
+}
+
+// DeepcopyConfig is about zz_generated.deepcopy.go.
+type DeepcopyConfig struct {
+	// Tool is controller-gen or deepcopy-gen, whose files differ in small things. Default: controller-gen for packages
+	// with a +kubebuilder:object marker and deepcopy-gen for the others.
+	Tool string `json:"tool,omitempty"`
+}
+
+// CRDConfig is about CustomResourceDefinitions. The options are those of controller-gen.
+type CRDConfig struct {
+	// Dir defaults to config/crd/bases.
+	Dir                        string `json:"dir,omitempty"`
+	MaxDescLen                 *int   `json:"maxDescLen,omitempty"`
+	AllowDangerousTypes        *bool  `json:"allowDangerousTypes,omitempty"`
+	IgnoreUnexportedFields     *bool  `json:"ignoreUnexportedFields,omitempty"`
+	GenerateEmbeddedObjectMeta *bool  `json:"generateEmbeddedObjectMeta,omitempty"`
+}
+
+// RBACConfig is about the role that +kubebuilder:rbac markers describe.
+type RBACConfig struct {
+	// Dir defaults to config/rbac.
+	Dir string `json:"dir,omitempty"`
+	// RoleName defaults to manager-role.
+	RoleName string `json:"roleName,omitempty"`
+	// FileName defaults to role.yaml.
+	FileName string `json:"fileName,omitempty"`
+}
+
+// WebhookConfig is about the manifests that +kubebuilder:webhook markers describe.
+type WebhookConfig struct {
+	// Dir defaults to config/webhook.
+	Dir string `json:"dir,omitempty"`
+}
+
+// ClientConfig is about clientset, listers, informers and apply configurations.
+type ClientConfig struct {
+	// Dir defaults to pkg/client if the types are below pkg, and to client otherwise.
+	Dir string `json:"dir,omitempty"`
+	// ApplyPackages are folders of packages that have no client of their own but get apply configurations because kinds
+	// use their types.
+	ApplyPackages []string `json:"applyPackages,omitempty"`
+	// PluralExceptions are of the form Endpoints:Endpoints.
+	PluralExceptions []string `json:"pluralExceptions,omitempty"`
+}
+
+// OpenAPIConfig is about the definitions that +k8s:openapi-gen markers ask for.
+type OpenAPIConfig struct {
+	// Dir defaults to openapi in the folder of the client.
+	Dir string `json:"dir,omitempty"`
+	// ExtraPackages are import paths of packages whose definitions are added.
+	ExtraPackages []string `json:"extraPackages,omitempty"`
+	// Report is a file that lists violations of the API conventions. Default: none.
+	Report string `json:"report,omitempty"`
+}
+
+const (
+	toolControllerGen = "controller-gen"
+	toolDeepcopyGen   = "deepcopy-gen"
+
+	defaultHeaderFile = "hack/boilerplate.go.txt"
+)
+
+// loadConfig reads the configuration, lets the options replace what they name and fills in the defaults that do not
+// depend on what is found.
+func loadConfig(m module, o Options) (*Config, error) {
+	config, err := readConfig(m, o.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	override := func(setting *string, option, byDefault string) { *setting = cmp.Or(option, *setting, byDefault) }
+	override(&config.HeaderFile, o.HeaderFile, "")
+	override(&config.CRD.Dir, o.CRDDir, "config/crd/bases")
+	override(&config.RBAC.Dir, o.RBACDir, "config/rbac")
+	override(&config.RBAC.RoleName, "", "manager-role")
+	override(&config.RBAC.FileName, "", "role.yaml")
+	override(&config.Webhook.Dir, o.WebhookDir, "config/webhook")
+	override(&config.Client.Dir, o.ClientDir, "")
+	override(&config.OpenAPI.Dir, o.OpenAPIDir, "")
+	if len(o.Paths) > 0 {
+		config.Paths = o.Paths
+	}
+	if len(config.Paths) == 0 {
+		config.Paths = []string{"./..."}
+	}
+	if config.HeaderFile == "" {
+		if _, err := os.Stat(m.absolute(defaultHeaderFile)); err == nil {
+			config.HeaderFile = defaultHeaderFile
+		}
+	}
+	return config, config.validate(m, o)
+}
+
+func readConfig(m module, file string) (*Config, error) {
+	chosen := file != ""
+	if !chosen {
+		file = filepath.Join(m.dir, ConfigFileName)
+	}
+	content, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) && !chosen {
+		return &Config{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	var parsed File
+	if err := yaml.UnmarshalStrict(content, &parsed); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.relative(file), err)
+	}
+	return &parsed.Generate, nil
+}
+
+func (c *Config) validate(m module, o Options) error {
+	if tool := c.Deepcopy.Tool; tool != "" && tool != toolControllerGen && tool != toolDeepcopyGen {
+		return fmt.Errorf("deepcopy.tool is %q: there is only %s and %s", tool, toolControllerGen, toolDeepcopyGen)
+	}
+	for _, name := range slices.Concat(c.Skip, o.Only) {
+		if !slices.Contains(Generators, name) {
+			return fmt.Errorf("there is no generator %q, only %s", name, strings.Join(Generators, ", "))
+		}
+	}
+	for _, exception := range c.Client.PluralExceptions {
+		if name, plural, _ := strings.Cut(exception, ":"); name == "" || plural == "" || strings.Contains(plural, ":") {
+			return fmt.Errorf("client.pluralExceptions has %q: it must be of the form Kind:Plural", exception)
+		}
+	}
+	for _, file := range []string{c.HeaderFile, c.YAMLHeaderFile} {
+		if file == "" {
+			continue
+		}
+		if _, err := os.ReadFile(m.absolute(file)); err != nil {
+			return fmt.Errorf("reading the header: %w", err)
+		}
+	}
+	for _, dir := range []string{c.CRD.Dir, c.RBAC.Dir, c.Webhook.Dir, c.Client.Dir, c.OpenAPI.Dir} {
+		if dir != "" && !within(m.dir, m.absolute(dir)) {
+			return fmt.Errorf("the output folder %s lies outside of the module in %s", dir, m.dir)
+		}
+	}
+	return nil
+}
+
+// within says whether a path is the folder or lies below it.
+func within(dir, file string) bool {
+	below, err := filepath.Rel(dir, file)
+	return err == nil && below != ".." && !strings.HasPrefix(below, ".."+string(filepath.Separator))
+}

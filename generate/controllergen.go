@@ -1,0 +1,180 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/tools/go/packages"
+	"sigs.k8s.io/controller-tools/pkg/crd"
+	"sigs.k8s.io/controller-tools/pkg/deepcopy"
+	"sigs.k8s.io/controller-tools/pkg/genall"
+	"sigs.k8s.io/controller-tools/pkg/loader"
+	"sigs.k8s.io/controller-tools/pkg/rbac"
+	"sigs.k8s.io/controller-tools/pkg/version"
+	"sigs.k8s.io/controller-tools/pkg/webhook"
+)
+
+// controllerToolsVersion is what controller-gen of the version in go.mod writes into CRDs. Used as a library, it would
+// write the version of this program.
+const controllerToolsVersion = "v0.23.0"
+
+// controllerGenerator is a generator of controller-tools.
+type controllerGenerator struct {
+	name      string
+	generator genall.Generator
+	dirs      []string // the folders that it works on
+	output    string   // the folder for YAML; empty: the files go to their packages
+}
+
+func (p *plan) controllerGenerators() []controllerGenerator {
+	year := strconv.Itoa(time.Now().UTC().Year())
+	yamlHeader := ""
+	if p.config.YAMLHeaderFile != "" {
+		yamlHeader = p.module.absolute(p.config.YAMLHeaderFile)
+	}
+	c := p.config
+	var all []controllerGenerator
+	for _, one := range []controllerGenerator{
+		{genDeepcopy, deepcopy.Generator{HeaderFile: p.header(), Year: year}, p.object, ""},
+		{genCRD, crd.Generator{
+			HeaderFile: yamlHeader, Year: year, MaxDescLen: c.CRD.MaxDescLen, AllowDangerousTypes: c.CRD.AllowDangerousTypes,
+			IgnoreUnexportedFields: c.CRD.IgnoreUnexportedFields, GenerateEmbeddedObjectMeta: c.CRD.GenerateEmbeddedObjectMeta,
+		}, p.crd, c.CRD.Dir},
+		{genRBAC, rbac.Generator{HeaderFile: yamlHeader, Year: year, RoleName: c.RBAC.RoleName, FileName: c.RBAC.FileName}, p.rbac, c.RBAC.Dir},
+		{genWebhook, webhook.Generator{HeaderFile: yamlHeader, Year: year}, p.webhook, c.Webhook.Dir},
+	} {
+		if len(one.dirs) > 0 {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// runControllerGen runs the generators of controller-tools one after another: they share one loader, which is not made
+// for several goroutines.
+func (p *plan) runControllerGen(ctx context.Context, out *outputs, done func(Step)) error {
+	all := p.controllerGenerators()
+	if len(all) == 0 {
+		return nil
+	}
+	generators := make(genall.Generators, len(all))
+	for i := range all {
+		generators[i] = &all[i].generator
+	}
+	var runtime *genall.Runtime
+	err := guarded(func() (err error) {
+		runtime, err = generators.ForRootsWithConfig(&packages.Config{Context: ctx, Dir: p.module.dir}, p.importPaths(p.controllerGenRoots())...)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("loading packages: %w", err)
+	}
+	var failures []error
+	for _, one := range all {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		began := time.Now()
+		into := &generatedFiles{dir: p.module.absolute(one.output), out: out}
+		context := runtime.GenerationContext
+		context.Roots = p.rootsOf(runtime.Roots, one.dirs)
+		context.OutputRule = into
+		if _, needed := one.generator.(genall.NeedsTypeChecking); !needed {
+			context.Checker = nil
+		}
+		if err := guarded(func() error { return one.generator.Generate(&context) }); err != nil {
+			failures = append(failures, p.problem(nil, one.name, err))
+			continue
+		}
+		done(Step{Generator: one.name, Files: into.count, Duration: time.Since(began)})
+	}
+	return errors.Join(p.markerProblems(runtime.Roots), errors.Join(failures...))
+}
+
+func (p *plan) rootsOf(roots []*loader.Package, dirs []string) (chosen []*loader.Package) {
+	wanted := map[string]bool{}
+	for _, path := range p.importPaths(dirs) {
+		wanted[path] = true
+	}
+	for _, root := range roots {
+		if wanted[root.PkgPath] {
+			chosen = append(chosen, root)
+		}
+	}
+	return chosen
+}
+
+// markerProblems are what the generators have noted at the packages: wrong markers, fields that cannot be in a schema.
+// Type errors are left out, as controller-gen does, because it checks types partially; load reports the real ones.
+func (p *plan) markerProblems(roots []*loader.Package) error {
+	found := problems{module: p.module}
+	raw := make([]*packages.Package, 0, len(roots))
+	for _, root := range roots {
+		raw = append(raw, root.Package)
+	}
+	packages.Visit(raw, nil, func(one *packages.Package) {
+		for _, err := range one.Errors {
+			if err.Kind == packages.TypeError {
+				continue
+			}
+			position := splitPosition(err.Pos)
+			if !filepath.IsAbs(position.Filename) {
+				position.Filename = p.dirOf(one)
+				position.Line = 0
+			}
+			found.addAt(position, toolControllerGen, err.Msg)
+		}
+	})
+	return found.err()
+}
+
+func (p *plan) dirOf(one *packages.Package) string {
+	if len(one.GoFiles) > 0 {
+		return filepath.Dir(one.GoFiles[0])
+	}
+	return one.PkgPath
+}
+
+// generatedFiles takes the files of one generator instead of the disk.
+type generatedFiles struct {
+	dir   string
+	out   *outputs
+	count int
+}
+
+// Open is called by the generators for each file.
+func (g *generatedFiles) Open(p *loader.Package, name string) (io.WriteCloser, error) {
+	dir := g.dir
+	if p != nil {
+		if len(p.CompiledGoFiles) == 0 {
+			return nil, fmt.Errorf("package %s has no folder", p.PkgPath)
+		}
+		dir = filepath.Dir(p.CompiledGoFiles[0])
+	}
+	g.count++
+	return &memoryFile{keep: func(content []byte) error {
+		return g.out.add(filepath.Join(dir, name), withToolVersion(content))
+	}}, nil
+}
+
+// crdVersionAnnotation is the line of a CRD that says by what it was generated.
+const crdVersionAnnotation = "\n    controller-gen.kubebuilder.io/version: "
+
+// withToolVersion replaces this program's version in a CRD by that of controller-gen.
+func withToolVersion(content []byte) []byte {
+	own := crdVersionAnnotation + version.Version() + "\n"
+	if strings.ContainsAny(version.Version(), ": ") { // YAML quotes it
+		own = crdVersionAnnotation + strconv.Quote(version.Version()) + "\n"
+	}
+	return bytes.Replace(content, []byte(own), []byte(crdVersionAnnotation+controllerToolsVersion+"\n"), 1)
+}

@@ -1,0 +1,131 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Options say what Run does. The zero value generates whatever the markers in the module around the current folder ask
+// for.
+type Options struct {
+	// Dir is the module's folder, or one inside of it. Default: the current folder.
+	Dir string
+	// Paths are folders relative to the module's, with /... for all below. They replace those of the configuration.
+	Paths []string
+	// ConfigFile is the configuration to read. Default: opdock.yaml in the module's folder, if there is one.
+	ConfigFile string
+	// Only names the generators to run. Default: all whose markers there are.
+	Only []string
+	// HeaderFile and the folders replace what the configuration says.
+	HeaderFile string
+	CRDDir     string
+	RBACDir    string
+	WebhookDir string
+	ClientDir  string
+	OpenAPIDir string
+
+	// Check finds out what a run would change and changes nothing.
+	Check bool
+	// Force does the work even if nothing has changed since the last run.
+	Force bool
+	// CacheDir is where stamps of earlier runs are kept. Default: opdock/generate in the user's cache folder.
+	CacheDir string
+	// Progress is told about each generator that has finished. It is called from several goroutines, but never from two
+	// at once.
+	Progress func(Step)
+}
+
+// Step is one generator that has finished.
+type Step struct {
+	Generator string        `json:"generator"`
+	Files     int           `json:"files"`
+	Duration  time.Duration `json:"duration"`
+}
+
+// ChangeKind says how a file on disk differs from what is generated.
+type ChangeKind string
+
+const (
+	// Missing is a file that is generated and does not exist.
+	Missing ChangeKind = "missing"
+	// Changed is a file whose content is not what is generated.
+	Changed ChangeKind = "changed"
+	// Leftover is a generated file that nothing generates any more.
+	Leftover ChangeKind = "leftover"
+)
+
+// Change is a difference between the files on disk and what is generated. Paths are relative to the module's folder.
+type Change struct {
+	Path string     `json:"path"`
+	Kind ChangeKind `json:"kind"`
+}
+
+// Result is what a run did or, with Options.Check, would do.
+type Result struct {
+	// Dir is the module's folder.
+	Dir string `json:"dir"`
+	// Skipped means that nothing has changed since the last run, so that there was nothing to do.
+	Skipped bool `json:"skipped"`
+	// Steps are the generators that ran, in the order in which they are listed in Generators.
+	Steps []Step `json:"steps"`
+	// Changes were written, or are what Check found.
+	Changes []Change `json:"changes"`
+	// Files is how many files are generated, changed or not.
+	Files int `json:"files"`
+}
+
+// ErrNothing is returned if no marker asks for anything.
+var ErrNothing = errors.New("there is nothing to generate")
+
+// Run generates. If anything fails, no file is changed and the error is an *Error where the source is to blame.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	began := time.Now()
+	module, err := findModule(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	config, err := loadConfig(module, o)
+	if err != nil {
+		return nil, err
+	}
+	found, err := discover(module, config)
+	if err != nil {
+		return nil, err
+	}
+	stamps := newStampStore(o, module)
+	question, err := newQuestion(module, config, found, o, began)
+	if err != nil {
+		return nil, err
+	}
+	if last := stamps.load(); !o.Force && last.answers(question) {
+		return &Result{Dir: module.dir, Skipped: true, Steps: []Step{}, Changes: []Change{}, Files: len(last.Outputs)}, nil
+	}
+	plan, err := newPlan(module, config, found, o)
+	if err != nil {
+		return nil, err
+	}
+	outputs, inputs, err := execute(ctx, plan, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := compare(plan, outputs.files, found)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !o.Check {
+		if err := apply(module, changes); err != nil {
+			return nil, err
+		}
+	}
+	if !o.Check || len(changes) == 0 {
+		stamps.save(newStamp(question, inputs, outputs.files, plan.ownFolders()))
+	}
+	return &Result{Dir: module.dir, Steps: outputs.steps, Changes: publicChanges(changes), Files: len(outputs.files)}, nil
+}

@@ -1,0 +1,105 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"reflect"
+	"unsafe"
+
+	"golang.org/x/tools/go/packages"
+	"k8s.io/gengo/v2"
+	"k8s.io/gengo/v2/parser"
+)
+
+// gengo's Parser loads all packages itself, and can neither be given packages that are loaded already nor be used for two
+// generators. Loading is nearly all of the time that a generator takes, so here parsers are made that look as if they
+// had loaded what is loaded once. That needs their unexported fields. The names and types of the fields are checked, and
+// the version of gengo is pinned by go.mod: after an update that changes them, every run, and so every test, says so.
+
+// parserFactory makes parsers that have loaded a set of packages.
+type parserFactory struct {
+	loaded   *loaded
+	goPkgs   map[string]*packages.Package
+	comments reflect.Value // of the type of Parser.endLineToCommentGroup; only read once it is filled
+}
+
+func newParserFactory(l *loaded) (*parserFactory, error) {
+	f := &parserFactory{loaded: l, goPkgs: make(map[string]*packages.Package, len(l.order))}
+	for _, p := range l.order {
+		f.goPkgs[p.PkgPath] = p.Package
+	}
+	field, err := parserField(reflect.ValueOf(parser.New()).Elem(), "endLineToCommentGroup")
+	if err != nil {
+		return nil, err
+	}
+	f.comments = reflect.MakeMapWithSize(field.Type(), l.countComments())
+	key := reflect.New(field.Type().Key()).Elem()
+	if key.Kind() != reflect.Struct || key.NumField() != 2 || field.Type().Elem() != reflect.TypeFor[*ast.CommentGroup]() {
+		return nil, fmt.Errorf("gengo's parser keeps comments in an unknown way: %s", field.Type())
+	}
+	file, err := parserField(key, "file")
+	if err != nil {
+		return nil, err
+	}
+	line, err := parserField(key, "line")
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range l.order {
+		for _, c := range p.comments {
+			file.SetString(c.file)
+			line.SetInt(int64(c.line))
+			f.comments.SetMapIndex(key, reflect.ValueOf(c.group))
+		}
+	}
+	return f, nil
+}
+
+func (l *loaded) countComments() (n int) {
+	for _, p := range l.order {
+		n += len(p.comments)
+	}
+	return n
+}
+
+// parserFor makes a parser as it would be after loading the packages with these import paths.
+func (f *parserFactory) parserFor(importPaths []string) (*parser.Parser, error) {
+	requested := make(map[string]bool, len(importPaths))
+	for _, path := range importPaths {
+		if f.goPkgs[path] == nil {
+			return nil, fmt.Errorf("package %s was not loaded", path)
+		}
+		requested[path] = true
+	}
+	p := parser.NewWithOptions(parser.Options{BuildTags: []string{gengo.StdBuildTag}})
+	fields := reflect.ValueOf(p).Elem()
+	for name, value := range map[string]any{
+		"goPkgs":                f.goPkgs,
+		"userRequested":         requested,
+		"fset":                  (*token.FileSet)(f.loaded.fset),
+		"endLineToCommentGroup": f.comments.Interface(),
+	} {
+		field, err := parserField(fields, name)
+		if err != nil {
+			return nil, err
+		}
+		if field.Type() != reflect.TypeOf(value) {
+			return nil, fmt.Errorf("field %s of gengo's parser is a %s and no longer a %T", name, field.Type(), value)
+		}
+		field.Set(reflect.ValueOf(value))
+	}
+	return p, nil
+}
+
+// parserField makes an unexported field settable.
+func parserField(of reflect.Value, name string) (reflect.Value, error) {
+	field := of.FieldByName(name)
+	if !field.IsValid() {
+		return field, fmt.Errorf("gengo's %s no longer has a field %s", of.Type(), name)
+	}
+	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem(), nil //nolint:gosec // see the top of this file
+}

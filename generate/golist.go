@@ -1,0 +1,95 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/gengo/v2"
+)
+
+// listedPackage is what go list tells about a package.
+type listedPackage struct {
+	ImportPath string
+	Name       string
+	Dir        string
+	Standard   bool
+	DepOnly    bool
+	GoFiles    []string
+	CgoFiles   []string
+	Imports    []string
+	ImportMap  map[string]string
+	Module     *struct {
+		Path      string
+		Dir       string
+		GoVersion string
+		Main      bool
+		Replace   *struct{ Path, Version string }
+	}
+	Error *struct {
+		Pos string
+		Err string
+	}
+}
+
+const listFields = "ImportPath,Name,Dir,Standard,DepOnly,GoFiles,CgoFiles,Imports,ImportMap,Module,Error"
+
+// goList asks go about the packages and everything they import, imports first. Like the upstream tools, it does not see
+// generated files, so that the result does not depend on an earlier one.
+func goList(ctx context.Context, m module, patterns []string) ([]*listedPackage, error) {
+	args := append([]string{"list", "-e", "-deps", "-json=" + listFields, "-tags=" + gengo.StdBuildTag, "--"}, patterns...)
+	command := exec.CommandContext(ctx, "go", args...) //nolint:gosec // import paths
+	command.Dir = m.dir
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, fmt.Errorf("loading packages needs the go command: %w", err)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, goListError(m, stderr.String(), err)
+	}
+	var packages []*listedPackage
+	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+		p := &listedPackage{}
+		err := decoder.Decode(p)
+		if errors.Is(err, io.EOF) {
+			return packages, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading what go list says: %w", err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// goListError is about what go list complains about as a whole, such as a broken go.mod.
+func goListError(m module, stderr string, err error) error {
+	found := problems{module: m}
+	for line := range strings.Lines(stderr) {
+		text := strings.TrimSpace(strings.TrimPrefix(line, "go: "))
+		place, message, hasPlace := strings.Cut(text, ": ")
+		if position := splitPosition(place); hasPlace && position.Line > 0 {
+			if !filepath.IsAbs(position.Filename) {
+				position.Filename = filepath.Join(m.dir, position.Filename)
+			}
+			found.addAt(position, "", message)
+		}
+	}
+	if found.err() != nil {
+		return found.err()
+	}
+	return fmt.Errorf("loading packages: %s: %w", strings.TrimSpace(stderr), err)
+}

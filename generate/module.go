@@ -1,0 +1,71 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+// module is the Go module that is generated for.
+type module struct {
+	dir  string // absolute, without symbolic links
+	path string // import path
+}
+
+// findModule looks for go.mod in the folder and in those above it.
+func findModule(dir string) (module, error) {
+	if dir == "" {
+		dir = "."
+	}
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return module{}, fmt.Errorf("finding the module: %w", err)
+	}
+	// go list answers with real paths, which could not be compared with those that lead through a link.
+	start, err := filepath.EvalSymlinks(absolute)
+	if err != nil {
+		return module{}, fmt.Errorf("finding the module: %w", err)
+	}
+	for current := start; ; current = filepath.Dir(current) {
+		content, err := os.ReadFile(filepath.Join(current, "go.mod"))
+		switch {
+		case err == nil:
+			name := modfile.ModulePath(content)
+			if name == "" {
+				return module{}, &Error{Problems: []Problem{{File: filepath.Join(current, "go.mod"), Line: 1, Message: "there is no module line"}}}
+			}
+			return module{dir: current, path: name}, nil
+		case !errors.Is(err, os.ErrNotExist):
+			return module{}, fmt.Errorf("finding the module: %w", err)
+		case filepath.Dir(current) == current:
+			return module{}, fmt.Errorf("there is no go.mod in %s or a folder above it: generating needs a Go module", absolute)
+		}
+	}
+}
+
+// relative returns the path below the module's folder with slashes, and other paths as they are.
+func (m module) relative(file string) string {
+	if below, inside := strings.CutPrefix(file, m.dir+string(filepath.Separator)); inside {
+		return filepath.ToSlash(below)
+	}
+	return file
+}
+
+// absolute returns the path of something that is named relative to the module's folder.
+func (m module) absolute(file string) string {
+	if filepath.IsAbs(file) {
+		return filepath.Clean(file)
+	}
+	return filepath.Join(m.dir, filepath.FromSlash(file))
+}
+
+// importPath is that of a folder below the module's.
+func (m module) importPath(dir string) string { return path.Join(m.path, filepath.ToSlash(dir)) }
