@@ -5,6 +5,7 @@ package flow
 
 import (
 	"errors"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +39,7 @@ func setConditions(conditions *[]metav1.Condition, generation int64, err error) 
 		abnormal = sharedv1.ConditionReconciling
 	}
 	if len(ready.Message) > maxMessage {
-		ready.Message = ready.Message[:maxMessage]
+		ready.Message = strings.ToValidUTF8(ready.Message[:maxMessage], "")
 	}
 	meta.SetStatusCondition(conditions, ready)
 	for _, conditionType := range []string{sharedv1.ConditionReconciling, sharedv1.ConditionStalled} {

@@ -209,7 +209,7 @@ func summary(changes []string) string {
 		return text
 	}
 	more := fmt.Sprintf(" … (%d changes)", len(changes))
-	return text[:maxNote-len(more)] + more
+	return strings.ToValidUTF8(text[:maxNote-len(more)], "") + more
 }
 
 // warnIfStalled tells of a standstill once, when it begins or its reason changes.
