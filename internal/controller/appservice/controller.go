@@ -6,7 +6,6 @@ package appservice
 
 import (
 	"context"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
+	"github.com/opdock/opdock/internal/deployments"
 	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/pods"
 )
@@ -109,14 +109,9 @@ func selector(app *appv1.AppService) map[string]string {
 }
 
 // findTrouble looks for a pod that cannot start, if there is reason to.
-func (r *Reconciler) findTrouble(ctx context.Context, s *scope) error {
-	if s.deployment == nil || s.deployment.Status.UnavailableReplicas == 0 {
-		return nil
+func (r *Reconciler) findTrouble(ctx context.Context, s *scope) (err error) {
+	if s.deployment != nil {
+		s.trouble, err = deployments.Trouble(ctx, r.Client, s.deployment)
 	}
-	var list corev1.PodList
-	if err := r.Client.List(ctx, &list, client.InNamespace(s.app.Namespace), client.MatchingLabels(selector(s.app))); err != nil {
-		return fmt.Errorf("listing pods: %w", err)
-	}
-	s.trouble = pods.FirstTrouble(pods.Newest(list.Items, appsv1.DefaultDeploymentUniqueLabelKey))
-	return nil
+	return err
 }

@@ -5,8 +5,6 @@ package appservice
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +15,7 @@ import (
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/internal/deployments"
 	"github.com/opdock/opdock/internal/pods"
 )
 
@@ -33,7 +32,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 		return err
 	}
 	var applied appsv1.Deployment
-	if err := s.pass.Apply(ctx, &applied, desired); err != nil {
+	if err := deployments.Apply(ctx, s.pass, &applied, desired); err != nil {
 		return err
 	}
 	s.deployment = &applied
@@ -74,26 +73,10 @@ func deployment(app *appv1.AppService, replicas *int32) (*appsv1ac.DeploymentApp
 	spec.Replicas = replicas
 	spec.ProgressDeadlineSeconds = app.Spec.ProgressDeadlineSeconds
 	spec.RevisionHistoryLimit = app.Spec.RevisionHistoryLimit
-	if spec.Strategy, err = strategy(app.Spec.Strategy); err != nil {
+	if spec.Strategy, err = deployments.Strategy(app.Spec.Strategy); err != nil {
 		return nil, err
 	}
 	return appsv1ac.Deployment(app.Name, app.Namespace).WithSpec(spec), nil
-}
-
-// strategy is always given in full: a field that is left out when the type changes would be refused by the server.
-func strategy(of *sharedv1.DeploymentStrategy) (*appsv1ac.DeploymentStrategyApplyConfiguration, error) {
-	if of == nil {
-		return nil, nil //nolint:nilnil // the server's default
-	}
-	data, err := json.Marshal(of)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the strategy: %w", err)
-	}
-	result := appsv1ac.DeploymentStrategy()
-	if err := json.Unmarshal(data, result); err != nil {
-		return nil, fmt.Errorf("decoding the strategy: %w", err)
-	}
-	return result, nil
 }
 
 // podTemplate puts the parts of a pod, which an AppService holds without a template around them, into one.

@@ -5,7 +5,6 @@ package appservice
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -20,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
-	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/deployments"
 )
 
 // setStatus takes over what the children say.
@@ -40,7 +39,7 @@ func setStatus(s *scope) {
 	status.TerminatingReplicas = from.TerminatingReplicas
 	status.CollisionCount = from.CollisionCount
 	for _, conditionType := range []string{appv1.ConditionAvailable, appv1.ConditionProgressing, appv1.ConditionReplicaFailure} {
-		condition := deploymentCondition(s.deployment, appsv1.DeploymentConditionType(conditionType))
+		condition := deployments.Condition(s.deployment, appsv1.DeploymentConditionType(conditionType))
 		if condition == nil {
 			meta.RemoveStatusCondition(&status.Conditions, conditionType)
 			continue
@@ -53,33 +52,7 @@ func setStatus(s *scope) {
 }
 
 // rollout says how far the Deployment is.
-func rollout(s *scope) error {
-	deployment := s.deployment
-	want := ptr.Deref(deployment.Spec.Replicas, 1)
-	status := deployment.Status
-	switch failure, progress := deploymentCondition(deployment, appsv1.DeploymentReplicaFailure), deploymentCondition(deployment, appsv1.DeploymentProgressing); {
-	case status.ObservedGeneration < deployment.Generation:
-		return flow.Waiting("RolloutStarting", "Deployment %s has been changed and is about to roll out", deployment.Name)
-	case status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want:
-		return nil
-	case failure != nil && failure.Status == corev1.ConditionTrue:
-		return flow.Stalled(failure.Reason, errors.New(failure.Message))
-	case s.trouble != nil:
-		return flow.Stalled(s.trouble.Kind(), s.trouble)
-	case progress != nil && progress.Status == corev1.ConditionFalse:
-		return flow.Stalled(progress.Reason, errors.New(progress.Message))
-	default:
-		return flow.Waiting("RollingOut", "%d of %d pods are updated, %d are available", status.UpdatedReplicas, want, status.AvailableReplicas)
-	}
-}
-
-func deploymentCondition(deployment *appsv1.Deployment, conditionType appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
-	index := slices.IndexFunc(deployment.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Type == conditionType })
-	if index < 0 {
-		return nil
-	}
-	return &deployment.Status.Conditions[index]
-}
+func rollout(s *scope) error { return deployments.Rollout(s.deployment, s.trouble) }
 
 // url is where the application can be reached from as far away as possible.
 func url(s *scope) string {
