@@ -6,4 +6,4 @@
 // k8s.io/apimachinery, k8s.io/api and each other, and nothing else.
 package api
 
-//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object:headerFile=../hack/boilerplate.go.txt crd:headerFile=../hack/boilerplate.yaml.txt paths=./... output:crd:artifacts:config=../config/crd/bases
+//go:generate go run ../cmd/opdock generate --dir .. --quiet

@@ -82,6 +82,9 @@ type ClientConfig struct {
 	// ApplyPackages are folders of packages that have no client of their own but get apply configurations because kinds
 	// use their types.
 	ApplyPackages []string `json:"applyPackages,omitempty"`
+	// ApplySchema makes apply configurations with functions that extract what a field manager owns, and a fake clientset
+	// that can apply. It is crd for the CRDs of the same run, or a file with an OpenAPI document. Default: none.
+	ApplySchema string `json:"applySchema,omitempty"`
 	// PluralExceptions are of the form Endpoints:Endpoints.
 	PluralExceptions []string `json:"pluralExceptions,omitempty"`
 }
@@ -166,12 +169,9 @@ func (c *Config) validate(m module, o Options) error {
 			return fmt.Errorf("client.pluralExceptions has %q: it must be of the form Kind:Plural", exception)
 		}
 	}
-	for _, file := range []string{c.HeaderFile, c.YAMLHeaderFile} {
-		if file == "" {
-			continue
-		}
+	for _, file := range c.textFiles() {
 		if _, err := os.ReadFile(m.absolute(file)); err != nil {
-			return fmt.Errorf("reading the header: %w", err)
+			return fmt.Errorf("reading a file that the configuration names: %w", err)
 		}
 	}
 	for _, dir := range []string{c.CRD.Dir, c.RBAC.Dir, c.Webhook.Dir, c.Client.Dir, c.OpenAPI.Dir} {
@@ -180,6 +180,16 @@ func (c *Config) validate(m module, o Options) error {
 		}
 	}
 	return nil
+}
+
+// textFiles are the files that the output depends on.
+func (c *Config) textFiles() (files []string) {
+	for _, file := range []string{c.HeaderFile, c.YAMLHeaderFile, c.Client.ApplySchema} {
+		if file != "" && file != schemaFromCRDs {
+			files = append(files, file)
+		}
+	}
+	return files
 }
 
 // within says whether a path is the folder or lies below it.

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/tools/go/packages"
@@ -36,6 +38,8 @@ type controllerGenerator struct {
 	output    string   // the folder for YAML; empty: the files go to their packages
 }
 
+// controllerGenerators are those of controller-tools that the plan asks for, CRDs first, because apply configurations may
+// need them.
 func (p *plan) controllerGenerators() []controllerGenerator {
 	year := strconv.Itoa(time.Now().UTC().Year())
 	yamlHeader := ""
@@ -45,11 +49,11 @@ func (p *plan) controllerGenerators() []controllerGenerator {
 	c := p.config
 	var all []controllerGenerator
 	for _, one := range []controllerGenerator{
-		{genDeepcopy, deepcopy.Generator{HeaderFile: p.header(), Year: year}, p.object, ""},
 		{genCRD, crd.Generator{
 			HeaderFile: yamlHeader, Year: year, MaxDescLen: c.CRD.MaxDescLen, AllowDangerousTypes: c.CRD.AllowDangerousTypes,
 			IgnoreUnexportedFields: c.CRD.IgnoreUnexportedFields, GenerateEmbeddedObjectMeta: c.CRD.GenerateEmbeddedObjectMeta,
 		}, p.crd, c.CRD.Dir},
+		{genDeepcopy, deepcopy.Generator{HeaderFile: p.header(), Year: year}, p.object, ""},
 		{genRBAC, rbac.Generator{HeaderFile: yamlHeader, Year: year, RoleName: c.RBAC.RoleName, FileName: c.RBAC.FileName}, p.rbac, c.RBAC.Dir},
 		{genWebhook, webhook.Generator{HeaderFile: yamlHeader, Year: year}, p.webhook, c.Webhook.Dir},
 	} {
@@ -61,8 +65,11 @@ func (p *plan) controllerGenerators() []controllerGenerator {
 }
 
 // runControllerGen runs the generators of controller-tools one after another: they share one loader, which is not made
-// for several goroutines.
-func (p *plan) runControllerGen(ctx context.Context, out *outputs, done func(Step)) error {
+// for several goroutines. The loader asks go about the packages while they are being loaded for the other generators, and
+// then takes over what has been parsed.
+func (p *plan) runControllerGen(ctx context.Context, loading *loading, out *outputs, done func(Step)) error {
+	crdsDone := sync.OnceFunc(func() { close(p.crdsDone) })
+	defer crdsDone()
 	all := p.controllerGenerators()
 	if len(all) == 0 {
 		return nil
@@ -71,14 +78,20 @@ func (p *plan) runControllerGen(ctx context.Context, out *outputs, done func(Ste
 	for i := range all {
 		generators[i] = &all[i].generator
 	}
+	config := &packages.Config{Context: ctx, Dir: p.module.dir, Fset: loading.fset}
 	var runtime *genall.Runtime
 	err := guarded(func() (err error) {
-		runtime, err = generators.ForRootsWithConfig(&packages.Config{Context: ctx, Dir: p.module.dir}, p.importPaths(p.controllerGenRoots())...)
+		runtime, err = generators.ForRootsWithConfig(config, p.importPaths(p.controllerGenRoots())...)
 		return err
 	})
+	l := loading.wait()
+	if l == nil {
+		return nil // whoever loads tells why
+	}
 	if err != nil {
 		return fmt.Errorf("loading packages: %w", err)
 	}
+	l.shareSyntax(runtime.Roots)
 	var failures []error
 	for _, one := range all {
 		if ctx.Err() != nil {
@@ -93,12 +106,28 @@ func (p *plan) runControllerGen(ctx context.Context, out *outputs, done func(Ste
 			context.Checker = nil
 		}
 		if err := guarded(func() error { return one.generator.Generate(&context) }); err != nil {
-			failures = append(failures, p.problem(nil, one.name, err))
+			failures = append(failures, p.problem(l, one.name, err))
 			continue
+		}
+		if one.name == genCRD {
+			crdsDone()
 		}
 		done(Step{Generator: one.name, Files: into.count, Duration: time.Since(began)})
 	}
 	return errors.Join(p.markerProblems(runtime.Roots), errors.Join(failures...))
+}
+
+// shareSyntax gives parsed files to controller-tools' packages, which otherwise parse their own.
+func (l *loaded) shareSyntax(roots []*loader.Package) {
+	raw := make([]*packages.Package, 0, len(roots))
+	for _, root := range roots {
+		raw = append(raw, root.Package)
+	}
+	packages.Visit(raw, nil, func(one *packages.Package) {
+		if parsed := l.packages[one.PkgPath]; parsed != nil && slices.Equal(parsed.GoFiles, one.CompiledGoFiles) {
+			one.Syntax = parsed.Syntax
+		}
+	})
 }
 
 func (p *plan) rootsOf(roots []*loader.Package, dirs []string) (chosen []*loader.Package) {

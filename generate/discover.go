@@ -131,7 +131,7 @@ func listGoFiles(m module, paths []string) ([]string, error) {
 			return nil, fmt.Errorf("looking for packages: %w", err)
 		}
 		if !info.IsDir() {
-			return nil, fmt.Errorf("%s is not a folder: paths are folders such as ./api/...", pattern)
+			return nil, fmt.Errorf("%s is not a folder, and paths have to be folders, such as ./api", pattern)
 		}
 		err = filepath.WalkDir(start, func(file string, entry fs.DirEntry, err error) error {
 			if err != nil {

@@ -6,27 +6,37 @@ package generate
 import (
 	"context"
 	"errors"
+	"fmt"
+	"go/token"
 	"os"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // gcPercent is how much the heap may grow between collections during a run. Nearly everything that is allocated is a
 // package that stays until the end, so that collecting more often costs time and frees little.
 const gcPercent = 200
 
+// loading is packages that are being loaded.
+type loading struct {
+	fset   *token.FileSet
+	done   chan struct{}
+	loaded *loaded // set when done is closed; nil if that failed
+}
+
+func (l *loading) wait() *loaded {
+	<-l.done
+	return l.loaded
+}
+
 // execute runs the generators of a plan side by side and returns their files and which local files they were made from.
 func execute(ctx context.Context, p *plan, progress func(Step)) (*outputs, []string, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	out := newOutputs()
-	var (
-		l  *loaded
-		mu sync.Mutex // guards out.steps and calls of progress
-	)
+	packages := &loading{fset: token.NewFileSet(), done: make(chan struct{})}
+	var mu sync.Mutex // guards out.steps and calls of progress
 	done := func(step Step) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -38,20 +48,16 @@ func execute(ctx context.Context, p *plan, progress func(Step)) (*outputs, []str
 	err := quietly(func() error {
 		staging, err := os.MkdirTemp("", "opdock-generate-")
 		if err != nil {
-			return err
+			return fmt.Errorf("making a folder to work in: %w", err)
 		}
 		defer os.RemoveAll(staging)
-		var group errgroup.Group
-		var controllerErr, gengoErr error
-		group.Go(func() error {
-			controllerErr = p.runControllerGen(ctx, out, done)
-			return nil
-		})
-		group.Go(func() error {
-			l, gengoErr = p.runGengo(ctx, out, staging, done)
-			return nil
-		})
-		_ = group.Wait() // neither returns an error; both are looked at together
+		var (
+			group                   sync.WaitGroup
+			controllerErr, gengoErr error
+		)
+		group.Go(func() { controllerErr = p.runControllerGen(ctx, packages, out, done) })
+		group.Go(func() { gengoErr = p.runGengo(ctx, packages, out, staging, done) })
+		group.Wait()
 		if err := p.firstCause(gengoErr, controllerErr); err != nil {
 			return err
 		}
@@ -63,46 +69,50 @@ func execute(ctx context.Context, p *plan, progress func(Step)) (*outputs, []str
 	slices.SortStableFunc(out.steps, func(a, b Step) int {
 		return slices.Index(Generators, a.Generator) - slices.Index(Generators, b.Generator)
 	})
-	return out, l.localFiles(), nil
+	return out, packages.loaded.localFiles(), nil
 }
 
 // runGengo loads the packages and runs the generators that are built on gengo.
-func (p *plan) runGengo(ctx context.Context, out *outputs, staging string, done func(Step)) (*loaded, error) {
+func (p *plan) runGengo(ctx context.Context, packages *loading, out *outputs, staging string, done func(Step)) error {
 	generators := p.gengoGenerators()
 	references := slices.Clone(p.references)
 	for _, one := range generators {
 		references = append(references, one.inputs...)
 	}
 	// All packages are loaded, also those for controller-gen alone: this is what finds code that does not compile.
-	l, err := load(ctx, p.module, p.roots(), references)
+	l, err := load(ctx, p.module, packages.fset, p.roots(), references)
+	if err == nil {
+		packages.loaded = l
+	}
+	close(packages.done)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.checkClientMarkers(l); err != nil {
-		return nil, err
+		return err
 	}
 	parsers, err := newParserFactory(l)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var group errgroup.Group
+	var group sync.WaitGroup
 	errs := make([]error, len(generators))
 	for i, one := range generators {
-		group.Go(func() error {
-			if ctx.Err() != nil {
-				return ctx.Err()
+		group.Go(func() {
+			if errs[i] = ctx.Err(); errs[i] != nil {
+				return
 			}
 			began := time.Now()
 			count, err := one.run(parsers, out, staging)
 			if err != nil {
 				errs[i] = p.problem(l, one.tool, err)
-				return nil
+				return
 			}
 			done(Step{Generator: one.name, Files: count, Duration: time.Since(began)})
-			return nil
 		})
 	}
-	return l, errors.Join(group.Wait(), errors.Join(errs...))
+	group.Wait()
+	return errors.Join(errs...)
 }
 
 // firstCause chooses what to tell: what is wrong with the source, from both sides, or else whatever failed.

@@ -23,7 +23,8 @@ type gengoGenerator struct {
 	nameSystems namer.NameSystems
 	order       string // the name system that types are sorted by
 	targets     func(*generator.Context) []generator.Target
-	report      string // where a list of violations of the API conventions goes to; empty: nowhere
+	prepare     func(l *loaded, out *outputs, staging string) error // if there is something to do before; may be nil
+	report      string                                              // where a list of violations of the API conventions goes to; empty: nowhere
 }
 
 // run makes the files of one generator, and returns how many.
@@ -31,6 +32,11 @@ func (g *gengoGenerator) run(parsers *parserFactory, out *outputs, staging strin
 	p, err := parsers.parserFor(g.inputs)
 	if err != nil {
 		return 0, err
+	}
+	if g.prepare != nil {
+		if err := g.prepare(parsers.loaded, out, staging); err != nil {
+			return 0, err
+		}
 	}
 	err = guarded(func() error {
 		c, err := generator.NewContext(p, g.nameSystems, g.order)

@@ -5,6 +5,7 @@ package generate
 
 import (
 	"path"
+	"path/filepath"
 	"slices"
 
 	applyargs "k8s.io/code-generator/cmd/applyconfiguration-gen/args"
@@ -102,11 +103,23 @@ func (p *plan) applyConfigGen() *gengoGenerator {
 	args := applyargs.New()
 	args.GoHeaderFile = p.header()
 	args.OutputDir, args.OutputPkg = p.clientDir(applyPart), p.clientPkg(applyPart)
-	return &gengoGenerator{
+	g := &gengoGenerator{
 		name: genApplyConfig, tool: "applyconfiguration-gen", inputs: p.importPaths(p.applyConfig),
 		nameSystems: applygen.NameSystems(), order: applygen.DefaultNameSystem(),
 		targets: func(c *generator.Context) []generator.Target { return applygen.GetTargets(c, args) },
 	}
+	switch p.config.Client.ApplySchema {
+	case "":
+	case schemaFromCRDs:
+		g.prepare = func(l *loaded, out *outputs, staging string) error {
+			<-p.crdsDone
+			args.OpenAPISchemaFilePath = filepath.Join(staging, "schema.json")
+			return p.writeApplySchema(l, out, args.OpenAPISchemaFilePath)
+		}
+	default:
+		args.OpenAPISchemaFilePath = p.module.absolute(p.config.Client.ApplySchema)
+	}
+	return g
 }
 
 func (p *plan) clientGen() *gengoGenerator {

@@ -6,7 +6,6 @@ package generate
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
 	"reflect"
 	"unsafe"
 
@@ -80,7 +79,7 @@ func (f *parserFactory) parserFor(importPaths []string) (*parser.Parser, error) 
 	for name, value := range map[string]any{
 		"goPkgs":                f.goPkgs,
 		"userRequested":         requested,
-		"fset":                  (*token.FileSet)(f.loaded.fset),
+		"fset":                  f.loaded.fset,
 		"endLineToCommentGroup": f.comments.Interface(),
 	} {
 		field, err := parserField(fields, name)

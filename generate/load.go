@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -22,7 +23,7 @@ import (
 )
 
 // loaded is a set of packages with everything they import, parsed and type-checked as gengo's parser would, but once for
-// all generators and without the bodies of functions.
+// all generators and without looking into functions.
 type loaded struct {
 	module   module
 	fset     *token.FileSet
@@ -49,8 +50,8 @@ type commentEnd struct {
 }
 
 // load loads the packages of these folders, and those that have the import paths.
-func load(ctx context.Context, m module, dirs, importPaths []string) (*loaded, error) {
-	patterns := append([]string{}, importPaths...)
+func load(ctx context.Context, m module, fset *token.FileSet, dirs, importPaths []string) (*loaded, error) {
+	patterns := slices.Clone(importPaths)
 	for _, dir := range dirs {
 		patterns = append(patterns, m.importPath(dir))
 	}
@@ -58,7 +59,7 @@ func load(ctx context.Context, m module, dirs, importPaths []string) (*loaded, e
 	if err != nil {
 		return nil, err
 	}
-	l := &loaded{module: m, fset: token.NewFileSet(), packages: make(map[string]*loadedPackage, len(listed))}
+	l := &loaded{module: m, fset: fset, packages: make(map[string]*loadedPackage, len(listed))}
 	if err := l.addListed(listed); err != nil {
 		return nil, err
 	}
@@ -80,15 +81,15 @@ func (l *loaded) addListed(listed []*listedPackage) error {
 				Imports: make(map[string]*packages.Package, len(p.Imports)),
 			},
 		}
-		for _, name := range append(append([]string{}, p.GoFiles...), p.CgoFiles...) {
+		for _, name := range slices.Concat(p.GoFiles, p.CgoFiles) {
 			one.GoFiles = append(one.GoFiles, filepath.Join(p.Dir, name))
 		}
 		if p.Module != nil {
 			one.Module = &packages.Module{Path: p.Module.Path, Dir: p.Module.Dir, Main: p.Module.Main, GoVersion: p.Module.GoVersion}
 		}
 		for _, path := range p.Imports {
-			if real, mapped := p.ImportMap[path]; mapped {
-				path = real
+			if target, mapped := p.ImportMap[path]; mapped {
+				path = target
 			}
 			if imported := l.packages[path]; imported != nil {
 				one.Imports[path] = imported.Package
@@ -164,10 +165,8 @@ func (l *loaded) parse(p *loadedPackage) error {
 			failures = append(failures, err)
 			continue
 		}
-		for _, declaration := range file.Decls {
-			if function, ok := declaration.(*ast.FuncDecl); ok {
-				function.Body = nil // nobody looks into it, and bodies are most of what parsing leaves in memory
-			}
+		if !p.local() {
+			dropBodies(file)
 		}
 		positions := l.fset.File(file.FileStart)
 		for _, group := range file.Comments {
@@ -177,6 +176,28 @@ func (l *loaded) parse(p *loadedPackage) error {
 		p.Syntax = append(p.Syntax, file)
 	}
 	return errors.Join(failures...)
+}
+
+// dropBodies takes the bodies of functions out of a file, and the comments in them: nobody looks into those of other
+// people's code, and they are most of what parsing leaves in memory.
+func dropBodies(file *ast.File) {
+	var bodies []*ast.BlockStmt
+	for _, declaration := range file.Decls {
+		if function, ok := declaration.(*ast.FuncDecl); ok && function.Body != nil {
+			bodies = append(bodies, function.Body)
+			function.Body = nil
+		}
+	}
+	kept := make([]*ast.CommentGroup, 0, len(file.Comments)/2)
+	for _, group := range file.Comments {
+		for len(bodies) > 0 && bodies[0].End() <= group.Pos() {
+			bodies = bodies[1:]
+		}
+		if len(bodies) == 0 || group.Pos() < bodies[0].Pos() {
+			kept = append(kept, group)
+		}
+	}
+	file.Comments = slices.Clip(kept)
 }
 
 // check type-checks the declarations. It goes on after errors: without generated code there are always some.
@@ -210,8 +231,8 @@ func (f importer) Import(path string) (*types.Package, error) { return f(path) }
 
 func importerFor(l *loaded, p *loadedPackage) importer {
 	return func(path string) (*types.Package, error) {
-		if real, mapped := p.listed.ImportMap[path]; mapped {
-			path = real
+		if target, mapped := p.listed.ImportMap[path]; mapped {
+			path = target
 		}
 		imported := l.packages[path]
 		if imported == nil || imported.Types == nil {

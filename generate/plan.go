@@ -53,6 +53,9 @@ type plan struct {
 	applyConfig []string
 	openapi     []string
 
+	// crdsDone is closed when CRDs are made, or will not be made.
+	crdsDone chan struct{}
+
 	// references are import paths that generators look into because markers name them.
 	references []string
 }
@@ -62,7 +65,7 @@ var versionName = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
 // newPlan decides by the markers.
 func newPlan(m module, config *Config, found *discovery, o Options) (*plan, error) {
-	p := &plan{module: m, config: config, enabled: map[string]bool{}, partial: len(o.Paths) > 0}
+	p := &plan{module: m, config: config, enabled: map[string]bool{}, partial: len(o.Paths) > 0, crdsDone: make(chan struct{})}
 	for _, name := range Generators {
 		p.enabled[name] = !slices.Contains(config.Skip, name) && (len(o.Only) == 0 || slices.Contains(o.Only, name))
 	}
@@ -180,16 +183,6 @@ func (p *plan) roots() []string {
 
 func (p *plan) clientEnabled() bool {
 	return p.enabled[genApplyConfig] || p.enabled[genClient] || p.enabled[genLister] || p.enabled[genInformer]
-}
-
-// gengoRoots are the folders that generators of code-generator work on.
-func (p *plan) gengoRoots() []string {
-	all := slices.Concat(p.deepcopy, p.defaulter, p.register, p.openapi, p.applyConfig)
-	if p.clientEnabled() {
-		all = append(all, p.client...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // controllerGenRoots are the folders that generators of controller-tools work on.

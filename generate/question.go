@@ -83,10 +83,8 @@ func (q *question) settingFiles(config *Config) []string {
 	if workspace := os.Getenv("GOWORK"); filepath.IsAbs(workspace) {
 		files = append(files, workspace, workspace+".sum")
 	}
-	for _, header := range []string{config.HeaderFile, config.YAMLHeaderFile} {
-		if header != "" {
-			files = append(files, q.module.absolute(header))
-		}
+	for _, file := range config.textFiles() {
+		files = append(files, q.module.absolute(file))
 	}
 	if settings, err := os.UserConfigDir(); err == nil {
 		files = append(files, filepath.Join(settings, "go", "env"))
@@ -100,8 +98,8 @@ func commandID(name string) string {
 	if err != nil {
 		return ""
 	}
-	if real, err := filepath.EvalSymlinks(file); err == nil {
-		file = real
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
 	}
 	info, err := os.Stat(file)
 	if err != nil {

@@ -84,11 +84,11 @@ func takeBack(files []staged) error {
 
 // resolve follows a symbolic link, so that it stays one.
 func resolve(file string) (string, error) {
-	real, err := filepath.EvalSymlinks(file)
+	target, err := filepath.EvalSymlinks(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return file, nil
 	}
-	return real, err
+	return target, err
 }
 
 // makeFolders makes a folder and those above it, and notes which are new.

@@ -1,0 +1,98 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/opdock/opdock/internal/applyschema"
+)
+
+// schemaFromCRDs is the value of ClientConfig.ApplySchema that stands for the CRDs.
+const schemaFromCRDs = "crd"
+
+// writeApplySchema writes the OpenAPI document that tells applyconfiguration-gen how objects are merged, made from the
+// CRDs as they are generated in the same run.
+func (p *plan) writeApplySchema(l *loaded, out *outputs, file string) error {
+	crds, err := p.readCRDs(out)
+	if err != nil {
+		return err
+	}
+	packages := applyschema.GoPackages{}
+	for _, dir := range p.client {
+		one := l.packages[p.module.importPath(dir)]
+		if group, found := groupName(one); found {
+			packages[schema.GroupVersion{Group: group, Version: path.Base(dir)}] = one.PkgPath
+		}
+	}
+	document, err := applyschema.Document(crds, packages)
+	if err != nil {
+		return fmt.Errorf("making a schema for apply configurations: %w", err)
+	}
+	if err := os.WriteFile(file, document, 0o600); err != nil {
+		return fmt.Errorf("making a schema for apply configurations: %w", err)
+	}
+	return nil
+}
+
+// readCRDs takes the CRDs of this run, or those on disk if this run generates none.
+func (p *plan) readCRDs(out *outputs) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	dir := p.module.absolute(p.config.CRD.Dir)
+	contents := out.filesIn(dir)
+	if len(p.crd) == 0 {
+		files, err := filepath.Glob(filepath.Join(dir, "*_*.yaml"))
+		if err != nil {
+			return nil, fmt.Errorf("reading CRDs: %w", err)
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				return nil, fmt.Errorf("reading CRDs: %w", err)
+			}
+			contents[file] = content
+		}
+	}
+	crds := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(contents))
+	for file, content := range contents {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(content, crd); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", p.module.relative(file), err)
+		}
+		crds = append(crds, crd)
+	}
+	return crds, nil
+}
+
+// filesIn returns the files directly in a folder.
+func (o *outputs) filesIn(dir string) map[string][]byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	files := map[string][]byte{}
+	for file, content := range o.files {
+		if filepath.Dir(file) == dir {
+			files[file] = content
+		}
+	}
+	return files
+}
+
+// groupName is the value of the package's +groupName marker.
+func groupName(p *loadedPackage) (name string, found bool) {
+	for _, file := range p.Syntax {
+		for _, comment := range markerComments(file) {
+			if name, found := strings.CutPrefix(strings.TrimLeft(comment.Text, "/ \t"), "+groupName="); found {
+				return strings.TrimSpace(name), true
+			}
+		}
+	}
+	return "", false
+}
