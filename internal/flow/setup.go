@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,6 +25,9 @@ type Options struct {
 	Concurrency int
 	// ReconcileTimeout bounds a single pass.
 	ReconcileTimeout time.Duration
+	// WhenInstalled calls a function once, as soon as the server serves a kind. It is for controllers that watch kinds
+	// whose CRDs may come later, or never.
+	WhenInstalled func(kind schema.GroupVersionKind, then func() error)
 }
 
 const (

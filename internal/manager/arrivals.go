@@ -7,88 +7,194 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/opdock/opdock/internal/controller"
 )
 
-// arrivals starts the controller of each kind as soon as the cluster knows the kind. A controller that is started before
+// arrivals starts the controller of each kind as soon as the cluster serves the kind. A controller that is started before
 // that would fail, and take the manager and all other controllers with it.
 type arrivals struct {
 	manager ctrl.Manager
-	kinds   []controller.Kind
+	log     logr.Logger
 	setup   func(controller.Kind) error
+	// kinds are all those that the manager knows, started or not.
+	kinds []controller.Kind
+
+	wake chan struct{}
+
+	mutex   sync.Mutex
+	pending []*expected
+	started []controller.Kind
+	// looked is whether the server has been asked for every kind at least once.
+	looked bool
 }
 
-var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+// expected is something to do when a kind is served.
+type expected struct {
+	kind schema.GroupVersionKind
+	then func() error
+}
 
-// Start implements manager.Runnable. It returns when all kinds are there, or the manager stops.
-func (a *arrivals) Start(ctx context.Context) error {
-	missing := slices.Clone(a.kinds)
-	arrived := func() (bool, error) {
-		var still []controller.Kind
-		for _, kind := range missing {
-			known, err := a.known(kind)
-			switch {
-			case err != nil:
-				return false, err
-			case !known:
-				still = append(still, kind)
-			default:
-				if err := a.setup(kind); err != nil {
-					return false, fmt.Errorf("setting up %s: %w", kind.Kind, err)
-				}
-			}
-		}
-		missing = still
-		return len(missing) == 0, nil
+func newArrivals(mgr ctrl.Manager, kinds []controller.Kind, setup func(controller.Kind) error) *arrivals {
+	a := &arrivals{manager: mgr, log: mgr.GetLogger().WithName("arrivals"), setup: setup, kinds: kinds, wake: make(chan struct{}, 1)}
+	for _, kind := range kinds {
+		a.whenInstalled(kind.GroupVersionKind, func() error { return a.start(kind) })
 	}
-	if done, err := arrived(); done || err != nil {
-		return err
+	return a
+}
+
+// whenInstalled calls a function once, as soon as the kind is served; that may be at once. If the function fails, the
+// manager ends.
+func (a *arrivals) whenInstalled(kind schema.GroupVersionKind, then func() error) {
+	a.mutex.Lock()
+	a.pending = append(a.pending, &expected{kind, then})
+	a.mutex.Unlock()
+	a.wakeUp()
+}
+
+func (a *arrivals) wakeUp() {
+	select {
+	case a.wake <- struct{}{}:
+	default: // it is about to look anyway
 	}
-	for _, kind := range missing {
-		a.manager.GetLogger().Info("This kind is not installed. Its controller starts when it is; install it with `opdock install`, or apply config/crd",
-			"kind", kind.Kind, "crd", kind.CRD())
+}
+
+func (a *arrivals) start(kind controller.Kind) error {
+	if err := a.setup(kind); err != nil {
+		return fmt.Errorf("setting up %s: %w", kind.Kind, err)
 	}
-	client, err := metadata.NewForConfigAndClient(a.manager.GetConfig(), a.manager.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("making a client for CRDs: %w", err)
-	}
-	source := client.Resource(crds)
-	_, err = watchtools.UntilWithSync(ctx, &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return source.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return source.Watch(ctx, options)
-		},
-	}, &metav1.PartialObjectMetadata{}, nil, func(watch.Event) (bool, error) { return arrived() })
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.started = append(a.started, kind)
+	return nil
 }
 
 // NeedLeaderElection makes a manager that is not the leader wait.
 func (a *arrivals) NeedLeaderElection() bool { return true }
 
-// known asks the server, because a CRD is there before its kind is.
-func (a *arrivals) known(kind controller.Kind) (bool, error) {
-	mapping, err := a.manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-	switch {
-	case meta.IsNoMatchError(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("asking for %s: %w", kind.Kind, err)
+// lookAgain is for a kind whose CRD has just been seen: it is served a moment later, of which there is no event. Should
+// that moment be longer than these attempts, the next event of the CRD begins them anew.
+var lookAgain = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 10, Cap: 10 * time.Second}
+
+// Start implements manager.Runnable. It returns when the manager stops.
+func (a *arrivals) Start(ctx context.Context) error {
+	var (
+		attempts     wait.Backoff
+		stopWatching context.CancelFunc
+	)
+	told := map[schema.GroupVersionKind]bool{}
+	for {
+		missing, certain, err := a.look()
+		if err != nil {
+			return err
+		}
+		a.tell(missing, told)
+		switch {
+		case len(missing) > 0 && stopWatching == nil:
+			stopWatching = a.watchCRDs(ctx)
+			defer stopWatching()
+		case len(missing) == 0 && stopWatching != nil:
+			stopWatching()
+			stopWatching = nil
+		}
+		var again <-chan time.Time
+		switch {
+		case !certain:
+			again = time.After(lookAgain.Cap)
+		case len(missing) > 0 && attempts.Steps > 0:
+			again = time.After(attempts.Step())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.wake:
+			attempts = lookAgain
+		case <-again:
+		}
 	}
-	return mapping != nil, nil
+}
+
+// look does what is to be done for the kinds that are served, and returns the others. It is not certain of them if the
+// server did not answer.
+func (a *arrivals) look() (missing []schema.GroupVersionKind, certain bool, err error) {
+	a.mutex.Lock()
+	pending := slices.Clone(a.pending)
+	a.mutex.Unlock()
+	certain = true
+	for _, expected := range pending {
+		served, err := a.served(expected.kind)
+		switch {
+		case err != nil:
+			a.log.Error(err, "Cannot find out whether a kind is installed; asking again", "kind", expected.kind.Kind)
+			certain = false
+		case !served:
+			missing = append(missing, expected.kind)
+		default:
+			if err := expected.then(); err != nil {
+				return nil, false, err
+			}
+			a.done(expected)
+		}
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.looked = a.looked || certain
+	return missing, certain, nil
+}
+
+func (a *arrivals) done(what *expected) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.pending = slices.DeleteFunc(a.pending, func(pending *expected) bool { return pending == what })
+}
+
+// awaits says whether something is to be done when a kind of that group is served.
+func (a *arrivals) awaits(group string) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return slices.ContainsFunc(a.pending, func(pending *expected) bool { return pending.kind.Group == group })
+}
+
+// served asks the server, because a CRD is there before its kind is.
+func (a *arrivals) served(kind schema.GroupVersionKind) (bool, error) {
+	_, err := a.manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// tell says once of each kind that it is missing, and once that it has come.
+func (a *arrivals) tell(missing []schema.GroupVersionKind, told map[schema.GroupVersionKind]bool) {
+	for _, kind := range missing {
+		if !told[kind] {
+			told[kind] = true
+			a.log.Info("This kind is not installed. Its controller starts when it is: apply config/crd, or the installer as a whole",
+				"kind", kind.Kind, "crd", a.crd(kind))
+		}
+	}
+	for kind := range told {
+		if !slices.Contains(missing, kind) {
+			delete(told, kind)
+			a.log.Info("This kind has been installed", "kind", kind.Kind)
+		}
+	}
+}
+
+// crd is the name of the kind's CustomResourceDefinition, if it is one of ours.
+func (a *arrivals) crd(kind schema.GroupVersionKind) string {
+	for _, known := range a.kinds {
+		if known.GroupVersionKind == kind {
+			return known.CRD()
+		}
+	}
+	return kind.Group
 }

@@ -106,12 +106,18 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	if err := mgr.Add(&arrivals{manager: mgr, kinds: o.Kinds, setup: func(kind controller.Kind) error {
+	var arriving *arrivals
+	arriving = newArrivals(mgr, o.Kinds, func(kind controller.Kind) error {
 		return kind.Setup(mgr, flow.Options{
 			Concurrency:      orDefault(o.Concurrency[strings.ToLower(kind.Kind)], defaultConcurrency),
 			ReconcileTimeout: orDefault(o.ReconcileTimeout, defaultReconcileTimeout),
+			WhenInstalled:    arriving.whenInstalled,
 		})
-	}}); err != nil {
+	})
+	if err := mgr.Add(arriving); err != nil {
+		return nil, fmt.Errorf("adding the kinds: %w", err)
+	}
+	if err := addChecks(mgr, arriving); err != nil {
 		return nil, err
 	}
 	return mgr, nil
@@ -121,8 +127,9 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 func cacheOptions(o Options) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{flow.LabelManagedBy: flow.ManagedBy})
 	options := cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{},
+		DefaultTransform:         cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: (&watchErrors{log: o.Logger, gone: map[string]bool{}}).handle,
+		ByObject:                 map[client.Object]cache.ByObject{},
 	}
 	if len(o.Namespaces) > 0 {
 		options.DefaultNamespaces = map[string]cache.Config{}

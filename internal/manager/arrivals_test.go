@@ -1,0 +1,126 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appv1 "github.com/opdock/opdock/api/app/v1"
+	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/manager"
+)
+
+const manifest = `
+apiVersion: app.example.com/v1
+kind: AppService
+metadata: {name: web}
+spec: {size: 1, image: nginx, ports: [{port: 80}]}
+`
+
+func TestAKindComesAndGoesWhileTheManagerRuns(t *testing.T) {
+	c := fleettest.Client(t)
+	kinds := appService(t)
+	uninstall(t, c, kinds[0])
+	// The tests after this one need it again.
+	t.Cleanup(func() { install(t, kinds) })
+
+	namespace := clustertest.Namespace(t)
+	var lines lines
+	fleettest.Run(t, fleettest.Config(t), manager.Options{Kinds: kinds, Namespaces: []string{namespace}, Logger: lines.logger()})
+	fleettest.Eventually(t, func() string { return lines.missing("This kind is not installed", 1) })
+
+	install(t, kinds)
+	becomesReady(t, c, namespace)
+	if what := lines.missing("This kind is not installed", 1); what != "" {
+		t.Error(what)
+	}
+
+	uninstall(t, c, kinds[0])
+	fleettest.Eventually(t, func() string { return lines.missing("This kind is not served any more", 1) })
+	install(t, kinds)
+	becomesReady(t, c, namespace)
+}
+
+func becomesReady(t *testing.T, c client.Client, namespace string) {
+	t.Helper()
+	app := fleettest.Create(t, c, namespace, manifest, &appv1.AppService{})
+	fleettest.Await(t, c, app, func(app *appv1.AppService) string {
+		return fleettest.Ready(app.Status.Conditions, app.Generation)
+	})
+}
+
+func appService(t *testing.T) []controller.Kind {
+	t.Helper()
+	for _, kind := range controller.Kinds {
+		if kind.Kind == "AppService" {
+			return []controller.Kind{kind}
+		}
+	}
+	t.Fatal("there is no AppService")
+	return nil
+}
+
+func install(t *testing.T, kinds []controller.Kind) {
+	t.Helper()
+	// Not the test's context, which has ended when this is called to clean up.
+	ctx, cancel := context.WithTimeout(context.Background(), fleettest.Patience)
+	defer cancel()
+	if err := controller.Install(ctx, clustertest.Shared(t).Config(), kinds); err != nil {
+		t.Error(err)
+	}
+}
+
+func uninstall(t *testing.T, c client.Client, kind controller.Kind) {
+	t.Helper()
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	crd.SetName(kind.CRD())
+	if err := c.Delete(t.Context(), crd); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	fleettest.AwaitGone(t, c, crd)
+}
+
+// lines keeps what is logged.
+type lines struct {
+	mutex sync.Mutex
+	all   []string
+}
+
+func (l *lines) logger() logr.Logger {
+	return funcr.New(func(prefix, arguments string) {
+		l.mutex.Lock()
+		defer l.mutex.Unlock()
+		l.all = append(l.all, prefix+" "+arguments)
+	}, funcr.Options{})
+}
+
+// missing returns how the number of lines with a text differs from what is expected.
+func (l *lines) missing(text string, expected int) string {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	found := 0
+	for _, line := range l.all {
+		if strings.Contains(line, text) {
+			found++
+		}
+	}
+	if found == expected {
+		return ""
+	}
+	return fmt.Sprintf("%d lines with %q instead of %d in:\n%s", found, text, expected, strings.Join(l.all, "\n"))
+}

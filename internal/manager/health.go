@@ -1,0 +1,59 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+)
+
+// addChecks says of the manager that it is healthy while it answers, and ready once it sees what it looks after. One
+// that waits to become the leader is ready, too: it can take over at any time.
+func addChecks(mgr ctrl.Manager, arriving *arrivals) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding the health check: %w", err)
+	}
+	err := mgr.AddReadyzCheck("caches", func(request *http.Request) error {
+		select {
+		case <-mgr.Elected():
+			return arriving.synced(request.Context(), mgr.GetCache())
+		default:
+			return nil
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	return nil
+}
+
+// synced returns what keeps the caches of the started kinds from being complete. A kind that is not installed keeps
+// nobody waiting.
+func (a *arrivals) synced(ctx context.Context, informers cache.Informers) error {
+	a.mutex.Lock()
+	looked, started := a.looked, a.started
+	a.mutex.Unlock()
+	if !looked {
+		return errors.New("the API server has not said yet which kinds are installed")
+	}
+	for _, kind := range started {
+		for _, object := range append([]client.Object{kind.New()}, kind.Children...) {
+			informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+			if err != nil {
+				return fmt.Errorf("looking for the cache of %T: %w", object, err)
+			}
+			if !informer.HasSynced() {
+				return fmt.Errorf("the cache of %T is not complete yet", object)
+			}
+		}
+	}
+	return nil
+}
