@@ -21,7 +21,5 @@
 //	CollectorV1          Collectors    collector.ip
 //	KanggegeV1           KAPPs         kanggege.k8sio.com, in folders called kapp
 //
-// Except for this file and the tests, all of it is generated from the types in api.
+// Except for this file and the tests, all of it is generated from the types in api, by the go:generate line there.
 package client
-
-//go:generate bash ../hack/update-client.sh
