@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap/zapcore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +78,7 @@ func Client(t testing.TB) client.WithWatch {
 func Run(t testing.TB, config *rest.Config, o manager.Options) (stop func()) {
 	t.Helper()
 	if o.Logger.GetSink() == nil {
-		o.Logger = zap.New(zap.WriteTo(&testWriter{t: t}), zap.UseDevMode(true))
+		o.Logger = zap.New(zap.WriteTo(&testWriter{t: t}), zap.ConsoleEncoder(), zap.StacktraceLevel(zapcore.PanicLevel))
 	}
 	ctrl.SetLogger(o.Logger)
 	klog.SetLogger(o.Logger)

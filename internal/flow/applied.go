@@ -4,13 +4,14 @@
 package flow
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"iter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -25,6 +26,24 @@ const AppliedAnnotation = "opdock.dev/applied"
 //     ownership from us, by the rules of server-side apply; so all the values are still there.
 //
 // Comparing values would not do: the server fills in defaults, also within lists that count as one value.
+
+// Applied is Apply without the writing, for children whose turn has not come: it fills in object with what is there, as Find
+// does, and says whether that is as the configuration says.
+func (p *Pass) Applied(ctx context.Context, object client.Object, configuration any) (bool, error) {
+	desired, err := p.complete(configuration)
+	if err != nil {
+		return false, err
+	}
+	if err := p.Find(ctx, object, nameIn(desired)); err != nil {
+		return false, err
+	}
+	hash, err := hashOf(desired)
+	if err != nil {
+		return false, fmt.Errorf("hashing %s: %w", describe(object, nameIn(desired)), err)
+	}
+	annotate(desired, hash)
+	return object.GetUID() != "" && object.GetDeletionTimestamp().IsZero() && upToDate(object, desired, hash, p.fieldOwner), nil
+}
 
 // upToDate says whether applying the configuration as the field owner would change nothing.
 func upToDate(live metav1.Object, configuration map[string]any, hash, owner string) bool {
@@ -109,15 +128,15 @@ func owns(owned *fieldpath.Set, element fieldpath.PathElement, value any) bool {
 
 // elementOf finds the element of a set that stands for an item of a list: by its keys if it is an object, by its
 // value otherwise.
-func elementOf(items *fieldpath.Set, item any) (fieldpath.PathElement, bool) {
-	for _, elements := range []iter.Seq[fieldpath.PathElement]{items.Children.All(), items.Members.All()} {
-		for element := range elements {
-			if standsFor(element, item) {
-				return element, true
-			}
+func elementOf(items *fieldpath.Set, item any) (found fieldpath.PathElement, ok bool) {
+	look := func(element fieldpath.PathElement) {
+		if !ok && standsFor(element, item) {
+			found, ok = element, true
 		}
 	}
-	return fieldpath.PathElement{}, false
+	items.Children.Iterate(look)
+	items.Members.Iterate(look)
+	return found, ok
 }
 
 func standsFor(element fieldpath.PathElement, item any) bool {

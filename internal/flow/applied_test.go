@@ -26,6 +26,7 @@ spec:
       tolerations: [{key: x}]
       volumes: [{name: data, emptyDir: {}}]
       containers:
+        - name: sidecar
         - name: app
           image: nginx
           ports: [{containerPort: 80}]
@@ -39,7 +40,7 @@ spec:
   "f:template": {"f:spec": {
     "f:tolerations": {},
     "f:volumes": {"k:{\"name\":\"data\"}": {".": {}, "f:name": {}, "f:emptyDir": {}}},
-    "f:containers": {"k:{\"name\":\"app\"}": {".": {}, "f:name": {}, "f:image": {},
+    "f:containers": {"k:{\"name\":\"sidecar\"}": {".": {}, "f:name": {}}, "k:{\"name\":\"app\"}": {".": {}, "f:name": {}, "f:image": {},
       "f:ports": {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}}}}}
   }}}}`
 )

@@ -44,7 +44,7 @@ func (p *Pass) Apply(ctx context.Context, object client.Object, configuration an
 	}
 	exists := object.GetUID() != ""
 	if exists && !metav1.IsControlledBy(object, p.owner) {
-		return p.taken(ctx, object)
+		return p.Taken(ctx, object)
 	}
 	hash, err := hashOf(desired)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired map[stri
 	object.SetName(name)
 	object.SetNamespace(p.owner.GetNamespace())
 	if err := p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...); err != nil {
-		return fmt.Errorf("applying %s: %w", describe(object, name), err)
+		return refused(fmt.Errorf("applying %s: %w", describe(object, name), err))
 	}
 	p.own.add(object)
 	p.Changed("%s %s", verb, describe(object, name))
@@ -101,8 +101,12 @@ func (p *Pass) Delete(ctx context.Context, object client.Object, options ...clie
 	if !object.GetDeletionTimestamp().IsZero() {
 		return false, nil
 	}
-	options = append(options, client.Preconditions{UID: ptr.To(object.GetUID())})
-	if err := p.client.Delete(ctx, object, options...); err != nil {
+	all := (&client.DeleteOptions{}).ApplyOptions(options)
+	if all.Preconditions == nil {
+		all.Preconditions = &metav1.Preconditions{}
+	}
+	all.Preconditions.UID = ptr.To(object.GetUID())
+	if err := p.client.Delete(ctx, object, all); err != nil {
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
@@ -149,9 +153,9 @@ func (p *Pass) find(ctx context.Context, object client.Object, name string) erro
 	return err
 }
 
-// taken is the outcome when the name of a child belongs to another object. That object is watched, so that the owner
-// is looked at again when it goes.
-func (p *Pass) taken(ctx context.Context, object client.Object) error {
+// Taken is the outcome when the name of a child belongs to another object. That object is watched, so that the owner
+// is looked at again when it goes. Apply does this by itself; it is here for children that are not applied.
+func (p *Pass) Taken(ctx context.Context, object client.Object) error {
 	owner := "no controller"
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		owner = controller.Kind + " " + controller.Name

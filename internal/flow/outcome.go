@@ -50,6 +50,7 @@ type stalled struct {
 	reason string
 	err    error
 	retry  bool
+	after  time.Duration
 }
 
 func (s *stalled) Error() string { return s.err.Error() }
@@ -65,6 +66,25 @@ func StalledRetrying(reason string, err error) error {
 	return &stalled{reason: reason, err: err, retry: true}
 }
 
+// Within makes whoever waits or is stalled come back after a time at the latest, where time is one of the things that can
+// bring a change. Other outcomes stay as they are.
+func Within(after time.Duration, err error) error {
+	var (
+		wait  *waiting
+		stall *stalled
+	)
+	switch {
+	case after <= 0:
+		return err
+	case errors.As(err, &wait) && (wait.after == 0 || after < wait.after):
+		return &waiting{reason: wait.reason, message: wait.message, after: after}
+	case errors.As(err, &stall) && (stall.after == 0 || after < stall.after):
+		return &stalled{reason: stall.reason, err: stall.err, retry: stall.retry, after: after}
+	default:
+		return err
+	}
+}
+
 // hold is an outcome: nothing is to be written now.
 type hold struct{ after time.Duration }
 
@@ -73,7 +93,29 @@ func (h *hold) Error() string { return fmt.Sprintf("held for %v", h.after) }
 // Hold leaves the status as it is and comes back later.
 func Hold(after time.Duration) error { return &hold{after: after} }
 
-// Outcome is how a pass went, for metrics.
+// Reason returns the reason that an outcome gives, and "" if it is none that has one.
+func Reason(err error) string {
+	var (
+		wait  *waiting
+		stall *stalled
+	)
+	switch {
+	case errors.As(err, &wait):
+		return wait.reason
+	case errors.As(err, &stall):
+		return stall.reason
+	default:
+		return ""
+	}
+}
+
+// IsStalled says whether an outcome is Stalled.
+func IsStalled(err error) bool { return outcomeOf(err) == outcomeStalled }
+
+// IsWaiting says whether an outcome is Waiting.
+func IsWaiting(err error) bool { return outcomeOf(err) == outcomeWaiting }
+
+// outcome is how a pass went, for metrics.
 type outcome string
 
 const (

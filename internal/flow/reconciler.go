@@ -146,7 +146,7 @@ func (r *Reconciler[T]) next(ctx context.Context, err error) (ctrl.Result, error
 		if stall.retry {
 			return ctrl.Result{}, stall
 		}
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: stall.after}, nil
 	default:
 		return ctrl.Result{}, err
 	}

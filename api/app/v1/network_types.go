@@ -167,7 +167,7 @@ type IngressRule struct {
 	// +kubebuilder:default="/"
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^/`
-	Path string `json:"path"`
+	Path string `json:"path,omitempty"`
 
 	// pathType says how the path is compared.
 	//

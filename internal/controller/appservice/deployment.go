@@ -69,13 +69,11 @@ func deployment(app *appv1.AppService, replicas *int32) (*appsv1ac.DeploymentApp
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(app))).
 		WithTemplate(template).
+		WithStrategy(deployments.Strategy(app.Spec.Strategy)).
 		WithMinReadySeconds(app.Spec.MinReadySeconds)
 	spec.Replicas = replicas
 	spec.ProgressDeadlineSeconds = app.Spec.ProgressDeadlineSeconds
 	spec.RevisionHistoryLimit = app.Spec.RevisionHistoryLimit
-	if spec.Strategy, err = deployments.Strategy(app.Spec.Strategy); err != nil {
-		return nil, err
-	}
 	return appsv1ac.Deployment(app.Name, app.Namespace).WithSpec(spec), nil
 }
 

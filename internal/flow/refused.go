@@ -1,0 +1,32 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Reasons why the server does not take a child.
+const (
+	// ReasonInvalid means that the server finds a child invalid, so something in the spec is wrong.
+	ReasonInvalid = "Invalid"
+
+	// ReasonForbidden means that the server does not allow a child, because of a quota or a policy for example.
+	ReasonForbidden = "Forbidden"
+)
+
+// refused is the outcome of a write that failed. If the server has understood it and does not want it, somebody has to
+// change something: most likely the spec, but it may as well be a quota, a permission or a policy, which nobody watches.
+func refused(err error) error {
+	switch {
+	case isTerminating(err):
+		return err
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return StalledRetrying(ReasonInvalid, err)
+	case apierrors.IsForbidden(err):
+		return StalledRetrying(ReasonForbidden, err)
+	default:
+		return err
+	}
+}
