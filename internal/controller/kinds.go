@@ -19,7 +19,9 @@ import (
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	appv1alpha1 "github.com/opdock/opdock/api/app/v1alpha1"
+	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 	"github.com/opdock/opdock/internal/controller/appservice"
+	"github.com/opdock/opdock/internal/controller/kapp"
 	"github.com/opdock/opdock/internal/flow"
 )
 
@@ -56,6 +58,14 @@ var Kinds = []Kind{
 			&networkingv1.Ingress{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{},
 		},
 		Setup: appservice.Setup,
+	},
+	{
+		GroupVersionKind: kappv1.GroupVersion.WithKind("KAPP"), Plural: "kapps",
+		AddToScheme: kapp.AddToScheme,
+		New:         func() client.Object { return &kappv1.KAPP{} },
+		NewList:     func() client.ObjectList { return &kappv1.KAPPList{} },
+		// Its children are objects of the other kinds, which are cached whether they belong to a KAPP or not.
+		Setup: kapp.Setup,
 	},
 }
 

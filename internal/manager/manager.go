@@ -127,7 +127,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 func cacheOptions(o Options) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{flow.LabelManagedBy: flow.ManagedBy})
 	options := cache.Options{
-		DefaultTransform:         cache.TransformStripManagedFields(),
+		DefaultTransform:         keepOwnFields,
 		DefaultWatchErrorHandler: (&watchErrors{log: o.Logger, gone: map[string]bool{}}).handle,
 		ByObject:                 map[client.Object]cache.ByObject{},
 	}

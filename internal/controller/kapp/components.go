@@ -1,0 +1,204 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kappv1 "github.com/opdock/opdock/api/kapp/v1"
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// Reasons of a KAPP that is stalled because of a component.
+const (
+	// ReasonInvalidComponent means that a component asks for what a component cannot be.
+	ReasonInvalidComponent = "InvalidComponent"
+
+	// ReasonInvalidDependency means that dependsOn names no component, or leads in a circle.
+	ReasonInvalidDependency = "InvalidDependency"
+
+	// ReasonKindNotInstalled means that the server does not know a component's kind.
+	ReasonKindNotInstalled = "KindNotInstalled"
+
+	// ReasonComponentStalled means that a component's own controller says that it is stalled.
+	ReasonComponentStalled = "ComponentStalled"
+
+	// ReasonComponentSuspended means that a component is suspended, so that nobody knows whether it is ready.
+	ReasonComponentSuspended = "ComponentSuspended"
+)
+
+// part is a component and how far it is.
+type part struct {
+	component *kappv1.Component
+	resource  *resource // nil if there is a problem with it
+
+	state      kappv1.ComponentState
+	reason     string // why it is stalled, for machines
+	message    string
+	waitingFor []string
+	// exists is whether the object is there and bears what was last asked for.
+	exists bool
+	// failure is what makes another attempt worthwhile, and retry whether it is only that.
+	failure error
+	retry   bool
+}
+
+func (p *part) stall(reason string, err error) {
+	p.state, p.reason, p.message = kappv1.ComponentStalled, reason, err.Error()
+}
+
+// plan finds out what the components ask for and in which order they come. One that asks for what cannot be does not
+// keep the others from going on.
+func (r *Reconciler) plan(_ context.Context, s *scope) error {
+	dependencies := graph{}
+	byName := map[string]*part{}
+	var names []string
+	for i := range s.kapp.Spec.Components {
+		component := &s.kapp.Spec.Components[i]
+		if byName[component.Name] != nil {
+			return flow.Stalled(ReasonInvalidComponent, fmt.Errorf("two components are called %q", component.Name))
+		}
+		dependencies[component.Name] = dependsOn(component)
+		byName[component.Name] = &part{component: component}
+		names = append(names, component.Name)
+	}
+	claimed := map[string]*part{}
+	for _, name := range dependencies.inOrder(names) {
+		p := byName[name]
+		s.parts = append(s.parts, p)
+		resource, err := desired(s.kapp, p.component, r.kinds)
+		if err != nil {
+			p.stall(ReasonInvalidComponent, err)
+			continue
+		}
+		p.resource = resource
+		if err := dependencies.problem(name); err != nil {
+			p.stall(ReasonInvalidDependency, err)
+		}
+		if other := claimed[resource.String()]; other != nil {
+			err := fmt.Errorf("%s and %s are both %s", other.component.Name, name, resource)
+			other.stall(ReasonInvalidComponent, err)
+			p.stall(ReasonInvalidComponent, err)
+		}
+		claimed[resource.String()] = p
+	}
+	return nil
+}
+
+// applyComponents creates and changes the components whose turn has come.
+func (r *Reconciler) applyComponents(ctx context.Context, s *scope) error {
+	ready := map[string]bool{}
+	for _, p := range s.parts {
+		if p.state != "" {
+			continue
+		}
+		if !p.resource.kind.installed.Load() {
+			p.stall(ReasonKindNotInstalled, notInstalled(p.resource.kind))
+			continue
+		}
+		for _, dependency := range dependsOn(p.component) {
+			if !ready[dependency] {
+				p.waitingFor = append(p.waitingFor, dependency)
+			}
+		}
+		if len(p.waitingFor) > 0 {
+			p.wait(ctx, s.pass)
+		} else {
+			p.apply(ctx, s.pass)
+		}
+		ready[p.component.Name] = p.state == kappv1.ComponentReady
+	}
+	return nil
+}
+
+// wait looks at a component that must not be changed now.
+func (p *part) wait(ctx context.Context, pass *flow.Pass) {
+	object := p.resource.kind.new()
+	upToDate, err := pass.Applied(ctx, object, p.resource.configuration)
+	switch {
+	case err != nil:
+		p.failed(err)
+	case upToDate:
+		p.waitingFor = nil
+		p.assess(object)
+	case object.GetUID() == "":
+		p.state, p.message = kappv1.ComponentWaiting, "it is created once ready: "+strings.Join(p.waitingFor, ", ")
+	default:
+		p.state, p.message = kappv1.ComponentProgressing, "it is changed once ready: "+strings.Join(p.waitingFor, ", ")
+	}
+}
+
+func (p *part) apply(ctx context.Context, pass *flow.Pass) {
+	object := p.resource.kind.new()
+	err := pass.Apply(ctx, object, p.resource.configuration)
+	switch {
+	case err == nil:
+		p.assess(object)
+	case flow.IsStalled(err):
+		p.stall(flow.Reason(err), err)
+		// What is in the way of a name is watched. What the server takes is not: a policy may change, or the schema.
+		p.retry = flow.Reason(err) != flow.ReasonResourceExists
+	case flow.IsWaiting(err):
+		p.state, p.message = kappv1.ComponentProgressing, err.Error()
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		// The kind was there once, and nobody tells when it is back.
+		p.stall(ReasonKindNotInstalled, notInstalled(p.resource.kind))
+		p.retry = true
+	case isUndeclared(err) || apierrors.IsRequestEntityTooLargeError(err):
+		p.stall(flow.ReasonInvalid, err)
+		p.retry = true
+	default:
+		p.failed(err)
+	}
+}
+
+func (p *part) failed(err error) {
+	p.state, p.message, p.failure = kappv1.ComponentProgressing, err.Error(), err
+}
+
+// assess takes over what the component's own controller says.
+func (p *part) assess(object client.Object) {
+	p.exists = true
+	conditions := p.resource.kind.conditions(object)
+	current := func(conditionType string) *metav1.Condition {
+		condition := meta.FindStatusCondition(conditions, conditionType)
+		if condition == nil || condition.ObservedGeneration != object.GetGeneration() {
+			return nil
+		}
+		return condition
+	}
+	stalled, ready := current(sharedv1.ConditionStalled), current(sharedv1.ConditionReady)
+	switch {
+	case stalled != nil && stalled.Status == metav1.ConditionTrue:
+		p.stall(ReasonComponentStalled, errors.New(stalled.Message))
+	case ready == nil:
+		p.state, p.message = kappv1.ComponentProgressing, "its controller has not looked at it yet"
+	case ready.Status == metav1.ConditionTrue:
+		p.state = kappv1.ComponentReady
+	case ready.Reason == flow.ReasonSuspended:
+		p.stall(ReasonComponentSuspended, errors.New("it is suspended, so nobody looks after it"))
+	default:
+		p.state, p.message = kappv1.ComponentProgressing, ready.Message
+	}
+}
+
+func notInstalled(kind *componentKind) error {
+	return fmt.Errorf("the kind %s is not installed; install it with `opdock install`, or apply config/crd", kind.Kind)
+}
+
+// isUndeclared says whether a field is not in the schema of the component's kind, which makes the server fail instead of
+// refuse.
+func isUndeclared(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && strings.Contains(status.Status().Message, "failed to create typed patch object")
+}

@@ -1,0 +1,83 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kapp makes an application of objects of the other kinds, in the order in which they depend on each other.
+//
+// A component is created, and later changed, only while everything it depends on is ready: a new version of an
+// application rolls out in the same order as its first one. What is there stays as it is meanwhile; nothing is ever torn
+// down to be put up again.
+//
+// A component that is taken out of the spec, and every component when the KAPP is deleted, goes after those that depend on
+// it. Deletion in the foreground is the exception: then the garbage collector deletes the components, all at once.
+package kapp
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kappv1 "github.com/opdock/opdock/api/kapp/v1"
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// Reconciler looks after KAPPs.
+type Reconciler struct {
+	Client client.Client
+
+	kinds []*componentKind
+}
+
+// Kind describes KAPPs to the flow.
+func (r *Reconciler) Kind() flow.Kind[*kappv1.KAPP] {
+	return flow.Kind[*kappv1.KAPP]{
+		Name: "KAPP",
+		View: func(kapp *kappv1.KAPP) flow.View {
+			return flow.View{
+				Suspended: kapp.Spec.Suspend, ObservedGeneration: &kapp.Status.ObservedGeneration, Conditions: &kapp.Status.Conditions,
+			}
+		},
+		Reconcile: r.reconcile,
+		Finalize:  r.finalize,
+	}
+}
+
+// Setup adds the controller to a manager.
+func Setup(mgr ctrl.Manager, o flow.Options) error {
+	r := &Reconciler{Client: mgr.GetClient(), kinds: componentKinds()}
+	builder, reconciler, err := flow.Controller(mgr, r.Kind(), &kappv1.KAPP{}, o)
+	if err != nil {
+		return err
+	}
+	built, err := builder.Build(reconciler)
+	if err != nil {
+		return err
+	}
+	w := &watcher{manager: mgr, controller: built, ignoreOwnWrites: reconciler.IgnoreOwnWrites(), whenInstalled: o.WhenInstalled}
+	return w.watchAll(r.kinds)
+}
+
+// scope is what is known about a KAPP during a pass.
+type scope struct {
+	kapp *kappv1.KAPP
+	pass *flow.Pass
+
+	parts  []*part  // set by plan, in the order of their dependencies
+	owned  []owned  // set by findOwned
+	doomed []doomed // set by prune and finalize
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, kapp *kappv1.KAPP) error {
+	s := &scope{kapp: kapp, pass: pass}
+	err := flow.Run(ctx, s,
+		r.plan,
+		r.applyComponents,
+		r.findOwned,
+		r.prune,
+	)
+	setStatus(s)
+	if err != nil {
+		return err
+	}
+	return verdict(s)
+}

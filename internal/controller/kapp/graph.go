@@ -1,0 +1,90 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kapp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// graph says of each component on which others it depends.
+type graph map[string][]string
+
+// inOrder returns the names so that each comes after those it depends on, and otherwise in the order they were given in.
+// Those that depend on each other in a circle cannot be ordered and come last.
+func (g graph) inOrder(names []string) []string {
+	ordered := make([]string, 0, len(names))
+	rest := slices.Clone(names)
+	for {
+		next := slices.IndexFunc(rest, func(name string) bool {
+			return !slices.ContainsFunc(g[name], func(dependency string) bool { return slices.Contains(rest, dependency) })
+		})
+		if next < 0 {
+			return append(ordered, rest...)
+		}
+		ordered = append(ordered, rest[next])
+		rest = slices.Delete(rest, next, next+1)
+	}
+}
+
+// problem says why a component cannot have a place in the order; nil if it can.
+func (g graph) problem(name string) error {
+	for _, dependency := range g[name] {
+		if _, exists := g[dependency]; !exists {
+			return fmt.Errorf("dependsOn names %q, which is no component", dependency)
+		}
+	}
+	if circle := g.circle(name); circle != nil {
+		return fmt.Errorf("components depend on each other in a circle: %s", strings.Join(circle, " → "))
+	}
+	return nil
+}
+
+// circle is the shortest way from a component back to itself; nil if there is none. It begins with the component that
+// comes first in the alphabet, so that all its components name it alike.
+func (g graph) circle(name string) []string {
+	way := g.way(name, name)
+	if way == nil {
+		return nil
+	}
+	members := way[1:]
+	first := slices.Index(members, slices.Min(members))
+	circle := slices.Concat(members[first:], members[:first])
+	return append(circle, circle[0])
+}
+
+// way is a shortest way along dependencies, of at least one step; nil if there is none.
+func (g graph) way(from, to string) []string {
+	seen := map[string]bool{}
+	ways := [][]string{{from}}
+	for len(ways) > 0 {
+		way := ways[0]
+		ways = ways[1:]
+		for _, next := range g[way[len(way)-1]] {
+			longer := append(slices.Clone(way), next)
+			if next == to {
+				return longer
+			}
+			if !seen[next] {
+				seen[next] = true
+				ways = append(ways, longer)
+			}
+		}
+	}
+	return nil
+}
+
+// dependents are the components that must go before the named one, in the order of the alphabet. One that the named one
+// itself depends on is left out: neither would ever go if each waited for the other.
+func (g graph) dependents(name string) []string {
+	var result []string
+	for other, dependencies := range g {
+		if other != name && slices.Contains(dependencies, name) && g.way(name, other) == nil {
+			result = append(result, other)
+		}
+	}
+	slices.Sort(result)
+	return result
+}

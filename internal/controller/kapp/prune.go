@@ -1,0 +1,160 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kapp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	kappv1 "github.com/opdock/opdock/api/kapp/v1"
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// owned is an object that belongs to the KAPP, whether the spec still has it or not.
+type owned struct {
+	resource
+
+	object    client.Object
+	component string
+	dependsOn []string
+}
+
+// doomed is an object that has to go, and how far that is.
+type doomed struct {
+	owned
+
+	message string
+}
+
+// findOwned lists everything that belongs to the KAPP.
+func (r *Reconciler) findOwned(ctx context.Context, s *scope) error {
+	for _, kind := range r.kinds {
+		if !kind.installed.Load() {
+			continue
+		}
+		list := kind.newList()
+		err := r.Client.List(ctx, list, client.InNamespace(s.kapp.Namespace), client.MatchingFields{indexOwner: string(s.kapp.UID)})
+		if err != nil {
+			return fmt.Errorf("listing components of kind %s: %w", kind.Kind, err)
+		}
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			object := item.(client.Object)
+			component, dependencies := recorded(object)
+			s.owned = append(s.owned, owned{
+				resource: resource{kind: kind, name: object.GetName()},
+				object:   object, component: component, dependsOn: dependencies,
+			})
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("reading components of kind %s: %w", kind.Kind, err)
+		}
+	}
+	slices.SortFunc(s.owned, func(a, b owned) int {
+		return cmp.Or(cmp.Compare(a.component, b.component), cmp.Compare(a.String(), b.String()))
+	})
+	return nil
+}
+
+// prune deletes what the spec does not have any more, in the reverse order of the dependencies.
+func (r *Reconciler) prune(ctx context.Context, s *scope) error {
+	wanted := map[string]bool{}
+	byName := map[string]*part{}
+	for _, p := range s.parts {
+		byName[p.component.Name] = p
+		if p.resource != nil {
+			wanted[p.resource.String()] = true
+		}
+	}
+	for _, object := range s.owned {
+		if wanted[object.String()] {
+			continue
+		}
+		if successor := byName[object.component]; successor != nil {
+			// The component has another object now. Those that depend on it stay, and so does this one until there is
+			// something in its place.
+			if successor.exists {
+				if err := s.doom(ctx, object, nil); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if err := s.doom(ctx, object, s.recorded().dependents(object.component)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finalize deletes everything, in the reverse order of the dependencies.
+func (r *Reconciler) finalize(ctx context.Context, pass *flow.Pass, kapp *kappv1.KAPP) error {
+	if controllerutil.ContainsFinalizer(kapp, metav1.FinalizerOrphanDependents) {
+		// The components are to stay. The garbage collector releases them.
+		return nil
+	}
+	s := &scope{kapp: kapp, pass: pass}
+	if err := r.findOwned(ctx, s); err != nil {
+		return err
+	}
+	for _, object := range s.owned {
+		if err := s.doom(ctx, object, s.recorded().dependents(object.component)); err != nil {
+			return err
+		}
+	}
+	setStatus(s)
+	if len(s.doomed) > 0 {
+		return flow.Waiting("Deleting", "%s", s.deleting())
+	}
+	return nil
+}
+
+// recorded is on what the objects that are there depend, as they say themselves.
+func (s *scope) recorded() graph {
+	result := graph{}
+	for _, object := range s.owned {
+		result[object.component] = append(result[object.component], object.dependsOn...)
+	}
+	return result
+}
+
+// doom deletes an object once those before it are gone.
+func (s *scope) doom(ctx context.Context, object owned, before []string) error {
+	end := doomed{owned: object, message: "it is being deleted"}
+	if len(before) > 0 && object.object.GetDeletionTimestamp().IsZero() {
+		end.message = "it is deleted after " + strings.Join(before, ", ")
+		s.doomed = append(s.doomed, end)
+		return nil
+	}
+	named := object.kind.new()
+	named.SetName(object.name)
+	gone, err := s.pass.Delete(ctx, named,
+		// What the component consists of goes before it, so that what it depends on is there until its last pod has ended.
+		client.PropagationPolicy(metav1.DeletePropagationForeground),
+		// It may have been released since it was last seen, and must stay then.
+		client.Preconditions{ResourceVersion: ptr.To(object.object.GetResourceVersion())})
+	if err == nil && !gone {
+		s.doomed = append(s.doomed, end)
+	}
+	return err
+}
+
+// deleting says which objects are about to go.
+func (s *scope) deleting() string {
+	var names []string
+	for _, object := range s.doomed {
+		names = append(names, object.String())
+	}
+	return "Deleting " + strings.Join(names, ", ")
+}

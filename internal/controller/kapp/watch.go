@@ -1,0 +1,131 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kapp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	kappv1 "github.com/opdock/opdock/api/kapp/v1"
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+)
+
+// indexOwner finds the components of a KAPP by its UID, whatever became of their labels.
+const indexOwner = "opdock.kapp"
+
+// watcher watches the kinds of components, each as soon as the server serves it.
+type watcher struct {
+	manager         ctrl.Manager
+	controller      controller.Controller
+	ignoreOwnWrites predicate.Predicate
+	whenInstalled   func(kind schema.GroupVersionKind, then func() error)
+}
+
+func (w *watcher) watchAll(kinds []*componentKind) error {
+	for _, kind := range kinds {
+		// The server is asked here and now, and not only by whenInstalled: the first pass must not find a kind missing that
+		// is there.
+		_, err := w.manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		switch {
+		case err == nil:
+			if err := w.watch(kind); err != nil {
+				return err
+			}
+		case meta.IsNoMatchError(err):
+			w.whenInstalled(kind.GroupVersionKind, func() error {
+				if err := w.watch(kind); err != nil {
+					return err
+				}
+				return w.controller.Watch(w.waitingFor(kind))
+			})
+		default:
+			return fmt.Errorf("asking for %s: %w", kind.Kind, err)
+		}
+	}
+	return nil
+}
+
+func (w *watcher) watch(kind *componentKind) error {
+	err := w.manager.GetFieldIndexer().IndexField(context.Background(), kind.new(), indexOwner, func(object client.Object) []string {
+		if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == "KAPP" {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("indexing %s: %w", kind.Kind, err)
+	}
+	toOwner := handler.EnqueueRequestForOwner(w.manager.GetScheme(), w.manager.GetRESTMapper(), &kappv1.KAPP{}, handler.OnlyControllerOwner())
+	if err := w.controller.Watch(source.Kind(w.manager.GetCache(), kind.new(), toOwner, w.ignoreOwnWrites, whenItMatters(kind))); err != nil {
+		return fmt.Errorf("watching %s: %w", kind.Kind, err)
+	}
+	kind.installed.Store(true)
+	return nil
+}
+
+// waitingFor wakes the KAPPs that have components of a kind that was missing so far.
+func (w *watcher) waitingFor(kind *componentKind) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		var kapps kappv1.KAPPList
+		if err := w.manager.GetClient().List(ctx, &kapps); err != nil {
+			return fmt.Errorf("listing the KAPPs that wait for %s: %w", kind.Kind, err)
+		}
+		for i := range kapps.Items {
+			if slices.ContainsFunc(kapps.Items[i].Spec.Components, kind.isOf) {
+				queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&kapps.Items[i])})
+			}
+		}
+		return nil
+	})
+}
+
+// isOf says whether a component is of the kind.
+func (k *componentKind) isOf(component kappv1.Component) bool {
+	var object metav1.TypeMeta
+	return json.Unmarshal(component.Resource.Raw, &object) == nil && k.is(schema.FromAPIVersionAndKind(object.APIVersion, object.Kind))
+}
+
+// whenItMatters drops what a KAPP does not look at: counters above all, which change with every pod of a component.
+func whenItMatters(kind *componentKind) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld, e.ObjectNew
+		return was.GetGeneration() != is.GetGeneration() ||
+			was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero() ||
+			!equality.Semantic.DeepEqual(was.GetLabels(), is.GetLabels()) ||
+			!equality.Semantic.DeepEqual(was.GetAnnotations(), is.GetAnnotations()) ||
+			!equality.Semantic.DeepEqual(was.GetOwnerReferences(), is.GetOwnerReferences()) ||
+			!sameConditions(kind.conditions(was), kind.conditions(is))
+	}}
+}
+
+// sameConditions compares what assess reads.
+func sameConditions(a, b []metav1.Condition) bool {
+	for _, conditionType := range []string{sharedv1.ConditionReady, sharedv1.ConditionStalled} {
+		one, other := meta.FindStatusCondition(a, conditionType), meta.FindStatusCondition(b, conditionType)
+		if (one == nil) != (other == nil) {
+			return false
+		}
+		if one != nil && (one.Status != other.Status || one.Reason != other.Reason || one.Message != other.Message ||
+			one.ObservedGeneration != other.ObservedGeneration) {
+			return false
+		}
+	}
+	return true
+}
