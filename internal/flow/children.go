@@ -80,7 +80,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired map[stri
 	object.SetName(name)
 	object.SetNamespace(p.owner.GetNamespace())
 	if err := p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...); err != nil {
-		return refused(fmt.Errorf("applying %s: %w", describe(object, name), err))
+		return Refused(fmt.Errorf("applying %s: %w", describe(object, name), err))
 	}
 	p.own.add(object)
 	p.Changed("%s %s", verb, describe(object, name))

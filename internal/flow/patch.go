@@ -17,7 +17,7 @@ func (p *Pass) Patch(ctx context.Context, object client.Object, difference strin
 		return fmt.Errorf("patching %s: %w", describe(object, object.GetName()), err)
 	}
 	if err := p.client.Patch(ctx, object, patch, client.FieldOwner(p.fieldOwner)); err != nil {
-		return refused(fmt.Errorf("patching %s: %w", describe(object, object.GetName()), err))
+		return Refused(fmt.Errorf("patching %s: %w", describe(object, object.GetName()), err))
 	}
 	return nil
 }

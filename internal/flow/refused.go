@@ -16,9 +16,9 @@ const (
 	ReasonForbidden = "Forbidden"
 )
 
-// refused is the outcome of a write that failed. If the server has understood it and does not want it, somebody has to
+// Refused is the outcome of a write that failed. If the server has understood it and does not want it, somebody has to
 // change something: most likely the spec, but it may as well be a quota, a permission or a policy, which nobody watches.
-func refused(err error) error {
+func Refused(err error) error {
 	switch {
 	case isTerminating(err):
 		return err
