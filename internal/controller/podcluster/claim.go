@@ -1,0 +1,155 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// podIndex finds pods by the object that controls them and by the PodCluster that their labels name, without looking at
+// all pods of a namespace.
+const podIndex = "podcluster"
+
+func podIndexKeys(object client.Object) []string {
+	var keys []string
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		keys = append(keys, ownerKey(owner.UID))
+	}
+	if labels := object.GetLabels(); labels[flow.LabelKind] == labelKind {
+		keys = append(keys, instanceKey(labels[flow.LabelInstance]))
+	}
+	return keys
+}
+
+func ownerKey(uid types.UID) string      { return "uid/" + string(uid) }
+func instanceKey(instance string) string { return "instance/" + instance }
+
+// findPods collects the PodCluster's pods. It adopts those that have no controller, and releases those that do not have
+// the labels any more.
+func (r *Reconciler) findPods(ctx context.Context, s *scope) error {
+	owned, err := r.listPods(ctx, s.cluster, ownerKey(s.cluster.UID))
+	if err != nil {
+		return err
+	}
+	for i := range owned {
+		pod := &owned[i]
+		switch {
+		case isMatching(s.cluster, pod):
+			s.addMember(pod)
+		case pod.DeletionTimestamp.IsZero():
+			if _, err := r.release(ctx, s, pod); err != nil {
+				return err
+			}
+			s.pass.Changed("Released Pod %s", pod.Name)
+		}
+	}
+	labelled, err := r.listPods(ctx, s.cluster, instanceKey(s.cluster.Name))
+	if err != nil {
+		return err
+	}
+	for i := range labelled {
+		pod := &labelled[i]
+		if _, ours := ordinalOf(s.cluster.Name, pod.Name); !ours || metav1.GetControllerOf(pod) != nil || !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if pod, err = adopt(ctx, r, s, pod); err != nil {
+			return err
+		}
+		if pod != nil {
+			s.addMember(pod)
+		}
+	}
+	return nil
+}
+
+func (s *scope) addMember(pod *corev1.Pod) {
+	if m := memberOf(s.cluster.Name, pod); m != nil {
+		s.world.members = append(s.world.members, m)
+	}
+}
+
+// listPods returns pods of the cache itself, which must not be changed: a PodCluster can have thousands.
+func (r *Reconciler) listPods(ctx context.Context, cluster *kubegroupv1.PodCluster, key string) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{podIndex: key}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing pods: %w", err)
+	}
+	return list.Items, nil
+}
+
+// isMatching says whether an object has the labels of the PodCluster.
+func isMatching(cluster *kubegroupv1.PodCluster, object client.Object) bool {
+	for name, value := range selector(cluster) {
+		if object.GetLabels()[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// mayAdopt asks the server whether the PodCluster still exists and is not being deleted. The cache may not know yet, and
+// to adopt what a deletion has just orphaned on purpose would be wrong.
+func (r *Reconciler) mayAdopt(ctx context.Context, s *scope) error {
+	if s.adoptable {
+		return nil
+	}
+	fresh := &kubegroupv1.PodCluster{}
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.cluster), fresh); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("asking whether to adopt: %w", err)
+	}
+	if fresh.UID != s.cluster.UID || !fresh.DeletionTimestamp.IsZero() {
+		// The event that tells so is on its way.
+		return flow.Waiting("Deleting", "PodCluster %s is being deleted, or another one has its name: it adopts nothing", s.cluster.Name)
+	}
+	s.adoptable = true
+	return nil
+}
+
+// adopt makes the PodCluster the controller of an object, and returns the object as it is then; nil if it is gone.
+func adopt[T client.Object](ctx context.Context, r *Reconciler, s *scope, object T) (adopted T, err error) {
+	var none T
+	if err := r.mayAdopt(ctx, s); err != nil {
+		return none, err
+	}
+	object = object.DeepCopyObject().(T)
+	before := object.DeepCopyObject().(T)
+	object.SetOwnerReferences(append(object.GetOwnerReferences(), controllerRef(s.cluster)))
+	// With its version it is an object that still has no controller.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, object, patch, fieldOwner); err != nil {
+		if apierrors.IsNotFound(err) {
+			return none, nil
+		}
+		return none, fmt.Errorf("adopting %s: %w", before.GetName(), err)
+	}
+	s.pass.Changed("Adopted %s", before.GetName())
+	return object, nil
+}
+
+// release gives up a pod whose labels say that it does not belong to the PodCluster any more, and returns it as it is
+// then.
+func (r *Reconciler) release(ctx context.Context, s *scope, pod *corev1.Pod) (*corev1.Pod, error) {
+	released := pod.DeepCopy()
+	released.OwnerReferences = slices.DeleteFunc(released.OwnerReferences, func(reference metav1.OwnerReference) bool {
+		return reference.UID == s.cluster.UID
+	})
+	patch := client.MergeFromWithOptions(pod, client.MergeFromWithOptimisticLock{})
+	// Without the labels it may not be in the cache, which would then be waited for in vain.
+	if err := r.Client.Patch(ctx, released, patch, fieldOwner, client.DisableReadYourWritesConsistency); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("releasing pod %s: %w", pod.Name, err)
+	}
+	return released, nil
+}

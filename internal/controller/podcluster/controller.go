@@ -1,0 +1,118 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
+	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/pods"
+)
+
+// ReasonInvalidSpec means that the spec is one that today's schema would refuse.
+const ReasonInvalidSpec = "InvalidSpec"
+
+// Reconciler looks after PodClusters.
+type Reconciler struct {
+	// Client reads from the cache.
+	Client client.Client
+	// Reader reads from the server.
+	Reader client.Reader
+	Now    func() time.Time
+}
+
+// Kind describes PodClusters to the flow.
+func (r *Reconciler) Kind() flow.Kind[*kubegroupv1.PodCluster] {
+	return flow.Kind[*kubegroupv1.PodCluster]{
+		Name: "PodCluster",
+		View: func(cluster *kubegroupv1.PodCluster) flow.View {
+			return flow.View{
+				Suspended: cluster.Spec.Suspend, ObservedGeneration: &cluster.Status.ObservedGeneration, Conditions: &cluster.Status.Conditions,
+			}
+		},
+		Reconcile: r.reconcile,
+	}
+}
+
+// Setup adds the controller to a manager.
+func Setup(mgr ctrl.Manager, o flow.Options) error {
+	r := &Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Now: time.Now}
+	controller, reconciler, err := flow.Controller(mgr, r.Kind(), &kubegroupv1.PodCluster{}, o)
+	if err != nil {
+		return err
+	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Pod{}, podIndex, podIndexKeys); err != nil {
+		return fmt.Errorf("indexing pods: %w", err)
+	}
+	return controller.
+		Owns(&corev1.Pod{}, builder.WithPredicates(whenPodMatters())).
+		// Pods that have no controller yet, or have none any more.
+		Watches(&corev1.Pod{}, pods.ToInstance(labelKind), builder.WithPredicates(whenPodMatters())).
+		Owns(&appsv1.ControllerRevision{}).
+		Complete(reconciler)
+}
+
+// scope is what is known about a PodCluster during a pass.
+type scope struct {
+	cluster *kubegroupv1.PodCluster
+	pass    *flow.Pass
+	// adoptable is whether the server has confirmed that the PodCluster may adopt; set by mayAdopt.
+	adoptable bool
+
+	world world // set by readSpec, findPods and findRevisions
+	plan  plan  // set by makePlan
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, cluster *kubegroupv1.PodCluster) error {
+	s := &scope{cluster: cluster, pass: pass}
+	s.world.now = r.Now()
+	err := flow.Run(ctx, s,
+		r.readSpec,
+		r.findPods,
+		r.findRevisions,
+		r.makePlan,
+		r.carryOut,
+		r.concludeUpdate,
+		r.pruneRevisions,
+	)
+	setStatus(s)
+	if err == nil {
+		err = verdict(&s.world)
+	}
+	if s.plan.wake.IsZero() {
+		return err
+	}
+	return flow.Within(max(s.plan.wake.Sub(r.Now()), time.Millisecond), err)
+}
+
+func (r *Reconciler) readSpec(_ context.Context, s *scope) error {
+	read, err := settingsOf(s.cluster)
+	if err != nil {
+		return flow.Stalled(ReasonInvalidSpec, err)
+	}
+	s.world.settings = read
+	return nil
+}
+
+func (r *Reconciler) makePlan(_ context.Context, s *scope) error {
+	s.plan = newPlan(s.world)
+	return nil
+}
+
+// concludeUpdate makes the update revision the current one when no pod of another is left.
+func (r *Reconciler) concludeUpdate(_ context.Context, s *scope) error {
+	if isComplete(&s.world) {
+		s.world.current = s.world.update
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// fieldOwner is the name that the server keeps for what we write.
+const fieldOwner = client.FieldOwner("opdock-podcluster")
+
+// largestBatch bounds how many requests are under way at a time for one PodCluster.
+const largestBatch = 64
+
+// carryOut does what the plan says. Deletions come first: they can make room for what is to be created, and nothing
+// that fails later holds them up.
+func (r *Reconciler) carryOut(ctx context.Context, s *scope) error {
+	return flow.RunAll(ctx, s,
+		r.each(remove, r.deletePod),
+		r.each(renew, r.renewPod),
+		r.each(label, r.labelPod),
+		r.each(create, r.createPod),
+	)
+}
+
+// outcome is what became of an action.
+type outcome struct {
+	// member is the pod afterwards; nil if nothing is known about it.
+	member *member
+	// change is for the event; empty if nothing was changed.
+	change string
+	err    error
+}
+
+// each carries out the actions of one verb in batches of 1, 2, 4 and so on, and stops after a batch with a failure. If the
+// server refuses what we ask for, it is asked once and not a thousand times.
+func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) outcome) flow.Phase[*scope] {
+	return func(ctx context.Context, s *scope) error {
+		var todo []action
+		for _, a := range s.plan.actions {
+			if a.verb == verb {
+				todo = append(todo, a)
+			}
+		}
+		var taken error
+		for size := 1; len(todo) > 0; size = min(2*size, largestBatch) {
+			batch := todo[:min(size, len(todo))]
+			todo = todo[len(batch):]
+			outcomes := make([]outcome, len(batch))
+			var group sync.WaitGroup
+			for i, a := range batch {
+				group.Go(func() { outcomes[i] = do(ctx, s, a) })
+			}
+			group.Wait()
+			var failed error
+			for i, o := range outcomes {
+				s.note(batch[i], o)
+				switch {
+				case o.err == nil:
+				case flow.Reason(o.err) == flow.ReasonResourceExists:
+					// It is about one name only, and the others are free.
+					taken = o.err
+				case failed == nil:
+					failed = o.err
+				}
+			}
+			if failed != nil {
+				return failed
+			}
+		}
+		return taken
+	}
+}
+
+// note keeps what is known about the pods up to date, so that the status need not wait for the watch.
+func (s *scope) note(a action, o outcome) {
+	if o.change != "" {
+		s.pass.Changed("%s", o.change)
+	}
+	if o.member == nil {
+		return
+	}
+	if a.member == nil {
+		s.world.members = append(s.world.members, o.member)
+		return
+	}
+	*a.member = *o.member
+}
+
+func (r *Reconciler) createPod(ctx context.Context, s *scope, a action) outcome {
+	pod, err := podOf(s.cluster, a.revision, a.ordinal)
+	if err != nil {
+		return outcome{err: flow.Stalled(ReasonInvalidSpec, err)}
+	}
+	// While a name is taken, a request to create it is known to fail.
+	if isTaken(s) {
+		if found := r.whoHas(ctx, s, pod.Name); !apierrors.IsNotFound(found.err) {
+			return found
+		}
+	}
+	err = r.Client.Create(ctx, pod, fieldOwner)
+	switch {
+	case err == nil:
+		return outcome{member: memberOf(s.cluster.Name, pod), change: "Created Pod " + pod.Name}
+	case apierrors.IsAlreadyExists(err):
+		return r.whoHas(ctx, s, pod.Name)
+	default:
+		return outcome{err: flow.Refused(fmt.Errorf("creating pod %s: %w", pod.Name, err))}
+	}
+}
+
+// isTaken says whether the last pass found a name that is taken.
+func isTaken(s *scope) bool {
+	stalled := meta.FindStatusCondition(s.cluster.Status.Conditions, sharedv1.ConditionStalled)
+	return stalled != nil && stalled.Reason == flow.ReasonResourceExists
+}
+
+// whoHas returns what it means that a name of ours exists already, or that it does not exist.
+func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome {
+	pod := &corev1.Pod{}
+	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: name}, pod); err != nil {
+		return outcome{err: fmt.Errorf("looking at pod %s: %w", name, err)}
+	}
+	if !metav1.IsControlledBy(pod, s.cluster) {
+		return outcome{err: s.pass.Taken(ctx, pod)}
+	}
+	if isMatching(s.cluster, pod) && pod.Labels[flow.LabelManagedBy] == flow.ManagedBy {
+		return outcome{err: flow.Waiting("Creating", "pod %s has just been created", name)}
+	}
+	// It has lost labels and is out of our sight.
+	released, err := r.release(ctx, s, pod)
+	if err != nil {
+		return outcome{err: err}
+	}
+	return outcome{change: "Released Pod " + name, err: s.pass.Taken(ctx, released)}
+}
+
+func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome {
+	pod := a.member.pod
+	err := r.Client.Delete(ctx, pod.DeepCopy(), client.Preconditions{UID: ptr.To(pod.UID)})
+	if client.IgnoreNotFound(err) != nil {
+		return outcome{err: flow.Refused(fmt.Errorf("deleting pod %s: %w", pod.Name, err))}
+	}
+	leaving := *a.member
+	leaving.pod = pod.DeepCopy()
+	leaving.pod.DeletionTimestamp = ptr.To(metav1.NewTime(s.world.now))
+	leaving.terminating, leaving.ready = true, false
+	return outcome{member: &leaving, change: fmt.Sprintf("Deleted Pod %s (%s)", pod.Name, a.why)}
+}
+
+func (r *Reconciler) renewPod(ctx context.Context, s *scope, a action) outcome {
+	before := a.member.pod
+	after, err := renewed(before, s.world.revisions[a.member.hash], a.revision, r.Now())
+	if err != nil {
+		return outcome{err: err}
+	}
+	return r.patchPod(ctx, s, before, after, "Updated Pod %s in place")
+}
+
+func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
+	after := a.member.pod.DeepCopy()
+	after.Labels[labelOrdinal] = strconv.Itoa(a.ordinal)
+	return r.patchPod(ctx, s, a.member.pod, after, "Labelled Pod %s")
+}
+
+func (r *Reconciler) patchPod(ctx context.Context, s *scope, before, after *corev1.Pod, change string) outcome {
+	// What is written depends on what was read, so it must not have changed.
+	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, after, patch, fieldOwner); err != nil {
+		if apierrors.IsNotFound(err) {
+			return outcome{}
+		}
+		return outcome{err: flow.Refused(fmt.Errorf("updating pod %s: %w", before.Name, err))}
+	}
+	return outcome{member: memberOf(s.cluster.Name, after), change: fmt.Sprintf(change, before.Name)}
+}

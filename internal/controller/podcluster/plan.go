@@ -1,0 +1,200 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+const (
+	// youngest is how old a pod is at least when it is replaced because it has ended, so that one that ends as soon as it
+	// starts does not keep the control plane busy.
+	youngest = 10 * time.Second
+	// terminationSlack is how long a pod may be overdue to be gone before that is worth a word.
+	terminationSlack = 30 * time.Second
+)
+
+// world is all that the planner looks at.
+type world struct {
+	settings
+	members []*member
+	// revisions by their hashes; update and current are two of them, or the same.
+	revisions       map[string]*revision
+	update, current *revision
+	now             time.Time
+}
+
+// verb says what an action does.
+type verb string
+
+const (
+	create verb = "create"
+	remove verb = "delete"
+	renew  verb = "update in place"
+	label  verb = "label"
+)
+
+// action is one thing to do to one pod.
+type action struct {
+	verb    verb
+	ordinal int
+	// member is the pod; nil if it is to be created.
+	member *member
+	// revision is what the pod is made from or changed to, where that matters.
+	revision *revision
+	// why is for people, where it is not obvious.
+	why string
+}
+
+// plan is what to do now, and when to look again even if nothing happens; zero if only an event can matter.
+type plan struct {
+	actions []action
+	wake    time.Time
+}
+
+// planner works out a plan.
+type planner struct {
+	world
+	plan
+	byOrdinal map[int]*member
+	// unavailable is how many of the wanted pods are not available, or will not be after the actions so far.
+	unavailable int
+}
+
+// newPlan says what brings the pods one step closer to what they should be.
+func newPlan(w world) plan {
+	p := &planner{world: w, byOrdinal: make(map[int]*member, len(w.members))}
+	for _, m := range w.members {
+		p.byOrdinal[m.ordinal] = m
+	}
+	p.scaleDown()
+	candidates := p.keepUp()
+	p.rollOut(candidates)
+	return p.plan
+}
+
+// scaleDown deletes pods that are too many, from the highest number down.
+func (p *planner) scaleDown() {
+	for _, m := range p.descending() {
+		if m.ordinal < p.replicas {
+			return
+		}
+		if !m.terminating {
+			p.do(action{verb: remove, ordinal: m.ordinal, member: m, why: "scaled down"})
+		}
+		p.watchTermination(m)
+	}
+}
+
+// keepUp makes sure that each wanted pod is there and in working order. It returns those that are.
+func (p *planner) keepUp() (sound []*member) {
+	for ordinal := range p.replicas {
+		m := p.byOrdinal[ordinal]
+		if m == nil {
+			p.unavailable++
+			p.do(action{verb: create, ordinal: ordinal, revision: p.revisionFor(ordinal)})
+			continue
+		}
+		if is, at := m.available(p.minReady, p.now); !is {
+			p.unavailable++
+			p.wakeAt(at)
+		}
+		switch why, replace := p.unsound(m); {
+		case m.terminating:
+			p.watchTermination(m)
+		case replace:
+			p.do(action{verb: remove, ordinal: ordinal, member: m, why: why})
+		case !m.ended:
+			sound = append(sound, m)
+			if m.pod.Labels[labelOrdinal] != strconv.Itoa(ordinal) {
+				p.do(action{verb: label, ordinal: ordinal, member: m})
+			}
+		}
+	}
+	return sound
+}
+
+// unsound says whether a pod has to be replaced whatever its revision, and why.
+func (p *planner) unsound(m *member) (why string, replace bool) {
+	switch {
+	case m.ended:
+		due := m.pod.CreationTimestamp.Add(youngest)
+		if p.now.Before(due) {
+			p.wakeAt(due)
+			return "", false
+		}
+		return "it has ended: " + cmp.Or(m.pod.Status.Reason, string(m.pod.Status.Phase)), true
+	case !m.ready:
+		due := m.since.Add(p.deadline)
+		if p.now.Before(due) {
+			p.wakeAt(due)
+			return "", false
+		}
+		return fmt.Sprintf("it is not ready for %v", p.deadline), true
+	default:
+		return "", false
+	}
+}
+
+// rollOut updates pods that are not of the update revision. Those that are not available cost nothing; the others
+// are updated as long as few enough are missing.
+func (p *planner) rollOut(sound []*member) {
+	slices.Reverse(sound)
+	budget := p.maxUnavailable - p.unavailable
+	for _, m := range sound {
+		if !p.outdated(m) {
+			continue
+		}
+		if is, _ := m.available(p.minReady, p.now); is {
+			if budget <= 0 {
+				continue
+			}
+			budget--
+		}
+		if p.inPlace && sameButImages(p.revisions[m.hash], p.update) {
+			p.do(action{verb: renew, ordinal: m.ordinal, member: m, revision: p.update})
+		} else {
+			p.do(action{verb: remove, ordinal: m.ordinal, member: m, why: "another revision"})
+		}
+	}
+}
+
+// revisionFor is what a pod is made from: below the partition the template that was there before the update.
+func (p *planner) revisionFor(ordinal int) *revision {
+	if !p.onDelete && ordinal < p.partition {
+		return p.current
+	}
+	return p.update
+}
+
+func (p *planner) watchTermination(m *member) {
+	if m.terminating {
+		p.wakeAt(overdueAt(m))
+	}
+}
+
+// overdueAt is when a pod that is being deleted should have been gone for a while.
+func overdueAt(m *member) time.Time { return m.pod.DeletionTimestamp.Add(terminationSlack) }
+
+func (p *planner) do(a action) { p.actions = append(p.actions, a) }
+
+// wakeAt asks for another look at a time that is still to come.
+func (p *planner) wakeAt(at time.Time) {
+	if at.After(p.now) && (p.wake.IsZero() || at.Before(p.wake)) {
+		p.wake = at
+	}
+}
+
+func (p *planner) descending() []*member {
+	return slices.SortedFunc(slices.Values(p.members), func(a, b *member) int { return cmp.Compare(b.ordinal, a.ordinal) })
+}
+
+// outdated says whether a pod still has to be updated.
+func (w *world) outdated(m *member) bool {
+	return !w.onDelete && m.ordinal >= w.partition && m.hash != w.update.hash
+}

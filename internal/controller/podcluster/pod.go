@@ -1,0 +1,89 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
+	"github.com/opdock/opdock/internal/pods"
+)
+
+// labelKind is the value of the label that says of which kind an object's owner is.
+const labelKind = "podcluster"
+
+// selector are the labels of the PodCluster's pods and revisions.
+func selector(cluster *kubegroupv1.PodCluster) map[string]string {
+	return pods.SelectorLabels(labelKind, cluster.Name)
+}
+
+func controllerRef(cluster *kubegroupv1.PodCluster) metav1.OwnerReference {
+	return *metav1.NewControllerRef(cluster, kubegroupv1.GroupVersion.WithKind("PodCluster"))
+}
+
+// podOf is the pod with a number, made from a revision.
+func podOf(cluster *kubegroupv1.PodCluster, r *revision, ordinal int) (*corev1.Pod, error) {
+	labels := selector(cluster)
+	labels[labelRevision] = r.hash
+	labels[labelOrdinal] = strconv.Itoa(ordinal)
+	template, err := pods.Template(r.template, defaultImage, labels)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(template)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the pod: %w", err)
+	}
+	pod := &corev1.Pod{}
+	if err := json.Unmarshal(data, pod); err != nil {
+		return nil, fmt.Errorf("decoding the pod: %w", err)
+	}
+	pod.Name = podName(cluster.Name, ordinal)
+	pod.Namespace = cluster.Namespace
+	pod.OwnerReferences = []metav1.OwnerReference{controllerRef(cluster)}
+	if service := ptr.Deref(cluster.Spec.ServiceName, ""); service != "" {
+		pod.Spec.Hostname = pod.Name
+		pod.Spec.Subdomain = service
+	}
+	return pod, nil
+}
+
+// renewed is the pod with the images of another revision, and a note by which to tell when its kubelet has acted.
+func renewed(pod *corev1.Pod, from, to *revision, now time.Time) (*corev1.Pod, error) {
+	pod = pod.DeepCopy()
+	last := readRenewal(pod)
+	note := renewal{Begun: now.UTC().Truncate(time.Second), Before: map[string]runningContainer{}}
+	images := changedImages(from, to)
+	for i := range pod.Spec.Containers {
+		container := &pod.Spec.Containers[i]
+		running := runningContainer{ID: containerID(pod, container.Name), Image: container.Image}
+		if before, changed := last.Before[container.Name]; changed && before.ID == running.ID {
+			// The kubelet has not acted upon the last change yet.
+			running = before
+		}
+		if image, changed := images[container.Name]; changed {
+			container.Image = image
+		}
+		if container.Image != running.Image {
+			note.Before[container.Name] = running
+		}
+	}
+	encoded, err := json.Marshal(note)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a note: %w", err)
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[annotationRenewal] = string(encoded)
+	pod.Labels[labelRevision] = to.hash
+	return pod, nil
+}

@@ -1,0 +1,111 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/pods"
+)
+
+// ReasonPodNotTerminating means that a pod should have been gone for a while: its node does not answer, or somebody's
+// finalizer holds it.
+const ReasonPodNotTerminating = "PodNotTerminating"
+
+// setStatus counts the pods.
+func setStatus(s *scope) {
+	status, w := &s.cluster.Status, &s.world
+	status.Selector = labels.SelectorFromSet(selector(s.cluster)).String()
+	if w.update == nil {
+		// The pass did not get as far as to know the pods and revisions.
+		return
+	}
+	status.CurrentRevision, status.UpdateRevision = w.current.object.Name, w.update.object.Name
+	status.Replicas, status.ReadyReplicas, status.AvailableReplicas = 0, 0, 0
+	status.CurrentReplicas, status.UpdatedReplicas = 0, 0
+	for _, m := range w.members {
+		status.Replicas++
+		if m.terminating {
+			continue
+		}
+		if m.ready {
+			status.ReadyReplicas++
+		}
+		if is, _ := m.available(w.minReady, w.now); is {
+			status.AvailableReplicas++
+		}
+		if m.hash == w.current.hash {
+			status.CurrentReplicas++
+		}
+		if m.hash == w.update.hash {
+			status.UpdatedReplicas++
+		}
+	}
+}
+
+// isComplete says whether no update is going on: all pods are there, available and of the update revision.
+func isComplete(w *world) bool {
+	complete := 0
+	for _, m := range w.members {
+		if is, _ := m.available(w.minReady, w.now); is && m.ordinal < w.replicas && m.hash == w.update.hash {
+			complete++
+		}
+	}
+	return complete == w.replicas
+}
+
+// verdict says how far the pods are from what they should be.
+func verdict(w *world) error {
+	updated, available, outdated, leaving := 0, 0, 0, 0
+	var stuck, broken []corev1.Pod
+	for _, m := range w.members {
+		if m.terminating && !w.now.Before(overdueAt(m)) {
+			stuck = append(stuck, *m.pod)
+		}
+		if m.ordinal >= w.replicas {
+			leaving++
+			continue
+		}
+		if is, _ := m.available(w.minReady, w.now); is {
+			available++
+		} else if !m.terminating {
+			broken = append(broken, *m.pod)
+		}
+		if m.hash == w.update.hash {
+			updated++
+		}
+		if w.outdated(m) {
+			outdated++
+		}
+	}
+	switch trouble := pods.FirstTrouble(broken); {
+	case len(stuck) > 0:
+		return flow.Stalled(ReasonPodNotTerminating, errors.New(stuckMessage(&stuck[0])))
+	case available == w.replicas && outdated == 0 && leaving == 0:
+		return nil
+	case trouble != nil:
+		return flow.Stalled(trouble.Kind(), trouble)
+	case leaving > 0 && available == w.replicas && outdated == 0:
+		return flow.Waiting("ScalingDown", "%d pods that are too many are on their way out", leaving)
+	case outdated > 0 || w.current != w.update:
+		return flow.Waiting("RollingOut", "%d of %d pods are updated, %d are available", updated, w.replicas, available)
+	default:
+		return flow.Waiting("PodsNotAvailable", "%d of %d pods are available", available, w.replicas)
+	}
+}
+
+func stuckMessage(pod *corev1.Pod) string {
+	since := pod.DeletionTimestamp.UTC().Format(time.RFC3339)
+	if len(pod.Finalizers) > 0 {
+		return fmt.Sprintf("pod %s should have been gone since %s and is held by finalizers: %v", pod.Name, since, pod.Finalizers)
+	}
+	return fmt.Sprintf("pod %s should have been gone since %s, but node %s does not confirm that it has stopped; its name is free again when the node "+
+		"is back, when its Node is deleted, or when that gets the taint %s", pod.Name, since, pod.Spec.NodeName, corev1.TaintNodeOutOfService)
+}
