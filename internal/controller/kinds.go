@@ -20,8 +20,10 @@ import (
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	appv1alpha1 "github.com/opdock/opdock/api/app/v1alpha1"
 	kappv1 "github.com/opdock/opdock/api/kapp/v1"
+	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	"github.com/opdock/opdock/internal/controller/appservice"
 	"github.com/opdock/opdock/internal/controller/kapp"
+	"github.com/opdock/opdock/internal/controller/podcluster"
 	"github.com/opdock/opdock/internal/flow"
 )
 
@@ -66,6 +68,14 @@ var Kinds = []Kind{
 		NewList:     func() client.ObjectList { return &kappv1.KAPPList{} },
 		// Its children are objects of the other kinds, which are cached whether they belong to a KAPP or not.
 		Setup: kapp.Setup,
+	},
+	{
+		GroupVersionKind: kubegroupv1.GroupVersion.WithKind("PodCluster"), Plural: "podclusters",
+		AddToScheme: kubegroupv1.AddToScheme,
+		New:         func() client.Object { return &kubegroupv1.PodCluster{} },
+		NewList:     func() client.ObjectList { return &kubegroupv1.PodClusterList{} },
+		Children:    []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}},
+		Setup:       podcluster.Setup,
 	},
 }
 
