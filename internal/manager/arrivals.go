@@ -77,6 +77,13 @@ func (a *arrivals) start(kind controller.Kind) error {
 	return nil
 }
 
+// running are the kinds whose controllers have been started.
+func (a *arrivals) running() []controller.Kind {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return slices.Clone(a.started)
+}
+
 // NeedLeaderElection makes a manager that is not the leader wait.
 func (a *arrivals) NeedLeaderElection() bool { return true }
 

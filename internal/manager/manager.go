@@ -32,7 +32,7 @@ type Options struct {
 	Kinds []controller.Kind
 	// Namespaces to watch; all if empty.
 	Namespaces []string
-	// Concurrency is how many objects are looked at at the same time, by kind; 0 and missing ones get the default.
+	// Concurrency is how many objects a controller looks at together, by kind; 0 and missing ones get the default.
 	Concurrency map[string]int
 	// ReconcileTimeout bounds a single pass.
 	ReconcileTimeout time.Duration
@@ -116,6 +116,11 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 	})
 	if err := mgr.Add(arriving); err != nil {
 		return nil, fmt.Errorf("adding the kinds: %w", err)
+	}
+	if o.Metrics.BindAddress != "0" {
+		if err := mgr.Add(&objects{arriving: arriving, cache: mgr.GetCache()}); err != nil {
+			return nil, fmt.Errorf("adding the number of objects: %w", err)
+		}
 	}
 	if err := addChecks(mgr, arriving); err != nil {
 		return nil, err
