@@ -28,6 +28,8 @@ type Dock struct {
 	Find   func(name string) (cluster.Status, error)
 	List   func() ([]cluster.Status, error)
 	Delete func(name string) error
+	// Home is the folder of what opdock keeps.
+	Home func() string
 	// Bury clears the mark that a dead cluster has left.
 	Bury func(name string) error
 
@@ -57,6 +59,7 @@ func NewDock() Dock {
 		Find:         cluster.Find,
 		List:         cluster.List,
 		Delete:       cluster.Delete,
+		Home:         cluster.Home,
 		Bury:         bury,
 		EnsureBinary: cluster.EnsureBinary,
 		FindBinary:   cluster.FindBinary,

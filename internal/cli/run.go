@@ -1,0 +1,183 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/tree"
+)
+
+type runOptions struct {
+	name       string
+	nodes      int
+	kubeconfig string
+	context    string
+	namespace  string
+	samples    []string
+	untilReady bool
+	keep       bool
+	timeout    time.Duration
+	format     outputFormat
+}
+
+func (a *App) newRun() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run [FLAG]...",
+		Short: "Run the fleet and its samples on a cluster, and watch them",
+		Long: `Starts the cluster if it does not run, installs the kinds of the fleet, runs their controllers in
+this process, applies the samples, and shows what becomes of them until Ctrl-C: a tree on a terminal,
+and elsewhere a line whenever an object becomes ready or ceases to be.
+
+Afterwards the cluster is as it was before: a cluster that was started here is stopped, unless --keep
+is given, and one that was running goes on. Its objects are kept either way, and what you have changed
+in a sample stays changed. The controllers log to fleet.log in the cluster's state folder.
+
+With --kubeconfig or --context all of this happens on that cluster, within the namespace only.`,
+		Example: `  opdock run
+  opdock run --until-ready --timeout 1m    # for CI: exit code 0 once all samples are ready
+  opdock run --samples appservice,ring     # only those of a kind or name
+  opdock run --samples none                # your own: opdock kubectl apply -f app.yaml
+  opdock run --until-ready -o json | jq '.[] | select(.ready | not)'
+  opdock run --context staging --namespace fleet-test`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return a.run(cmd, o)
+		},
+	}
+	flags := cmd.Flags()
+	a.addNameFlag(cmd, &o.name, a.defaultName(), "the cluster; it is started if it does not run")
+	flags.IntVar(&o.nodes, "nodes", 0, "number of simulated nodes, if the cluster is started (default: as with up)")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead")
+	flags.StringVar(&o.context, "context", "", "use the cluster of this context of the kubeconfig instead")
+	flags.StringVarP(&o.namespace, "namespace", "n", "default", "where the samples go; opdock makes it in clusters of its own")
+	flags.StringSliceVar(&o.samples, "samples", []string{samplesAll}, "which samples: all, none, or names of files, kinds and objects")
+	flags.BoolVar(&o.untilReady, "until-ready", false, "end when all samples are ready, or with exit code 1 after --timeout")
+	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the cluster's start and --until-ready may take, each")
+	flags.BoolVar(&o.keep, "keep", false, "leave the cluster running at the end, even if it was started here")
+	a.addOutputFlag(cmd, &o.format)
+	a.complete(cmd, "samples", sampleNames)
+	return cmd
+}
+
+func (o *runOptions) foreign() bool { return o.kubeconfig != "" || o.context != "" }
+
+func (o *runOptions) check(cmd *cobra.Command) error {
+	var message string
+	flags := cmd.Flags()
+	switch problems := validation.IsDNS1123Label(o.namespace); {
+	case len(problems) > 0:
+		message = fmt.Sprintf("--namespace cannot be %q: %s", o.namespace, problems[0])
+	case o.timeout <= 0:
+		message = fmt.Sprintf("--timeout must be more than 0, not %s", o.timeout)
+	case flags.Changed("nodes") && o.nodes < 1:
+		message = fmt.Sprintf("--nodes must be at least 1, not %d", o.nodes)
+	}
+	for _, flag := range []string{"name", "nodes", "keep"} {
+		if o.foreign() && flags.Changed(flag) {
+			message = fmt.Sprintf("--%s is about a cluster of opdock's, and --kubeconfig and --context name another", flag)
+		}
+	}
+	if message == "" {
+		return nil
+	}
+	return &usageError{message: message, hints: []string{seeHelp(cmd)}}
+}
+
+func (a *App) run(cmd *cobra.Command, o runOptions) (err error) {
+	ctx := cmd.Context()
+	chosen, err := chooseSamples(o.samples)
+	if err != nil {
+		return &usageError{message: err.Error(), hints: []string{"samples: " + strings.Join(sampleNames(), ", ")}}
+	}
+	t, err := a.findTarget(ctx, cmd, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.leave()) }()
+	r := &fleetRun{App: a, runOptions: o, target: t, model: tree.NewModel()}
+	err = r.do(ctx, chosen)
+	if err != nil && ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	return err
+}
+
+// fleetRun is one run of the fleet.
+type fleetRun struct {
+	*App
+	runOptions
+
+	target *target
+	model  *tree.Model
+	goals  []goal // what has to become ready; set once the samples are applied
+}
+
+func (r *fleetRun) do(ctx context.Context, chosen []sample) error {
+	d := r.newDisplay(false)
+	stop := sync.OnceFunc(d.animate())
+	defer stop()
+	began := r.Now()
+	step := func(doing, done string, work func() error) error {
+		d.run(doing)
+		began := r.Now()
+		if err := work(); err != nil {
+			return err
+		}
+		d.done(done, r.Now().Sub(began))
+		return nil
+	}
+	d.title("Running the fleet on %s", r.target.title)
+	err := step("installing the kinds", "kinds installed: "+strings.Join(kindNames(), ", "), func() error {
+		if err := r.target.reach(ctx); err != nil {
+			return err
+		}
+		return controller.Install(ctx, r.target.config, controller.Kinds)
+	})
+	if err != nil {
+		return err
+	}
+	fleet, err := startFleet(r.target)
+	if err != nil {
+		return err
+	}
+	defer fleet.stop()
+	var notes []string
+	if err := step("applying the samples", "samples applied to namespace "+r.target.namespace, func() (err error) {
+		r.goals, notes, err = r.applySamples(ctx, chosen)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := step("looking at what there is", "watching", func() error { return r.target.watch(ctx, r.model) }); err != nil {
+		return err
+	}
+	stop()
+	for _, note := range notes {
+		d.title("  %s", note)
+	}
+	d.title("The controllers log to %s", r.target.logPath)
+	return r.follow(ctx, fleet, began)
+}
+
+func kindNames() []string {
+	var names []string
+	for _, kind := range controller.Kinds {
+		names = append(names, kind.Kind)
+	}
+	return names
+}

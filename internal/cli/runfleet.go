@@ -1,0 +1,59 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/opdock/opdock/internal/manager"
+)
+
+// runningFleet is the fleet's manager in this process.
+type runningFleet struct {
+	ended  chan struct{} // closed when it has ended
+	err    error         // why, if not because of stop; set before ended is closed
+	cancel context.CancelFunc
+	log    *os.File
+}
+
+// startFleet starts the manager. It outlives the context of the verb, because it has to be stopped in order.
+func startFleet(t *target) (*runningFleet, error) {
+	if err := os.MkdirAll(filepath.Dir(t.logPath), 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of the fleet's log: %w", err)
+	}
+	log, err := os.OpenFile(t.logPath, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the fleet's log: %w", err)
+	}
+	logger := zap.New(zap.WriteTo(log), zap.ConsoleEncoder())
+	// Libraries log here as well, instead of across the screen.
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	mgr, err := manager.New(t.config, manager.Options{Namespaces: t.namespaces, Logger: logger})
+	if err != nil {
+		log.Close()
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &runningFleet{ended: make(chan struct{}), cancel: cancel, log: log}
+	go func() {
+		defer close(f.ended)
+		f.err = mgr.Start(ctx)
+	}()
+	return f, nil
+}
+
+// stop lets the passes that are under way finish.
+func (f *runningFleet) stop() {
+	f.cancel()
+	<-f.ended
+	f.log.Close()
+}

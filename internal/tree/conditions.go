@@ -1,0 +1,58 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+)
+
+// describeConditions reads the conditions that every kind of the fleet has.
+func (o *Object) describeConditions(object *unstructured.Unstructured) {
+	conditions := conditionsOf(object)
+	ready := meta.FindStatusCondition(conditions, sharedv1.ConditionReady)
+	stalled := meta.FindStatusCondition(conditions, sharedv1.ConditionStalled)
+	o.State = Busy
+	switch {
+	case ready == nil:
+		o.Status, o.Message = "New", "no controller has looked at it yet"
+		return
+	case ready.ObservedGeneration != 0 && ready.ObservedGeneration < object.GetGeneration():
+		// What the conditions say is about an earlier spec.
+		o.Status, o.Message = "Changed", "no controller has looked at its new spec yet"
+		return
+	case ready.Status == metav1.ConditionTrue:
+		o.State, o.Status = Good, "Ready"
+		return
+	case stalled != nil && stalled.Status == metav1.ConditionTrue:
+		o.State, o.Status = Bad, "Stalled"
+		ready = stalled
+	case ready.Status == metav1.ConditionUnknown:
+		o.State, o.Status = Paused, "Unknown"
+	default:
+		o.Status = "Reconciling"
+	}
+	o.Reason, o.Message = ready.Reason, ready.Message
+}
+
+// conditionsOf leaves out what is no condition, instead of failing: the tree shows what there is.
+func conditionsOf(object *unstructured.Unstructured) []metav1.Condition {
+	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	var conditions []metav1.Condition
+	for _, item := range list {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		var condition metav1.Condition
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &condition) == nil {
+			conditions = append(conditions, condition)
+		}
+	}
+	return conditions
+}

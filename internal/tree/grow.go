@@ -1,0 +1,97 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Branch is an object and what belongs to it.
+type Branch struct {
+	Object
+
+	Children []*Branch
+}
+
+// Grow makes trees of objects by their owner references. Trees begin with objects of the fleet; what belongs to none of
+// them is left out.
+func Grow(objects []Object) []*Branch {
+	branches := make(map[types.UID]*Branch, len(objects))
+	for _, o := range objects {
+		branches[o.UID] = &Branch{Object: o}
+	}
+	var roots []*Branch
+	for _, o := range objects {
+		branch := branches[o.UID]
+		if parent := parentOf(o, branches); parent != nil {
+			parent.Children = append(parent.Children, branch)
+		} else if o.Fleet {
+			roots = append(roots, branch)
+		}
+	}
+	sortBranches(roots)
+	// Objects that own each other in a circle belong to no root, so going down from the roots comes to an end.
+	for _, root := range roots {
+		root.sort()
+	}
+	return roots
+}
+
+func parentOf(o Object, branches map[types.UID]*Branch) *Branch {
+	for _, owner := range o.Owners {
+		if parent, known := branches[owner]; known {
+			return parent
+		}
+	}
+	return nil
+}
+
+func (b *Branch) sort() {
+	sortBranches(b.Children)
+	for _, child := range b.Children {
+		child.sort()
+	}
+}
+
+// kindOrder puts what matters most first; other kinds follow by name.
+var kindOrder = []string{"KAPP", "AppService", "PodCluster", "Robot", "Collector", "Deployment", "ReplicaSet", "Pod", "Service", "Ingress", "HorizontalPodAutoscaler"}
+
+func sortBranches(branches []*Branch) {
+	rank := func(b *Branch) int {
+		if index := slices.Index(kindOrder, b.Kind); index >= 0 {
+			return index
+		}
+		return len(kindOrder)
+	}
+	slices.SortFunc(branches, func(a, b *Branch) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Kind, b.Kind),
+			// Of two ReplicaSets the newer one is the one to look at.
+			compareAge(a, b), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+}
+
+func compareAge(a, b *Branch) int {
+	if a.Kind != "ReplicaSet" {
+		return 0
+	}
+	return b.Created.Compare(a.Created)
+}
+
+// visit calls the function for the branch's object and for all below it.
+func (b *Branch) visit(see func(Object)) {
+	see(b.Object)
+	for _, child := range b.Children {
+		child.visit(see)
+	}
+}
+
+// healthy says whether nothing in the branch is on its way or in trouble.
+func (b *Branch) healthy() bool {
+	healthy := true
+	b.visit(func(o Object) { healthy = healthy && o.State != Busy && o.State != Bad })
+	return healthy
+}

@@ -1,0 +1,109 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// keptEvents is how many of the latest events are remembered: more than the largest screen shows.
+const keptEvents = 100
+
+// Model is what is known at the moment. Its methods may be called from several goroutines.
+type Model struct {
+	mutex   sync.Mutex
+	objects map[types.UID]Object
+	events  map[types.UID]Event
+	changed chan struct{}
+}
+
+// NewModel returns a model that knows nothing yet.
+func NewModel() *Model {
+	return &Model{objects: map[types.UID]Object{}, events: map[types.UID]Event{}, changed: make(chan struct{}, 1)}
+}
+
+// Changed receives something after changes, once for any number of them.
+func (m *Model) Changed() <-chan struct{} { return m.changed }
+
+// Set adds or replaces an object.
+func (m *Model) Set(o Object) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.objects[o.UID] = o
+	m.notify()
+}
+
+// Remove takes an object out.
+func (m *Model) Remove(uid types.UID) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	delete(m.objects, uid)
+	m.notify()
+}
+
+// AddEvent adds an event, or replaces it if it has happened again.
+func (m *Model) AddEvent(e Event) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.events[e.UID] = e
+	if len(m.events) > 2*keptEvents {
+		for _, old := range sortEvents(m.events)[keptEvents:] {
+			delete(m.events, old.UID)
+		}
+	}
+	m.notify()
+}
+
+func (m *Model) notify() {
+	select {
+	case m.changed <- struct{}{}:
+	default: // whoever listens has not yet looked at the last change
+	}
+}
+
+// Snapshot is the model at one moment.
+type Snapshot struct {
+	// Roots are the fleet's objects that belong to no other, in order.
+	Roots []*Branch
+	// Fleet are all objects of the fleet, in the same order.
+	Fleet []Object
+	// Events are those about objects in the tree, the latest first.
+	Events []Event
+}
+
+// Snapshot puts what is known in order.
+func (m *Model) Snapshot() Snapshot {
+	m.mutex.Lock()
+	objects, events := slices.Collect(maps.Values(m.objects)), sortEvents(m.events)
+	m.mutex.Unlock()
+
+	var s Snapshot
+	s.Roots = Grow(objects)
+	shown := map[types.UID]bool{}
+	for _, root := range s.Roots {
+		root.visit(func(o Object) {
+			shown[o.UID] = true
+			if o.Fleet {
+				s.Fleet = append(s.Fleet, o)
+			}
+		})
+	}
+	for _, event := range events {
+		if shown[event.Regarding] {
+			s.Events = append(s.Events, event)
+		}
+	}
+	return s
+}
+
+func sortEvents(events map[types.UID]Event) []Event {
+	return slices.SortedFunc(maps.Values(events), func(a, b Event) int {
+		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+}

@@ -1,0 +1,63 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// State is how an object is, as far as a glance can tell.
+type State int
+
+const (
+	// Plain objects are neither ready nor not, such as a Service.
+	Plain State = iota
+	// Good objects are as they should be.
+	Good
+	// Busy objects are on their way.
+	Busy
+	// Bad objects do not get any further.
+	Bad
+	// Paused objects are left as they are, because somebody wants it so.
+	Paused
+)
+
+// Object is what is shown of an object.
+type Object struct {
+	Group, Kind     string
+	Namespace, Name string
+	UID             types.UID
+	// Owners are the objects it belongs to, its controller first.
+	Owners     []types.UID
+	Created    time.Time
+	Generation int64
+	Deleting   bool
+	// Fleet marks the kinds of the fleet, whose objects are where trees begin.
+	Fleet bool
+	// Spent marks a ReplicaSet without pods, kept only to go back to.
+	Spent bool
+
+	State State
+	// Status is how it is, in a word or two.
+	Status string
+	// Detail is what else is worth knowing.
+	Detail string
+	// Reason and Message say why it is not ready; a machine reads the one, a person the other.
+	Reason, Message string
+}
+
+// Event is what is shown of an event.
+type Event struct {
+	UID     types.UID
+	Time    time.Time
+	Warning bool
+	// Regarding is the object that it is about.
+	Regarding  types.UID
+	Kind, Name string
+	Reason     string
+	Note       string
+	Count      int32
+}

@@ -1,0 +1,136 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Sources are what a tree is made of.
+type Sources struct {
+	Scheme *runtime.Scheme
+	// Fleet are the kinds that trees begin with, as empty unstructured objects.
+	Fleet []client.Object
+	// Children are the other kinds, of which only objects with the labels are watched.
+	Children []client.Object
+	Labels   labels.Selector
+	// Namespaces to watch; all if empty.
+	Namespaces []string
+}
+
+// Watch keeps the model up to date until the context ends. It returns once the model has all there is.
+func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model) error {
+	options := cache.Options{
+		Scheme:           from.Scheme,
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{},
+	}
+	for _, child := range from.Children {
+		options.ByObject[child] = cache.ByObject{Label: from.Labels}
+	}
+	for _, namespace := range from.Namespaces {
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	informers, err := cache.New(config, options)
+	if err != nil {
+		return fmt.Errorf("watching the tree: %w", err)
+	}
+	for _, fleet := range from.Fleet {
+		if err := follow(ctx, informers, from.Scheme, fleet, true, model); err != nil {
+			return err
+		}
+	}
+	for _, child := range from.Children {
+		if err := follow(ctx, informers, from.Scheme, child, false, model); err != nil {
+			return err
+		}
+	}
+	if err := followEvents(ctx, informers, model); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- informers.Start(ctx) }()
+	if !informers.WaitForCacheSync(ctx) {
+		return errors.Join(errors.New("watching the tree: it has ended before everything was there"), ctx.Err())
+	}
+	return nil
+}
+
+func follow(ctx context.Context, informers cache.Cache, scheme *runtime.Scheme, kind client.Object, fleet bool, model *Model) error {
+	gvk, err := apiutil.GVKForObject(kind, scheme)
+	if err != nil {
+		return err
+	}
+	set := func(object any) {
+		if object, ok := object.(client.Object); ok {
+			described := Describe(object, gvk)
+			described.Fleet = fleet
+			model.Set(described)
+		}
+	}
+	return handle(ctx, informers, kind, toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, object any) { set(object) },
+		DeleteFunc: func(object any) {
+			if last, missed := object.(toolscache.DeletedFinalStateUnknown); missed {
+				object = last.Obj
+			}
+			if object, ok := object.(client.Object); ok {
+				model.Remove(object.GetUID())
+			}
+		},
+	})
+}
+
+func followEvents(ctx context.Context, informers cache.Cache, model *Model) error {
+	add := func(object any) {
+		if event, ok := object.(*eventsv1.Event); ok {
+			model.AddEvent(describeEvent(event))
+		}
+	}
+	return handle(ctx, informers, &eventsv1.Event{}, toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    add,
+		UpdateFunc: func(_, object any) { add(object) },
+		// An event that the server forgets has happened all the same.
+	})
+}
+
+func handle(ctx context.Context, informers cache.Cache, kind client.Object, handler toolscache.ResourceEventHandler) error {
+	informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+	if err == nil {
+		_, err = informer.AddEventHandler(handler)
+	}
+	if err != nil {
+		return fmt.Errorf("watching %T: %w", kind, err)
+	}
+	return nil
+}
+
+func describeEvent(e *eventsv1.Event) Event {
+	result := Event{
+		UID: e.UID, Time: e.EventTime.Time, Warning: e.Type == "Warning", Regarding: e.Regarding.UID,
+		Kind: e.Regarding.Kind, Name: e.Regarding.Name, Reason: e.Reason, Note: e.Note, Count: max(1, e.DeprecatedCount),
+	}
+	switch {
+	case e.Series != nil:
+		result.Time, result.Count = e.Series.LastObservedTime.Time, e.Series.Count
+	case !e.DeprecatedLastTimestamp.IsZero():
+		result.Time = e.DeprecatedLastTimestamp.Time
+	}
+	return result
+}
