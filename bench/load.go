@@ -30,6 +30,30 @@ const upstreamQPS = 20
 // settle is how long a cluster is left alone before its memory is read.
 const settle = 20 * time.Second
 
+// loadSection measures a cluster with many pods, and the build of the programs.
+func loadSection(ctx context.Context, e environment) (string, error) {
+	began := time.Now()
+	load, err := measureLoad(ctx, e.binary, e.work, e.pods)
+	if err != nil {
+		return "", err
+	}
+	rebuild, err := measureRebuild(ctx)
+	if err != nil {
+		return "", fmt.Errorf("second build: %w", err)
+	}
+	return sectionPage("load", "Load and memory", time.Since(began), func(p printer) {
+		p("One Deployment of %d pods on one simulated node.\n", e.pods)
+		p("| | |")
+		p("|---|---:|")
+		p("| created to all Ready | %s |", ms(load.ready))
+		p("| the same with kube-controller-manager's default client limits (%d requests a second) | %s, %.1f × as long |", upstreamQPS, ms(load.readyLimited), ratio(load.readyLimited, load.ready))
+		p("| resident memory, idle | %d MB |", load.idle/1e6)
+		p("| resident memory with %d pods | %d MB |", e.pods, load.loaded/1e6)
+	}, []goal{
+		{"`make build` with nothing changed", "under 3 s", ms(rebuild), rebuild < 3*time.Second},
+	}), nil
+}
+
 func measureLoad(ctx context.Context, binary, work string, pods int) (loadResult, error) {
 	var result loadResult
 	err := withCluster(ctx, cluster.Options{Name: "load", Binary: binary}, func(c *cluster.Cluster, pid int) (err error) {

@@ -8,14 +8,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"time"
+	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -33,59 +33,73 @@ func status() int {
 	return 0
 }
 
+// environment is what the sections have in common.
+type environment struct {
+	binary string // the control plane
+	work   string // a folder that is removed in the end
+	runs   int
+	pods   int
+}
+
+// sections are the parts of the page, in their order.
+var sections = []struct {
+	name    string
+	measure func(context.Context, environment) (string, error)
+}{
+	{"startup", startupSection},
+	{"load", loadSection},
+}
+
 func run(ctx context.Context) error {
 	ctrllog.SetLogger(logr.Discard()) // envtest's; it complains where there is none
-	runs := flag.Int("runs", 7, "how often each contender starts")
-	pods := flag.Int("pods", 1000, "how many pods the load test creates")
+	var e environment
+	flag.IntVar(&e.runs, "runs", 7, "how often each contender runs")
+	flag.IntVar(&e.pods, "pods", 1000, "how many pods the load test creates")
 	out := flag.String("out", "docs/benchmarks.md", "the page to write; empty: none")
+	only := flag.String("only", "", "the sections to measure, separated by commas; the others stay on the page as they are; empty: all")
 	flag.Parse()
 
-	binary, err := filepath.Abs("bin/opdock-controlplane")
-	if err != nil {
+	var err error
+	if e.binary, err = filepath.Abs("bin/opdock-controlplane"); err != nil {
 		return err
 	}
-	if _, err := os.Stat(binary); err != nil {
+	if _, err := os.Stat(e.binary); err != nil {
 		return fmt.Errorf("run it by `make bench`, which builds the control plane first: %w", err)
 	}
-	work, err := os.MkdirTemp("", "opdock-bench-")
-	if err != nil {
+	if e.work, err = os.MkdirTemp("", "opdock-bench-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer os.RemoveAll(e.work)
 	// Named clusters of the benchmark stay out of the user's.
-	if err := os.Setenv("OPDOCK_HOME", filepath.Join(work, "home")); err != nil {
+	if err := os.Setenv("OPDOCK_HOME", filepath.Join(e.work, "home")); err != nil {
+		return err
+	}
+	old, err := os.ReadFile("docs/benchmarks.md")
+	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
 
-	say("Building the upstream programs to compare with, from the same source")
-	programs, err := buildUpstream(ctx)
-	if err != nil {
-		return err
+	var order []string
+	measured := map[string]string{}
+	for _, section := range sections {
+		order = append(order, section.name)
+		if *only != "" && !slices.Contains(strings.Split(*only, ","), section.name) {
+			continue
+		}
+		text, err := section.measure(ctx, e)
+		if err != nil {
+			return fmt.Errorf("%s: %w", section.name, err)
+		}
+		fmt.Print("\n", text)
+		measured[section.name] = text
 	}
-	began := time.Now()
-	startup, err := measureStartup(ctx, binary, programs, work, *runs)
-	if err != nil {
-		return fmt.Errorf("start-up: %w", err)
+	if len(measured) == 0 {
+		return fmt.Errorf("-only %s: there are the sections %s", *only, strings.Join(order, ", "))
 	}
-	load, err := measureLoad(ctx, binary, work, *pods)
-	if err != nil {
-		return fmt.Errorf("load: %w", err)
-	}
-	rebuild, err := measureRebuild(ctx)
-	if err != nil {
-		return fmt.Errorf("second build: %w", err)
-	}
-
-	var page bytes.Buffer
-	writePage(&page, report{
-		machine: describeMachine(), took: time.Since(began),
-		runs: *runs, startup: startup, pods: *pods, load: load, rebuild: rebuild,
-	})
-	fmt.Print("\n", page.String())
 	if *out == "" {
 		return nil
 	}
-	return os.WriteFile(*out, page.Bytes(), 0o644) //nolint:gosec // a page of documentation
+	return os.WriteFile(*out, []byte(joinPage(string(old), order, measured)), 0o644) //nolint:gosec // a page of documentation
 }
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

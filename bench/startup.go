@@ -44,6 +44,39 @@ const (
 	envtestStart = "envtest"
 )
 
+// startupSection measures how long clusters take to start.
+func startupSection(ctx context.Context, e environment) (string, error) {
+	say("Building the upstream programs to compare with, from the same source")
+	programs, err := buildUpstream(ctx)
+	if err != nil {
+		return "", err
+	}
+	began := time.Now()
+	timings, err := measureStartup(ctx, e.binary, programs, e.work, e.runs)
+	if err != nil {
+		return "", err
+	}
+	median := map[string]time.Duration{}
+	for _, t := range timings {
+		median[t.key] = t.median()
+	}
+	cold, again, envtest := median[coldStart], median[restart], median[envtestStart]
+	return sectionPage("startup", "Start-up", time.Since(began), func(p printer) {
+		p("From before the first process exists, median of %d interleaved runs.\n", e.runs)
+		p("| contender | until | median | fastest | slowest | against envtest |")
+		p("|---|---|---:|---:|---:|---:|")
+		for _, t := range timings {
+			p("| %s | %s | %s | %s | %s | %s |", t.name, t.until, ms(t.median()), ms(slices.Min(t.times)), ms(slices.Max(t.times)), times(ratio(t.median(), envtest)))
+		}
+		p("\nA restart has to do all that a new start does except for writing what a cluster begins with, which takes but a part of a")
+		p("new start. So it cannot be half of a new start that is this short; against upstream's start it is %s.", times(ratio(again, envtest)))
+	}, []goal{
+		{"new cluster, to a Deployment Available, against envtest's API server alone", "at most 0.40 ×", times(ratio(cold, envtest)), ratio(cold, envtest) <= 0.4},
+		{"new cluster, to a Deployment Available, on a quiet machine of two cores", "under 1 s", ms(cold), cold < time.Second},
+		{"restart on existing state against a new cluster", "at most 0.50 ×", times(ratio(again, cold)), ratio(again, cold) <= 0.5},
+	}), nil
+}
+
 func measureStartup(ctx context.Context, binary string, programs upstream, work string, runs int) ([]timing, error) {
 	assets, err := cluster.Assets(binary)
 	if err != nil {
