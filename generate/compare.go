@@ -50,6 +50,9 @@ func compare(p *plan, files map[string][]byte, found *discovery) ([]change, erro
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("comparing: %w", err)
 		}
+		if one.before != nil && path.Ext(file) == ".go" && generatorOf(one.before) == "" {
+			return nil, fmt.Errorf("%s would be overwritten, but somebody has written it: it lacks the line that says that it is generated", one.Path)
+		}
 		if one.before == nil || !bytes.Equal(one.before, one.content) {
 			changes = append(changes, one)
 		}

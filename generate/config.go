@@ -150,7 +150,9 @@ func readConfig(m module, file string) (*Config, error) {
 	}
 	var parsed File
 	if err := yaml.UnmarshalStrict(content, &parsed); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.relative(file), err)
+		// What the layers between YAML and Go say about themselves helps nobody.
+		message := strings.NewReplacer("error unmarshaling JSON: ", "", "while decoding JSON: ", "", "json: ", "", "error converting YAML to JSON: ", "").Replace(err.Error())
+		return nil, fmt.Errorf("%s: %s", m.relative(file), message)
 	}
 	return &parsed.Generate, nil
 }

@@ -58,6 +58,9 @@ func execute(ctx context.Context, p *plan, progress func(Step)) (*outputs, []str
 		group.Go(func() { controllerErr = p.runControllerGen(ctx, packages, out, done) })
 		group.Go(func() { gengoErr = p.runGengo(ctx, packages, out, staging, done) })
 		group.Wait()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err := p.firstCause(gengoErr, controllerErr); err != nil {
 			return err
 		}

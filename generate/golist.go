@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"io"
 	"os/exec"
 	"path/filepath"
@@ -35,10 +37,14 @@ type listedPackage struct {
 		Main      bool
 		Replace   *struct{ Path, Version string }
 	}
-	Error *struct {
-		Pos string
-		Err string
-	}
+	Error *listError
+}
+
+// listError is what go list has found wrong with a package.
+type listError struct {
+	ImportStack []string // how the package came to be loaded
+	Pos         string
+	Err         string
 }
 
 const listFields = "ImportPath,Name,Dir,Standard,DepOnly,GoFiles,CgoFiles,Imports,ImportMap,Module,Error"
@@ -73,6 +79,44 @@ func goList(ctx context.Context, m module, patterns []string) ([]*listedPackage,
 		}
 		packages = append(packages, p)
 	}
+}
+
+// locateListError finds the place of an error: as go says, or else where the last import of its stack stands, or else the folder.
+func (l *loaded) locateListError(p *listedPackage) (position token.Position, message string) {
+	message = p.Error.Err
+	if p.Error.Pos != "" {
+		position = splitPosition(p.Error.Pos)
+		if !filepath.IsAbs(position.Filename) {
+			position.Filename = filepath.Join(l.module.dir, position.Filename)
+		}
+		return position, message
+	}
+	if stack := p.Error.ImportStack; len(stack) > 1 && strings.Contains(message, "import cycle") {
+		message += ": " + strings.Join(stack, " imports ")
+		if importer := l.packages[stack[len(stack)-2]]; importer != nil {
+			if position, found := findImport(importer.GoFiles, stack[len(stack)-1]); found {
+				return position, message
+			}
+		}
+	}
+	return token.Position{Filename: p.Dir}, message
+}
+
+// findImport looks for the line that imports a package.
+func findImport(files []string, path string) (token.Position, bool) {
+	fset := token.NewFileSet()
+	for _, file := range files {
+		parsed, err := parser.ParseFile(fset, file, nil, parser.ImportsOnly)
+		if err != nil {
+			continue
+		}
+		for _, spec := range parsed.Imports {
+			if strings.Trim(spec.Path.Value, "`\"") == path {
+				return fset.Position(spec.Path.Pos()), true
+			}
+		}
+	}
+	return token.Position{}, false
 }
 
 // goListError is about what go list complains about as a whole, such as a broken go.mod.

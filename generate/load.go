@@ -97,15 +97,11 @@ func (l *loaded) addListed(listed []*listedPackage) error {
 		}
 		l.packages[p.ImportPath] = one
 		l.order = append(l.order, one)
+	}
+	for _, p := range listed {
 		if p.Error != nil {
-			position := splitPosition(p.Error.Pos)
-			if position.Filename != "" && !filepath.IsAbs(position.Filename) {
-				position.Filename = filepath.Join(l.module.dir, position.Filename)
-			}
-			if position.Filename == "" {
-				position.Filename = p.Dir
-			}
-			found.addAt(position, "", p.Error.Err)
+			position, message := l.locateListError(p)
+			found.addAt(position, "", message)
 		}
 	}
 	return found.err()

@@ -60,6 +60,7 @@ func apply(m module, changes []change) (err error) {
 
 func (f staged) commit() error {
 	if f.Kind == Leftover {
+		_ = os.Remove(f.temporary) // it has shown what it was for, and would keep the folder from being empty
 		return os.Remove(f.target)
 	}
 	return os.Rename(f.temporary, f.target)
