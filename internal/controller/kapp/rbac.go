@@ -1,0 +1,15 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kapp
+
+// What the controller may do; config/rbac/role.yaml is made of these lines.
+//
+// +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=kapps,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=kapps/status,verbs=patch
+// Asked for where clusters demand this right of whoever blocks the deletion of an owner:
+// +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=kapps/finalizers,verbs=update
+// +kubebuilder:rbac:groups=app.example.com,resources=appservices,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=kubegroup.generals.space,resources=podclusters,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=robot.llleon.io,resources=robots,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=collector.ip,resources=collectors,verbs=get;list;watch;create;patch;delete
