@@ -8,5 +8,5 @@ import "embed"
 
 // Manifests are the samples.
 //
-//go:embed *.yaml
+//go:embed *_v*.yaml
 var Manifests embed.FS

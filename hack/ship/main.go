@@ -1,0 +1,144 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command ship makes what users install: dist/install.yaml, the image of the manager, and the files that the Helm chart
+// shares with config. It is run in the root of the repository, by make.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/opdock/opdock/internal/ship"
+)
+
+const usage = "usage: ship installer|image|chart [flags]"
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "ship:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) == 0 {
+		return errors.New(usage)
+	}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	version := flags.String("version", "", "version, which is the tag of the image; default: that in config")
+	image := flags.String("image", "", "where the image is, without a tag; default: the name in config")
+	output := flags.String("output", "dist", "folder to write to")
+	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms of the image")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(*output, 0o755); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "installer":
+		return installer(filepath.Join(*output, "install.yaml"), ship.Image{Name: *image, Tag: *version})
+	case "image":
+		return buildImage(*output, *version, strings.Split(*platforms, ","))
+	case "chart":
+		return chart()
+	default:
+		return errors.New(usage)
+	}
+}
+
+func installer(path string, image ship.Image) error {
+	data, err := ship.Installer("config/default", image)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		return err
+	}
+	fmt.Println("wrote", path)
+	return nil
+}
+
+func chart() error {
+	changed, err := ship.SyncChart(".", false)
+	for _, path := range changed {
+		fmt.Println("wrote", path)
+	}
+	return err
+}
+
+func buildImage(output, version string, platforms []string) error {
+	created, err := sourceDate()
+	if err != nil {
+		return err
+	}
+	var programs []ship.Program
+	for _, platform := range platforms {
+		system, architecture, _ := strings.Cut(platform, "/")
+		fmt.Println("compiling for", platform)
+		content, err := compile(output, version, system, architecture)
+		if err != nil {
+			return fmt.Errorf("compiling for %s: %w", platform, err)
+		}
+		programs = append(programs, ship.Program{OS: system, Architecture: architecture, Content: content})
+	}
+	layout, err := ship.NewLayout(programs, version, created)
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(output, "image")
+	if err := layout.WriteFolder(folder); err != nil {
+		return fmt.Errorf("writing the image: %w", err)
+	}
+	archive, err := os.Create(folder + ".tar")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(layout.WriteTar(archive, created), archive.Close()); err != nil {
+		return fmt.Errorf("writing the image: %w", err)
+	}
+	digest, err := layout.Digest()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("wrote %s and %s.tar: %s:%s@%s\n", folder, folder, ship.ImageName, version, digest)
+	return nil
+}
+
+// compile returns the manager as a static binary, without what differs from build to build.
+func compile(output, version, system, architecture string) ([]byte, error) {
+	path, err := filepath.Abs(filepath.Join(output, "manager-"+system+"-"+architecture))
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(path)
+	command := exec.Command("go", "build", "-buildvcs=false", "-o", path,
+		"-ldflags", "-s -w -buildid= -X github.com/opdock/opdock/internal/manager/command.release="+version, "./cmd/manager")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture)
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	if err := command.Run(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+// sourceDate is when the source was last changed, as agreed upon for builds that can be repeated.
+func sourceDate() (time.Time, error) {
+	value := os.Getenv("SOURCE_DATE_EPOCH")
+	if value == "" {
+		return time.Unix(0, 0), nil
+	}
+	seconds, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+	}
+	return time.Unix(seconds, 0), nil
+}

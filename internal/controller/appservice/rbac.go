@@ -1,0 +1,17 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package appservice
+
+// What the controller may do; config/rbac/role.yaml is made of these lines.
+//
+// +kubebuilder:rbac:groups=app.example.com,resources=appservices,verbs=list;watch
+// +kubebuilder:rbac:groups=app.example.com,resources=appservices/status,verbs=patch
+// Asked for where clusters demand this right of whoever blocks the deletion of an owner:
+// +kubebuilder:rbac:groups=app.example.com,resources=appservices/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete

@@ -1,0 +1,13 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+// What the controller may do; config/rbac/role.yaml is made of these lines.
+//
+// +kubebuilder:rbac:groups=kubegroup.generals.space,resources=podclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kubegroup.generals.space,resources=podclusters/status,verbs=patch
+// Asked for where clusters demand this right of whoever blocks the deletion of an owner:
+// +kubebuilder:rbac:groups=kubegroup.generals.space,resources=podclusters/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete

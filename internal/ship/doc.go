@@ -1,0 +1,6 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ship makes what users install: one manifest of everything in config/default, the files that the Helm chart
+// shares with config, and the image of the manager. None of it needs a tool beside Go.
+package ship
