@@ -57,6 +57,10 @@ test: build ## Run all tests
 	go test $(RACE) ./...
 	CGO_ENABLED=0 go -C controlplane test ./...
 
+.PHONY: generate
+generate: $(OPDOCK) ## Write what is made from the types in api
+	@$(OPDOCK) generate
+
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint on all our code
 	$(GOLANGCI_LINT) run ./...

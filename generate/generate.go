@@ -43,7 +43,7 @@ type Options struct {
 type Step struct {
 	Generator string        `json:"generator"`
 	Files     int           `json:"files"`
-	Duration  time.Duration `json:"duration"`
+	Duration  time.Duration `json:"nanoseconds"`
 }
 
 // ChangeKind says how a file on disk differs from what is generated.

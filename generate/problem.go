@@ -42,7 +42,7 @@ func (p Problem) String() string {
 
 // Error is returned by Run if the source is to blame.
 type Error struct {
-	Problems []Problem
+	Problems []Problem `json:"problems"`
 }
 
 func (e *Error) Error() string {
