@@ -16,7 +16,7 @@
 // # Updates
 //
 // Pods follow a changed template from the highest number down, and no more than maxUnavailable pods are unavailable
-// because of it. A pod that is not available anyway is updated at once: nobody loses anything by that, and it is
+// because of it. A pod that is not ready anyway is updated at once: nobody loses anything by that, and it is
 // how a PodCluster with a broken template recovers when the template is corrected.
 //
 // If two revisions differ in nothing but images of containers, the images of the pod are changed and it keeps its node

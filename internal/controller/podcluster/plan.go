@@ -104,16 +104,20 @@ func (p *planner) keepUp() (sound []*member) {
 			p.unavailable++
 			p.wakeAt(at)
 		}
-		switch why, replace := p.unsound(m); {
-		case m.terminating:
+		if m.terminating {
 			p.watchTermination(m)
-		case replace:
+			continue
+		}
+		if why, replace := p.unsound(m); replace {
 			p.do(action{verb: remove, ordinal: ordinal, member: m, why: why})
-		case !m.ended:
+			continue
+		}
+		if m.pod.Labels[labelOrdinal] != strconv.Itoa(ordinal) {
+			p.do(action{verb: label, ordinal: ordinal, member: m})
+			continue
+		}
+		if !m.ended {
 			sound = append(sound, m)
-			if m.pod.Labels[labelOrdinal] != strconv.Itoa(ordinal) {
-				p.do(action{verb: label, ordinal: ordinal, member: m})
-			}
 		}
 	}
 	return sound
@@ -141,8 +145,8 @@ func (p *planner) unsound(m *member) (why string, replace bool) {
 	}
 }
 
-// rollOut updates pods that are not of the update revision. Those that are not available cost nothing; the others
-// are updated as long as few enough are missing.
+// rollOut updates pods that are not of the update revision. Those that are not ready serve nobody and are updated at
+// once; the others as long as few enough are missing.
 func (p *planner) rollOut(sound []*member) {
 	slices.Reverse(sound)
 	budget := p.maxUnavailable - p.unavailable
@@ -150,7 +154,7 @@ func (p *planner) rollOut(sound []*member) {
 		if !p.outdated(m) {
 			continue
 		}
-		if is, _ := m.available(p.minReady, p.now); is {
+		if m.ready {
 			if budget <= 0 {
 				continue
 			}

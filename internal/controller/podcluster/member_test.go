@@ -1,0 +1,123 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestOrdinalOf(t *testing.T) {
+	for pod, want := range map[string]int{
+		"web-0": 0, "web-12": 12, "web-01": -1, "web-": -1, "web--1": -1, "web": -1, "web-x-0": -1, "other-0": -1, "web-+1": -1,
+	} {
+		ordinal, ok := ordinalOf("web", pod)
+		if !ok {
+			ordinal = -1
+		}
+		if ordinal != want {
+			t.Errorf("%s has number %d, not %d", pod, ordinal, want)
+		}
+	}
+	if ordinal, ok := ordinalOf("web-1", "web-1-2"); !ok || ordinal != 2 {
+		t.Errorf("web-1-2 has number %d, not 2", ordinal)
+	}
+}
+
+// A pod goes through changes of its image as its kubelet sees them.
+func TestRenewal(t *testing.T) {
+	v1, v2, v3 := newRevision("v1"), newRevision("v2"), newRevision("v3")
+	start := newPod(t, "web", 0, "v1", "")
+	start.Spec.Containers[0].Image = "image:1"
+	start.Spec.Containers = append(start.Spec.Containers, corev1.Container{Name: "injected", Image: "proxy"})
+	restart := func(pod *corev1.Pod, id string) *corev1.Pod {
+		pod = pod.DeepCopy()
+		pod.Status.ContainerStatuses[0].ContainerID = id
+		return pod
+	}
+	change := func(pod *corev1.Pod, from, to *revision) *corev1.Pod {
+		t.Helper()
+		changed, err := renewed(pod, from, to, noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changed
+	}
+	check := func(what string, pod *corev1.Pod, image string, ready bool) {
+		t.Helper()
+		if got := pod.Spec.Containers[0].Image; got != image {
+			t.Errorf("%s: the image is %s, not %s", what, got, image)
+		}
+		if got := pod.Spec.Containers[1].Image; got != "proxy" {
+			t.Errorf("%s: the image of a container that is not in the template has become %s", what, got)
+		}
+		if got := memberOf("web", pod).ready; got != ready {
+			t.Errorf("%s: ready is %v", what, got)
+		}
+	}
+	check("before", start, "image:1", true)
+	changed := change(start, v1, v2)
+	check("changed", changed, "image:2", false)
+	check("restarted", restart(changed, "id-2"), "image:2", true)
+	check("changed again before the kubelet looked", change(changed, v2, v3), "image:3", false)
+	check("changed back before the kubelet looked", change(changed, v2, v1), "image:1", true)
+	again := change(restart(changed, "id-2"), v2, v1)
+	check("changed back after the restart", again, "image:1", false)
+	check("restarted again", restart(again, "id-3"), "image:1", true)
+	if hash := memberOf("web", again).hash; hash != "v1" {
+		t.Errorf("the revision is %s", hash)
+	}
+	spoilt := changed.DeepCopy()
+	spoilt.Annotations[annotationRenewal] = "spoilt"
+	check("somebody spoils the note", spoilt, "image:2", true)
+}
+
+func TestANewImageGetsTheFullTime(t *testing.T) {
+	pod := newPod(t, "web", 0, "v1", "!")
+	changed, err := renewed(pod, newRevision("v1"), newRevision("v2"), noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if since := memberOf("web", changed).since; !since.Equal(noon) {
+		t.Errorf("the pod counts as not ready since %v", since)
+	}
+}
+
+func TestWhichChangesOfPodsMatter(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		{"nothing", func(*corev1.Pod) {}, false},
+		{"an annotation of somebody else", func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }, false},
+		{"its address", func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }, false},
+		{"a container, if no image was changed", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ContainerID = "id-2" }, false},
+		{"readiness", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, true},
+		{"since when it is ready", func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(time.Second)) }, true},
+		{"its phase", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, true},
+		{"a label", func(p *corev1.Pod) { p.Labels["a"] = "b" }, true},
+		{"its owner", func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} }, true},
+		{"its deletion", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }, true},
+		{"a container that waits", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
+		}, true},
+	} {
+		before := newPod(t, "web", 0, "v1", "")
+		after := before.DeepCopy()
+		test.change(after)
+		if got := matters(before, after); got != test.want {
+			t.Errorf("%s: matters is %v", test.name, got)
+		}
+	}
+	before := newPod(t, "web", 0, "v1", "^")
+	after := before.DeepCopy()
+	after.Status.ContainerStatuses[0].ContainerID = "id-2"
+	if !matters(before, after) {
+		t.Error("a container that was started with its new image does not matter")
+	}
+}
