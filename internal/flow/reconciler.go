@@ -161,16 +161,7 @@ func (r *Reconciler[T]) finalize(ctx context.Context, pass *Pass, object T) (ctr
 	err := r.Finalize(ctx, pass, object)
 	r.announce(object, pass)
 	if err != nil {
-		reconciles.WithLabelValues(r.Name, string(outcomeOf(err))).Inc()
-		view := r.View(object)
-		*view.ObservedGeneration = object.GetGeneration()
-		setConditions(view.Conditions, object.GetGeneration(), err)
-		later, statusErr := r.writeStatus(ctx, before, object)
-		next, err := r.next(ctx, err)
-		if next.RequeueAfter == 0 {
-			next.RequeueAfter = later
-		}
-		return next, errors.Join(err, client.IgnoreNotFound(statusErr))
+		return r.notYet(ctx, before, object, err)
 	}
 	reconciles.WithLabelValues(r.Name, string(outcomeDeleted)).Inc()
 	controllerutil.RemoveFinalizer(object, Finalizer)
@@ -179,6 +170,27 @@ func (r *Reconciler[T]) finalize(ctx context.Context, pass *Pass, object T) (ctr
 		return ctrl.Result{}, fmt.Errorf("removing the finalizer: %w", err)
 	}
 	return ctrl.Result{}, nil
+}
+
+// notYet says why an object that is being deleted is still there.
+func (r *Reconciler[T]) notYet(ctx context.Context, before, object T, err error) (ctrl.Result, error) {
+	result := outcomeOf(err)
+	reconciles.WithLabelValues(r.Name, string(result)).Inc()
+	if result == outcomeFailed && isPassing(err) {
+		return ctrl.Result{}, err
+	}
+	view := r.View(object)
+	*view.ObservedGeneration = object.GetGeneration()
+	setConditions(view.Conditions, object.GetGeneration(), err)
+	later, statusErr := r.writeStatus(ctx, before, object)
+	next, err := r.next(ctx, err)
+	if err := errors.Join(err, statusErr); err != nil {
+		return ctrl.Result{}, err
+	}
+	if next.RequeueAfter == 0 {
+		next.RequeueAfter = later
+	}
+	return next, nil
 }
 
 func (r *Reconciler[T]) ensureFinalizer(ctx context.Context, object T) error {

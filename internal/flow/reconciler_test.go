@@ -227,6 +227,15 @@ func TestFinalizing(t *testing.T) {
 	if got := describeConditions(w.get().Status.Conditions); got != "Ready=False Deleting, Reconciling=True Deleting" {
 		t.Error(got)
 	}
+	// What passes is tried again and leaves no trace in the status; a failure has its own pauses.
+	outcome = apierrors.NewConflict(corev1.Resource("pods"), "p", errors.New("c"))
+	if result, err := w.reconcile(); err == nil || result != (ctrl.Result{}) || len(w.writes) != 0 {
+		t.Error(result, err, w.writes)
+	}
+	outcome = errors.New("it cannot be deleted")
+	if result, err := w.reconcile(); err == nil || result != (ctrl.Result{}) {
+		t.Error(result, err, w.writes)
+	}
 	outcome = nil
 	if _, err := w.reconcile(); err != nil {
 		t.Fatal(err)
