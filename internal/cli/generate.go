@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,6 +36,9 @@ output. Markers decide what is generated for a package:
   +groupName without code that registers      registration, in the package
   +k8s:openapi-gen                            OpenAPI definitions, in openapi below the client
 
+The generators are ` + strings.Join(generate.Generators[:6], ", ") + `,
+` + strings.Join(generate.Generators[6:], ", ") + `.
+
 PATH is a folder of the module, with /... for all below, and by default all of it. Go files begin with the
 text of hack/boilerplate.go.txt, if there is one. An opdock.yaml beside go.mod changes all of this.
 
@@ -54,7 +58,7 @@ removed. If nothing has changed since the last run, nothing is loaded.`,
 	flags.StringVar(&options.ConfigFile, "config", "", "the configuration to use instead of the module's opdock.yaml")
 	flags.BoolVar(&options.Check, "check", false, "change nothing; list what is stale and exit with 1 if anything is")
 	flags.BoolVar(&options.Force, "force", false, "do the work even if nothing has changed since the last run")
-	flags.StringSliceVar(&options.Only, "only", nil, "only these generators: "+strings.Join(generate.Generators, ", "))
+	flags.StringSliceVar(&options.Only, "only", nil, "only these generators, separated by commas")
 	flags.StringVar(&options.HeaderFile, "header-file", "", "text to begin Go files with")
 	flags.StringVar(&options.CRDDir, "crd-dir", "", "folder for CRDs")
 	flags.StringVar(&options.RBACDir, "rbac-dir", "", "folder for the role")
@@ -86,7 +90,7 @@ func (a *App) generate(cmd *cobra.Command, options generate.Options, format outp
 	result, err := a.Generate(cmd.Context(), options)
 	stop()
 	if err != nil {
-		return explainGenerate(cmd, err)
+		return a.explainGenerate(cmd, err, format)
 	}
 	if len(result.Changes) > 0 {
 		for _, line := range lines {
@@ -157,13 +161,17 @@ func are(n int) string {
 	return files(n) + " are"
 }
 
-func explainGenerate(cmd *cobra.Command, err error) error {
+func (a *App) explainGenerate(cmd *cobra.Command, err error, format outputFormat) error {
 	var source *generate.Error
 	switch {
+	case errors.As(err, &source) && format == outputJSON:
+		return errors.Join(a.printJSON(source), &saidError{"problems"})
 	case errors.As(err, &source):
-		return withHints(fmt.Errorf("no file was changed, because of %s:\n%w", problemCount(len(source.Problems)), err))
+		return fmt.Errorf("no file was changed, because of %s:\n%w", problemCount(len(source.Problems)), err)
 	case errors.Is(err, generate.ErrNothing):
 		return withHints(err, seeHelp(cmd))
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted: no file was changed")
 	default:
 		return err
 	}
