@@ -21,9 +21,11 @@ import (
 	appv1alpha1 "github.com/opdock/opdock/api/app/v1alpha1"
 	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
+	robotv1 "github.com/opdock/opdock/api/robot/v1"
 	"github.com/opdock/opdock/internal/controller/appservice"
 	"github.com/opdock/opdock/internal/controller/kapp"
 	"github.com/opdock/opdock/internal/controller/podcluster"
+	"github.com/opdock/opdock/internal/controller/robot"
 	"github.com/opdock/opdock/internal/flow"
 )
 
@@ -68,6 +70,14 @@ var Kinds = []Kind{
 		NewList:     func() client.ObjectList { return &kappv1.KAPPList{} },
 		// Its children are objects of the other kinds, which are cached whether they belong to a KAPP or not.
 		Setup: kapp.Setup,
+	},
+	{
+		GroupVersionKind: robotv1.GroupVersion.WithKind("Robot"), Plural: "robots",
+		AddToScheme: robotv1.AddToScheme,
+		New:         func() client.Object { return &robotv1.Robot{} },
+		NewList:     func() client.ObjectList { return &robotv1.RobotList{} },
+		Children:    []client.Object{&appsv1.Deployment{}, &corev1.Pod{}},
+		Setup:       robot.Setup,
 	},
 	{
 		GroupVersionKind: kubegroupv1.GroupVersion.WithKind("PodCluster"), Plural: "podclusters",

@@ -4,26 +4,30 @@
 package deployments
 
 import (
-	"encoding/json"
-	"fmt"
+	"cmp"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/utils/ptr"
 
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
 
-// Strategy makes Kubernetes' strategy of ours; without one, the server's default applies.
-func Strategy(of *sharedv1.DeploymentStrategy) (*appsv1ac.DeploymentStrategyApplyConfiguration, error) {
-	if of == nil {
-		return nil, nil //nolint:nilnil // the server's default
+// defaultShare is how many pods a rolling update replaces at a time unless something else is said, as with any
+// Deployment.
+const defaultShare = "25%"
+
+// Strategy makes Kubernetes' strategy of ours. It is always given in full, so that all of it is ours: what somebody else
+// changes is put right, and what is taken back is gone.
+func Strategy(of *sharedv1.DeploymentStrategy) *appsv1ac.DeploymentStrategyApplyConfiguration {
+	strategy := ptr.Deref(of, sharedv1.DeploymentStrategy{})
+	result := appsv1ac.DeploymentStrategy().WithType(cmp.Or(strategy.Type, appsv1.RollingUpdateDeploymentStrategyType))
+	if *result.Type != appsv1.RollingUpdateDeploymentStrategyType {
+		return result
 	}
-	data, err := json.Marshal(of)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the strategy: %w", err)
-	}
-	result := appsv1ac.DeploymentStrategy()
-	if err := json.Unmarshal(data, result); err != nil {
-		return nil, fmt.Errorf("decoding the strategy: %w", err)
-	}
-	return result, nil
+	rolling := ptr.Deref(strategy.RollingUpdate, sharedv1.RollingUpdate{})
+	return result.WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
+		WithMaxUnavailable(ptr.Deref(rolling.MaxUnavailable, intstr.FromString(defaultShare))).
+		WithMaxSurge(ptr.Deref(rolling.MaxSurge, intstr.FromString(defaultShare))))
 }

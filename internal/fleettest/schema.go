@@ -5,6 +5,7 @@ package fleettest
 
 import (
 	"context"
+	"maps"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,13 +39,15 @@ func CreateUnchecked(t testing.TB, c client.Client, kind controller.Kind, object
 			t.Fatalf("changing the schema of %s: %v", kind.Kind, err)
 		}
 	}
-	strict := map[string]any{}
+	strict := map[any]map[string]any{}
 	update(t.Context(), func(version map[string]any) {
-		strict[version["name"].(string)] = version["schema"]
+		strict[version["name"]] = maps.Clone(version)
+		// They must be in the schema.
+		delete(version, "selectableFields")
 		version["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
 	})
 	t.Cleanup(func() {
-		update(context.Background(), func(version map[string]any) { version["schema"] = strict[version["name"].(string)] })
+		update(context.Background(), func(version map[string]any) { maps.Copy(version, strict[version["name"]]) })
 	})
 	// The server takes a moment to use another schema.
 	Eventually(t, func() string {

@@ -1,0 +1,105 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package robot turns a Robot into a Deployment of workers, and moves them when the Deployment gets another name.
+package robot
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	robotv1 "github.com/opdock/opdock/api/robot/v1"
+	"github.com/opdock/opdock/internal/deployments"
+	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/pods"
+)
+
+const (
+	// labelKind is the value of the label that says of which kind an object's owner is.
+	labelKind = "robot"
+
+	// byController is the index of Deployments by the UID of the object that controls them.
+	byController = "metadata.controller"
+)
+
+// Reconciler looks after Robots.
+type Reconciler struct {
+	Client client.Client
+}
+
+// Kind describes Robots to the flow.
+func (r *Reconciler) Kind() flow.Kind[*robotv1.Robot] {
+	return flow.Kind[*robotv1.Robot]{
+		Name: "Robot",
+		View: func(robot *robotv1.Robot) flow.View {
+			return flow.View{
+				Suspended: robot.Spec.Suspend, ObservedGeneration: &robot.Status.ObservedGeneration, Conditions: &robot.Status.Conditions,
+			}
+		},
+		Reconcile: r.reconcile,
+	}
+}
+
+// Setup adds the controller to a manager.
+func Setup(mgr ctrl.Manager, o flow.Options) error {
+	r := &Reconciler{Client: mgr.GetClient()}
+	controller, reconciler, err := flow.Controller(mgr, r.Kind(), &robotv1.Robot{}, o)
+	if err != nil {
+		return err
+	}
+	err = mgr.GetFieldIndexer().IndexField(context.Background(), &appsv1.Deployment{}, byController, func(object client.Object) []string {
+		if owner := metav1.GetControllerOf(object); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("indexing Deployments: %w", err)
+	}
+	return controller.
+		Owns(&appsv1.Deployment{}, builder.WithPredicates(reconciler.IgnoreOwnWrites())).
+		Watches(&corev1.Pod{}, pods.ToInstance(labelKind), pods.WhenTroubleChanges()).
+		Complete(reconciler)
+}
+
+// scope is what is known about a Robot during a pass.
+type scope struct {
+	robot *robotv1.Robot
+	pass  *flow.Pass
+
+	deployment   *appsv1.Deployment  // set by findDeployments if it is there, and anew by applyDeployment
+	predecessors []appsv1.Deployment // set by findDeployments: those that have another name than the spec says
+	trouble      *pods.Trouble       // set by findTrouble; nil if all is well
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, robot *robotv1.Robot) error {
+	s := &scope{robot: robot, pass: pass}
+	if err := r.findDeployments(ctx, s); err != nil {
+		return err
+	}
+	err := flow.Run(ctx, s,
+		r.removeOvertaken,
+		r.applyDeployment,
+		r.findTrouble,
+		r.awaitRollout,
+		r.removePredecessors,
+	)
+	setStatus(s)
+	return err
+}
+
+func (r *Reconciler) findTrouble(ctx context.Context, s *scope) (err error) {
+	s.trouble, err = deployments.Trouble(ctx, r.Client, s.deployment)
+	return err
+}
+
+func (r *Reconciler) awaitRollout(_ context.Context, s *scope) error {
+	return deployments.Rollout(s.deployment, s.trouble)
+}

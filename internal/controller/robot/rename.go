@@ -1,0 +1,79 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package robot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	robotv1 "github.com/opdock/opdock/api/robot/v1"
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// findDeployments asks the cluster and not the status: a crash, or a second change of the name before the first was
+// over, leaves Deployments of which the status does not know.
+func (r *Reconciler) findDeployments(ctx context.Context, s *scope) error {
+	var list appsv1.DeploymentList
+	err := r.Client.List(ctx, &list, client.InNamespace(s.robot.Namespace), client.MatchingFields{byController: string(s.robot.UID)})
+	if err != nil {
+		return fmt.Errorf("listing Deployments: %w", err)
+	}
+	// The oldest comes first: if nobody knows which of them does the work, it is most likely that one.
+	slices.SortFunc(list.Items, func(a, b appsv1.Deployment) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	for i := range list.Items {
+		if list.Items[i].Name == deploymentName(s.robot) {
+			s.deployment = &list.Items[i]
+		} else {
+			s.predecessors = append(s.predecessors, list.Items[i])
+		}
+	}
+	return nil
+}
+
+// removeOvertaken removes Deployments that were to take over when the name was changed again. They would only take up
+// room.
+func (r *Reconciler) removeOvertaken(ctx context.Context, s *scope) error {
+	for i := range s.predecessors {
+		if !overtaken(s.robot, &s.predecessors[i]) {
+			continue
+		}
+		if _, err := s.pass.Delete(ctx, s.predecessors[i].DeepCopy()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overtaken says whether a predecessor does no work. One that does stays until the new Deployment has taken over, and
+// so does the one that the status names, even if it has no worker at the moment.
+func overtaken(robot *robotv1.Robot, predecessor *appsv1.Deployment) bool {
+	return predecessor.Name != robot.Status.DeploymentName && predecessor.Status.AvailableReplicas == 0
+}
+
+// removePredecessors comes after the rollout, so the new Deployment has taken over.
+func (r *Reconciler) removePredecessors(ctx context.Context, s *scope) error {
+	var left []string
+	for i := range s.predecessors {
+		gone, err := s.pass.Delete(ctx, s.predecessors[i].DeepCopy())
+		switch {
+		case err != nil:
+			return err
+		case !gone:
+			left = append(left, s.predecessors[i].Name)
+		}
+	}
+	if len(left) > 0 {
+		return flow.Waiting("RemovingPredecessor", "Deployment %s has taken over, %s is being removed", s.deployment.Name, strings.Join(left, ", "))
+	}
+	s.predecessors = nil
+	return nil
+}

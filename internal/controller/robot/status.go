@@ -1,0 +1,50 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package robot
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	robotv1 "github.com/opdock/opdock/api/robot/v1"
+	"github.com/opdock/opdock/internal/deployments"
+)
+
+// setStatus takes over what the Deployments say. While there are several, a worker counts whichever it belongs to.
+func setStatus(s *scope) {
+	status := &s.robot.Status
+	status.Selector = labels.SelectorFromSet(workers(s.robot)).String()
+	status.DeploymentName = manages(s)
+	status.Replicas, status.UpdatedReplicas, status.ReadyReplicas, status.AvailableReplicas = 0, 0, 0, 0
+	for i := range s.predecessors {
+		add(status, &s.predecessors[i])
+	}
+	if s.deployment != nil {
+		add(status, s.deployment)
+		status.UpdatedReplicas = s.deployment.Status.UpdatedReplicas
+	}
+}
+
+func add(status *robotv1.RobotStatus, deployment *appsv1.Deployment) {
+	status.Replicas += deployment.Status.Replicas
+	status.ReadyReplicas += deployment.Status.ReadyReplicas
+	status.AvailableReplicas += deployment.Status.AvailableReplicas
+}
+
+// manages is the name of the Deployment that does the work. A new one takes over when it is rolled out, or when there
+// is no other.
+func manages(s *scope) string {
+	switch {
+	case s.deployment != nil && (len(s.predecessors) == 0 || deployments.Rollout(s.deployment, nil) == nil):
+		return s.deployment.Name
+	case len(s.predecessors) == 0:
+		return s.robot.Status.DeploymentName
+	case slices.ContainsFunc(s.predecessors, func(d appsv1.Deployment) bool { return d.Name == s.robot.Status.DeploymentName }):
+		return s.robot.Status.DeploymentName
+	default:
+		return s.predecessors[0].Name
+	}
+}
