@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -39,6 +40,10 @@ type environment struct {
 	work   string // a folder that is removed in the end
 	runs   int
 	pods   int
+	// fleetRuns is how often the size of fleet that the promise is about is measured, and idle how long it is watched
+	// doing nothing.
+	fleetRuns int
+	idle      time.Duration
 }
 
 // sections are the parts of the page, in their order.
@@ -48,6 +53,8 @@ var sections = []struct {
 }{
 	{"startup", startupSection},
 	{"load", loadSection},
+	{"generate", generateSection},
+	{"fleet", fleetSection},
 }
 
 func run(ctx context.Context) error {
@@ -55,6 +62,8 @@ func run(ctx context.Context) error {
 	var e environment
 	flag.IntVar(&e.runs, "runs", 7, "how often each contender runs")
 	flag.IntVar(&e.pods, "pods", 1000, "how many pods the load test creates")
+	flag.IntVar(&e.fleetRuns, "fleet-runs", 3, "how often the fleet is created")
+	flag.DurationVar(&e.idle, "idle", 5*time.Minute, "how long the fleet is watched doing nothing")
 	out := flag.String("out", "docs/benchmarks.md", "the page to write; empty: none")
 	only := flag.String("only", "", "the sections to measure, separated by commas; the others stay on the page as they are; empty: all")
 	flag.Parse()

@@ -45,7 +45,8 @@ func sectionPage(name, title string, took time.Duration, body func(printer), goa
 
 // joinPage puts the sections together. Those that were not measured this time are taken over from the page as it was.
 func joinPage(old string, order []string, measured map[string]string) string {
-	page := fmt.Sprintf(`# Benchmarks
+	var page strings.Builder
+	fmt.Fprintf(&page, `# Benchmarks
 
 Written by `+"`make bench`"+`; do not edit. Kubernetes %s. What counts are the ratios: all contenders of a section took
 turns on the same machine in the same run.
@@ -56,10 +57,10 @@ turns on the same machine in the same run.
 			text = oldSection(old, name)
 		}
 		if text != "" {
-			page += "\n" + strings.TrimRight(text, "\n") + "\n"
+			page.WriteString("\n" + strings.TrimRight(text, "\n") + "\n")
 		}
 	}
-	return page
+	return page.String()
 }
 
 func marker(name string) string { return "<!-- section " + name + " -->" }

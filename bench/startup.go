@@ -33,8 +33,10 @@ type timing struct {
 	times []time.Duration
 }
 
-func (t timing) median() time.Duration {
-	sorted := slices.Sorted(slices.Values(t.times))
+func (t timing) median() time.Duration { return median(t.times) }
+
+func median(times []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(times))
 	return sorted[len(sorted)/2]
 }
 

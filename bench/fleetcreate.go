@@ -1,0 +1,134 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appv1 "github.com/opdock/opdock/api/app/v1"
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+)
+
+// creators is how many requests are under way at a time.
+const creators = 8
+
+func unlimited(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	return config
+}
+
+// createAppServices returns how long it takes until all are ready.
+func (f *fleet) createAppServices(ctx context.Context, size int) (time.Duration, error) {
+	return createAndAwait(ctx, f.WithWatch, size, &appv1.AppServiceList{},
+		func(name string) []client.Object {
+			return []client.Object{&appv1.AppService{
+				ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
+				Spec:       appv1.AppServiceSpec{Size: ptr.To[int32](1), Image: "web", Ports: []appv1.ServicePort{{Port: 80}}},
+			}}
+		},
+		func(object runtime.Object) bool {
+			app, ok := object.(*appv1.AppService)
+			return ok && meta.IsStatusConditionTrue(app.Status.Conditions, sharedv1.ConditionReady)
+		})
+}
+
+// createDirectly creates the Deployments and Services that AppServices would have, in their final form, and returns how
+// long it takes until all are available.
+func createDirectly(ctx context.Context, config *rest.Config, size int) (time.Duration, error) {
+	c, err := client.NewWithWatch(unlimited(config), client.Options{Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		return 0, err
+	}
+	return createAndAwait(ctx, c, size, &appsv1.DeploymentList{},
+		func(name string) []client.Object {
+			labels := map[string]string{"app": name}
+			of := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: labels}
+			return []client.Object{
+				&appsv1.Deployment{ObjectMeta: of, Spec: appsv1.DeploymentSpec{
+					Replicas: ptr.To[int32](1),
+					Selector: &metav1.LabelSelector{MatchLabels: labels},
+					Template: corev1.PodTemplateSpec{
+						ObjectMeta: metav1.ObjectMeta{Labels: labels},
+						Spec: corev1.PodSpec{
+							SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+							Containers: []corev1.Container{{
+								Name: "app", Image: "web", Ports: []corev1.ContainerPort{{ContainerPort: 80}},
+								SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+							}},
+						},
+					},
+				}},
+				&corev1.Service{ObjectMeta: of, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}},
+			}
+		},
+		func(object runtime.Object) bool {
+			deployment, ok := object.(*appsv1.Deployment)
+			return ok && deployment.Status.AvailableReplicas >= 1
+		})
+}
+
+// createAndAwait creates objects under many names and watches until those in the list are done.
+func createAndAwait(ctx context.Context, c client.WithWatch, size int, list client.ObjectList, objects func(name string) []client.Object, done func(runtime.Object) bool) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	watcher, err := c.Watch(ctx, list, client.InNamespace(metav1.NamespaceDefault))
+	if err != nil {
+		return 0, err
+	}
+	defer watcher.Stop()
+	began := time.Now()
+	group, groupContext := errgroup.WithContext(ctx)
+	group.SetLimit(creators)
+	go func() {
+		for i := range size {
+			group.Go(func() error {
+				for _, object := range objects(fmt.Sprintf("app-%d", i)) {
+					if err := c.Create(groupContext, object); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			say("creating: %v", err)
+			cancel()
+		}
+	}()
+	err = awaitAll(ctx, watcher, size, done)
+	return time.Since(began), err
+}
+
+func awaitAll(ctx context.Context, watcher watch.Interface, size int, done func(runtime.Object) bool) error {
+	finished := map[string]bool{}
+	for event := range watcher.ResultChan() {
+		object, ok := event.Object.(client.Object)
+		if !ok {
+			return fmt.Errorf("watching: %v", event.Object)
+		}
+		if done(object) {
+			finished[object.GetName()] = true
+		}
+		if len(finished) == size {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d of %d were done when the watch ended: %w", len(finished), size, context.Cause(ctx))
+}

@@ -1,0 +1,142 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/cluster"
+)
+
+// fleet is a cluster with the manager beside it, as a process of its own.
+type fleet struct {
+	client.WithWatch
+
+	program, kubeconfig string
+	log                 *os.File
+	address             string // of its metrics
+	process             *exec.Cmd
+}
+
+func withFleet(ctx context.Context, e environment, program, name string, use func(*fleet) error) error {
+	return withCluster(ctx, cluster.Options{Name: name, Binary: e.binary}, func(c *cluster.Cluster, _ int) error {
+		fleetClient, err := installFleet(ctx, c)
+		if err != nil {
+			return err
+		}
+		f := &fleet{WithWatch: fleetClient, program: program, kubeconfig: c.Kubeconfig()}
+		if f.log, err = os.Create(filepath.Join(e.work, name+".log")); err != nil {
+			return err
+		}
+		defer f.log.Close()
+		if err := f.start(ctx); err != nil {
+			return err
+		}
+		return errors.Join(use(f), f.stop())
+	})
+}
+
+// start starts the manager and returns when it answers.
+func (f *fleet) start(ctx context.Context) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	f.address = listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return err
+	}
+	f.process = exec.CommandContext(ctx, f.program, "--kubeconfig", f.kubeconfig, "--metrics-bind-address", f.address, "--metrics-secure=false")
+	f.process.Stdout, f.process.Stderr = f.log, f.log
+	if err := f.process.Start(); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(time.Minute)
+	for {
+		if _, err = f.metrics(ctx); err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the manager does not answer: %w", err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (f *fleet) stop() error {
+	if f.process == nil {
+		return nil
+	}
+	process := f.process
+	f.process = nil
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if err := process.Wait(); err != nil {
+		return fmt.Errorf("the manager ended with: %w", err)
+	}
+	return nil
+}
+
+func (f *fleet) pid() int { return f.process.Process.Pid }
+
+// counts are totals since the manager started.
+type counts struct{ writes, reconciles float64 }
+
+func (f *fleet) metrics(ctx context.Context) (counts, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.address+"/metrics", nil)
+	if err != nil {
+		return counts{}, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return counts{}, err
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return counts{}, err
+	}
+	return counts{
+		writes:     sum(families["rest_client_requests_total"], "method", http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete),
+		reconciles: sum(families["opdock_reconciles_total"], "kind", "AppService"),
+	}, nil
+}
+
+// sum adds up the counters that have one of the values for the label.
+func sum(family *dto.MetricFamily, label string, values ...string) (total float64) {
+	for _, metric := range family.GetMetric() {
+		for _, pair := range metric.GetLabel() {
+			if pair.GetName() == label && slices.Contains(values, pair.GetValue()) {
+				total += metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return total
+}
+
+// goBuild builds a program of this module.
+func goBuild(ctx context.Context, output, pkg string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-o", output, pkg)
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+	}
+	return nil
+}
