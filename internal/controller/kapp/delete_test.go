@@ -109,5 +109,6 @@ func TestAnApplicationGoesWithItsNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	fleettest.AwaitGone(t, s.Client, kapp)
-	fleettest.AwaitGone(t, s.Client, namespace)
+	s.absent("store-db")
+	s.absent("store-web")
 }

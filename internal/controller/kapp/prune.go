@@ -137,11 +137,14 @@ func (s *scope) doom(ctx context.Context, object owned, before []string) error {
 		s.doomed = append(s.doomed, end)
 		return nil
 	}
+	policy := metav1.DeletePropagationBackground
+	if len(object.dependsOn) > 0 {
+		// What the component consists of goes before it, so that what it depends on is there until its last pod has ended.
+		policy = metav1.DeletePropagationForeground
+	}
 	named := object.kind.new()
 	named.SetName(object.name)
-	gone, err := s.pass.Delete(ctx, named,
-		// What the component consists of goes before it, so that what it depends on is there until its last pod has ended.
-		client.PropagationPolicy(metav1.DeletePropagationForeground),
+	gone, err := s.pass.Delete(ctx, named, client.PropagationPolicy(policy),
 		// It may have been released since it was last seen, and must stay then.
 		client.Preconditions{ResourceVersion: ptr.To(object.object.GetResourceVersion())})
 	if err == nil && !gone {
