@@ -40,6 +40,8 @@ type Streams struct {
 	// ErrWidth is the number of columns of the terminal behind Err; 0 means that Err is no terminal on which a
 	// line can be drawn again.
 	ErrWidth int
+	// ErrSize is the size of that terminal at the moment; nil if there is none.
+	ErrSize func() (width, height int)
 	// Colour allows colours on Err.
 	Colour bool
 }
@@ -74,18 +76,19 @@ func NewApp() *App {
 		app.Program = os.Args[0]
 	}
 	if fd := int(os.Stderr.Fd()); term.IsTerminal(fd) && app.getenv("TERM") != "dumb" {
-		app.ErrWidth = terminalWidth(fd)
+		app.ErrSize = func() (int, int) { return terminalSize(fd) }
+		app.ErrWidth, _ = terminalSize(fd)
 		app.Colour = app.getenv("NO_COLOR") == ""
 	}
 	return app
 }
 
-func terminalWidth(fd int) int {
-	width, _, err := term.GetSize(fd)
-	if err != nil || width <= 0 {
-		return 80
+func terminalSize(fd int) (width, height int) {
+	width, height, err := term.GetSize(fd)
+	if err != nil || width <= 0 || height <= 0 {
+		return 80, 24
 	}
-	return width
+	return width, height
 }
 
 // Run runs one verb and returns the exit code.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 
 // aliveInterval is how often a run looks whether a cluster that it did not start is still there.
 const aliveInterval = 2 * time.Second
+
+// calmInterval is the least time between two looks at what has changed.
+const calmInterval = 100 * time.Millisecond
 
 // follow shows what happens until there is a reason to end, and prints how things are then.
 func (r *fleetRun) follow(ctx context.Context, fleet *runningFleet, began time.Time) error {
@@ -28,9 +32,11 @@ func (r *fleetRun) follow(ctx context.Context, fleet *runningFleet, began time.T
 		defer cancel()
 	}
 	show := r.newShow(began)
+	end := sync.OnceFunc(show.end)
+	defer end() // a panic must not leave the terminal as it is
 	err := r.await(watching, fleet, show)
+	end()
 	snapshot := r.model.Snapshot()
-	show.end(snapshot)
 	final := r.outcome(snapshot)
 	if printErr := r.printFinal(final); printErr != nil {
 		return errors.Join(err, printErr)
@@ -50,6 +56,7 @@ func (r *fleetRun) follow(ctx context.Context, fleet *runningFleet, began time.T
 func (r *fleetRun) await(ctx context.Context, fleet *runningFleet, show show) error {
 	alive := time.NewTicker(aliveInterval)
 	defer alive.Stop()
+	changed, calm := r.model.Changed(), (<-chan time.Time)(nil)
 	for {
 		snapshot := r.model.Snapshot()
 		show.update(snapshot)
@@ -57,7 +64,11 @@ func (r *fleetRun) await(ctx context.Context, fleet *runningFleet, show show) er
 			return nil
 		}
 		select {
-		case <-r.model.Changed():
+		case <-changed:
+			// A rollout changes a lot within moments, and nobody could read it all.
+			changed, calm = nil, time.After(calmInterval)
+		case <-calm:
+			changed, calm = r.model.Changed(), nil
 		case <-show.wake():
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), errTimeout) {
@@ -138,6 +149,7 @@ func (r *fleetRun) printFinal(table finalTable) error {
 		fmt.Fprintf(r.Err, "There are no objects of the fleet in namespace %s.\n", r.target.namespace)
 		return nil
 	}
+	fmt.Fprintln(r.Err)
 	severalNamespaces := slices.ContainsFunc(table, func(row finalRow) bool { return row.Namespace != table[0].Namespace })
 	out := tabwriter.NewWriter(r.Out, 0, 0, 3, ' ', 0)
 	head := "KIND\tNAME\tREADY\tSTATUS\tAGE"

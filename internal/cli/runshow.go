@@ -18,11 +18,14 @@ type show interface {
 	update(tree.Snapshot)
 	// wake receives something when there is something to show although nothing has changed.
 	wake() <-chan time.Time
-	// end shows how things are for the last time.
-	end(tree.Snapshot)
+	// end leaves the terminal as it was.
+	end()
 }
 
 func (r *fleetRun) newShow(began time.Time) show {
+	if r.ErrSize != nil {
+		return r.newLiveShow(began)
+	}
 	return &plainShow{run: r, seen: map[types.UID]string{}, began: began}
 }
 
@@ -61,4 +64,43 @@ func (p *plainShow) name(o tree.Object) string {
 
 func (p *plainShow) wake() <-chan time.Time { return nil }
 
-func (p *plainShow) end(tree.Snapshot) {}
+func (p *plainShow) end() {}
+
+// refreshInterval is how often a terminal is drawn again although nothing has changed: ages go on, and windows get
+// another size.
+const refreshInterval = 250 * time.Millisecond
+
+// liveShow draws the tree on a terminal.
+type liveShow struct {
+	run    *fleetRun
+	view   tree.View
+	screen *tree.Screen
+	ticker *time.Ticker
+}
+
+func (r *fleetRun) newLiveShow(began time.Time) *liveShow {
+	footer := "Ctrl-C ends"
+	if r.target.ours {
+		footer += " · try: " + r.command("kubectl", r.name, "get all")
+	}
+	return &liveShow{
+		run: r, screen: tree.OpenScreen(r.Err), ticker: time.NewTicker(refreshInterval),
+		view: tree.View{
+			Title: r.target.title, Namespace: r.target.namespace, Began: began, Colour: r.Colour,
+			Footer: footer + " · log: " + r.target.logPath,
+		},
+	}
+}
+
+func (l *liveShow) update(s tree.Snapshot) {
+	width, height := l.run.ErrSize()
+	// The last column stays free: a terminal that has just filled it would take it for part of what follows.
+	l.screen.Draw(l.view.Lines(s, l.run.Now(), width-1, height), width, height)
+}
+
+func (l *liveShow) wake() <-chan time.Time { return l.ticker.C }
+
+func (l *liveShow) end() {
+	l.ticker.Stop()
+	l.screen.Close()
+}

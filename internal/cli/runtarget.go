@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -208,35 +207,46 @@ func (t *target) ensureNamespace(ctx context.Context) error {
 
 // watch fills the model and keeps it up to date.
 func (t *target) watch(ctx context.Context, model *tree.Model) error {
-	scheme, err := controller.NewScheme()
+	from, err := treeSources()
 	if err != nil {
 		return err
 	}
+	from.Namespaces = t.namespaces
+	return tree.Watch(ctx, t.config, from, model)
+}
+
+// treeSources are the kinds of the fleet and all that comes of them.
+func treeSources() (tree.Sources, error) {
 	from := tree.Sources{
-		Scheme: scheme, Namespaces: t.namespaces,
-		// Deployments give these labels to ReplicaSets and pods as well.
+		// Deployments give this label to their ReplicaSets and pods as well.
 		Labels: labels.SelectorFromSet(labels.Set{flow.LabelManagedBy: flow.ManagedBy}),
+		Fleet:  map[schema.GroupVersionKind]tree.Columns{},
 	}
-	known := map[schema.GroupVersionKind]bool{}
-	for _, kind := range controller.Kinds {
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(kind.GroupVersionKind)
-		from.Fleet = append(from.Fleet, object)
-		known[kind.GroupVersionKind] = true
+	var err error
+	if from.Scheme, err = controller.NewScheme(); err != nil {
+		return from, err
+	}
+	definitions, err := controller.CRDs(controller.Kinds)
+	if err != nil {
+		return from, err
 	}
 	children := []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}}
-	for _, kind := range controller.Kinds {
+	for i, kind := range controller.Kinds {
+		if from.Fleet[kind.GroupVersionKind], err = tree.ColumnsOf(definitions[i], kind.Version); err != nil {
+			return from, err
+		}
 		children = append(children, kind.Children...)
 	}
+	known := map[schema.GroupVersionKind]bool{}
 	for _, child := range children {
-		gvk, err := apiutil.GVKForObject(child, scheme)
+		gvk, err := apiutil.GVKForObject(child, from.Scheme)
 		if err != nil {
-			return err
+			return from, err
 		}
-		if !known[gvk] {
+		if _, fleet := from.Fleet[gvk]; !fleet && !known[gvk] {
 			known[gvk] = true
 			from.Children = append(from.Children, child)
 		}
 	}
-	return tree.Watch(ctx, t.config, from, model)
+	return from, nil
 }

@@ -33,7 +33,9 @@ func (o *Object) describeConditions(object *unstructured.Unstructured) {
 		o.State, o.Status = Bad, "Stalled"
 		ready = stalled
 	case ready.Status == metav1.ConditionUnknown:
-		o.State, o.Status = Paused, "Unknown"
+		// Suspended, as a rule: the reason says it better than the status.
+		o.State, o.Status, o.Message = Paused, ready.Reason, ready.Message
+		return
 	default:
 		o.Status = "Reconciling"
 	}

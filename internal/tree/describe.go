@@ -23,8 +23,17 @@ import (
 	"github.com/opdock/opdock/internal/pods"
 )
 
-// Describe says in a few words how an object is. Kubernetes' own kinds come as their Go types, those of the fleet
-// unstructured.
+// DescribeFleet says in a few words how an object of the fleet is.
+func DescribeFleet(object client.Object, gvk schema.GroupVersionKind, columns Columns) Object {
+	o := Describe(object, gvk)
+	o.Fleet = true
+	if object, ok := object.(*unstructured.Unstructured); ok {
+		o.Detail = columns.describe(object)
+	}
+	return o
+}
+
+// Describe says in a few words how an object is. Kubernetes' own kinds come as their Go types.
 func Describe(object client.Object, gvk schema.GroupVersionKind) Object {
 	o := Object{
 		Group: gvk.Group, Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
@@ -52,7 +61,7 @@ func (o *Object) describe(object client.Object) {
 	case *appsv1.ReplicaSet:
 		o.describeReplicaSet(object)
 	case *appsv1.ControllerRevision:
-		o.Status = fmt.Sprintf("revision %d", object.Revision)
+		o.Spent = true
 	case *corev1.Pod:
 		o.describePod(object)
 	case *corev1.Service:

@@ -75,7 +75,7 @@ func sortBranches(branches []*Branch) {
 }
 
 func compareAge(a, b *Branch) int {
-	if a.Kind != "ReplicaSet" {
+	if a.Kind != replicaSetKind {
 		return 0
 	}
 	return b.Created.Compare(a.Created)

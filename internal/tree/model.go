@@ -83,23 +83,44 @@ func (m *Model) Snapshot() Snapshot {
 	objects, events := slices.Collect(maps.Values(m.objects)), sortEvents(m.events)
 	m.mutex.Unlock()
 
-	var s Snapshot
-	s.Roots = Grow(objects)
-	shown := map[types.UID]bool{}
+	s := Snapshot{Roots: Grow(objects)}
+	rootOf := map[types.UID]types.UID{}
 	for _, root := range s.Roots {
 		root.visit(func(o Object) {
-			shown[o.UID] = true
+			rootOf[o.UID] = root.UID
 			if o.Fleet {
 				s.Fleet = append(s.Fleet, o)
 			}
 		})
 	}
-	for _, event := range events {
-		if shown[event.Regarding] {
-			s.Events = append(s.Events, event)
-		}
-	}
+	s.Events = worthReading(events, rootOf)
 	return s
+}
+
+// worthReading leaves out events that are about none of the objects, that all goes well with a pod, and of warnings that
+// are all alike those before the last.
+func worthReading(events []Event, rootOf map[types.UID]types.UID) []Event {
+	type likeness struct {
+		root         types.UID
+		kind, reason string
+	}
+	seen := map[likeness]bool{}
+	var result []Event
+	for _, event := range events {
+		root, shown := rootOf[event.Regarding]
+		if !shown || event.Kind == podKind && !event.Warning {
+			continue
+		}
+		if event.Warning {
+			like := likeness{root, event.Kind, event.Reason}
+			if seen[like] {
+				continue
+			}
+			seen[like] = true
+		}
+		result = append(result, event)
+	}
+	return result
 }
 
 func sortEvents(events map[types.UID]Event) []Event {

@@ -37,7 +37,7 @@ type Object struct {
 	Deleting   bool
 	// Fleet marks the kinds of the fleet, whose objects are where trees begin.
 	Fleet bool
-	// Spent marks a ReplicaSet without pods, kept only to go back to.
+	// Spent marks what is kept only to go back to: revisions, and ReplicaSets without pods.
 	Spent bool
 
 	State State

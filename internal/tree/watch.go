@@ -9,8 +9,10 @@ import (
 	"fmt"
 
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -21,8 +23,8 @@ import (
 // Sources are what a tree is made of.
 type Sources struct {
 	Scheme *runtime.Scheme
-	// Fleet are the kinds that trees begin with, as empty unstructured objects.
-	Fleet []client.Object
+	// Fleet are the kinds that trees begin with, and what is worth seeing of each.
+	Fleet map[schema.GroupVersionKind]Columns
 	// Children are the other kinds, of which only objects with the labels are watched.
 	Children []client.Object
 	Labels   labels.Selector
@@ -50,13 +52,20 @@ func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model)
 	if err != nil {
 		return fmt.Errorf("watching the tree: %w", err)
 	}
-	for _, fleet := range from.Fleet {
-		if err := follow(ctx, informers, from.Scheme, fleet, true, model); err != nil {
+	for gvk, columns := range from.Fleet {
+		// Not as its Go type, into which an object that an older schema let through might not fit.
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(gvk)
+		if err := follow(ctx, informers, object, model, func(o client.Object) Object { return DescribeFleet(o, gvk, columns) }); err != nil {
 			return err
 		}
 	}
 	for _, child := range from.Children {
-		if err := follow(ctx, informers, from.Scheme, child, false, model); err != nil {
+		gvk, err := apiutil.GVKForObject(child, from.Scheme)
+		if err != nil {
+			return fmt.Errorf("watching the tree: %w", err)
+		}
+		if err := follow(ctx, informers, child, model, func(o client.Object) Object { return Describe(o, gvk) }); err != nil {
 			return err
 		}
 	}
@@ -71,16 +80,10 @@ func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model)
 	return nil
 }
 
-func follow(ctx context.Context, informers cache.Cache, scheme *runtime.Scheme, kind client.Object, fleet bool, model *Model) error {
-	gvk, err := apiutil.GVKForObject(kind, scheme)
-	if err != nil {
-		return err
-	}
+func follow(ctx context.Context, informers cache.Cache, kind client.Object, model *Model, describe func(client.Object) Object) error {
 	set := func(object any) {
 		if object, ok := object.(client.Object); ok {
-			described := Describe(object, gvk)
-			described.Fleet = fleet
-			model.Set(described)
+			model.Set(describe(object))
 		}
 	}
 	return handle(ctx, informers, kind, toolscache.ResourceEventHandlerFuncs{

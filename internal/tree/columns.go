@@ -1,0 +1,70 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/jsonpath"
+)
+
+// Columns are what a kind's definition has kubectl print, and so what its author finds worth seeing at a glance.
+type Columns []column
+
+type column struct {
+	name string
+	path *jsonpath.JSONPath
+}
+
+// shownElsewhere are columns that the tree has its own place for.
+var shownElsewhere = map[string]bool{"Ready": true, "Age": true}
+
+// ColumnsOf returns the columns of a version that a CustomResourceDefinition gives, without those for -o wide.
+func ColumnsOf(definition *unstructured.Unstructured, version string) (Columns, error) {
+	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	if err != nil {
+		return nil, fmt.Errorf("reading the columns of %s: %w", definition.GetName(), err)
+	}
+	var columns Columns
+	for _, item := range versions {
+		fields, _ := item.(map[string]any)
+		if name, _, _ := unstructured.NestedString(fields, "name"); name != version {
+			continue
+		}
+		list, _, _ := unstructured.NestedSlice(fields, "additionalPrinterColumns")
+		for _, item := range list {
+			fields, _ := item.(map[string]any)
+			name, _, _ := unstructured.NestedString(fields, "name")
+			path, _, _ := unstructured.NestedString(fields, "jsonPath")
+			if priority, given := fields["priority"]; given && fmt.Sprint(priority) != "0" || shownElsewhere[name] {
+				continue
+			}
+			parsed := jsonpath.New(name).AllowMissingKeys(true)
+			if err := parsed.Parse("{" + path + "}"); err != nil {
+				return nil, fmt.Errorf("reading column %s of %s: %w", name, definition.GetName(), err)
+			}
+			columns = append(columns, column{name: name, path: parsed})
+		}
+	}
+	return columns, nil
+}
+
+// describe is "size 2, available 2, http://web.default.svc".
+func (c Columns) describe(object *unstructured.Unstructured) string {
+	var texts []string
+	for _, column := range c {
+		var value strings.Builder
+		if err := column.path.Execute(&value, object.Object); err != nil || value.Len() == 0 {
+			continue
+		}
+		text := value.String()
+		if !strings.Contains(text, "://") { // an address needs no introduction
+			text = strings.ToLower(column.name) + " " + text
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", ")
+}

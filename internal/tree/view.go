@@ -1,0 +1,275 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"fmt"
+	"time"
+)
+
+// View is how a snapshot is shown.
+type View struct {
+	// Title is where all of this happens.
+	Title string
+	// Namespace is the one that goes without saying.
+	Namespace string
+	// Footer is the last line: what the user can do.
+	Footer string
+	// Began is when the run began.
+	Began  time.Time
+	Colour bool
+}
+
+const (
+	// maxEvents is how many events are worth looking at.
+	maxEvents = 8
+	// maxMessage is how many lines a reason may take.
+	maxMessage = 3
+	// gap is between columns.
+	gap = 2
+	// narrow is from where on there is room for ages.
+	narrow = 60
+)
+
+// Lines returns what a window of that size shows; they are never wider or more.
+func (v View) Lines(s Snapshot, now time.Time, width, height int) []string {
+	if width < 1 || height < 1 {
+		return nil
+	}
+	// Header, footer and the blank lines beside them, as far as there is room for them.
+	room := height - 1
+	blank := height >= 10
+	footer := height >= 5
+	if blank {
+		room -= 2
+	}
+	if footer {
+		room--
+	}
+	body := v.fit(s.Roots, room-v.leastEvents(s, room), now, width)
+	events := v.events(s, room-len(body), now, width)
+
+	lines := []line{v.header(s, now, width)}
+	if blank {
+		lines = append(lines, nil)
+	}
+	lines = append(lines, body...)
+	lines = append(lines, events...)
+	if blank {
+		lines = append(lines, nil)
+	}
+	if footer {
+		lines = append(lines, line{{dim, " " + v.Footer}})
+	}
+	result := make([]string, 0, height)
+	for _, l := range lines[:min(len(lines), height)] {
+		result = append(result, l.cut(width).render(v.Colour))
+	}
+	return result
+}
+
+func (v View) header(s Snapshot, now time.Time, width int) line {
+	ready := 0
+	worst := Good
+	for _, o := range s.Fleet {
+		switch {
+		case o.State == Good:
+			ready++
+		case o.State == Bad || worst != Bad:
+			worst = o.State
+		}
+	}
+	right := line{{colourOf(worst), fmt.Sprintf("%d of %d ready", ready, len(s.Fleet))}, {dim, "  " + Age(now.Sub(v.Began)) + " "}}
+	left := line{{bold, " opdock run"}, {normal, "  " + v.Title}, {dim, "  namespace " + v.Namespace}}
+	return append(left.cut(width-right.width()-gap).pad(width-right.width()), right...)
+}
+
+// folding is the order in which parts of the tree are given up when there is no room for all of it.
+var folding = []struct {
+	healthy bool
+	to      fold
+}{{true, closed}, {false, trimmed}, {false, closed}}
+
+// fit folds as much as is needed for the tree to fit, from below.
+func (v View) fit(roots []*Branch, room int, now time.Time, width int) []line {
+	if len(roots) == 0 {
+		return []line{{{dim, " There are no objects of the fleet here yet."}}}
+	}
+	blocks := make([][]row, len(roots))
+	total := 0
+	for i, root := range roots {
+		blocks[i] = root.rows(v.Namespace, open)
+		total += rowLines(blocks[i], width)
+	}
+	for _, step := range folding {
+		for i := len(roots) - 1; i >= 0 && total > room; i-- {
+			if roots[i].healthy() == step.healthy {
+				total -= rowLines(blocks[i], width)
+				blocks[i] = roots[i].rows(v.Namespace, step.to)
+				total += rowLines(blocks[i], width)
+			}
+		}
+	}
+	if total <= room {
+		return v.draw(blocks, now, width)
+	}
+	// Still too many: those in trouble come first, in one line each, and what is left out is counted.
+	var kept []row
+	for _, state := range []State{Bad, Busy, Paused, Good, Plain} {
+		for i, block := range blocks {
+			if block[0].state == state {
+				kept = append(kept, block[0])
+				if state == Bad {
+					kept[len(kept)-1].detail = roots[i].Message
+				}
+			}
+		}
+	}
+	if len(kept) <= room {
+		return v.draw([][]row{kept}, now, width)
+	}
+	room = max(room, 1)
+	more := line{{dim, fmt.Sprintf(" … %d more; make the window larger to see them", len(kept)-room+1)}}
+	return append(v.draw([][]row{kept[:room-1]}, now, width), more)
+}
+
+// rowLines is how many lines the rows take.
+func rowLines(rows []row, width int) int {
+	total := 0
+	for _, r := range rows {
+		total += max(1, len(r.messageLines(width)))
+	}
+	return total
+}
+
+func (v View) draw(blocks [][]row, now time.Time, width int) []line {
+	widest := 0
+	for _, block := range blocks {
+		for _, r := range block {
+			if r.message == "" {
+				widest = max(widest, r.title().width())
+			}
+		}
+	}
+	widest = min(widest, max(width*11/20, 24))
+	var lines []line
+	for _, block := range blocks {
+		for _, r := range block {
+			if r.message != "" {
+				for _, text := range r.messageLines(width) {
+					lines = append(lines, line{{dim, " " + r.indent}, {colourOf(r.state), text}})
+				}
+				continue
+			}
+			lines = append(lines, r.draw(widest, now, width))
+		}
+	}
+	return lines
+}
+
+func (r row) messageLines(width int) []string {
+	return wrap(clean(r.message), width-columns(r.indent)-2, maxMessage)
+}
+
+func (r row) title() line {
+	nameStyle := normal
+	if r.root {
+		nameStyle = bold
+	}
+	title := line{{dim, " " + r.indent}, {colourOf(r.state), mark(r.state) + " "}}
+	if r.kind != "" {
+		title = append(title, span{dim, r.kind + " "})
+	}
+	return append(title, span{nameStyle, clean(r.name)})
+}
+
+func (r row) draw(titleWidth int, now time.Time, width int) line {
+	age := ""
+	if width >= narrow && !r.created.IsZero() {
+		age = Age(now.Sub(r.created))
+	}
+	const ageWidth = 6
+	room := width - titleWidth - gap
+	if width >= narrow {
+		room -= ageWidth + 1
+	}
+	status := line{{colourOf(r.state), clean(r.status)}}
+	if r.detail != "" {
+		if r.status != "" {
+			status = append(status, span{normal, "  "})
+		}
+		status = append(status, span{dim, clean(r.detail)})
+	}
+	result := r.title().cut(titleWidth).pad(titleWidth + gap)
+	result = append(result, status.cut(max(room, 0)).pad(room)...)
+	if age != "" {
+		result = append(result, span{dim, fmt.Sprintf(" %*s", ageWidth, age)})
+	}
+	return result
+}
+
+// leastEvents is how many lines are kept free for events, however large the tree is.
+func (v View) leastEvents(s Snapshot, room int) int {
+	if len(s.Events) == 0 || room < 12 {
+		return 0
+	}
+	return 2 + min(len(s.Events), 3, room/5)
+}
+
+func (v View) events(s Snapshot, room int, now time.Time, width int) []line {
+	count := min(len(s.Events), maxEvents, room-2)
+	if count < 1 {
+		return nil
+	}
+	lines := []line{nil, {{bold, " Latest events"}}}
+	about := 0
+	for _, e := range s.Events[:count] {
+		about = max(about, columns(e.about()))
+	}
+	about = min(about, max(width/3, 16))
+	for _, e := range s.Events[:count] {
+		state := normal
+		if e.Warning {
+			state = yellow
+		}
+		note := clean(e.Note)
+		if e.Count > 1 {
+			note = fmt.Sprintf("(%d times) %s", e.Count, note)
+		}
+		l := line{{dim, fmt.Sprintf(" %5s ", Age(now.Sub(e.Time)))}}
+		l = append(l, line{{normal, e.about()}}.cut(about).pad(about+gap)...)
+		lines = append(lines, append(l, span{state, clean(e.Reason)}, span{dim, "  " + note}))
+	}
+	return lines
+}
+
+func (e Event) about() string { return clean(kindName(e.Kind) + " " + e.Name) }
+
+func mark(s State) string {
+	switch s {
+	case Good:
+		return "✓"
+	case Busy:
+		return "●"
+	case Bad:
+		return "✗"
+	case Paused:
+		return "‖"
+	default:
+		return "·"
+	}
+}
+
+func colourOf(s State) style {
+	switch s {
+	case Good:
+		return green
+	case Busy, Paused:
+		return yellow
+	case Bad:
+		return red
+	default:
+		return normal
+	}
+}
