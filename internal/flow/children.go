@@ -144,7 +144,8 @@ func (p *Pass) OwnsField(object client.Object, path ...string) bool {
 func (p *Pass) find(ctx context.Context, object client.Object, name string) error {
 	key := types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name}
 	err := p.client.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || err == nil && p.own.supersedes(object) {
+		clearObject(object)
 		err = p.reader.Get(ctx, key, object)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {

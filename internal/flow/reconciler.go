@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -40,6 +41,8 @@ type Kind[T client.Object] struct {
 	Reconcile func(ctx context.Context, pass *Pass, object T) error
 	// Finalize, if there is one, is called instead when the object is being deleted, until it returns nil.
 	Finalize func(ctx context.Context, pass *Pass, object T) error
+	// Paced says that the kind itself bounds how often the status changes, so that no change waits for MinorInterval.
+	Paced bool
 }
 
 // View is what all kinds have.
@@ -72,9 +75,16 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	object := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.memory.forget(request.NamespacedName)
+			r.forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	// The status is compared with what is there, so that must not be older than what we have written.
+	if r.own.supersedes(object) {
+		clearObject(object)
+		if err := r.Reader.Get(ctx, request.NamespacedName, object); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
 	}
 	pass := &Pass{
 		owner: object, fieldOwner: r.FieldOwner(), labelKind: strings.ToLower(r.Name),
@@ -84,6 +94,10 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 		return r.finalize(ctx, pass, object)
 	}
 	return r.look(ctx, pass, object)
+}
+
+func (r *Reconciler[T]) forget(key types.NamespacedName) {
+	r.own.forget(r.memory.forget(key))
 }
 
 // FieldOwner is under which name this kind's controller applies.
@@ -154,7 +168,7 @@ func (r *Reconciler[T]) next(ctx context.Context, err error) (ctrl.Result, error
 
 func (r *Reconciler[T]) finalize(ctx context.Context, pass *Pass, object T) (ctrl.Result, error) {
 	if r.Finalize == nil || !controllerutil.ContainsFinalizer(object, Finalizer) {
-		r.memory.forget(client.ObjectKeyFromObject(object))
+		r.forget(client.ObjectKeyFromObject(object))
 		return ctrl.Result{}, nil
 	}
 	before := object.DeepCopyObject().(T)

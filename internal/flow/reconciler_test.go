@@ -34,6 +34,8 @@ type world struct {
 	events *events.FakeRecorder
 	writes []string
 	step   func(*Pass, *robotv1.Robot) error
+	// cached, if set, is what the cache holds, however old it is.
+	cached *robotv1.Robot
 }
 
 func newWorld(t *testing.T, robot *robotv1.Robot) *world {
@@ -54,6 +56,15 @@ func newWorld(t *testing.T, robot *robotv1.Robot) *world {
 			return c.Patch(ctx, o, p, opts...)
 		},
 	}).Build()
+	cache := interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if w.cached == nil {
+				return c.Get(ctx, key, o, opts...)
+			}
+			w.cached.DeepCopyInto(o.(*robotv1.Robot))
+			return nil
+		},
+	})
 	w.Reconciler = &Reconciler[*robotv1.Robot]{
 		Kind: Kind[*robotv1.Robot]{
 			Name: "Robot",
@@ -62,7 +73,7 @@ func newWorld(t *testing.T, robot *robotv1.Robot) *world {
 			},
 			Reconcile: func(_ context.Context, pass *Pass, r *robotv1.Robot) error { return w.step(pass, r) },
 		},
-		Client: c, Reader: c, Events: w.events, Clock: w.clock,
+		Client: cache, Reader: c, Events: w.events, Clock: w.clock,
 	}
 	return w
 }
@@ -132,6 +143,29 @@ func TestNumbersAreWrittenNowAndThenAndVerdictsAtOnce(t *testing.T) {
 	available, outcome = 3, nil
 	if _, err := w.reconcile(); err != nil || len(w.writes) != 1 || w.get().Status.AvailableReplicas != 3 {
 		t.Fatal("the verdict was not written at once", err, w.writes)
+	}
+}
+
+func TestACacheThatLagsBehindIsNotBelieved(t *testing.T) {
+	w := newWorld(t, robot())
+	outcome := Waiting("RollingOut", "0 of 3")
+	w.step = func(*Pass, *robotv1.Robot) error { return outcome }
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	before := w.get()
+	outcome = nil
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	// The rollout goes back to where the cache still is: nothing would be written if that were believed.
+	w.cached, outcome = before, Waiting("RollingOut", "0 of 3")
+	if _, err := w.reconcile(); err != nil || len(w.writes) != 1 {
+		t.Fatal(err, w.writes)
+	}
+	w.cached = nil
+	if got := describeConditions(w.get().Status.Conditions); got != "Ready=False RollingOut, Reconciling=True RollingOut" {
+		t.Error(got)
 	}
 }
 

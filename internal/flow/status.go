@@ -32,7 +32,7 @@ func (r *Reconciler[T]) writeStatus(ctx context.Context, before, after T) (later
 	key := client.ObjectKeyFromObject(after)
 	now := r.Clock.Now()
 	was, is := r.View(before), r.View(after)
-	if *was.ObservedGeneration == *is.ObservedGeneration && sameVerdict(*was.Conditions, *is.Conditions) {
+	if !r.Paced && *was.ObservedGeneration == *is.ObservedGeneration && sameVerdict(*was.Conditions, *is.Conditions) {
 		if wait := r.memory.writtenAt(key).Add(MinorInterval).Sub(now); wait > 0 {
 			return wait, nil
 		}
@@ -47,7 +47,8 @@ func (r *Reconciler[T]) writeStatus(ctx context.Context, before, after T) (later
 		}
 		return 0, fmt.Errorf("writing the status: %w", err)
 	}
-	r.memory.wrote(key, now)
+	r.own.add(after)
+	r.memory.wrote(after, now)
 	return 0, nil
 }
 
@@ -70,6 +71,7 @@ type memory struct {
 }
 
 type remembered struct {
+	uid     types.UID
 	written time.Time
 	// generation is the one that was last seen, since is when, and measured whether it has become ready.
 	generation int64
@@ -89,16 +91,22 @@ func (m *memory) of(key types.NamespacedName) *remembered {
 	return object
 }
 
-func (m *memory) forget(key types.NamespacedName) {
+// forget returns the UID of the object, if it was ever written.
+func (m *memory) forget(key types.NamespacedName) (uid types.UID) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	if object, ok := m.objects[key]; ok {
+		uid = object.uid
+	}
 	delete(m.objects, key)
+	return uid
 }
 
-func (m *memory) wrote(key types.NamespacedName, now time.Time) {
+func (m *memory) wrote(object client.Object, now time.Time) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.of(key).written = now
+	known := m.of(client.ObjectKeyFromObject(object))
+	known.uid, known.written = object.GetUID(), now
 }
 
 func (m *memory) writtenAt(key types.NamespacedName) time.Time {

@@ -1,0 +1,40 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// byController is the index of children by the UID of the object that controls them.
+const byController = "metadata.controller"
+
+// IndexOwned makes Pass.Owned work for a type of child. One kind at most may ask for it for each type.
+func IndexOwned(mgr ctrl.Manager, object client.Object) error {
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), object, byController, func(object client.Object) []string {
+		if controller := metav1.GetControllerOf(object); controller != nil {
+			return []string{string(controller.UID)}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("indexing %T by its controller: %w", object, err)
+	}
+	return nil
+}
+
+// Owned fills in the list with all children of its type, whatever their names are. It is for children whose names can
+// change: a crash, or a second change before the first is over, leaves some of which nobody else knows.
+func (p *Pass) Owned(ctx context.Context, list client.ObjectList) error {
+	err := p.client.List(ctx, list, client.InNamespace(p.owner.GetNamespace()), client.MatchingFields{byController: string(p.owner.GetUID())})
+	if err != nil {
+		return fmt.Errorf("listing children: %w", err)
+	}
+	return nil
+}
