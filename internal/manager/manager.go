@@ -111,6 +111,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 		return kind.Setup(mgr, flow.Options{
 			Concurrency:      orDefault(o.Concurrency[strings.ToLower(kind.Kind)], defaultConcurrency),
 			ReconcileTimeout: orDefault(o.ReconcileTimeout, defaultReconcileTimeout),
+			Namespaces:       o.Namespaces,
 			WhenInstalled:    arriving.whenInstalled,
 		})
 	})

@@ -6,11 +6,9 @@ package robot
 
 import (
 	"context"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,13 +19,8 @@ import (
 	"github.com/opdock/opdock/internal/pods"
 )
 
-const (
-	// labelKind is the value of the label that says of which kind an object's owner is.
-	labelKind = "robot"
-
-	// byController is the index of Deployments by the UID of the object that controls them.
-	byController = "metadata.controller"
-)
+// labelKind is the value of the label that says of which kind an object's owner is.
+const labelKind = "robot"
 
 // Reconciler looks after Robots.
 type Reconciler struct {
@@ -54,14 +47,8 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 	if err != nil {
 		return err
 	}
-	err = mgr.GetFieldIndexer().IndexField(context.Background(), &appsv1.Deployment{}, byController, func(object client.Object) []string {
-		if owner := metav1.GetControllerOf(object); owner != nil {
-			return []string{string(owner.UID)}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("indexing Deployments: %w", err)
+	if err := flow.IndexOwned(mgr, &appsv1.Deployment{}); err != nil {
+		return err
 	}
 	return controller.
 		Owns(&appsv1.Deployment{}, builder.WithPredicates(reconciler.IgnoreOwnWrites())).

@@ -103,22 +103,21 @@ func TestAnyCrashPointIsFine(t *testing.T) {
 	}
 }
 
-// TestADeletedRobotNeedsNoManager: garbage collection does all of it, so there is no write that could be cut off.
-func TestADeletedRobotNeedsNoManager(t *testing.T) {
+// TestDeletionIsNoWorkForTheManager: garbage collection does all of it, so there is no write that could be cut off.
+func TestDeletionIsNoWorkForTheManager(t *testing.T) {
 	t.Parallel()
 	c, namespace := fleettest.Client(t), clustertest.Namespace(t)
 	wire, config := fleettest.NewWire(fleettest.Config(t))
-	stop := run(t, config, namespace)
+	run(t, config, namespace)
 	one := awaitReady(t, c, create(t, c, namespace, "{}"))
-	stop()
-	before := len(wire.AllWrites())
+	before := len(wire.Writes())
 	if err := c.Delete(t.Context(), one, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
 	}
 	fleettest.AwaitGone(t, c, one)
 	fleettest.AwaitGone(t, c, deployment(namespace, "one"))
-	if after := len(wire.AllWrites()); after != before {
-		t.Errorf("the manager has written %q", wire.AllWrites()[before:])
+	if writes := wire.Writes(); len(writes) != before {
+		t.Errorf("the manager has written %q", writes[before:])
 	}
 }
 

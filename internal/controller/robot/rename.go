@@ -6,12 +6,10 @@ package robot
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	robotv1 "github.com/opdock/opdock/api/robot/v1"
 	"github.com/opdock/opdock/internal/flow"
@@ -21,9 +19,8 @@ import (
 // over, leaves Deployments of which the status does not know.
 func (r *Reconciler) findDeployments(ctx context.Context, s *scope) error {
 	var list appsv1.DeploymentList
-	err := r.Client.List(ctx, &list, client.InNamespace(s.robot.Namespace), client.MatchingFields{byController: string(s.robot.UID)})
-	if err != nil {
-		return fmt.Errorf("listing Deployments: %w", err)
+	if err := s.pass.Owned(ctx, &list); err != nil {
+		return err
 	}
 	// The oldest comes first: if nobody knows which of them does the work, it is most likely that one.
 	slices.SortFunc(list.Items, func(a, b appsv1.Deployment) int {
