@@ -27,8 +27,6 @@ type Options struct {
 	ReconcileTimeout time.Duration
 	// Namespaces are those that the manager looks after; all if empty. They are for controllers with a cache of their own.
 	Namespaces []string
-	// Namespaces are those that the manager looks after; all if empty. They are for controllers with a cache of their own.
-	Namespaces []string
 	// WhenInstalled calls a function once, as soon as the server serves a kind. It is for controllers that watch kinds
 	// whose CRDs may come later, or never.
 	WhenInstalled func(kind schema.GroupVersionKind, then func() error)
