@@ -15,7 +15,6 @@ import (
 	"context"
 
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 	"github.com/opdock/opdock/internal/flow"
@@ -23,8 +22,6 @@ import (
 
 // Reconciler looks after KAPPs.
 type Reconciler struct {
-	Client client.Client
-
 	kinds []*componentKind
 }
 
@@ -44,17 +41,26 @@ func (r *Reconciler) Kind() flow.Kind[*kappv1.KAPP] {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, o flow.Options) error {
-	r := &Reconciler{Client: mgr.GetClient(), kinds: componentKinds()}
+	r := &Reconciler{kinds: componentKinds()}
 	builder, reconciler, err := flow.Controller(mgr, r.Kind(), &kappv1.KAPP{}, o)
 	if err != nil {
 		return err
 	}
-	built, err := builder.Build(reconciler)
+	w := &watcher{manager: mgr, ignoreOwnWrites: reconciler.IgnoreOwnWrites()}
+	// In a manager that runs, the controller starts as it is built. Its first pass must not find a kind missing that is
+	// there, so they are asked for before.
+	missing, err := w.watchInstalled(builder, r.kinds)
 	if err != nil {
 		return err
 	}
-	w := &watcher{manager: mgr, controller: built, ignoreOwnWrites: reconciler.IgnoreOwnWrites(), whenInstalled: o.WhenInstalled}
-	return w.watchAll(r.kinds)
+	controller, err := builder.Build(reconciler)
+	if err != nil {
+		return err
+	}
+	for _, kind := range missing {
+		o.WhenInstalled(kind.GroupVersionKind, func() error { return w.watchLate(controller, kind) })
+	}
+	return nil
 }
 
 // scope is what is known about a KAPP during a pass.

@@ -39,6 +39,7 @@ func TestDeletionGoesInReverseOrder(t *testing.T) {
 }
 
 func TestDeletionLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
 		for _, running := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, manager running: %v", policy, running), func(t *testing.T) {

@@ -44,11 +44,10 @@ func (r *Reconciler) findOwned(ctx context.Context, s *scope) error {
 			continue
 		}
 		list := kind.newList()
-		err := r.Client.List(ctx, list, client.InNamespace(s.kapp.Namespace), client.MatchingFields{indexOwner: string(s.kapp.UID)})
-		if err != nil {
-			return fmt.Errorf("listing components of kind %s: %w", kind.Kind, err)
+		if err := s.pass.Owned(ctx, list); err != nil {
+			return fmt.Errorf("looking for components of kind %s: %w", kind.Kind, err)
 		}
-		err = meta.EachListItem(list, func(item runtime.Object) error {
+		err := meta.EachListItem(list, func(item runtime.Object) error {
 			object := item.(client.Object)
 			component, dependencies := recorded(object)
 			s.owned = append(s.owned, owned{

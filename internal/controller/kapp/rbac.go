@@ -5,7 +5,7 @@ package kapp
 
 // What the controller may do; config/rbac/role.yaml is made of these lines.
 //
-// +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=kapps,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=kapps,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=kapps/status,verbs=patch
 // Asked for where clusters demand this right of whoever blocks the deletion of an owner:
 // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=kapps/finalizers,verbs=update

@@ -25,59 +25,51 @@ import (
 
 	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/internal/flow"
 )
-
-// indexOwner finds the components of a KAPP by its UID, whatever became of their labels.
-const indexOwner = "opdock.kapp"
 
 // watcher watches the kinds of components, each as soon as the server serves it.
 type watcher struct {
 	manager         ctrl.Manager
-	controller      controller.Controller
 	ignoreOwnWrites predicate.Predicate
-	whenInstalled   func(kind schema.GroupVersionKind, then func() error)
 }
 
-func (w *watcher) watchAll(kinds []*componentKind) error {
+// watchInstalled lets a controller that is yet to be built watch the kinds that are there, and returns the others.
+func (w *watcher) watchInstalled(builder *ctrl.Builder, kinds []*componentKind) (missing []*componentKind, err error) {
 	for _, kind := range kinds {
-		// The server is asked here and now, and not only by whenInstalled: the first pass must not find a kind missing that
-		// is there.
 		_, err := w.manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		switch {
-		case err == nil:
-			if err := w.watch(kind); err != nil {
-				return err
-			}
 		case meta.IsNoMatchError(err):
-			w.whenInstalled(kind.GroupVersionKind, func() error {
-				if err := w.watch(kind); err != nil {
-					return err
-				}
-				return w.controller.Watch(w.waitingFor(kind))
-			})
-		default:
-			return fmt.Errorf("asking for %s: %w", kind.Kind, err)
+			missing = append(missing, kind)
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("asking for %s: %w", kind.Kind, err)
 		}
+		if err := flow.IndexOwned(w.manager, kind.new()); err != nil {
+			return nil, err
+		}
+		builder.WatchesRawSource(w.components(kind))
+		kind.installed.Store(true)
 	}
-	return nil
+	return missing, nil
 }
 
-func (w *watcher) watch(kind *componentKind) error {
-	err := w.manager.GetFieldIndexer().IndexField(context.Background(), kind.new(), indexOwner, func(object client.Object) []string {
-		if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == "KAPP" {
-			return []string{string(owner.UID)}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("indexing %s: %w", kind.Kind, err)
+// watchLate lets the controller watch a kind that has just been installed, and look at the KAPPs that waited for it.
+func (w *watcher) watchLate(controller controller.Controller, kind *componentKind) error {
+	if err := flow.IndexOwned(w.manager, kind.new()); err != nil {
+		return err
 	}
-	toOwner := handler.EnqueueRequestForOwner(w.manager.GetScheme(), w.manager.GetRESTMapper(), &kappv1.KAPP{}, handler.OnlyControllerOwner())
-	if err := w.controller.Watch(source.Kind(w.manager.GetCache(), kind.new(), toOwner, w.ignoreOwnWrites, whenItMatters(kind))); err != nil {
+	if err := controller.Watch(w.components(kind)); err != nil {
 		return fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
 	kind.installed.Store(true)
-	return nil
+	return controller.Watch(w.waitingFor(kind))
+}
+
+// components are the objects of a kind that belong to KAPPs.
+func (w *watcher) components(kind *componentKind) source.Source {
+	toOwner := handler.EnqueueRequestForOwner(w.manager.GetScheme(), w.manager.GetRESTMapper(), &kappv1.KAPP{}, handler.OnlyControllerOwner())
+	return source.Kind(w.manager.GetCache(), kind.new(), toOwner, w.ignoreOwnWrites, whenItMatters(kind))
 }
 
 // waitingFor wakes the KAPPs that have components of a kind that was missing so far.
