@@ -50,6 +50,7 @@ func (f *fakeDock) dock() Dock {
 			return &fakeCluster{dock: f, name: name}, nil
 		},
 		Find: func(name string) (cluster.Status, error) { return f.find(name), nil },
+		Home: func() string { return "/state" },
 		List: func() ([]cluster.Status, error) {
 			var all []cluster.Status
 			for _, name := range slices.Sorted(maps.Keys(f.clusters)) {

@@ -76,6 +76,12 @@ func TestWrongUsage(t *testing.T) {
 		"completion-other-shell":  {"completion", "tcsh"},
 		"assets-stray-argument":   {"assets", "other"},
 		"build-controlplane-bare": {"build-controlplane"},
+		"run-namespace":           {"run", "--namespace", "Not_A_Name"},
+		"run-timeout":             {"run", "--until-ready", "--timeout", "-1s"},
+		"run-no-nodes":            {"run", "--nodes", "0"},
+		"run-keep-foreign":        {"run", "--kubeconfig", "/kubeconfig", "--keep"},
+		"run-unknown-sample":      {"run", "--samples", "appservice,nonsense"},
+		"run-stray-argument":      {"run", "other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newConsole(nil)

@@ -81,7 +81,7 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 	flags := cmd.Flags()
 	switch problems := validation.IsDNS1123Label(o.namespace); {
 	case len(problems) > 0:
-		message = fmt.Sprintf("--namespace cannot be %q: %s", o.namespace, problems[0])
+		message = fmt.Sprintf("--namespace cannot be %q: a name is made of lower case letters, digits and dashes", o.namespace)
 	case o.timeout <= 0:
 		message = fmt.Sprintf("--timeout must be more than 0, not %s", o.timeout)
 	case flags.Changed("nodes") && o.nodes < 1:

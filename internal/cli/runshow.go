@@ -26,33 +26,35 @@ func (r *fleetRun) newShow(began time.Time) show {
 	if r.ErrSize != nil {
 		return r.newLiveShow(began)
 	}
-	return &plainShow{run: r, seen: map[types.UID]string{}, began: began}
+	return &plainShow{run: r, seen: map[types.UID]tree.Object{}}
 }
 
 // plainShow writes a line whenever an object of the fleet becomes ready or ceases to be, or the reason changes.
 type plainShow struct {
-	run   *fleetRun
-	began time.Time
-	seen  map[types.UID]string
+	run  *fleetRun
+	seen map[types.UID]tree.Object
 }
 
 func (p *plainShow) update(s tree.Snapshot) {
-	now := p.run.Now()
 	there := map[types.UID]bool{}
 	for _, o := range s.Fleet {
 		there[o.UID] = true
-		key := fmt.Sprint(o.Status, o.Reason)
-		if p.seen[o.UID] == key {
-			continue
+		before, known := p.seen[o.UID]
+		p.seen[o.UID] = o
+		if !known || before.Status != o.Status || before.Reason != o.Reason {
+			p.say(o, o.Why())
 		}
-		p.seen[o.UID] = key
-		fmt.Fprintf(p.run.Err, "%s  %s %s: %s\n", now.Format("15:04:05"), o.Kind, p.name(o), o.Why())
 	}
-	for uid := range p.seen {
+	for uid, o := range p.seen {
 		if !there[uid] {
 			delete(p.seen, uid)
+			p.say(o, "Gone")
 		}
 	}
+}
+
+func (p *plainShow) say(o tree.Object, what string) {
+	fmt.Fprintf(p.run.Err, "%s  %s %s: %s\n", p.run.Now().Format(time.TimeOnly), o.Kind, p.name(o), what)
 }
 
 func (p *plainShow) name(o tree.Object) string {

@@ -1,0 +1,174 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appv1 "github.com/opdock/opdock/api/app/v1"
+	robotv1 "github.com/opdock/opdock/api/robot/v1"
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/fleettest"
+)
+
+// onRealCluster is a user of the cluster that these tests share, in a namespace of their own. The fleet works in that
+// namespace only, because the cluster is not one of opdock's by name.
+func onRealCluster(t *testing.T) (user *console, arguments []string, namespace string) {
+	t.Helper()
+	fleettest.Config(t) // skips the test if there is no control plane
+	namespace = clustertest.Namespace(t)
+	user = newConsole(nil)
+	home := t.TempDir()
+	user.Dock.Home = func() string { return home }
+	user.Now = time.Now
+	return user, []string{"run", "--kubeconfig", clustertest.Shared(t).Kubeconfig(), "--namespace", namespace}, namespace
+}
+
+func TestRunUntilReady(t *testing.T) {
+	user, arguments, namespace := onRealCluster(t)
+	code, screen := user.run(t.Context(), append(arguments, "--until-ready", "--samples", "appservice", "-o", "json")...)
+	if code != exitOK {
+		t.Fatalf("exit code %d\n%s", code, screen)
+	}
+	var table []finalRow
+	if err := json.Unmarshal(user.out.Bytes(), &table); err != nil {
+		t.Fatalf("%v\n%s", err, user.out)
+	}
+	if len(table) != 2 {
+		t.Fatalf("not two samples:\n%s", user.out)
+	}
+	for i, name := range []string{"nginx-app", "shop"} {
+		if row := table[i]; row.Name != name || row.Namespace != namespace || !row.Ready || row.Kind != "AppService" {
+			t.Errorf("got %+v, want a ready AppService %s", row, name)
+		}
+	}
+	log, err := os.ReadFile(filepath.Join(user.Dock.Home(), fleetLog))
+	if err != nil || len(log) == 0 {
+		t.Errorf("the fleet has not logged: %v", err)
+	}
+	if strings.Contains(screen, "INFO") {
+		t.Errorf("the fleet's log is on the screen:\n%s", screen)
+	}
+	if !strings.Contains(user.err.String(), "AppService shop: Ready") {
+		t.Errorf("no line says that shop has become ready:\n%s", user.err)
+	}
+}
+
+func TestRunSaysWhySamplesAreNotReady(t *testing.T) {
+	user, arguments, namespace := onRealCluster(t)
+	app := &appv1.AppService{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"}}
+	app.Spec.Image = "nginx:1.29"
+	app.Spec.PodMetadata = &sharedv1.PodMetadata{Annotations: map[string]string{"opdock.dev/behaviour": "image-pull-error"}}
+	if err := fleettest.Client(t).Create(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	code, screen := user.run(t.Context(), append(arguments, "--until-ready", "--samples", "shop", "--timeout", "15s")...)
+	expectCode(t, code, exitError)
+	for _, want := range []string{
+		"shop has been changed since it was applied, and is left so",
+		"opdock: not ready after 15s: shop", "AppService shop: Stalled (ImagePullBackOff): pod shop-", "the fleet's log: ",
+	} {
+		if !strings.Contains(user.err.String(), want) {
+			t.Errorf("%q is not in\n%s", want, screen)
+		}
+	}
+	if !strings.Contains(user.out.String(), "AppService   shop   no      Stalled") {
+		t.Errorf("the table does not say it:\n%s", user.out)
+	}
+}
+
+func TestRunNeedsItsNamespace(t *testing.T) {
+	user, arguments, _ := onRealCluster(t)
+	code, screen := user.run(t.Context(), append(arguments, "--until-ready", "--namespace", "there-is-none")...)
+	expectCode(t, code, exitError)
+	if !strings.Contains(screen, `there is no namespace "there-is-none"`) || !strings.Contains(screen, "kubectl create namespace there-is-none") {
+		t.Errorf("it does not say what to do:\n%s", screen)
+	}
+}
+
+// A terminal that is interrupted gets its screen back, and the table stays on it.
+func TestRunOnATerminal(t *testing.T) {
+	user, arguments, namespace := onRealCluster(t)
+	terminal := &lockedBuffer{}
+	user.Err, user.ErrWidth = terminal, 100
+	user.ErrSize = func() (int, int) { return 100, 30 }
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	ended := make(chan int, 1)
+	go func() { ended <- user.Run(ctx, append(arguments, "--samples", "robot_v1_robot")) }()
+	fleettest.Eventually(t, func() string {
+		if strings.Contains(terminal.String(), "1 of 1 ready") {
+			return ""
+		}
+		return "the robot is not ready:\n" + terminal.String()
+	})
+	// Everything below is found by owner references, so it is there only if the watches work.
+	fleettest.Eventually(t, func() string {
+		for _, want := range []string{"✓ Robot robot-one", "└─ ✓ Deployment robot-one", "2 pods ready", "namespace " + namespace[:20], "Synced"} {
+			if !strings.Contains(terminal.String(), want) {
+				return want + " is not on the screen:\n" + terminal.String()
+			}
+		}
+		return ""
+	})
+	interrupt()
+	expectCode(t, <-ended, exitOK)
+	if text := terminal.String(); strings.Count(text, "\x1b[?1049h") != 1 || strings.Count(text, "\x1b[?1049l") != 1 {
+		t.Errorf("the terminal was not given back: %q", text)
+	}
+	if !strings.Contains(user.out.String(), "Robot   robot-one   yes") {
+		t.Errorf("the table is missing:\n%s", user.out)
+	}
+}
+
+// What was changed in a sample stays changed when it is run again.
+func TestRunKeepsWhatTheUserHasChanged(t *testing.T) {
+	user, arguments, namespace := onRealCluster(t)
+	arguments = append(arguments, "--until-ready", "--samples", "robot_v1_robot")
+	if code, screen := user.run(t.Context(), arguments...); code != exitOK {
+		t.Fatalf("exit code %d\n%s", code, screen)
+	}
+	server := fleettest.Client(t)
+	robot := &robotv1.Robot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "robot-one"}}
+	if err := server.Patch(t.Context(), robot, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`))); err != nil {
+		t.Fatal(err)
+	}
+	code, screen := user.run(t.Context(), arguments...)
+	if code != exitOK || !strings.Contains(screen, "Robot robot-one has been changed since it was applied, and is left so") {
+		t.Errorf("exit code %d\n%s", code, screen)
+	}
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(robot), robot); err != nil || *robot.Spec.Replicas != 3 {
+		t.Errorf("there are %d replicas, not 3 (%v)", *robot.Spec.Replicas, err)
+	}
+}
+
+// lockedBuffer can be read while it is written to.
+type lockedBuffer struct {
+	mutex  sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(data []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.buffer.Write(data)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.buffer.String()
+}
