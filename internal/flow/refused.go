@@ -4,6 +4,8 @@
 package flow
 
 import (
+	"strings"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -22,11 +24,17 @@ func Refused(err error) error {
 	switch {
 	case isTerminating(err):
 		return err
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isUnmergeable(err):
 		return StalledRetrying(ReasonInvalid, err)
 	case apierrors.IsForbidden(err):
 		return StalledRetrying(ReasonForbidden, err)
 	default:
 		return err
 	}
+}
+
+// isUnmergeable says whether the server could not even read what was applied, such as a list in which a key stands
+// twice. It calls that an internal error of its own.
+func isUnmergeable(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed to create typed patch object")
 }
