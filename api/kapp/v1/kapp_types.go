@@ -90,7 +90,7 @@ type Component struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// dependsOn lists the components that must be ready before this one is created, and that are deleted after it.
+	// dependsOn lists the components that must be ready before this one is created or changed, and that are deleted after it.
 	//
 	// +optional
 	// +listType=set
@@ -101,7 +101,7 @@ type Component struct {
 
 	// resource is the object: an AppService, PodCluster, Robot or Collector as it would be in a manifest. It is
 	// created in the namespace of the KAPP. Without metadata.name it is called KAPP-COMPONENT, by the names of
-	// both.
+	// both. Of its metadata, only name, labels and annotations count.
 	//
 	// +required
 	// +kubebuilder:validation:EmbeddedResource
@@ -126,7 +126,8 @@ const (
 	// ComponentReady means that it is as its spec says.
 	ComponentReady ComponentState = "Ready"
 
-	// ComponentStalled means that somebody has to change something before it goes on.
+	// ComponentStalled means that somebody has to change something before it goes on. A component that is suspended is
+	// stalled, too.
 	ComponentStalled ComponentState = "Stalled"
 
 	// ComponentDeleting means that it has been taken out and is being deleted.
