@@ -19,10 +19,12 @@ import (
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	appv1alpha1 "github.com/opdock/opdock/api/app/v1alpha1"
+	collectorv1 "github.com/opdock/opdock/api/collector/v1"
 	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	robotv1 "github.com/opdock/opdock/api/robot/v1"
 	"github.com/opdock/opdock/internal/controller/appservice"
+	"github.com/opdock/opdock/internal/controller/collector"
 	"github.com/opdock/opdock/internal/controller/kapp"
 	"github.com/opdock/opdock/internal/controller/podcluster"
 	"github.com/opdock/opdock/internal/controller/robot"
@@ -70,6 +72,14 @@ var Kinds = []Kind{
 		NewList:     func() client.ObjectList { return &kappv1.KAPPList{} },
 		// Its children are objects of the other kinds, which are cached whether they belong to a KAPP or not.
 		Setup: kapp.Setup,
+	},
+	{
+		GroupVersionKind: collectorv1.GroupVersion.WithKind("Collector"), Plural: "collectors",
+		AddToScheme: collectorv1.AddToScheme,
+		New:         func() client.Object { return &collectorv1.Collector{} },
+		NewList:     func() client.ObjectList { return &collectorv1.CollectorList{} },
+		Children:    []client.Object{&corev1.ConfigMap{}},
+		Setup:       collector.Setup,
 	},
 	{
 		GroupVersionKind: robotv1.GroupVersion.WithKind("Robot"), Plural: "robots",

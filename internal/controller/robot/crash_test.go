@@ -70,13 +70,9 @@ func TestAnyCrashPointIsFine(t *testing.T) {
 				cut := wire.CutAfter(after)
 				stop := run(t, tapped, namespace)
 				step.act(t, c, namespace)
-				wasCut := false
 				fleettest.Eventually(t, func() string {
-					select {
-					case <-cut:
-						wasCut = true
+					if isClosed(cut) {
 						return ""
-					default:
 					}
 					one := robot(namespace, "one")
 					if err := c.Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil {
@@ -85,7 +81,7 @@ func TestAnyCrashPointIsFine(t *testing.T) {
 					return ready(one)
 				})
 				stop()
-				if !wasCut {
+				if !isClosed(cut) {
 					if after <= step.writes {
 						t.Errorf("there were only %q", wire.Writes())
 					}
@@ -172,5 +168,14 @@ func TestWhatNoSchemaWouldAllowStalls(t *testing.T) {
 	live := awaitDeployment(t, c, namespace, "one", 1)
 	if container := live.Spec.Template.Spec.Containers[0]; container.Name != "robot" || container.Image != "nginx:1.29" {
 		t.Errorf("the container is %s with image %s", container.Name, container.Image)
+	}
+}
+
+func isClosed(channel <-chan struct{}) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
 	}
 }

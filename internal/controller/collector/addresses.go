@@ -1,0 +1,96 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	collectorv1 "github.com/opdock/opdock/api/collector/v1"
+	"github.com/opdock/opdock/internal/pods"
+)
+
+func (r *Reconciler) collect(ctx context.Context, s *scope) error {
+	var list corev1.PodList
+	err := r.Pods.List(ctx, &list, client.InNamespace(s.collector.Namespace), client.MatchingLabelsSelector{Selector: s.selector},
+		client.UnsafeDisableDeepCopy) // nothing here changes them
+	if err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	s.addresses = addresses(list.Items, s.collector.Spec)
+	return nil
+}
+
+// addresses are those of the pods that a Collector asks for, sorted by address and then by pod.
+func addresses(items []corev1.Pod, spec collectorv1.CollectorSpec) []collectorv1.Address {
+	type sortable struct {
+		collectorv1.Address
+		parsed netip.Addr
+	}
+	var found []sortable
+	for i := range items {
+		for _, address := range addressesOf(&items[i]) {
+			parsed, err := netip.ParseAddr(address.IP)
+			if err != nil || !wanted(address, parsed, spec) {
+				continue
+			}
+			found = append(found, sortable{address, parsed})
+		}
+	}
+	slices.SortFunc(found, func(a, b sortable) int { return cmp.Or(a.parsed.Compare(b.parsed), cmp.Compare(a.Pod, b.Pod)) })
+	var result []collectorv1.Address
+	for _, address := range found {
+		result = append(result, address.Address)
+	}
+	return result
+}
+
+func wanted(address collectorv1.Address, parsed netip.Addr, spec collectorv1.CollectorSpec) bool {
+	if spec.Readiness == collectorv1.ReadinessReady && !address.Ready {
+		return false
+	}
+	family := corev1.IPv6Protocol
+	if parsed.Is4() {
+		family = corev1.IPv4Protocol
+	}
+	return len(spec.IPFamilies) == 0 || slices.Contains(spec.IPFamilies, family)
+}
+
+// addressesOf are the addresses that a pod has, of whichever kind. One that has ended has given them back.
+func addressesOf(pod *corev1.Pod) []collectorv1.Address {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	var result []collectorv1.Address
+	for _, ip := range pod.Status.PodIPs {
+		result = append(result, collectorv1.Address{
+			IP: ip.IP, Pod: pod.Name, Node: pod.Spec.NodeName, Ready: pods.IsReady(pod), Owner: ownerOf(pod),
+		})
+	}
+	return result
+}
+
+// ownerOf is the object that manages a pod. A Deployment does that by a ReplicaSet, whose name is the Deployment's with
+// a hash that the pod has as a label.
+func ownerOf(pod *corev1.Pod) *collectorv1.Owner {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return nil
+	}
+	if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; owner.Kind == "ReplicaSet" && hash != "" {
+		if name, found := strings.CutSuffix(owner.Name, "-"+hash); found && name != "" {
+			return &collectorv1.Owner{Kind: "Deployment", Name: name}
+		}
+	}
+	return &collectorv1.Owner{Kind: owner.Kind, Name: owner.Name}
+}

@@ -1,0 +1,62 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// podCache holds all pods, while the manager's own cache holds those of the fleet only. It is there only if there is a
+// controller of Collectors, and of each pod it keeps the few hundred bytes that are read here.
+func podCache(mgr ctrl.Manager, namespaces []string) (cache.Cache, error) {
+	options := cache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: strip}},
+	}
+	if len(namespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range namespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	pods, err := cache.New(mgr.GetConfig(), options)
+	if err != nil {
+		return nil, fmt.Errorf("making a cache of pods: %w", err)
+	}
+	if err := mgr.Add(pods); err != nil {
+		return nil, fmt.Errorf("adding the cache of pods: %w", err)
+	}
+	return pods, nil
+}
+
+// strip drops all that nobody reads here.
+func strip(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	stripped := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			Labels: pod.Labels, DeletionTimestamp: pod.DeletionTimestamp,
+		},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, PodIPs: pod.Status.PodIPs},
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		stripped.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			stripped.Status.Conditions = []corev1.PodCondition{{Type: condition.Type, Status: condition.Status}}
+		}
+	}
+	return stripped, nil
+}

@@ -1,0 +1,13 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+// What the controller may do; config/rbac/role.yaml is made of these lines.
+//
+// +kubebuilder:rbac:groups=collector.ip,resources=collectors,verbs=list;watch
+// +kubebuilder:rbac:groups=collector.ip,resources=collectors/status,verbs=patch
+// Asked for where clusters demand this right of whoever blocks the deletion of an owner:
+// +kubebuilder:rbac:groups=collector.ip,resources=collectors/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
