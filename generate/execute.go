@@ -82,8 +82,8 @@ func (p *plan) runGengo(ctx context.Context, packages *loading, out *outputs, st
 	for _, one := range generators {
 		references = append(references, one.inputs...)
 	}
-	// All packages are loaded, also those for controller-gen alone: this is what finds code that does not compile.
-	l, err := load(ctx, p.module, packages.fset, p.roots(), references)
+	// Those for controller-gen alone are loaded, too: this is what finds code that does not compile.
+	l, err := load(ctx, p.module, packages.fset, p.typeRoots(), references)
 	if err == nil {
 		packages.loaded = l
 	}

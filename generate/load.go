@@ -18,7 +18,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/tools/go/packages"
 )
 
@@ -35,6 +34,10 @@ type loaded struct {
 type loadedPackage struct {
 	*packages.Package
 	listed *listedPackage
+	// whole means that somebody looks at more than the types of the package.
+	whole bool
+	// needs are the imports whose types its own types are made of; set by parsing.
+	needs []*loadedPackage
 	// checked is closed when Types can be used by importers.
 	checked    chan struct{}
 	typeErrors []types.Error
@@ -55,18 +58,22 @@ func load(ctx context.Context, m module, fset *token.FileSet, dirs, importPaths 
 	for _, dir := range dirs {
 		patterns = append(patterns, m.importPath(dir))
 	}
-	listed, err := goList(ctx, m, patterns)
-	if err != nil {
-		return nil, err
+	var listed []*listedPackage
+	if len(patterns) > 0 { // without any, go would take the current folder
+		var err error
+		if listed, err = goList(ctx, m, patterns); err != nil {
+			return nil, err
+		}
 	}
 	l := &loaded{module: m, fset: fset, packages: make(map[string]*loadedPackage, len(listed))}
 	if err := l.addListed(listed); err != nil {
 		return nil, err
 	}
-	if err := l.parseAndCheck(ctx); err != nil {
+	if err := l.parseNeeded(ctx); err != nil {
 		return nil, err
 	}
-	return l, l.compileErrors()
+	l.checkAll()
+	return l, errors.Join(l.compileErrors(), ctx.Err())
 }
 
 // addListed makes the graph of packages, and reports what go list has found wrong with it.
@@ -95,6 +102,7 @@ func (l *loaded) addListed(listed []*listedPackage) error {
 				one.Imports[path] = imported.Package
 			}
 		}
+		one.whole = !p.DepOnly || one.local()
 		l.packages[p.ImportPath] = one
 		l.order = append(l.order, one)
 	}
@@ -107,46 +115,67 @@ func (l *loaded) addListed(listed []*listedPackage) error {
 	return found.err()
 }
 
-// parseAndCheck lets packages wait for their imports, so that as many as there are cores are worked on at any time.
-func (l *loaded) parseAndCheck(ctx context.Context) error {
-	parsed := make(map[*loadedPackage]chan struct{}, len(l.order))
-	for _, p := range l.order {
-		parsed[p] = make(chan struct{})
-	}
+// parseNeeded parses the packages that were asked for and the local ones, and from there on only what types are made of:
+// most packages are imported for what functions do, and nobody looks into other people's functions.
+func (l *loaded) parseNeeded(ctx context.Context) error {
 	var (
-		parsing, checking errgroup.Group
-		mu                sync.Mutex // guards found
+		group   sync.WaitGroup
+		mu      sync.Mutex // guards found and started
+		found   = problems{module: l.module}
+		started = map[*loadedPackage]bool{}
+		cores   = make(chan struct{}, runtime.GOMAXPROCS(0))
+		start   func(p *loadedPackage)
 	)
-	found := problems{module: l.module}
-	parsing.SetLimit(runtime.GOMAXPROCS(0))
-	for _, p := range l.order {
-		checking.Go(func() error {
-			defer close(p.checked)
-			<-parsed[p]
-			for _, imported := range p.Imports {
-				<-l.packages[imported.PkgPath].checked
+	start = func(p *loadedPackage) {
+		mu.Lock()
+		defer mu.Unlock()
+		if started[p] {
+			return
+		}
+		started[p] = true
+		group.Go(func() {
+			cores <- struct{}{}
+			err := ctx.Err()
+			if err == nil {
+				err = l.parse(p)
 			}
-			if ctx.Err() == nil {
-				l.check(p)
-			}
-			return nil
-		})
-	}
-	for _, p := range l.order {
-		parsing.Go(func() error {
-			defer close(parsed[p])
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err := l.parse(p); err != nil {
+			<-cores
+			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				addSyntaxErrors(&found, err)
+				return
 			}
-			return nil
+			for _, needed := range p.needs {
+				start(needed)
+			}
 		})
 	}
-	return errors.Join(parsing.Wait(), checking.Wait(), ctx.Err(), found.err())
+	for _, p := range l.order {
+		if p.whole {
+			start(p)
+		}
+	}
+	group.Wait()
+	return errors.Join(ctx.Err(), found.err())
+}
+
+// checkAll lets each package wait for those that it needs, so that as many as there are cores are worked on at any time.
+func (l *loaded) checkAll() {
+	var group sync.WaitGroup
+	for _, p := range l.order {
+		if p.Syntax == nil && p.PkgPath != "unsafe" {
+			continue // not needed
+		}
+		group.Go(func() {
+			defer close(p.checked)
+			for _, needed := range p.needs {
+				<-needed.checked
+			}
+			l.check(p)
+		})
+	}
+	group.Wait()
 }
 
 func (l *loaded) parse(p *loadedPackage) error {
@@ -162,7 +191,7 @@ func (l *loaded) parse(p *loadedPackage) error {
 			continue
 		}
 		if !p.local() {
-			dropBodies(file)
+			dropFunctions(file, p.whole)
 		}
 		positions := l.fset.File(file.FileStart)
 		for _, group := range file.Comments {
@@ -171,29 +200,8 @@ func (l *loaded) parse(p *loadedPackage) error {
 		}
 		p.Syntax = append(p.Syntax, file)
 	}
+	l.findNeeds(p)
 	return errors.Join(failures...)
-}
-
-// dropBodies takes the bodies of functions out of a file, and the comments in them: nobody looks into those of other
-// people's code, and they are most of what parsing leaves in memory.
-func dropBodies(file *ast.File) {
-	var bodies []*ast.BlockStmt
-	for _, declaration := range file.Decls {
-		if function, ok := declaration.(*ast.FuncDecl); ok && function.Body != nil {
-			bodies = append(bodies, function.Body)
-			function.Body = nil
-		}
-	}
-	kept := make([]*ast.CommentGroup, 0, len(file.Comments)/2)
-	for _, group := range file.Comments {
-		for len(bodies) > 0 && bodies[0].End() <= group.Pos() {
-			bodies = bodies[1:]
-		}
-		if len(bodies) == 0 || group.Pos() < bodies[0].Pos() {
-			kept = append(kept, group)
-		}
-	}
-	file.Comments = slices.Clip(kept)
 }
 
 // check type-checks the declarations. It goes on after errors: without generated code there are always some.

@@ -172,7 +172,15 @@ func (p *plan) chooseFolders() {
 
 // roots are all folders that any generator works on.
 func (p *plan) roots() []string {
-	all := slices.Concat(p.object, p.deepcopy, p.crd, p.rbac, p.webhook, p.defaulter, p.register, p.openapi)
+	all := slices.Concat(p.typeRoots(), p.rbac, p.webhook)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// typeRoots are the folders with types that are generated for. Of the others only comments are read, and loading them
+// would be expensive: they are controllers, which import a lot.
+func (p *plan) typeRoots() []string {
+	all := slices.Concat(p.object, p.deepcopy, p.crd, p.defaulter, p.register, p.openapi)
 	if p.clientEnabled() {
 		all = append(all, p.client...)
 	}

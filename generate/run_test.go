@@ -208,3 +208,14 @@ func TestApplyFollowsLinks(t *testing.T) {
 		t.Error("the link is none any more")
 	}
 }
+
+func TestModuleWithoutTypes(t *testing.T) {
+	r := newRunner(t, files{
+		"go.mod": "module example.com/plain\n\ngo 1.26\n",
+		"a/a.go": "package a\n\n// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get\n",
+	})
+	r.options.RBACDir = "deploy"
+	expect(t, "missing", changes(r.run(), Missing), []string{"deploy/role.yaml"})
+	r.write("a/a.go", "package a\n\n// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list\n")
+	expect(t, "changed", changes(r.run(), Changed), []string{"deploy/role.yaml"})
+}
