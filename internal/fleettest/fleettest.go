@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,6 +39,13 @@ var (
 	install   sync.Once
 	installed error
 )
+
+// The loggers of the process are for nobody in particular, and must not be changed while anything runs. What a manager has to
+// say goes to its test.
+func init() {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+}
 
 // Config is how to reach the control plane, with all rights and without limits. The CRDs of the fleet are installed
 // there. Without a control plane the test is skipped.
@@ -80,8 +88,6 @@ func Run(t testing.TB, config *rest.Config, o manager.Options) (stop func()) {
 	if o.Logger.GetSink() == nil {
 		o.Logger = zap.New(zap.WriteTo(&testWriter{t: t}), zap.ConsoleEncoder(), zap.StacktraceLevel(zapcore.PanicLevel))
 	}
-	ctrl.SetLogger(o.Logger)
-	klog.SetLogger(o.Logger)
 	mgr, err := manager.New(config, o)
 	if err != nil {
 		t.Fatal(err)
