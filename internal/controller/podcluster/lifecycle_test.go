@@ -6,6 +6,7 @@ package podcluster_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -205,7 +206,7 @@ func killedAfter(t *testing.T, writes int) (killed bool) {
 			state = append(state, pod.Name+"="+pod.Spec.Containers[0].Image+pod.Labels["x"])
 		}
 		for _, revision := range s.revisions() {
-			state = append(state, fmt.Sprint(revision.Revision))
+			state = append(state, strconv.FormatInt(revision.Revision, 10))
 		}
 		if !slices.Equal(state, []string{"web-0=by", "web-1=by", "3"}) {
 			return fmt.Sprintf("killed after %d writes it ends as %s", writes, strings.Join(state, " "))

@@ -171,8 +171,8 @@ template:
 		pod.Namespace, pod.Name, pod.Spec.Hostname, pod.Spec.Subdomain, pod.Annotations["note"], pod.Labels["tier"],
 		pod.Labels[flow.LabelInstance], pod.Labels[flow.LabelKind], pod.Labels[flow.LabelManagedBy], pod.Labels[labelOrdinal], pod.Labels[labelRevision],
 		pod.Spec.Containers[0].Image, pod.Spec.Containers[1].Image, pod.Spec.InitContainers[0].Image,
-	}, " ")
-	if want := "default web-7 web-7 ring x storage web podcluster opdock 7 v1 a b a"; got != want {
+	}, "/")
+	if want := "default/web-7/web-7/ring/x/storage/web/podcluster/opdock/7/v1/a/b/a"; got != want {
 		t.Errorf("it is\n%s, not\n%s", got, want)
 	}
 	if owner := metav1.GetControllerOf(pod); owner == nil || owner.UID != "1234" || owner.Kind != "PodCluster" || owner.APIVersion != "kubegroup.generals.space/v1" {
@@ -185,7 +185,7 @@ template:
 }
 
 func TestPruned(t *testing.T) {
-	w := parseWorld(t, settings{name: "web", historyLimit: 2}, "v3 v6 v6")
+	w := parseWorld(t, settings{name: "web", historyLimit: 2}, "v3/v6/v6")
 	for _, hash := range []string{"v1", "v2", "v4", "v5", "v7", "v8"} {
 		w.revisions[hash] = newRevision(hash)
 	}

@@ -26,18 +26,18 @@ func TestVerdict(t *testing.T) {
 		current, update string
 		reason, message string
 	}{
-		{"all is well", rolling, "v1 v1 v1", "v1", "v1", "", ""},
-		{"one is missing", rolling, "v1 . v1", "v1", "v1", "PodsNotAvailable", "2 of 3 pods are available"},
-		{"one does not count yet", rolling, "v1 v1+ v1", "v1", "v1", "PodsNotAvailable", "2 of 3 pods are available"},
-		{"one is too many", rolling, "v1 v1 v1 v1-", "v1", "v1", "ScalingDown", "1 pods that are too many are on their way out"},
-		{"an update goes on", rolling, "v1 v1 v2", "v1", "v2", "RollingOut", "1 of 3 pods are updated, 3 are available"},
-		{"the last pod of an update", rolling, "v2~ v2 v2", "v1", "v2", "RollingOut", "3 of 3 pods are updated, 2 are available"},
-		{"a partition is updated", partitioned, "v1 v1 v2", "v1", "v2", "", ""},
-		{"a partition is not updated", partitioned, "v1 v1 v1", "v1", "v2", "RollingOut", "0 of 3 pods are updated, 3 are available"},
-		{"OnDelete is content with the old", onDelete, "v1 v1 v1", "v1", "v2", "", ""},
-		{"one has failed", rolling, "v1 v1X v1", "v1", "v1", "Failed", "pod web-1: Failed"},
-		{"one does not go", rolling, "v1 v1= v1", "v1", "v1", ReasonPodNotTerminating, "pod web-1 should have been gone since 2026-01-01T11:00:00Z, but node node-1 does not confirm"},
-		{"one too many does not go", rolling, "v1 v1 v1 v1=", "v1", "v1", ReasonPodNotTerminating, "pod web-3 should"},
+		{"all is well", rolling, "v1/v1/v1", "v1", "v1", "", ""},
+		{"one is missing", rolling, "v1/./v1", "v1", "v1", "PodsNotAvailable", "2 of 3 pods are available"},
+		{"one does not count yet", rolling, "v1/v1+/v1", "v1", "v1", "PodsNotAvailable", "2 of 3 pods are available"},
+		{"one is too many", rolling, "v1/v1/v1/v1-", "v1", "v1", "ScalingDown", "1 pods that are too many are on their way out"},
+		{"an update goes on", rolling, "v1/v1/v2", "v1", "v2", "RollingOut", "1 of 3 pods are updated, 3 are available"},
+		{"the last pod of an update", rolling, "v2~/v2/v2", "v1", "v2", "RollingOut", "3 of 3 pods are updated, 2 are available"},
+		{"a partition is updated", partitioned, "v1/v1/v2", "v1", "v2", "", ""},
+		{"a partition is not updated", partitioned, "v1/v1/v1", "v1", "v2", "RollingOut", "0 of 3 pods are updated, 3 are available"},
+		{"OnDelete is content with the old", onDelete, "v1/v1/v1", "v1", "v2", "", ""},
+		{"one has failed", rolling, "v1/v1X/v1", "v1", "v1", "Failed", "pod web-1: Failed"},
+		{"one does not go", rolling, "v1/v1=/v1", "v1", "v1", ReasonPodNotTerminating, "pod web-1 should have been gone since 2026-01-01T11:00:00Z, but node node-1 does not confirm"},
+		{"one too many does not go", rolling, "v1/v1/v1/v1=", "v1", "v1", ReasonPodNotTerminating, "pod web-3 should"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := parseWorld(t, test.settings, test.pods)
@@ -66,7 +66,7 @@ func TestVerdictNamesFinalizers(t *testing.T) {
 }
 
 func TestVerdictTellsTroubles(t *testing.T) {
-	w := parseWorld(t, settings{name: "web", replicas: 2}, "v1 v1~")
+	w := parseWorld(t, settings{name: "web", replicas: 2}, "v1/v1~")
 	w.current, w.update = newRevision("v1"), newRevision("v1")
 	w.members[1].pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}
 	err := verdict(&w)
@@ -81,9 +81,9 @@ func TestCounters(t *testing.T) {
 		current, update string
 		want            string
 	}{
-		{"v1 v1 v1", "v1", "v1", "3 pods, 3 ready, 3 available, 3 current, 3 updated"},
-		{"v1 v1+ v2 v2~", "v1", "v2", "4 pods, 3 ready, 2 available, 2 current, 2 updated"},
-		{"v1 v1^ v2- .", "v1", "v2", "3 pods, 1 ready, 1 available, 2 current, 0 updated"},
+		{"v1/v1/v1", "v1", "v1", "3 pods, 3 ready, 3 available, 3 current, 3 updated"},
+		{"v1/v1+/v2/v2~", "v1", "v2", "4 pods, 3 ready, 2 available, 2 current, 2 updated"},
+		{"v1/v1^/v2-/.", "v1", "v2", "3 pods, 1 ready, 1 available, 2 current, 0 updated"},
 		{"", "v1", "v2", "0 pods, 0 ready, 0 available, 0 current, 0 updated"},
 	} {
 		s := &scope{cluster: &kubegroupv1.PodCluster{}, world: parseWorld(t, settings{name: "web", replicas: 4, minReady: time.Minute}, test.pods)}

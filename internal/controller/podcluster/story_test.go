@@ -28,77 +28,77 @@ func TestStories(t *testing.T) {
 	}{
 		{
 			name:     "images are changed in place, two at a time",
-			settings: settings{replicas: 5, maxUnavailable: 2, inPlace: true}, pods: "v1 v1 v1 v1 v1", current: "v1", update: "v2",
+			settings: settings{replicas: 5, maxUnavailable: 2, inPlace: true}, pods: "v1/v1/v1/v1/v1", current: "v1", update: "v2",
 			want: `
-v1 v1 v1 v1 v1        update in place 4 to v2, update in place 3 to v2
-v1 v1 v1 v2 v2        update in place 2 to v2, update in place 1 to v2
-v1 v2 v2 v2 v2        update in place 0 to v2
-v2 v2 v2 v2 v2        v2 is current; ready
+v1/v1/v1/v1/v1        update in place 4 to v2, update in place 3 to v2
+v1/v1/v1/v2/v2        update in place 2 to v2, update in place 1 to v2
+v1/v2/v2/v2/v2        update in place 0 to v2
+v2/v2/v2/v2/v2        v2 is current; ready
 `,
 		},
 		{
 			name:     "other changes replace pods, one at a time",
-			settings: settings{replicas: 3, maxUnavailable: 1, inPlace: true}, pods: "v1 v1 v1", current: "v1", update: "v2b",
+			settings: settings{replicas: 3, maxUnavailable: 1, inPlace: true}, pods: "v1/v1/v1", current: "v1", update: "v2b",
 			want: `
-v1 v1 v1              delete 2 (another revision)
-v1 v1 .               create 2 to v2b
-v1 v1 v2b             delete 1 (another revision)
-v1 . v2b              create 1 to v2b
-v1 v2b v2b            delete 0 (another revision)
-. v2b v2b             create 0 to v2b
-v2b v2b v2b           v2b is current; ready
+v1/v1/v1              delete 2 (another revision)
+v1/v1/.               create 2 to v2b
+v1/v1/v2b             delete 1 (another revision)
+v1/./v2b              create 1 to v2b
+v1/v2b/v2b            delete 0 (another revision)
+./v2b/v2b             create 0 to v2b
+v2b/v2b/v2b           v2b is current; ready
 `,
 		},
 		{
 			name:     "a broken template stops at the first pod, and goes on when it is corrected",
-			settings: settings{replicas: 3, maxUnavailable: 1, inPlace: true}, pods: "v1 v1 v1", current: "v1", update: "v2b",
+			settings: settings{replicas: 3, maxUnavailable: 1, inPlace: true}, pods: "v1/v1/v1", current: "v1", update: "v2b",
 			broken: "v2b", then: "v3c",
 			want: `
-v1 v1 v1              delete 2 (another revision)
-v1 v1 .               create 2 to v2b
-v1 v1 v2b~            RollingOut
+v1/v1/v1              delete 2 (another revision)
+v1/v1/.               create 2 to v2b
+v1/v1/v2b~            RollingOut
                       the template is changed to v3c
-v1 v1 v2b~            delete 2 (another revision)
-v1 v1 .               create 2 to v3c
-v1 v1 v3c             delete 1 (another revision)
-v1 . v3c              create 1 to v3c
-v1 v3c v3c            delete 0 (another revision)
-. v3c v3c             create 0 to v3c
-v3c v3c v3c           v3c is current; ready
+v1/v1/v2b~            delete 2 (another revision)
+v1/v1/.               create 2 to v3c
+v1/v1/v3c             delete 1 (another revision)
+v1/./v3c              create 1 to v3c
+v1/v3c/v3c            delete 0 (another revision)
+./v3c/v3c             create 0 to v3c
+v3c/v3c/v3c           v3c is current; ready
 `,
 		},
 		{
 			name:     "a broken image is taken back where it is",
-			settings: settings{replicas: 3, maxUnavailable: 1, inPlace: true}, pods: "v1 v1 v1", current: "v1", update: "v2",
+			settings: settings{replicas: 3, maxUnavailable: 1, inPlace: true}, pods: "v1/v1/v1", current: "v1", update: "v2",
 			broken: "v2", then: "v1",
 			want: `
-v1 v1 v1              update in place 2 to v2
-v1 v1 v2~             RollingOut
+v1/v1/v1              update in place 2 to v2
+v1/v1/v2~             RollingOut
                       the template is changed to v1
-v1 v1 v2~             update in place 2 to v1
-v1 v1 v1              v1 is current; ready
+v1/v1/v2~             update in place 2 to v1
+v1/v1/v1              v1 is current; ready
 `,
 		},
 		{
 			name:     "a partition keeps the pods below it, and the template that they are made from",
-			settings: settings{replicas: 4, maxUnavailable: 1, inPlace: true, partition: 2}, pods: "v1 v1x v1 v1", current: "v1", update: "v2",
+			settings: settings{replicas: 4, maxUnavailable: 1, inPlace: true, partition: 2}, pods: "v1/v1x/v1/v1", current: "v1", update: "v2",
 			want: `
-v1 v1x v1 v1          delete 1 (it has ended: Evicted)
-v1 . v1 v1            create 1 to v1
-v1 v1 v1 v1           update in place 3 to v2
-v1 v1 v1 v2           update in place 2 to v2
-v1 v1 v2 v2           ready
+v1/v1x/v1/v1          delete 1 (it has ended: Evicted)
+v1/./v1/v1            create 1 to v1
+v1/v1/v1/v1           update in place 3 to v2
+v1/v1/v1/v2           update in place 2 to v2
+v1/v1/v2/v2           ready
 `,
 		},
 		{
 			name:     "fewer pods and another template at the same time",
-			settings: settings{replicas: 2, maxUnavailable: 1}, pods: "v1 v1 v1 v1", current: "v1", update: "v2",
+			settings: settings{replicas: 2, maxUnavailable: 1}, pods: "v1/v1/v1/v1", current: "v1", update: "v2",
 			want: `
-v1 v1 v1 v1           delete 3 (scaled down), delete 2 (scaled down), delete 1 (another revision)
-v1 .                  create 1 to v2
-v1 v2                 delete 0 (another revision)
-. v2                  create 0 to v2
-v2 v2                 v2 is current; ready
+v1/v1/v1/v1           delete 3 (scaled down), delete 2 (scaled down), delete 1 (another revision)
+v1/.                  create 1 to v2
+v1/v2                 delete 0 (another revision)
+./v2                  create 0 to v2
+v2/v2                 v2 is current; ready
 `,
 		},
 	} {
@@ -235,7 +235,7 @@ func (n *narrator) state() string {
 		}
 		words = append(words, word)
 	}
-	return strings.Join(words, " ")
+	return strings.Join(words, "/")
 }
 
 func highest(members []*member) int {

@@ -19,7 +19,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// Worlds of tests are written as one word for each pod, from number 0 up: its revision and what is special about it.
+// Worlds of tests are written as one word for each pod, from number 0 up and with a slash between them: its revision and what is special about it.
 //
 //	v1    is ready and available
 //	v1+   is ready, and available half a minute from now
@@ -37,8 +37,8 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func parseWorld(t *testing.T, s settings, text string) world {
 	t.Helper()
 	w := world{settings: s, revisions: map[string]*revision{}, now: noon}
-	for ordinal, word := range strings.Fields(text) {
-		if word == "." {
+	for ordinal, word := range strings.Split(text, "/") {
+		if word == "." || word == "" {
 			continue
 		}
 		hash, state := strings.TrimRight(word, "+~!^xX-="), word[len(strings.TrimRight(word, "+~!^xX-=")):]
