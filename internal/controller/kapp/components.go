@@ -154,9 +154,6 @@ func (p *part) apply(ctx context.Context, pass *flow.Pass) {
 		// The kind was there once, and nobody tells when it is back.
 		p.stall(ReasonKindNotInstalled, notInstalled(p.resource.kind))
 		p.retry = true
-	case isUndeclared(err) || apierrors.IsRequestEntityTooLargeError(err):
-		p.stall(flow.ReasonInvalid, err)
-		p.retry = true
 	default:
 		p.failed(err)
 	}
@@ -194,11 +191,4 @@ func (p *part) assess(object client.Object) {
 
 func notInstalled(kind *componentKind) error {
 	return fmt.Errorf("the kind %s is not installed; install it with `opdock install`, or apply config/crd", kind.Kind)
-}
-
-// isUndeclared says whether a field is not in the schema of the component's kind, which makes the server fail instead of
-// refuse.
-func isUndeclared(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && strings.Contains(status.Status().Message, "failed to create typed patch object")
 }

@@ -17,14 +17,19 @@ type graph map[string][]string
 func (g graph) inOrder(names []string) []string {
 	ordered := make([]string, 0, len(names))
 	rest := slices.Clone(names)
+	unplaced := map[string]bool{}
+	for _, name := range names {
+		unplaced[name] = true
+	}
 	for {
 		next := slices.IndexFunc(rest, func(name string) bool {
-			return !slices.ContainsFunc(g[name], func(dependency string) bool { return slices.Contains(rest, dependency) })
+			return !slices.ContainsFunc(g[name], func(dependency string) bool { return unplaced[dependency] })
 		})
 		if next < 0 {
 			return append(ordered, rest...)
 		}
 		ordered = append(ordered, rest[next])
+		delete(unplaced, rest[next])
 		rest = slices.Delete(rest, next, next+1)
 	}
 }
@@ -57,20 +62,24 @@ func (g graph) circle(name string) []string {
 
 // way is a shortest way along dependencies, of at least one step; nil if there is none.
 func (g graph) way(from, to string) []string {
-	seen := map[string]bool{}
-	ways := [][]string{{from}}
-	for len(ways) > 0 {
-		way := ways[0]
-		ways = ways[1:]
-		for _, next := range g[way[len(way)-1]] {
-			longer := append(slices.Clone(way), next)
-			if next == to {
-				return longer
+	before := map[string]string{}
+	for reached := []string{from}; len(reached) > 0; reached = reached[1:] {
+		for _, next := range g[reached[0]] {
+			if _, seen := before[next]; seen {
+				continue
 			}
-			if !seen[next] {
-				seen[next] = true
-				ways = append(ways, longer)
+			before[next] = reached[0]
+			if next != to {
+				reached = append(reached, next)
+				continue
 			}
+			way := []string{to}
+			for step := before[to]; step != from; step = before[step] {
+				way = append(way, step)
+			}
+			way = append(way, from)
+			slices.Reverse(way)
+			return way
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
 )
 
@@ -125,6 +126,28 @@ func TestADependencyStaysUntilItsDependentIsChanged(t *testing.T) {
 		t.Error("db is deleted while web needs it")
 	}
 	s.playUntilReady(kapp)
+	s.absent("store-db")
+}
+
+// With several namespaces, a pass does not wait until the cache has what the pass before it wrote.
+func TestTheCacheMayLagBehind(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.stop()
+	s.others = []string{clustertest.Namespace(t)}
+	s.start()
+	kapp := s.playUntilReady(s.store(app("db"), app("queue", "db"), app("web", "queue", "db")))
+	for range 3 {
+		kapp = s.playUntilReady(s.change(kapp, component("db", withImage("b")), component("web", withImage("b"), "db")))
+		s.absent("store-queue")
+		kapp = s.playUntilReady(s.change(kapp, app("queue"), app("web", "queue")))
+		s.absent("store-db")
+		kapp = s.playUntilReady(s.change(kapp, app("db"), app("queue", "db"), app("web", "queue", "db")))
+	}
+	if err := s.Delete(t.Context(), kapp); err != nil {
+		t.Fatal(err)
+	}
+	fleettest.AwaitGone(t, s.Client, kapp)
 	s.absent("store-db")
 }
 

@@ -119,10 +119,20 @@ func (r *Reconciler) finalize(ctx context.Context, pass *flow.Pass, kapp *kappv1
 	return nil
 }
 
-// recorded is on what the objects that are there depend, as they say themselves.
+// recorded is on what the objects that are there depend, as they say themselves. Those that have just been applied say
+// what the spec says, whether the cache knows it already or not.
 func (s *scope) recorded() graph {
+	applied := map[string]*part{}
+	for _, p := range s.parts {
+		if p.exists {
+			applied[p.resource.String()] = p
+		}
+	}
 	result := graph{}
 	for _, object := range s.owned {
+		if p := applied[object.String()]; p != nil {
+			object.component, object.dependsOn = p.component.Name, dependsOn(p.component)
+		}
 		result[object.component] = append(result[object.component], object.dependsOn...)
 	}
 	return result

@@ -64,7 +64,7 @@ func desired(kapp *kappv1.KAPP, component *kappv1.Component, kinds []*componentK
 	}
 	configuration := map[string]any{}
 	for field, value := range content {
-		if field != "status" && field != "metadata" {
+		if value != nil && field != "status" && field != "metadata" {
 			configuration[field] = withoutNulls(value)
 		}
 	}

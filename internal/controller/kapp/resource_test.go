@@ -23,7 +23,7 @@ func TestDesired(t *testing.T) {
 		refusal        string
 	}{
 		{
-			name: "the least", resource: `{apiVersion: robot.llleon.io/v1, kind: Robot}`,
+			name: "the least", resource: `{apiVersion: robot.llleon.io/v1, kind: Robot, spec: null}`,
 			want: `{apiVersion: robot.llleon.io/v1, kind: Robot, metadata: {name: store-web, labels: {opdock.dev/component: web}, annotations: {opdock.dev/depends-on: "cache,db"}}}`,
 		},
 		{

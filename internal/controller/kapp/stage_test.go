@@ -33,9 +33,11 @@ type stage struct {
 
 	t         *testing.T
 	namespace string
-	kinds     []controller.Kind
-	wire      *fleettest.Wire
-	stop      func()
+	// others are further namespaces that the manager looks after.
+	others []string
+	kinds  []controller.Kind
+	wire   *fleettest.Wire
+	stop   func()
 }
 
 func newStage(t *testing.T, kinds ...string) *stage {
@@ -53,7 +55,7 @@ func kindsNamed(names ...string) []controller.Kind {
 func (s *stage) start() {
 	s.t.Helper()
 	wire, config := fleettest.NewWire(fleettest.Config(s.t))
-	s.wire, s.stop = wire, fleettest.Run(s.t, config, manager.Options{Namespaces: []string{s.namespace}, Kinds: s.kinds})
+	s.wire, s.stop = wire, fleettest.Run(s.t, config, manager.Options{Namespaces: append(s.others, s.namespace), Kinds: s.kinds})
 }
 
 func (s *stage) create(manifest string) *kappv1.KAPP {

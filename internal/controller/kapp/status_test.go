@@ -127,3 +127,19 @@ old Deleting app.example.com/v1 AppService store-db []`
 		t.Errorf("%d of %d", status.ReadyComponentCount, status.ComponentCount)
 	}
 }
+
+func TestRecorded(t *testing.T) {
+	object := func(name, component string, dependsOn ...string) owned {
+		return owned{resource: resource{kind: componentKinds()[0], name: name}, component: component, dependsOn: dependsOn}
+	}
+	applied, waiting := partOf("applied", "Ready"), partOf("waiting", "Progressing")
+	applied.exists = true
+	applied.component.DependsOn, waiting.component.DependsOn = []string{"new"}, []string{"new"}
+	s := &scope{parts: []*part{applied, waiting}, owned: []owned{
+		object("store-applied", "formerly", "old"), object("store-waiting", "waiting", "old"),
+		object("gone", "removed", "a"), object("gone-too", "removed", "b"),
+	}}
+	if got, want := fmt.Sprint(s.recorded()), "map[applied:[new] removed:[a b] waiting:[old]]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
