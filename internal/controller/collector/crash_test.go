@@ -12,8 +12,10 @@ import (
 
 	collectorv1 "github.com/opdock/opdock/api/collector/v1"
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/controller/collector"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/manager"
 	"github.com/opdock/opdock/internal/pods"
 )
 
@@ -187,5 +189,30 @@ func isClosed(channel <-chan struct{}) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// TestEveryNamespaceIsLookedAfter: with one namespace, as in the other tests, the caches are of another make than with
+// several or all. With all it would disturb others, so it runs alone.
+func TestEveryNamespaceIsLookedAfter(t *testing.T) {
+	c := fleettest.Client(t)
+	for name, limited := range map[string]bool{"several": true, "all": false} {
+		t.Run(name, func(t *testing.T) {
+			namespaces := []string{clustertest.Namespace(t), clustertest.Namespace(t)}
+			options := manager.Options{Kinds: []controller.Kind{collectors}}
+			if limited {
+				options.Namespaces = namespaces
+			}
+			fleettest.Run(t, fleettest.Config(t), options)
+			for _, namespace := range namespaces {
+				createPod(t, c, namespace, "a", "{}")
+				object := create(t, c, namespace, "{selector: {}, debounceMilliseconds: 0, output: {configMapName: first}}")
+				awaitPods(t, c, object, "a")
+				change(t, c, object, func(o *collectorv1.Collector) { o.Spec.Output.ConfigMapName = "second" })
+				object = awaitPods(t, c, object, "a")
+				awaitConfigMap(t, c, object, "second")
+				expectConfigMaps(t, c, namespace, "second")
+			}
+		})
 	}
 }

@@ -15,8 +15,10 @@ import (
 
 	robotv1 "github.com/opdock/opdock/api/robot/v1"
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/manager"
 )
 
 // TestAnyCrashPointIsFine ends the manager after each single write of what it does, and lets another one go on.
@@ -177,5 +179,27 @@ func isClosed(channel <-chan struct{}) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// TestEveryNamespaceIsLookedAfter: with one namespace, as in the other tests, the caches are of another make than with
+// several or all. With all it would disturb others, so it runs alone.
+func TestEveryNamespaceIsLookedAfter(t *testing.T) {
+	c := fleettest.Client(t)
+	for name, limited := range map[string]bool{"several": true, "all": false} {
+		t.Run(name, func(t *testing.T) {
+			namespaces := []string{clustertest.Namespace(t), clustertest.Namespace(t)}
+			options := manager.Options{Kinds: []controller.Kind{robots}}
+			if limited {
+				options.Namespaces = namespaces
+			}
+			fleettest.Run(t, fleettest.Config(t), options)
+			for _, namespace := range namespaces {
+				one := awaitReady(t, c, create(t, c, namespace, "{deploymentName: first}"))
+				change(t, c, one, func(r *robotv1.Robot) { r.Spec.DeploymentName = "second" })
+				awaitReady(t, c, one)
+				expectDeployments(t, c, namespace, "second")
+			}
+		})
 	}
 }
