@@ -13,8 +13,10 @@ import (
 
 // shared are the files of config that the chart contains as they are, by their folder in the chart.
 var shared = map[string][]string{
-	"files/crds": {"config/crd/bases/*.yaml"},
-	"files/rbac": {"config/rbac/role.yaml", "config/rbac/*_roles.yaml"},
+	"files/crds":       {"config/crd/bases/*.yaml"},
+	"files/rbac":       {"config/rbac/role.yaml", "config/rbac/*_roles.yaml"},
+	"files/prometheus": {"config/prometheus/monitor.yaml", "config/prometheus/rules.yaml"},
+	"files/grafana":    {"config/grafana/opdock.json"},
 }
 
 // SyncChart copies to the chart what it shares with config, and removes what config does not have any more. It returns

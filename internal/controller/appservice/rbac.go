@@ -5,7 +5,7 @@ package appservice
 
 // What the controller may do; config/rbac/role.yaml is made of these lines.
 //
-// +kubebuilder:rbac:groups=app.example.com,resources=appservices,verbs=list;watch
+// +kubebuilder:rbac:groups=app.example.com,resources=appservices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=app.example.com,resources=appservices/status,verbs=patch
 // Asked for where clusters demand this right of whoever blocks the deletion of an owner:
 // +kubebuilder:rbac:groups=app.example.com,resources=appservices/finalizers,verbs=update

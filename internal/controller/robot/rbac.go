@@ -5,7 +5,7 @@ package robot
 
 // What the controller may do; config/rbac/role.yaml is made of these lines.
 //
-// +kubebuilder:rbac:groups=robot.llleon.io,resources=robots,verbs=list;watch
+// +kubebuilder:rbac:groups=robot.llleon.io,resources=robots,verbs=get;list;watch
 // +kubebuilder:rbac:groups=robot.llleon.io,resources=robots/status,verbs=patch
 // Asked for where clusters demand this right of whoever blocks the deletion of an owner:
 // +kubebuilder:rbac:groups=robot.llleon.io,resources=robots/finalizers,verbs=update

@@ -1,0 +1,96 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// freeAddress is one that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// token is that of a new service account, which gets a cluster role unless the role's name is empty.
+func token(t *testing.T, c client.Client, name, role string) string {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: name}}
+	if err := c.Create(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	if role != "" {
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: name}},
+		}
+		if err := c.Create(t.Context(), binding); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := &authenticationv1.TokenRequest{}
+	if err := c.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+// scrape returns the status of a request for the metrics, with a token or without.
+func scrape(t *testing.T, address, token string) int {
+	t.Helper()
+	status, _ := get(t, "https://"+address+"/metrics", token)
+	return status
+}
+
+func get(t *testing.T, url, token string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	// The manager makes its own certificate, which nobody has signed.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func conditionsOf(object *unstructured.Unstructured) ([]metav1.Condition, error) {
+	var typed struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed)
+	return typed.Status.Conditions, err
+}
