@@ -100,7 +100,8 @@ type CollectorSpec struct {
 	// +optional
 	Output *CollectorOutput `json:"output,omitempty"`
 
-	// debounceMilliseconds is how long to wait for further changes before the list is written anew.
+	// debounceMilliseconds is how long to wait for further changes before the list is written anew. If changes never
+	// cease, it is written after five times as long.
 	//
 	// +optional
 	// +kubebuilder:default=500
@@ -116,7 +117,9 @@ type CollectorSpec struct {
 
 // CollectorOutput says where the complete list is written.
 type CollectorOutput struct {
-	// configMapName is a ConfigMap in the same namespace that belongs to the Collector.
+	// configMapName is a ConfigMap in the same namespace that belongs to the Collector. Its key ips.txt holds each
+	// address once, one per line, and addresses.json the same details as the status. A ConfigMap holds 1 MiB: of a
+	// longer list the details are left out, and if that is not enough, it stays as it is and the Collector is stalled.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -133,7 +136,9 @@ type CollectorStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// addresses of the pods, sorted. If there are more than fit, it holds the first of them.
+	// addresses of the pods, sorted. If there are more than fit, it holds the first of them. Pods that have succeeded
+	// or failed have none any more. Pods that are being deleted have theirs until they are gone, but are not ready.
+	// Pods in the host network have that of their node.
 	//
 	// +optional
 	// +listType=map
@@ -167,7 +172,8 @@ type CollectorStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	ConfigMapName string `json:"configMapName,omitempty"`
 
-	// events counts what the Collector has seen, by kind of object and type of event.
+	// events counts what the Collector has seen, by kind of object and type of event. Events that change no address
+	// are added some seconds later.
 	//
 	// +optional
 	// +listType=map

@@ -113,7 +113,7 @@ type RobotStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// replicas is how many workers there are.
+	// replicas is how many workers there are. During a change of name, those of the old Deployment count as well.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -24,7 +24,8 @@ type CollectorSpecApplyConfiguration struct {
 	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
 	// output says where the complete list is written, beside the bounded one in the status.
 	Output *CollectorOutputApplyConfiguration `json:"output,omitempty"`
-	// debounceMilliseconds is how long to wait for further changes before the list is written anew.
+	// debounceMilliseconds is how long to wait for further changes before the list is written anew. If changes never
+	// cease, it is written after five times as long.
 	DebounceMilliseconds *int32 `json:"debounceMilliseconds,omitempty"`
 	// suspend makes the controller leave everything as it is until it is taken back.
 	Suspend *bool `json:"suspend,omitempty"`

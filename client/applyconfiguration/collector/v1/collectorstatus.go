@@ -17,7 +17,9 @@ import (
 type CollectorStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// addresses of the pods, sorted. If there are more than fit, it holds the first of them.
+	// addresses of the pods, sorted. If there are more than fit, it holds the first of them. Pods that have succeeded
+	// or failed have none any more. Pods that are being deleted have theirs until they are gone, but are not ready.
+	// Pods in the host network have that of their node.
 	Addresses []AddressApplyConfiguration `json:"addresses,omitempty"`
 	// addressCount is how many addresses there are, including those that do not fit here.
 	AddressCount *int32 `json:"addressCount,omitempty"`
@@ -27,7 +29,8 @@ type CollectorStatusApplyConfiguration struct {
 	Truncated *bool `json:"truncated,omitempty"`
 	// configMapName is the ConfigMap that holds the complete list now.
 	ConfigMapName *string `json:"configMapName,omitempty"`
-	// events counts what the Collector has seen, by kind of object and type of event.
+	// events counts what the Collector has seen, by kind of object and type of event. Events that change no address
+	// are added some seconds later.
 	Events []EventCountApplyConfiguration `json:"events,omitempty"`
 	// reconciles is how often the Collector has looked at its pods.
 	Reconciles *int64 `json:"reconciles,omitempty"`

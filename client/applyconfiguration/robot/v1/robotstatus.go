@@ -16,7 +16,7 @@ import (
 type RobotStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// replicas is how many workers there are.
+	// replicas is how many workers there are. During a change of name, those of the old Deployment count as well.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// updatedReplicas is how many of them are as the current spec says.
 	UpdatedReplicas *int32 `json:"updatedReplicas,omitempty"`
