@@ -42,7 +42,8 @@ type watcher struct {
 	selector   labels.Selector
 	debounce   time.Duration
 
-	// counts and reconciles are since this process began; written are those that came before, from the status.
+	// counts and reconciles are totals. What was counted before this process is in the status, and added when the first
+	// look begins.
 	counts     counts
 	reconciles int64
 	begun      bool
