@@ -12,7 +12,13 @@ SHELL := bash
 OPDOCK := bin/opdock
 CONTROLPLANE := bin/opdock-controlplane
 GOLANGCI_LINT := bin/golangci-lint
-MODULES := . controlplane tools
+MODULES := . controlplane tools test/charts
+
+# The chart says which version this is; an image is tagged with it, and made at the time of the last commit, so that it
+# is the same whenever and wherever it is made from the same source.
+VERSION ?= $(shell sed -n 's/^appVersion: *//p' charts/opdock/Chart.yaml)
+# Where users get the image from. There is no default: it is a registry of yours.
+IMAGE ?= opdock-manager
 
 # What is compiled into the control plane. Its build asks go about some thousand packages, which takes seconds even if
 # nothing has changed, so make decides by the time stamps whether to ask at all.
@@ -26,7 +32,7 @@ RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 .PHONY: help
 help: ## Show this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: $(OPDOCK) $(CONTROLPLANE) ## Build bin/opdock and bin/opdock-controlplane; the first time takes minutes
@@ -41,15 +47,10 @@ $(CONTROLPLANE): $(CONTROLPLANE_SOURCES) | $(OPDOCK)
 	@$(OPDOCK) build-controlplane --output $@
 	@touch $@
 
+# Whatever opdock run takes can be given as well: make run RUN="--until-ready"
 .PHONY: run
-run: build ## Start a cluster, show a Deployment on it and leave it running
-	@$(OPDOCK) status --name dock >/dev/null 2>&1 || $(OPDOCK) up --name dock
-	@$(OPDOCK) kubectl --name dock create deployment hello --image=hello --replicas=3 --dry-run=client --output=yaml \
-		| $(OPDOCK) kubectl --name dock apply -f -
-	@$(OPDOCK) kubectl --name dock rollout status deployment/hello
-	@$(OPDOCK) kubectl --name dock get nodes,deployments,pods
-	@echo; $(OPDOCK) status --name dock
-	@printf '\nGo on with:\n  %s\n  %s\n' '$(OPDOCK) kubectl get pods --watch' '$(OPDOCK) down'
+run: build ## Run the fleet and its samples on a cluster, and watch them
+	@$(OPDOCK) run $(RUN)
 
 .PHONY: test
 test: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
@@ -65,6 +66,7 @@ generate: $(OPDOCK) ## Write what is made from the types in api
 lint: $(GOLANGCI_LINT) ## Run golangci-lint on all our code
 	$(GOLANGCI_LINT) run ./...
 	cd controlplane && ../$(GOLANGCI_LINT) run --config ../.golangci.yml ./...
+	cd test/charts && ../../$(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 
 # Built once and not run by "go tool", which would link it anew for each run that misses the cache.
 $(GOLANGCI_LINT): tools/go.mod tools/go.sum
@@ -116,6 +118,14 @@ verify-generated:
 bench: build ## Measure start-up, memory and throughput
 	go run ./bench
 
+.PHONY: image
+image: ## Make an image of the manager in dist/image, without Docker
+	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} go run ./hack/ship image --version=$(VERSION)
+
+.PHONY: installer
+installer: ## Write dist/install.yaml; IMAGE and VERSION say which image it uses
+	@go run ./hack/ship installer --image=$(IMAGE) --version=$(VERSION)
+
 .PHONY: clean
 clean: ## Remove what was built here; clusters and Go's caches stay
-	rm -rf bin
+	rm -rf bin dist

@@ -44,6 +44,9 @@ type Streams struct {
 	ErrSize func() (width, height int)
 	// Colour allows colours on Err.
 	Colour bool
+	// Keys lets the user press keys: they are received as they are typed, Ctrl-C among them, until release is called. It
+	// is nil if there is no keyboard.
+	Keys func() (typed <-chan string, release func(), err error)
 }
 
 // App is the command line program and everything it takes from its surroundings.
@@ -79,6 +82,9 @@ func NewApp() *App {
 		app.ErrSize = func() (int, int) { return terminalSize(fd) }
 		app.ErrWidth, _ = terminalSize(fd)
 		app.Colour = app.getenv("NO_COLOR") == ""
+	}
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		app.Keys = func() (<-chan string, func(), error) { return readKeys(os.Stdin) }
 	}
 	return app
 }

@@ -112,7 +112,7 @@ func (a *App) run(cmd *cobra.Command, o runOptions) (err error) {
 	r := &fleetRun{App: a, runOptions: o, target: t, model: tree.NewModel()}
 	err = r.do(ctx, chosen)
 	if err != nil && ctx.Err() != nil {
-		return errors.New("interrupted")
+		return errQuit
 	}
 	return err
 }

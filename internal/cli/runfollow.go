@@ -44,15 +44,17 @@ func (r *fleetRun) follow(ctx context.Context, fleet *runningFleet, began time.T
 	switch {
 	case errors.Is(err, errTimeout):
 		return r.notReady(final)
-	case err != nil:
+	case errors.Is(err, errQuit) && !r.untilReady:
+		return nil // what else could end it
+	default:
 		return err
-	case ctx.Err() != nil && r.untilReady:
-		return errors.New("interrupted")
 	}
-	return nil
 }
 
-// await returns nil when the user has had enough or everything is ready.
+// errQuit means that the user has had enough.
+var errQuit = errors.New("interrupted")
+
+// await returns nil when everything is ready.
 func (r *fleetRun) await(ctx context.Context, fleet *runningFleet, show show) error {
 	alive := time.NewTicker(aliveInterval)
 	defer alive.Stop()
@@ -70,11 +72,15 @@ func (r *fleetRun) await(ctx context.Context, fleet *runningFleet, show show) er
 		case <-calm:
 			changed, calm = r.model.Changed(), nil
 		case <-show.wake():
+		case input := <-show.typed():
+			if show.press(input) {
+				return errQuit
+			}
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), errTimeout) {
 				return errTimeout
 			}
-			return nil
+			return errQuit
 		case <-fleet.ended:
 			return withHints(fmt.Errorf("the fleet has ended: %w", fleet.err), "its log: "+r.target.logPath)
 		case <-r.target.done:

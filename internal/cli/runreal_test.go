@@ -99,16 +99,16 @@ func TestRunNeedsItsNamespace(t *testing.T) {
 	}
 }
 
-// A terminal that is interrupted gets its screen back, and the table stays on it.
+// A terminal gets its screen back at the end, and the table stays on it.
 func TestRunOnATerminal(t *testing.T) {
 	user, arguments, namespace := onRealCluster(t)
 	terminal := &lockedBuffer{}
 	user.Err, user.ErrWidth = terminal, 100
 	user.ErrSize = func() (int, int) { return 100, 30 }
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
+	keys, released := make(chan string), make(chan struct{})
+	user.Keys = func() (<-chan string, func(), error) { return keys, func() { close(released) }, nil }
 	ended := make(chan int, 1)
-	go func() { ended <- user.Run(ctx, append(arguments, "--samples", "robot_v1_robot")) }()
+	go func() { ended <- user.Run(t.Context(), append(arguments, "--samples", "robot_v1_robot")) }()
 	fleettest.Eventually(t, func() string {
 		if strings.Contains(terminal.String(), "1 of 1 ready") {
 			return ""
@@ -124,13 +124,53 @@ func TestRunOnATerminal(t *testing.T) {
 		}
 		return ""
 	})
-	interrupt()
+	keys <- "x \x1b[B"
+	keys <- "q"
 	expectCode(t, <-ended, exitOK)
+	<-released
 	if text := terminal.String(); strings.Count(text, "\x1b[?1049h") != 1 || strings.Count(text, "\x1b[?1049l") != 1 {
 		t.Errorf("the terminal was not given back: %q", text)
 	}
 	if !strings.Contains(user.out.String(), "Robot   robot-one   yes") {
 		t.Errorf("the table is missing:\n%s", user.out)
+	}
+}
+
+func TestRunUntilItIsInterrupted(t *testing.T) {
+	for name, test := range map[string]struct {
+		flags []string
+		code  int
+	}{
+		"by somebody who only watches": {nil, exitOK},
+		"by somebody who waits":        {[]string{"--until-ready"}, exitError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			user, arguments, namespace := onRealCluster(t)
+			robot := &robotv1.Robot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "robot-one"}}
+			robot.Spec.DeploymentName, robot.Spec.Suspend = "robot-one", true // so that it never becomes ready
+			if err := fleettest.Client(t).Create(t.Context(), robot); err != nil {
+				t.Fatal(err)
+			}
+			messages := &lockedBuffer{}
+			user.Err = messages
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			ended := make(chan int, 1)
+			go func() {
+				ended <- user.Run(ctx, append(append(arguments, "--samples", "robot_v1_robot"), test.flags...))
+			}()
+			fleettest.Eventually(t, func() string {
+				if strings.Contains(messages.String(), "Robot robot-one: Suspended") {
+					return ""
+				}
+				return "it is not there: " + messages.String()
+			})
+			interrupt()
+			expectCode(t, <-ended, test.code)
+			if !strings.Contains(user.out.String(), "Robot   robot-one   no") {
+				t.Errorf("the table is missing:\n%s", user.out)
+			}
+		})
 	}
 }
 

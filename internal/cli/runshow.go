@@ -18,6 +18,10 @@ type show interface {
 	update(tree.Snapshot)
 	// wake receives something when there is something to show although nothing has changed.
 	wake() <-chan time.Time
+	// typed receives what the user types; nil if that is of no interest.
+	typed() <-chan string
+	// press does what the user wants and returns whether that is to end.
+	press(input string) (quit bool)
 	// end leaves the terminal as it was.
 	end()
 }
@@ -66,6 +70,10 @@ func (p *plainShow) name(o tree.Object) string {
 
 func (p *plainShow) wake() <-chan time.Time { return nil }
 
+func (p *plainShow) typed() <-chan string { return nil }
+
+func (p *plainShow) press(string) bool { return false }
+
 func (p *plainShow) end() {}
 
 // refreshInterval is how often a terminal is drawn again although nothing has changed: ages go on, and windows get
@@ -74,24 +82,33 @@ const refreshInterval = 250 * time.Millisecond
 
 // liveShow draws the tree on a terminal.
 type liveShow struct {
-	run    *fleetRun
-	view   tree.View
-	screen *tree.Screen
-	ticker *time.Ticker
+	run     *fleetRun
+	view    *tree.View
+	screen  *tree.Screen
+	ticker  *time.Ticker
+	keys    <-chan string
+	release func()
 }
 
 func (r *fleetRun) newLiveShow(began time.Time) *liveShow {
+	l := &liveShow{run: r, ticker: time.NewTicker(refreshInterval), release: func() {}}
 	footer := "Ctrl-C ends"
+	if r.Keys != nil {
+		// Without a keyboard it is still worth looking at.
+		if keys, release, err := r.Keys(); err == nil {
+			l.keys, l.release = keys, release
+			footer = "q ends · space unfolds · ↑↓ scroll"
+		}
+	}
 	if r.target.ours {
-		footer += " · try: " + r.command("kubectl", r.name, "get all")
+		footer += " · " + r.command("kubectl", r.name, "get all")
 	}
-	return &liveShow{
-		run: r, screen: tree.OpenScreen(r.Err), ticker: time.NewTicker(refreshInterval),
-		view: tree.View{
-			Title: r.target.title, Namespace: r.target.namespace, Began: began, Colour: r.Colour,
-			Footer: footer + " · log: " + r.target.logPath,
-		},
+	l.view = &tree.View{
+		Title: r.target.title, Namespace: r.target.namespace, Began: began, Colour: r.Colour,
+		Footer: footer + " · log: " + r.target.logPath,
 	}
+	l.screen = tree.OpenScreen(r.Err)
+	return l
 }
 
 func (l *liveShow) update(s tree.Snapshot) {
@@ -102,7 +119,20 @@ func (l *liveShow) update(s tree.Snapshot) {
 
 func (l *liveShow) wake() <-chan time.Time { return l.ticker.C }
 
+func (l *liveShow) typed() <-chan string { return l.keys }
+
+func (l *liveShow) press(input string) (quit bool) {
+	for _, action := range tree.Actions(input) {
+		if action == tree.Quit {
+			return true
+		}
+		l.view.Do(action)
+	}
+	return false
+}
+
 func (l *liveShow) end() {
 	l.ticker.Stop()
 	l.screen.Close()
+	l.release()
 }

@@ -100,8 +100,8 @@ func scene() Snapshot {
 	return m.Snapshot()
 }
 
-func testView() View {
-	return View{
+func testView() *View {
+	return &View{
 		Title: `cluster "dock"`, Namespace: "default", Began: noon.Add(-12 * time.Second),
 		Footer: "Ctrl-C ends · try: opdock kubectl get all · log: /state/dock/fleet.log",
 	}

@@ -19,6 +19,11 @@ type View struct {
 	// Began is when the run began.
 	Began  time.Time
 	Colour bool
+
+	// unfolded shows the whole tree, from the line offset on. Lines keeps offset within the tree and notes in page how
+	// many lines of it are seen at once.
+	unfolded     bool
+	offset, page int
 }
 
 const (
@@ -33,7 +38,7 @@ const (
 )
 
 // Lines returns what a window of that size shows; they are never wider or more.
-func (v View) Lines(s Snapshot, now time.Time, width, height int) []string {
+func (v *View) Lines(s Snapshot, now time.Time, width, height int) []string {
 	if width < 1 || height < 1 {
 		return nil
 	}
@@ -47,7 +52,7 @@ func (v View) Lines(s Snapshot, now time.Time, width, height int) []string {
 	if footer {
 		room--
 	}
-	body := v.fit(s.Roots, room-v.leastEvents(s, room), now, width)
+	body, position := v.tree(s, room-v.leastEvents(s, room), now, width)
 	events := v.events(s, room-len(body), now, width)
 
 	lines := []line{v.header(s, now, width)}
@@ -60,7 +65,8 @@ func (v View) Lines(s Snapshot, now time.Time, width, height int) []string {
 		lines = append(lines, nil)
 	}
 	if footer {
-		lines = append(lines, line{{dim, " " + v.Footer}})
+		lines = append(lines, line{{dim, " " + v.Footer}}.cut(width-columns(position)).pad(width-columns(position)))
+		lines[len(lines)-1] = append(lines[len(lines)-1], span{dim, position})
 	}
 	result := make([]string, 0, height)
 	for _, l := range lines[:min(len(lines), height)] {
@@ -69,7 +75,7 @@ func (v View) Lines(s Snapshot, now time.Time, width, height int) []string {
 	return result
 }
 
-func (v View) header(s Snapshot, now time.Time, width int) line {
+func (v *View) header(s Snapshot, now time.Time, width int) line {
 	ready := 0
 	worst := Good
 	for _, o := range s.Fleet {
@@ -85,6 +91,25 @@ func (v View) header(s Snapshot, now time.Time, width int) line {
 	return append(left.cut(width-right.width()-gap).pad(width-right.width()), right...)
 }
 
+// tree is what is seen of the tree, and which part of it that is if it is not all.
+func (v *View) tree(s Snapshot, room int, now time.Time, width int) (lines []line, position string) {
+	if !v.unfolded {
+		return v.fit(s.Roots, room, now, width), ""
+	}
+	blocks := make([][]row, len(s.Roots))
+	for i, root := range s.Roots {
+		blocks[i] = root.rows(v.Namespace, open)
+	}
+	lines = v.draw(blocks, now, width)
+	v.page = max(room, 1)
+	v.offset = min(v.offset, max(len(lines)-v.page, 0))
+	if len(lines) <= v.page {
+		return lines, ""
+	}
+	last := v.offset + v.page
+	return lines[v.offset:last], fmt.Sprintf("  lines %d to %d of %d", v.offset+1, last, len(lines))
+}
+
 // folding is the order in which parts of the tree are given up when there is no room for all of it.
 var folding = []struct {
 	healthy bool
@@ -92,7 +117,7 @@ var folding = []struct {
 }{{true, closed}, {false, trimmed}, {false, closed}}
 
 // fit folds as much as is needed for the tree to fit, from below.
-func (v View) fit(roots []*Branch, room int, now time.Time, width int) []line {
+func (v *View) fit(roots []*Branch, room int, now time.Time, width int) []line {
 	if len(roots) == 0 {
 		return []line{{{dim, " There are no objects of the fleet here yet."}}}
 	}
@@ -143,7 +168,7 @@ func rowLines(rows []row, width int) int {
 	return total
 }
 
-func (v View) draw(blocks [][]row, now time.Time, width int) []line {
+func (v *View) draw(blocks [][]row, now time.Time, width int) []line {
 	widest := 0
 	for _, block := range blocks {
 		for _, r := range block {
@@ -210,14 +235,14 @@ func (r row) draw(titleWidth int, now time.Time, width int) line {
 }
 
 // leastEvents is how many lines are kept free for events, however large the tree is.
-func (v View) leastEvents(s Snapshot, room int) int {
+func (v *View) leastEvents(s Snapshot, room int) int {
 	if len(s.Events) == 0 || room < 12 {
 		return 0
 	}
 	return 2 + min(len(s.Events), 3, room/5)
 }
 
-func (v View) events(s Snapshot, room int, now time.Time, width int) []line {
+func (v *View) events(s Snapshot, room int, now time.Time, width int) []line {
 	count := min(len(s.Events), maxEvents, room-2)
 	if count < 1 {
 		return nil

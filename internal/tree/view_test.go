@@ -32,15 +32,19 @@ func TestViewOfNothing(t *testing.T) {
 
 func TestViewFitsIntoEveryWindow(t *testing.T) {
 	s := scene()
-	for width := 0; width < 140; width += 3 {
-		for height := 0; height < 70; height += 2 {
-			lines := testView().Lines(s, noon, width, height)
-			if len(lines) > height {
-				t.Fatalf("%d lines in a window of %dx%d", len(lines), width, height)
-			}
-			for _, l := range lines {
-				if columns(l) > width {
-					t.Fatalf("a line of %d columns in a window of %dx%d: %q", columns(l), width, height, l)
+	for width := 0; width < 140; width += 7 {
+		for height := 0; height < 70; height += 3 {
+			for _, unfolded := range []bool{false, true} {
+				view := testView()
+				view.unfolded = unfolded
+				lines := view.Lines(s, noon, width, height)
+				if len(lines) > height {
+					t.Fatalf("%d lines in a window of %dx%d", len(lines), width, height)
+				}
+				for _, l := range lines {
+					if columns(l) > width {
+						t.Fatalf("a line of %d columns in a window of %dx%d: %q", columns(l), width, height, l)
+					}
 				}
 			}
 		}
