@@ -57,10 +57,12 @@ test: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
 test: build ## Run all tests
 	go test $(RACE) ./...
 	CGO_ENABLED=0 go -C controlplane test ./...
+	go -C test/charts test ./...
 
 .PHONY: generate
-generate: $(OPDOCK) ## Write what is made from the types in api
+generate: $(OPDOCK) ## Write what is made from the types in api, and the chart's copies of it
 	@$(OPDOCK) generate
+	@go run ./hack/ship chart
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint on all our code
