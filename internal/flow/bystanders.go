@@ -69,12 +69,14 @@ func (b *bystanders) watch(ctx context.Context, object, owner client.Object) err
 		return fmt.Errorf("watching %s: %w", describe(object, object.GetName()), err)
 	}
 	b.watched[key] = true
+	// Taken now, since the pass goes on to change the owner while this waits.
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)}
 	go func() {
 		waitForChange(b.lifetime, watcher)
 		b.mutex.Lock()
 		delete(b.watched, key)
 		b.mutex.Unlock()
-		b.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
+		b.queue.Add(request)
 	}()
 	return nil
 }
