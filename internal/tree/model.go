@@ -97,7 +97,7 @@ func (m *Model) Snapshot() Snapshot {
 	return s
 }
 
-// worthReading leaves out events that are about none of the objects, that all goes well with a pod, and of warnings that
+// worthReading leaves out events that are about none of the objects, that all goes well with pods, and of warnings that
 // are all alike those before the last.
 func worthReading(events []Event, rootOf map[types.UID]types.UID) []Event {
 	type likeness struct {
@@ -108,7 +108,7 @@ func worthReading(events []Event, rootOf map[types.UID]types.UID) []Event {
 	var result []Event
 	for _, event := range events {
 		root, shown := rootOf[event.Regarding]
-		if !shown || event.Kind == podKind && !event.Warning {
+		if !shown || !event.Warning && (event.Kind == podKind || event.Kind == replicaSetKind) {
 			continue
 		}
 		if event.Warning {

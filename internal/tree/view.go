@@ -52,7 +52,7 @@ func (v *View) Lines(s Snapshot, now time.Time, width, height int) []string {
 	if footer {
 		room--
 	}
-	body, position := v.tree(s, room-v.leastEvents(s, room), now, width)
+	body, position := v.tree(s, room-v.leastEvents(s, room, width), now, width)
 	events := v.events(s, room-len(body), now, width)
 
 	lines := []line{v.header(s, now, width)}
@@ -234,12 +234,22 @@ func (r row) draw(titleWidth int, now time.Time, width int) line {
 	return result
 }
 
-// leastEvents is how many lines are kept free for events, however large the tree is.
-func (v *View) leastEvents(s Snapshot, room int) int {
+// leastEvents is how many lines are kept free for events: some, even if they could be used to unfold the tree, but none
+// that are needed to say why something stands still.
+func (v *View) leastEvents(s Snapshot, room, width int) int {
 	if len(s.Events) == 0 || room < 12 {
 		return 0
 	}
-	return 2 + min(len(s.Events), 3, room/5)
+	needed := 0
+	for _, root := range s.Roots {
+		needed += rowLines(root.rows(v.Namespace, closed), width)
+	}
+	const heading = 2
+	free := min(heading+min(len(s.Events), 3, room/5), room-needed)
+	if free <= heading {
+		return 0
+	}
+	return free
 }
 
 func (v *View) events(s Snapshot, room int, now time.Time, width int) []line {
