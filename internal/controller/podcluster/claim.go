@@ -100,6 +100,13 @@ func isMatching(cluster *kubegroupv1.PodCluster, object client.Object) bool {
 	return true
 }
 
+// isPredecessors says whether an object belongs to a PodCluster that had the same name and was deleted. It will be
+// collected.
+func isPredecessors(cluster *kubegroupv1.PodCluster, object client.Object) bool {
+	owner, ours := metav1.GetControllerOf(object), controllerRef(cluster)
+	return owner != nil && owner.APIVersion == ours.APIVersion && owner.Kind == ours.Kind && owner.Name == ours.Name && owner.UID != ours.UID
+}
+
 // mayAdopt asks the server whether the PodCluster still exists and is not being deleted. The cache may not know yet, and
 // to adopt what a deletion has just orphaned on purpose would be wrong.
 func (r *Reconciler) mayAdopt(ctx context.Context, s *scope) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,8 +24,16 @@ import (
 // fieldOwner is the name that the server keeps for what we write.
 const fieldOwner = client.FieldOwner("opdock-podcluster")
 
-// largestBatch bounds how many requests are under way at a time for one PodCluster.
-const largestBatch = 64
+const (
+	// largestBatch bounds how many requests are under way at a time for one PodCluster.
+	largestBatch = 64
+	// mostPerPass bounds how many pods a pass creates, deletes or changes, so that the status is written now and then while
+	// thousands are.
+	mostPerPass = 500
+)
+
+// ReasonNameNotFree means that the name of a pod belongs to one that is on its way out.
+const ReasonNameNotFree = "NameNotFree"
 
 // carryOut does what the plan says. Deletions come first: they can make room for what is to be created, and nothing
 // that fails later holds them up.
@@ -44,6 +53,8 @@ type outcome struct {
 	// change is for the event; empty if nothing was changed.
 	change string
 	err    error
+	// taken means that the error is about this name only.
+	taken bool
 }
 
 // each carries out the actions of one verb in batches of 1, 2, 4 and so on, and stops after a batch with a failure. If the
@@ -56,7 +67,11 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 				todo = append(todo, a)
 			}
 		}
-		var taken error
+		var taken, unfinished error
+		if more := len(todo) - mostPerPass; more > 0 {
+			todo = todo[:mostPerPass]
+			unfinished = flow.WaitingFor(time.Millisecond, "InProgress", "%d more pods are waiting for their turn", more)
+		}
 		for size := 1; len(todo) > 0; size = min(2*size, largestBatch) {
 			batch := todo[:min(size, len(todo))]
 			todo = todo[len(batch):]
@@ -71,9 +86,10 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 				s.note(batch[i], o)
 				switch {
 				case o.err == nil:
-				case flow.Reason(o.err) == flow.ReasonResourceExists:
-					// It is about one name only, and the others are free.
-					taken = o.err
+				case o.taken:
+					if taken == nil || flow.IsStalled(o.err) {
+						taken = o.err
+					}
 				case failed == nil:
 					failed = o.err
 				}
@@ -81,6 +97,9 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 			if failed != nil {
 				return failed
 			}
+		}
+		if unfinished != nil {
+			return unfinished
 		}
 		return taken
 	}
@@ -125,8 +144,8 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, a action) outcome 
 
 // isTaken says whether the last pass found a name that is taken.
 func isTaken(s *scope) bool {
-	stalled := meta.FindStatusCondition(s.cluster.Status.Conditions, sharedv1.ConditionStalled)
-	return stalled != nil && stalled.Reason == flow.ReasonResourceExists
+	ready := meta.FindStatusCondition(s.cluster.Status.Conditions, sharedv1.ConditionReady)
+	return ready != nil && (ready.Reason == flow.ReasonResourceExists || ready.Reason == ReasonNameNotFree)
 }
 
 // whoHas returns what it means that a name of ours exists already, or that it does not exist.
@@ -136,17 +155,26 @@ func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome 
 		return outcome{err: fmt.Errorf("looking at pod %s: %w", name, err)}
 	}
 	if !metav1.IsControlledBy(pod, s.cluster) {
-		return outcome{err: s.pass.Taken(ctx, pod)}
+		return outcome{err: r.yield(ctx, s, pod), taken: true}
 	}
 	if isMatching(s.cluster, pod) && pod.Labels[flow.LabelManagedBy] == flow.ManagedBy {
-		return outcome{err: flow.Waiting("Creating", "pod %s has just been created", name)}
+		return outcome{err: flow.Waiting("Creating", "pod %s has just been created", name), taken: true}
 	}
 	// It has lost labels and is out of our sight.
 	released, err := r.release(ctx, s, pod)
 	if err != nil {
 		return outcome{err: err}
 	}
-	return outcome{change: "Released Pod " + name, err: s.pass.Taken(ctx, released)}
+	return outcome{change: "Released Pod " + name, err: r.yield(ctx, s, released), taken: true}
+}
+
+// yield leaves a name to the pod that has it until that is gone. Only if there is no end in sight somebody has to be told.
+func (r *Reconciler) yield(ctx context.Context, s *scope, pod *corev1.Pod) error {
+	err := s.pass.Taken(ctx, pod)
+	if flow.IsStalled(err) && (!pod.DeletionTimestamp.IsZero() || isPredecessors(s.cluster, pod)) {
+		return flow.Waiting(ReasonNameNotFree, "another pod %s is on its way out", pod.Name)
+	}
+	return err
 }
 
 func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome {

@@ -15,6 +15,7 @@ import (
 func TestBatchesStopAtTheFirstFailure(t *testing.T) {
 	failure := errors.New("out of room")
 	taken := flow.Stalled(flow.ReasonResourceExists, errors.New("taken"))
+	leaving := flow.Waiting(ReasonNameNotFree, "on its way out")
 	for _, test := range []struct {
 		name string
 		// answers is what becomes of single pods, by their numbers; the others are fine.
@@ -26,6 +27,7 @@ func TestBatchesStopAtTheFirstFailure(t *testing.T) {
 		{"the first fails", map[int]error{0: failure}, failure, 1},
 		{"one of the third batch fails", map[int]error{4: failure}, failure, 1 + 2 + 4},
 		{"a name is taken, which is about that name only", map[int]error{0: taken, 2: taken}, taken, 20},
+		{"a name that will be free is less grave", map[int]error{0: taken, 2: leaving}, taken, 20},
 		{"a failure is graver", map[int]error{0: taken, 8: failure}, failure, 1 + 2 + 4 + 8},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -37,7 +39,7 @@ func TestBatchesStopAtTheFirstFailure(t *testing.T) {
 			phase := (&Reconciler{}).each(create, func(_ context.Context, _ *scope, a action) outcome {
 				attempts.Add(1)
 				if err := test.answers[a.ordinal]; err != nil {
-					return outcome{err: err}
+					return outcome{err: err, taken: err != failure} //nolint:errorlint // it is the very same
 				}
 				return outcome{member: &member{ordinal: a.ordinal}}
 			})
@@ -51,5 +53,21 @@ func TestBatchesStopAtTheFirstFailure(t *testing.T) {
 				t.Errorf("%d pods are known", got)
 			}
 		})
+	}
+}
+
+func TestAPassHasAnEnd(t *testing.T) {
+	s := &scope{pass: &flow.Pass{}}
+	for ordinal := range mostPerPass + 1 {
+		s.plan.actions = append(s.plan.actions, action{verb: create, ordinal: ordinal})
+	}
+	phase := (&Reconciler{}).each(create, func(_ context.Context, _ *scope, a action) outcome {
+		return outcome{member: &member{ordinal: a.ordinal}}
+	})
+	if err := phase(t.Context(), s); !flow.IsWaiting(err) {
+		t.Errorf("the outcome is %v", err)
+	}
+	if got := len(s.world.members); got != mostPerPass {
+		t.Errorf("%d pods were created", got)
 	}
 }

@@ -113,6 +113,10 @@ func (r *Reconciler) createRevision(ctx context.Context, s *scope, data []byte, 
 			// It has lost its labels.
 			return found, r.restoreRevision(ctx, s, found, there.Revision)
 		}
+		if isPredecessors(s.cluster, there) {
+			// Its end is watched, as it has our labels.
+			return nil, flow.Waiting(ReasonNameNotFree, "ControllerRevision %s of a PodCluster that was deleted is on its way out", there.Name)
+		}
 		collisions++
 		s.cluster.Status.CollisionCount = ptr.To(collisions)
 	}

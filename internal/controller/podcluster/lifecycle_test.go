@@ -21,6 +21,7 @@ import (
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/controller/podcluster"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/flow"
 )
 
 func TestSuspendLeavesEverythingAsItIs(t *testing.T) {
@@ -39,6 +40,7 @@ func TestSuspendLeavesEverythingAsItIs(t *testing.T) {
 }
 
 func TestDeletion(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
 		t.Run(string(policy), func(t *testing.T) {
 			s := newStage(t)
@@ -52,6 +54,26 @@ func TestDeletion(t *testing.T) {
 				return ""
 			})
 		})
+	}
+}
+
+// What is left of a deleted PodCluster is in the way of the next one for a moment only, which is no reason to warn anybody.
+func TestDeletionAndCreationInOneGo(t *testing.T) {
+	s := newStage(t)
+	before := s.awaitReady(s.create("web", "{podReplicas: 2, image: a}"))
+	old := s.pods("web")
+	s.delete(before, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	cluster := s.awaitReady(s.create("web", "{podReplicas: 2, image: a}"))
+	for i, pod := range s.pods("web") {
+		if pod.UID == old[i].UID || !metav1.IsControlledBy(&pod, cluster) {
+			t.Errorf("%s is still the old one", pod.Name)
+		}
+	}
+	if cluster.Status.CollisionCount != nil || cluster.Status.UpdateRevision != before.Status.UpdateRevision {
+		t.Errorf("the status is %+v", cluster.Status)
+	}
+	if warnings := s.notes(cluster, flow.ReasonResourceExists); len(warnings) > 0 {
+		t.Errorf("there are warnings: %q", warnings)
 	}
 }
 

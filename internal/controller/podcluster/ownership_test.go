@@ -95,6 +95,7 @@ func TestOrphansAreAdopted(t *testing.T) {
 }
 
 func TestPodsThatLoseTheirLabelsAreReleased(t *testing.T) {
+	t.Parallel()
 	for name, patch := range map[string]string{
 		"of the instance": `{"metadata": {"labels": {"app.kubernetes.io/instance": "mine"}}}`,
 		"of the fleet":    `{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`,
@@ -121,17 +122,15 @@ func TestPodsThatLoseTheirLabelsAreReleased(t *testing.T) {
 // A revision whose name is taken gets another one.
 func TestRevisionsCollide(t *testing.T) {
 	s := newStage(t)
-	cluster := s.awaitReady(s.create("web", "{podReplicas: 1, image: a}"))
-	name := cluster.Status.UpdateRevision
-	s.delete(cluster)
-	fleettest.AwaitGone(t, s, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}})
-	fleettest.AwaitGone(t, s, s.podNamed("web-0"))
+	// The hash is that of the template, whoever has it.
+	other := s.awaitReady(s.create("other", "{podReplicas: 1, image: a}"))
+	name := "web-" + strings.TrimPrefix(other.Status.UpdateRevision, "other-")
 	foreign := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Revision: 9}
 	foreign.Data.Raw = []byte(`{"not": "ours"}`)
 	if err := s.Create(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
-	cluster = s.awaitReady(s.create("web", "{podReplicas: 1, image: a}"))
+	cluster := s.awaitReady(s.create("web", "{podReplicas: 1, image: a}"))
 	if count := cluster.Status.CollisionCount; count == nil || *count != 1 || cluster.Status.UpdateRevision == name {
 		t.Errorf("the status is %+v", cluster.Status)
 	}
