@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,7 +29,7 @@ func (p *plan) writeApplySchema(l *loaded, out *outputs, file string) error {
 	packages := applyschema.GoPackages{}
 	for _, dir := range p.client {
 		one := l.packages[p.module.importPath(dir)]
-		if group, found := groupName(one); found {
+		if group, found := markerValue(one, "groupName"); found {
 			packages[schema.GroupVersion{Group: group, Version: path.Base(dir)}] = one.PkgPath
 		}
 	}
@@ -83,16 +82,4 @@ func (o *outputs) filesIn(dir string) map[string][]byte {
 		}
 	}
 	return files
-}
-
-// groupName is the value of the package's +groupName marker.
-func groupName(p *loadedPackage) (name string, found bool) {
-	for _, file := range p.Syntax {
-		for _, comment := range markerComments(file) {
-			if name, found := strings.CutPrefix(strings.TrimLeft(comment.Text, "/ \t"), "+groupName="); found {
-				return strings.TrimSpace(name), true
-			}
-		}
-	}
-	return "", false
 }

@@ -75,6 +75,10 @@ func TestBadInput(t *testing.T) {
 			"api/v2/types.go", "// +kubebuilder:object:generate=true\n// +groupName=a.b\npackage v2\n\ntype Shelf struct {\n\t// +kubebuilder:validation:Minimum=few\n\tSize int32 `json:\"size\"`\n}\n",
 			[]string{"api/v2/types.go:6:2: controller-gen: invalid minimum value"},
 		},
+		"two kinds of one name": {
+			"lib/more.go", "// +groupName=a.b\n// +versionName=v2\n// +kubebuilder:object:generate=true\npackage lib\n\nimport metav1 \"example.com/plain/meta\"\n\ntype Kind struct {\n\tmetav1.TypeMeta\n\tmetav1.ObjectMeta\n}\n",
+			[]string{"lib/more.go:8:6: kind Kind of a.b/v2 is also declared at api/v2/kind.go:6"},
+		},
 		"a marker of RBAC": {
 			"lib/more.go", "package lib\n\n// +kubebuilder:rbac:groups=apps,verb=get\n",
 			[]string{"lib/more.go:3:1: controller-gen: unknown argument \"verb\""},
@@ -89,6 +93,8 @@ func TestBadInput(t *testing.T) {
 				with("api/v1/types.go", "package v1\n\n// Shelf holds books.\ntype Shelf struct{ Pages []string }\n").
 				with("api/v1/uses.go", "package v1\n\nimport \"example.com/plain/lib\"\n\ntype Uses struct{ Pages []lib.Page }\n").
 				with("lib/lib.go", deepcopyGen+"package lib\n\ntype Page struct{ Lines []string }\n").
+				with("api/v2/kind.go", "// +groupName=a.b\npackage v2\n\nimport metav1 \"example.com/plain/meta\"\n\ntype Kind struct {\n\tmetav1.TypeMeta\n\tmetav1.ObjectMeta\n}\n").
+				with("meta/meta.go", "package meta\n\ntype TypeMeta struct{}\n\ntype ObjectMeta struct{}\n").
 				with(test.file, test.content))
 			before := tree(t, r.options.Dir)
 			_, err := Run(t.Context(), r.options)

@@ -18,7 +18,7 @@ import (
 func (l *loaded) compileErrors() error {
 	found := problems{module: l.module}
 	for _, p := range l.order {
-		if p.Module == nil || !p.Module.Main {
+		if !p.own() {
 			continue
 		}
 		for _, one := range p.typeErrors {

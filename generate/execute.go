@@ -85,13 +85,13 @@ func (p *plan) runGengo(ctx context.Context, packages *loading, out *outputs, st
 	// Those for controller-gen alone are loaded, too: this is what finds code that does not compile.
 	l, err := load(ctx, p.module, packages.fset, p.typeRoots(), references)
 	if err == nil {
+		err = errors.Join(p.checkKinds(l), p.checkClientMarkers(l))
+	}
+	if err == nil {
 		packages.loaded = l
 	}
 	close(packages.done)
 	if err != nil {
-		return err
-	}
-	if err := p.checkClientMarkers(l); err != nil {
 		return err
 	}
 	parsers, err := newParserFactory(l)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/gengo/v2"
 	"k8s.io/gengo/v2/generator"
 	"k8s.io/gengo/v2/namer"
+	"k8s.io/gengo/v2/parser"
 )
 
 // gengoGenerator is a generator that is built on gengo.
@@ -23,6 +24,7 @@ type gengoGenerator struct {
 	nameSystems namer.NameSystems
 	order       string // the name system that types are sorted by
 	targets     func(*generator.Context) []generator.Target
+	walks       bool                                                // it lets the parser walk more types while it runs
 	prepare     func(l *loaded, out *outputs, staging string) error // if there is something to do before; may be nil
 	report      string                                              // where a list of violations of the API conventions goes to; empty: nowhere
 }
@@ -39,9 +41,16 @@ func (g *gengoGenerator) run(parsers *parserFactory, out *outputs, staging strin
 		}
 	}
 	err = guarded(func() error {
-		c, err := generator.NewContext(p, g.nameSystems, g.order)
+		c, err := g.newContext(parsers, p)
 		if err != nil {
 			return err
+		}
+		if g.walks {
+			parsers.walking.Lock()
+			defer parsers.walking.Unlock()
+		} else {
+			parsers.walking.RLock()
+			defer parsers.walking.RUnlock()
 		}
 		for _, target := range g.targets(c) {
 			files := &memoryFiles{generator: g, dir: target.Dir(), out: out}
@@ -55,6 +64,12 @@ func (g *gengoGenerator) run(parsers *parserFactory, out *outputs, staging strin
 		return nil
 	})
 	return count, err
+}
+
+func (g *gengoGenerator) newContext(parsers *parserFactory, p *parser.Parser) (*generator.Context, error) {
+	parsers.walking.Lock()
+	defer parsers.walking.Unlock()
+	return generator.NewContext(p, g.nameSystems, g.order)
 }
 
 // stagedTarget keeps gengo from making the target's folder, which must not happen before everything has succeeded.

@@ -73,7 +73,7 @@ func (p *plan) deepcopyGen() *gengoGenerator {
 	args := deepcopyargs.New()
 	args.OutputFile, args.GoHeaderFile = deepcopyFile, p.header()
 	return &gengoGenerator{
-		name: genDeepcopy, tool: toolDeepcopyGen, inputs: p.importPaths(p.deepcopy),
+		name: genDeepcopy, tool: toolDeepcopyGen, inputs: p.importPaths(p.deepcopy), walks: true,
 		nameSystems: deepcopygen.NameSystems(), order: deepcopygen.DefaultNameSystem(),
 		targets: func(c *generator.Context) []generator.Target { return deepcopygen.GetTargets(c, args) },
 	}
@@ -83,7 +83,7 @@ func (p *plan) defaulterGen() *gengoGenerator {
 	args := defaulterargs.New()
 	args.OutputFile, args.GoHeaderFile = defaultsFile, p.header()
 	return &gengoGenerator{
-		name: genDefaulter, tool: "defaulter-gen", inputs: p.importPaths(p.defaulter),
+		name: genDefaulter, tool: "defaulter-gen", inputs: p.importPaths(p.defaulter), walks: true,
 		nameSystems: defaultergen.NameSystems(), order: defaultergen.DefaultNameSystem(),
 		targets: func(c *generator.Context) []generator.Target { return defaultergen.GetTargets(c, args) },
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/ast"
 	"reflect"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/tools/go/packages"
@@ -24,6 +25,9 @@ type parserFactory struct {
 	loaded   *loaded
 	goPkgs   map[string]*packages.Package
 	comments reflect.Value // of the type of Parser.endLineToCommentGroup; only read once it is filled
+	// walking is held for writing while a parser walks types: all of them note what they find also at the types that
+	// are built into Go, of which gengo has one set for all.
+	walking sync.RWMutex
 }
 
 func newParserFactory(l *loaded) (*parserFactory, error) {

@@ -45,6 +45,9 @@ type loadedPackage struct {
 	comments []commentEnd
 }
 
+// own says whether the package belongs to the module, or to another one of its workspace.
+func (p *loadedPackage) own() bool { return p.listed.Module != nil && p.listed.Module.Main }
+
 // commentEnd is a comment group and where it ends.
 type commentEnd struct {
 	file  string
@@ -102,7 +105,7 @@ func (l *loaded) addListed(listed []*listedPackage) error {
 				one.Imports[path] = imported.Package
 			}
 		}
-		one.whole = !p.DepOnly || one.local()
+		one.whole = !p.DepOnly || one.own()
 		l.packages[p.ImportPath] = one
 		l.order = append(l.order, one)
 	}
@@ -115,7 +118,7 @@ func (l *loaded) addListed(listed []*listedPackage) error {
 	return found.err()
 }
 
-// parseNeeded parses the packages that were asked for and the local ones, and from there on only what types are made of:
+// parseNeeded parses the packages that were asked for and the module's own, and from there on only what types are made of:
 // most packages are imported for what functions do, and nobody looks into other people's functions.
 func (l *loaded) parseNeeded(ctx context.Context) error {
 	var (
@@ -190,7 +193,7 @@ func (l *loaded) parse(p *loadedPackage) error {
 			failures = append(failures, err)
 			continue
 		}
-		if !p.local() {
+		if !p.own() {
 			dropFunctions(file, p.whole)
 		}
 		positions := l.fset.File(file.FileStart)
@@ -213,7 +216,7 @@ func (l *loaded) check(p *loadedPackage) {
 	config := types.Config{
 		IgnoreFuncBodies: true,
 		FakeImportC:      true,
-		Importer:         importerFor(l, p),
+		Importer:         importerFor(p),
 		Error: func(err error) {
 			var one types.Error
 			if errors.As(err, &one) {
@@ -233,16 +236,21 @@ type importer func(path string) (*types.Package, error)
 
 func (f importer) Import(path string) (*types.Package, error) { return f(path) }
 
-func importerFor(l *loaded, p *loadedPackage) importer {
+// importerFor gives a package what it needs. Its other imports may not be loaded, or not yet; nothing that is left of it
+// mentions them.
+func importerFor(p *loadedPackage) importer {
+	needed := make(map[string]*types.Package, len(p.needs))
+	for _, one := range p.needs {
+		needed[one.PkgPath] = one.Types
+	}
 	return func(path string) (*types.Package, error) {
 		if target, mapped := p.listed.ImportMap[path]; mapped {
 			path = target
 		}
-		imported := l.packages[path]
-		if imported == nil || imported.Types == nil {
-			return nil, fmt.Errorf("package %s is not loaded", path)
+		if imported := needed[path]; imported != nil {
+			return imported, nil
 		}
-		return imported.Types, nil
+		return nil, fmt.Errorf("package %s is not loaded", path)
 	}
 }
 

@@ -196,5 +196,5 @@ func (p *loadedPackage) local() bool {
 		return false
 	}
 	module := p.listed.Module
-	return module.Main || module.Replace != nil && module.Replace.Version == "" || !within(moduleCache(), p.listed.Dir)
+	return p.own() || module.Replace != nil && module.Replace.Version == "" || !within(moduleCache(), p.listed.Dir)
 }
