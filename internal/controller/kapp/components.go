@@ -48,9 +48,10 @@ type part struct {
 	waitingFor []string
 	// exists is whether the object is there and bears what was last asked for.
 	exists bool
-	// failure is what makes another attempt worthwhile, and retry whether it is only that.
+	// failure is what went wrong and may well succeed next time.
 	failure error
-	retry   bool
+	// retry says that it is stalled by something that nobody watches.
+	retry bool
 }
 
 func (p *part) stall(reason string, err error) {
@@ -190,5 +191,5 @@ func (p *part) assess(object client.Object) {
 }
 
 func notInstalled(kind *componentKind) error {
-	return fmt.Errorf("the kind %s is not installed; install it with `opdock install`, or apply config/crd", kind.Kind)
+	return fmt.Errorf("the kind %s is not installed; its definition is in config/crd and in the installer", kind.Kind)
 }

@@ -9,11 +9,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
-	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 	"github.com/opdock/opdock/internal/controller/kapp"
 	"github.com/opdock/opdock/internal/fleettest"
 )
@@ -181,24 +179,5 @@ func TestAQuietApplicationWritesNothing(t *testing.T) {
 		if !strings.Contains(write, "second") {
 			t.Errorf("it wrote: %s", write)
 		}
-	}
-}
-
-func TestCountersAreNoNews(t *testing.T) {
-	s := newStage(t)
-	s.playUntilReady(s.store(app("web"), app("other")))
-	looks := fleettest.Looks(t, "KAPP")
-	web := s.awaitApp("store-web", exists)
-	web.Status.Replicas = 7
-	if err := s.Status().Update(t.Context(), web); err != nil {
-		t.Fatal(err)
-	}
-	// The watch brings one after the other, so when this is seen, that has been.
-	s.report("store-web", isOnItsWay)
-	s.await(&kappv1.KAPP{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "store"}}, func(kapp *kappv1.KAPP) string {
-		return fleettest.Condition(kapp.Status.Conditions, kapp.Generation, "Ready", metav1.ConditionFalse, "ComponentsNotReady")
-	})
-	if got := fleettest.Looks(t, "KAPP") - looks; got != 1 {
-		t.Errorf("%d looks instead of 1", got)
 	}
 }

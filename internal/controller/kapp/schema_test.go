@@ -50,7 +50,7 @@ func TestAMissingKindIsNoCrash(t *testing.T) {
 	kapp := s.store(component("worker", worker), app("web"))
 	s.report("store-web", isReady)
 	s.awaitRows(kapp, "worker:Stalled", "web:Ready")
-	s.awaitStalled(kapp, "KindNotInstalled", "worker: the kind Robot is not installed; install it with `opdock install`")
+	s.awaitStalled(kapp, "KindNotInstalled", "worker: the kind Robot is not installed")
 	install()
 	robot := &robotv1.Robot{}
 	robot.Namespace, robot.Name = s.namespace, "store-worker"
