@@ -4,6 +4,7 @@
 package generate
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -18,6 +19,9 @@ import (
 
 // schemaFromCRDs is the value of ClientConfig.ApplySchema that stands for the CRDs.
 const schemaFromCRDs = "crd"
+
+// errNoCRDs means that there are no CRDs because they could not be generated.
+var errNoCRDs = errors.New("there are no CRDs")
 
 // writeApplySchema writes the OpenAPI document that tells applyconfiguration-gen how objects are merged, made from the
 // CRDs as they are generated in the same run.
@@ -47,6 +51,9 @@ func (p *plan) writeApplySchema(l *loaded, out *outputs, file string) error {
 func (p *plan) readCRDs(out *outputs) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	dir := p.module.absolute(p.config.CRD.Dir)
 	contents := out.filesIn(dir)
+	if len(p.crd) > 0 && len(contents) == 0 {
+		return nil, errNoCRDs
+	}
 	if len(p.crd) == 0 {
 		files, err := filepath.Glob(filepath.Join(dir, "*_*.yaml"))
 		if err != nil {

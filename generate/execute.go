@@ -31,8 +31,8 @@ func (l *loading) wait() *loaded {
 	return l.loaded
 }
 
-// execute runs the generators of a plan side by side and returns their files and which local files they were made from.
-func execute(ctx context.Context, p *plan, progress func(Step)) (*outputs, []string, error) {
+// execute runs the generators of a plan side by side and returns their files and hashes of the local files they were made from.
+func execute(ctx context.Context, p *plan, progress func(Step)) (*outputs, map[string]string, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	out := newOutputs()
 	packages := &loading{fset: token.NewFileSet(), done: make(chan struct{})}
@@ -107,6 +107,9 @@ func (p *plan) runGengo(ctx context.Context, packages *loading, out *outputs, st
 			}
 			began := time.Now()
 			count, err := one.run(parsers, out, staging)
+			if errors.Is(err, errNoCRDs) {
+				return // that has been told
+			}
 			if err != nil {
 				errs[i] = p.problem(l, one.tool, err)
 				return

@@ -35,7 +35,10 @@ type loadedPackage struct {
 	*packages.Package
 	listed *listedPackage
 	// whole means that somebody looks at more than the types of the package.
-	whole bool
+	whole  bool
+	parsed bool
+	// hashes are those of its files as they were parsed, if they can change.
+	hashes map[string]string
 	// needs are the imports whose types its own types are made of; set by parsing.
 	needs []*loadedPackage
 	// checked is closed when Types can be used by importers.
@@ -86,6 +89,7 @@ func (l *loaded) addListed(listed []*listedPackage) error {
 		one := &loadedPackage{
 			listed:  p,
 			checked: make(chan struct{}),
+			hashes:  map[string]string{},
 			Package: &packages.Package{
 				ID: p.ImportPath, PkgPath: p.ImportPath, Name: p.Name, Fset: l.fset,
 				Imports: make(map[string]*packages.Package, len(p.Imports)),
@@ -167,8 +171,8 @@ func (l *loaded) parseNeeded(ctx context.Context) error {
 func (l *loaded) checkAll() {
 	var group sync.WaitGroup
 	for _, p := range l.order {
-		if p.Syntax == nil && p.PkgPath != "unsafe" {
-			continue // not needed
+		if !p.parsed {
+			continue // nobody needs it
 		}
 		group.Go(func() {
 			defer close(p.checked)
@@ -188,6 +192,9 @@ func (l *loaded) parse(p *loadedPackage) error {
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
 		}
+		if p.local() {
+			p.hashes[name] = hashOf(content)
+		}
 		file, err := parser.ParseFile(l.fset, name, content, parser.AllErrors|parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			failures = append(failures, err)
@@ -204,6 +211,7 @@ func (l *loaded) parse(p *loadedPackage) error {
 		p.Syntax = append(p.Syntax, file)
 	}
 	l.findNeeds(p)
+	p.parsed = true
 	return errors.Join(failures...)
 }
 

@@ -82,19 +82,19 @@ func (s stampStore) save(next *stamp) {
 }
 
 // newStamp is nil if something cannot be hashed, such as a file that was removed meanwhile.
-func newStamp(q *question, inputs []string, outputs map[string][]byte, folders []string) *stamp {
+func newStamp(q *question, inputs map[string]string, outputs map[string][]byte, folders []string) *stamp {
 	next := &stamp{Question: q.hash(), Inputs: map[string]string{}, Outputs: map[string]string{}, Folders: map[string][]string{}}
-	for _, file := range inputs {
+	for file, hash := range inputs {
 		if _, seen := q.found.files[q.module.relative(file)]; seen {
 			continue
 		}
-		for _, input := range []string{file, filepath.Dir(file) + string(filepath.Separator)} {
-			hash, err := hashInput(input)
-			if err != nil {
-				return nil
-			}
-			next.Inputs[input] = hash
+		next.Inputs[file] = hash
+		dir := filepath.Dir(file) + string(filepath.Separator)
+		names, err := hashInput(dir)
+		if err != nil {
+			return nil
 		}
+		next.Inputs[dir] = names
 	}
 	for file, content := range outputs {
 		next.Outputs[file] = hashOf(content)
@@ -179,18 +179,16 @@ func filesIn(dir string) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), err
 }
 
-// localFiles are the files of packages that are neither Go's own nor from the module cache, which nobody changes.
-func (l *loaded) localFiles() []string {
-	var files []string
+// localFiles are hashes of the files of packages that are neither Go's own nor from the module cache, which nobody changes.
+func (l *loaded) localFiles() map[string]string {
+	files := map[string]string{}
 	for _, p := range l.order {
-		if !p.local() {
-			continue
-		}
-		files = append(files, p.GoFiles...)
+		maps.Copy(files, p.hashes)
 	}
 	return files
 }
 
+// local says whether the files of the package can change without a change of go.mod or go.sum.
 func (p *loadedPackage) local() bool {
 	if p.listed.Standard || p.listed.Module == nil {
 		return false

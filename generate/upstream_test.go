@@ -4,6 +4,7 @@
 package generate
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -24,15 +25,14 @@ var upstreamTools = sync.OnceValues(func() (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	args := []string{"build", "-o", dir + string(filepath.Separator), "sigs.k8s.io/controller-tools/cmd/controller-gen", "k8s.io/kube-openapi/cmd/openapi-gen"}
-	for _, name := range []string{"deepcopy-gen", "defaulter-gen", "register-gen", "client-gen", "lister-gen", "informer-gen", "applyconfiguration-gen"} {
-		args = append(args, "k8s.io/code-generator/cmd/"+name)
+	// controller-gen writes its own version into CRDs, which it only knows if it is installed by its version.
+	version := "-ldflags=-X sigs.k8s.io/controller-tools/pkg/version.version=" + controllerToolsVersion
+	args := []string{"build", version, "-o", dir + string(filepath.Separator), "sigs.k8s.io/controller-tools/cmd/controller-gen", "k8s.io/kube-openapi/cmd/openapi-gen"}
+	for _, name := range []string{"deepcopy", "defaulter", "register", "client", "lister", "informer", "applyconfiguration"} {
+		args = append(args, "k8s.io/code-generator/cmd/"+name+"-gen")
 	}
-	// controller-gen writes its own version into CRDs, which is that of its main module only if it is installed by version.
-	args = append(args[:3:3], append([]string{"-ldflags=-X sigs.k8s.io/controller-tools/pkg/version.version=" + controllerToolsVersion}, args[3:]...)...)
-	out, err := exec.Command("go", args...).CombinedOutput()
-	if err != nil {
-		return "", &exec.Error{Name: string(out), Err: err}
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
 	}
 	return dir, nil
 })
@@ -56,7 +56,7 @@ func (u upstream) run(tool string, args ...string) {
 	}
 }
 
-// generatedTree reads all files of a module that are not in the other folder, or are different there.
+// tree reads all files below a folder.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
