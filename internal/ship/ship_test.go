@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,33 @@ func TestTheInstallerHasAllKinds(t *testing.T) {
 				t.Errorf("%s: nothing in the installer has %s", kind.Kind, text)
 			}
 		}
+	}
+}
+
+func TestTheChartKnowsAllKinds(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(root, "charts/opdock/values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties struct {
+			Kinds struct {
+				Items struct {
+					Enum []string `json:"enum"`
+				} `json:"items"`
+			} `json:"kinds"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(data, &schema); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, kind := range controller.Kinds {
+		names = append(names, strings.ToLower(kind.Kind))
+	}
+	slices.Sort(names)
+	if known := schema.Properties.Kinds.Items.Enum; !slices.Equal(known, names) {
+		t.Errorf("the values of the chart can name %q instead of %q", known, names)
 	}
 }
 

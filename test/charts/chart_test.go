@@ -35,16 +35,8 @@ func TestMonitoringIsTheSame(t *testing.T) {
 	for name := range helm(t, nil) {
 		delete(with, name)
 	}
-	// The folders are not part of config/default, which would give them prefix and namespace.
-	expected := objects{}
-	for _, folder := range []string{"../../config/prometheus", "../../config/grafana"} {
-		for _, object := range kustomize(t, folder) {
-			object.SetNamespace(namespace)
-			object.SetName("opdock-" + strings.TrimPrefix(object.GetName(), "opdock-"))
-			object.SetLabels(withName(object.GetLabels()))
-			expected.add(t, object)
-		}
-	}
+	expected := kustomize(t, "../../config/prometheus")
+	maps.Copy(expected, kustomize(t, "../../config/grafana"))
 	compare(t, expected, with)
 }
 
@@ -99,6 +91,19 @@ func TestEveryValueIsUsed(t *testing.T) {
 	} {
 		if fmt.Sprint(helm(t, values)) == base {
 			t.Errorf("%s: %v changes nothing", name, values)
+		}
+	}
+}
+
+// TestWrongValuesAreRefused makes sure that a typing error does not just do nothing.
+func TestWrongValuesAreRefused(t *testing.T) {
+	for name, values := range map[string]map[string]any{
+		"an unknown value": {"replica": 2},
+		"an unknown kind":  {"kinds": []any{"toaster"}},
+		"a wrong type":     {"namespaces": "a,b"},
+	} {
+		if _, err := render(t, values); err == nil {
+			t.Errorf("%s is accepted: %v", name, values)
 		}
 	}
 }
@@ -163,14 +168,6 @@ func text(t *testing.T, object *unstructured.Unstructured) string {
 	return string(data)
 }
 
-func withName(labels map[string]string) map[string]string {
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels["app.kubernetes.io/name"] = "opdock"
-	return labels
-}
-
 func rules(t *testing.T, role *unstructured.Unstructured) []string {
 	t.Helper()
 	if role == nil {
@@ -203,7 +200,7 @@ func kustomize(t *testing.T, folder string) objects {
 	return result
 }
 
-func helm(t *testing.T, values map[string]any) objects {
+func render(t *testing.T, values map[string]any) (map[string]string, error) {
 	t.Helper()
 	chart, err := loader.Load("../../charts/opdock")
 	if err != nil {
@@ -211,9 +208,14 @@ func helm(t *testing.T, values map[string]any) objects {
 	}
 	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "opdock", Namespace: namespace, IsInstall: true}, nil)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	files, err := engine.Render(chart, all)
+	return engine.Render(chart, all)
+}
+
+func helm(t *testing.T, values map[string]any) objects {
+	t.Helper()
+	files, err := render(t, values)
 	if err != nil {
 		t.Fatal(err)
 	}
