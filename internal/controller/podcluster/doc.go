@@ -12,6 +12,7 @@
 // Each template that a PodCluster has had is kept in a ControllerRevision, and each pod has the hash of the one that it
 // was made from in a label. What currentRevision, updateRevision and partition mean is what they mean for a
 // StatefulSet: a pod below the partition stays as it is, and is made from the current revision if it has to be made anew.
+// If somebody deletes the current revision, its template is lost, and the update revision takes its place.
 //
 // # Updates
 //
@@ -40,6 +41,8 @@
 //
 // Pods without a controller that have the labels and a name of the PodCluster are adopted, and pods that lose the labels
 // are released, as a ReplicaSet does. Any other pod that has one of the names is left alone: the PodCluster is Stalled until it
-// is gone. What the pods may do is decided by their template alone; a namespace that forbids it says so in the
-// condition.
+// is gone. What somebody changes in the spec of a running pod stays, as with a ReplicaSet: it may have been
+// an admission webhook, and there is no telling the two apart.
+//
+// What the pods may do is decided by their template alone; if a namespace forbids it, the condition says so.
 package podcluster

@@ -67,12 +67,12 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 				todo = append(todo, a)
 			}
 		}
-		var taken, unfinished error
-		if more := len(todo) - mostPerPass; more > 0 {
-			todo = todo[:mostPerPass]
-			unfinished = flow.WaitingFor(time.Millisecond, "InProgress", "%d more pods are waiting for their turn", more)
-		}
+		var taken error
+		done := 0
 		for size := 1; len(todo) > 0; size = min(2*size, largestBatch) {
+			if done >= mostPerPass {
+				return flow.WaitingFor(time.Millisecond, "InProgress", "%d more pods are waiting for their turn", len(todo))
+			}
 			batch := todo[:min(size, len(todo))]
 			todo = todo[len(batch):]
 			outcomes := make([]outcome, len(batch))
@@ -86,6 +86,7 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 				s.note(batch[i], o)
 				switch {
 				case o.err == nil:
+					done++
 				case o.taken:
 					if taken == nil || flow.IsStalled(o.err) {
 						taken = o.err
@@ -97,9 +98,6 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 			if failed != nil {
 				return failed
 			}
-		}
-		if unfinished != nil {
-			return unfinished
 		}
 		return taken
 	}

@@ -57,8 +57,9 @@ func TestBatchesStopAtTheFirstFailure(t *testing.T) {
 }
 
 func TestAPassHasAnEnd(t *testing.T) {
+	const pods = 3 * mostPerPass
 	s := &scope{pass: &flow.Pass{}}
-	for ordinal := range mostPerPass + 1 {
+	for ordinal := range pods {
 		s.plan.actions = append(s.plan.actions, action{verb: create, ordinal: ordinal})
 	}
 	phase := (&Reconciler{}).each(create, func(_ context.Context, _ *scope, a action) outcome {
@@ -67,7 +68,17 @@ func TestAPassHasAnEnd(t *testing.T) {
 	if err := phase(t.Context(), s); !flow.IsWaiting(err) {
 		t.Errorf("the outcome is %v", err)
 	}
-	if got := len(s.world.members); got != mostPerPass {
+	if got := len(s.world.members); got < mostPerPass || got > mostPerPass+largestBatch {
 		t.Errorf("%d pods were created", got)
+	}
+
+	// Names that are taken are no progress, so they must not bring the next pass about.
+	attempts := atomic.Int32{}
+	phase = (&Reconciler{}).each(create, func(context.Context, *scope, action) outcome {
+		attempts.Add(1)
+		return outcome{err: flow.Stalled(flow.ReasonResourceExists, errors.New("taken")), taken: true}
+	})
+	if err := phase(t.Context(), s); !flow.IsStalled(err) || attempts.Load() != pods {
+		t.Errorf("the outcome after %d attempts is %v", attempts.Load(), err)
 	}
 }

@@ -19,9 +19,11 @@ import (
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/controller/podcluster"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/manager"
 )
 
 func TestSuspendLeavesEverythingAsItIs(t *testing.T) {
@@ -54,6 +56,27 @@ func TestDeletion(t *testing.T) {
 				return ""
 			})
 		})
+	}
+}
+
+// With several namespaces a pass may not see what the one before it wrote, and must do no harm then.
+func TestSeveralNamespaces(t *testing.T) {
+	t.Parallel()
+	s := &stage{TB: t, WithWatch: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+	fleettest.Run(t, fleettest.Config(t), manager.Options{
+		Namespaces: []string{s.namespace, clustertest.Namespace(t)}, Kinds: []controller.Kind{kind(t)},
+	})
+	cluster := s.awaitReady(s.create("web", "{podReplicas: 4, image: a}"))
+	fewest := s.observe()
+	cluster = s.awaitReady(s.change(cluster, `{"image": "b"}`))
+	cluster = s.awaitReady(s.change(cluster, `{"template": {"metadata": {"labels": {"x": "y"}}}}`))
+	if least := fewest(); least < 3 {
+		t.Errorf("only %d pods were ready at some time", least)
+	}
+	s.awaitReady(s.change(cluster, `{"podReplicas": 2}`))
+	s.awaitImages("web", "web-0=b web-1=b")
+	if revisions := s.revisions(); len(revisions) != 3 || cluster.Status.CollisionCount != nil {
+		t.Errorf("there are %d revisions, and the status is %+v", len(revisions), cluster.Status)
 	}
 }
 
