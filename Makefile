@@ -83,7 +83,7 @@ verify: verify-headers verify-format verify-modules verify-vet verify-api verify
 verify-headers:
 	@echo "verify: license headers"
 	@missing=$$(git ls-files --cached --others --exclude-standard '*.go' | while read -r file; do \
-		[ ! -e "$$file" ] || head -n 3 "$$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "  $$file"; done); \
+		[ ! -e "$$file" ] || head -n 5 "$$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "  $$file"; done); \
 	[ -z "$$missing" ] || { printf 'these files lack the license header:\n%s\n' "$$missing" >&2; exit 1; }
 
 .PHONY: verify-format
