@@ -59,7 +59,8 @@ controllers, scheduler, garbage collection and simulated nodes. No containers, n
 privileges and nothing to install. Run operators on it, test them and see them fail.
 
 Verbs work on the cluster that --name says, or else $OPDOCK_CLUSTER, or else "dock".`,
-		Example: `  opdock up                              # start a cluster
+		Example: `  opdock run                             # run the fleet on a cluster and watch it
+  opdock up                              # start a cluster
   opdock kubectl get nodes               # use it
   KUBEBUILDER_ASSETS=$(opdock assets) go test ./...
   opdock down                            # stop it; its objects are kept`,

@@ -223,3 +223,29 @@ func TestRunLeavesTheClusterAsItWas(t *testing.T) {
 		})
 	}
 }
+
+func TestRunIsAloneOnItsCluster(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "made", "if", "missing")
+	here := &target{title: `cluster "dock"`, logPath: filepath.Join(folder, "fleet.log")}
+	first, err := openFleetLog(here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.WriteString("from before"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openFleetLog(here); err == nil || !strings.Contains(err.Error(), `another opdock run has the fleet on cluster "dock" already`) {
+		t.Errorf("a second run is not refused: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := openFleetLog(here)
+	if err != nil {
+		t.Fatalf("the next run is refused: %v", err)
+	}
+	defer again.Close()
+	if log, err := os.ReadFile(here.logPath); err != nil || len(log) != 0 {
+		t.Errorf("the log begins with that of the last run: %q (%v)", log, err)
+	}
+}

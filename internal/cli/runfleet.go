@@ -5,9 +5,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,12 +28,9 @@ type runningFleet struct {
 
 // startFleet starts the manager. It outlives the context of the verb, because it has to be stopped in order.
 func startFleet(t *target) (*runningFleet, error) {
-	if err := os.MkdirAll(filepath.Dir(t.logPath), 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of the fleet's log: %w", err)
-	}
-	log, err := os.OpenFile(t.logPath, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
+	log, err := openFleetLog(t)
 	if err != nil {
-		return nil, fmt.Errorf("opening the fleet's log: %w", err)
+		return nil, err
 	}
 	logger := zap.New(zap.WriteTo(log), zap.ConsoleEncoder())
 	// Libraries log here as well, instead of across the screen.
@@ -49,6 +48,30 @@ func startFleet(t *target) (*runningFleet, error) {
 		f.err = mgr.Start(ctx)
 	}()
 	return f, nil
+}
+
+// openFleetLog begins a new log. Whoever holds it is the only one to run the fleet there: two would do everything twice.
+func openFleetLog(t *target) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(t.logPath), 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of the fleet's log: %w", err)
+	}
+	log, err := os.OpenFile(t.logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the fleet's log: %w", err)
+	}
+	if err := syscall.Flock(int(log.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		log.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, withHints(fmt.Errorf("another opdock run has the fleet on %s already", t.title),
+				"end that one first, or choose another cluster with --name")
+		}
+		return nil, fmt.Errorf("locking the fleet's log: %w", err)
+	}
+	if err := log.Truncate(0); err != nil {
+		log.Close()
+		return nil, fmt.Errorf("emptying the fleet's log: %w", err)
+	}
+	return log, nil
 }
 
 // stop lets the passes that are under way finish.

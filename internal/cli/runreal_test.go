@@ -55,8 +55,11 @@ func TestRunUntilReady(t *testing.T) {
 			t.Errorf("got %+v, want a ready AppService %s", row, name)
 		}
 	}
-	log, err := os.ReadFile(filepath.Join(user.Dock.Home(), fleetLog))
-	if err != nil || len(log) == 0 {
+	logs, err := filepath.Glob(filepath.Join(user.Dock.Home(), "fleets", "127.0.0.1-*-"+namespace+".log"))
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("the logs are %q (%v)", logs, err)
+	}
+	if log, err := os.ReadFile(logs[0]); err != nil || len(log) == 0 {
 		t.Errorf("the fleet has not logged: %v", err)
 	}
 	if strings.Contains(screen, "INFO") {

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -132,10 +134,7 @@ func (a *App) endOf(name string) error {
 }
 
 func (a *App) foreignTarget(o runOptions, namespaceGiven bool) (*target, error) {
-	t := &target{
-		logPath: filepath.Join(a.Dock.Home(), fleetLog), namespace: o.namespace,
-		ended: func() error { return nil }, leave: func() error { return nil },
-	}
+	t := &target{namespace: o.namespace, ended: func() error { return nil }, leave: func() error { return nil }}
 	config, loaded, err := a.loadKubeconfig(o.kubeconfig, o.context)
 	if err != nil {
 		return nil, err
@@ -145,8 +144,13 @@ func (a *App) foreignTarget(o runOptions, namespaceGiven bool) (*target, error) 
 		t.namespace = namespace
 	}
 	t.namespaces = []string{t.namespace}
+	// One for each place that the fleet can work in.
+	place := strings.Trim(notInFileNames.ReplaceAllString(strings.TrimPrefix(t.title, "https://"), "-"), "-")
+	t.logPath = filepath.Join(a.Dock.Home(), "fleets", place+"-"+t.namespace+".log")
 	return t, nil
 }
+
+var notInFileNames = regexp.MustCompile(`[^a-zA-Z0-9.]+`)
 
 // loadKubeconfig reads a kubeconfig: the given one, or else what the environment says.
 func (a *App) loadKubeconfig(path, contextName string) (*rest.Config, clientcmd.ClientConfig, error) {

@@ -5,8 +5,8 @@ package tree
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +31,9 @@ type Sources struct {
 	// Namespaces to watch; all if empty.
 	Namespaces []string
 }
+
+// syncTimeout is how long the first lists may take. They never end if one of them is forbidden.
+const syncTimeout = time.Minute
 
 // Watch keeps the model up to date until the context ends. It returns once the model has all there is.
 func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model) error {
@@ -72,10 +75,14 @@ func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model)
 	if err := followEvents(ctx, informers, model); err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- informers.Start(ctx) }()
-	if !informers.WaitForCacheSync(ctx) {
-		return errors.Join(errors.New("watching the tree: it has ended before everything was there"), ctx.Err())
+	go func() {
+		// It returns nil when the context ends, and has nothing else to say.
+		_ = informers.Start(ctx)
+	}()
+	first, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	if !informers.WaitForCacheSync(first) {
+		return fmt.Errorf("watching the tree: not everything could be listed within %v; the log says why: %w", syncTimeout, first.Err())
 	}
 	return nil
 }
