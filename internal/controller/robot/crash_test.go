@@ -27,6 +27,8 @@ func TestAnyCrashPointIsFine(t *testing.T) {
 	for what, step := range map[string]struct {
 		before string
 		act    func(t *testing.T, c client.Client, namespace string)
+		// meanwhile is what happens while no manager runs.
+		meanwhile func(*robotv1.RobotSpec)
 		// writes is how many there are at least, so that the test cannot end early by mistake.
 		writes int
 		want   []string
@@ -55,6 +57,15 @@ func TestAnyCrashPointIsFine(t *testing.T) {
 				change(t, c, robot(namespace, "one"), func(r *robotv1.Robot) { r.Spec.DeploymentName = "two" })
 			},
 			writes: 3, want: []string{"two"},
+		},
+		"rename twice": {
+			before: "{replicas: 2}",
+			act: func(t *testing.T, c client.Client, namespace string) {
+				t.Helper()
+				change(t, c, robot(namespace, "one"), func(r *robotv1.Robot) { r.Spec.DeploymentName = "two" })
+			},
+			meanwhile: func(spec *robotv1.RobotSpec) { spec.DeploymentName = "three" },
+			writes:    3, want: []string{"three"},
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -88,6 +99,9 @@ func TestAnyCrashPointIsFine(t *testing.T) {
 						t.Errorf("there were only %q", wire.Writes())
 					}
 					return
+				}
+				if step.meanwhile != nil {
+					change(t, c, robot(namespace, "one"), func(r *robotv1.Robot) { step.meanwhile(&r.Spec) })
 				}
 				stop = run(t, config, namespace)
 				one := awaitReady(t, c, robot(namespace, "one"))
