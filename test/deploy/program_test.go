@@ -32,9 +32,10 @@ import (
 func TestTheProgram(t *testing.T) {
 	c := fleettest.Client(t)
 	apply(t, c, rendered(t, "config/default"))
-	namespace := clustertest.Namespace(t)
+	// The second one has the metrics read another kind of cache than that of a single namespace.
+	namespace, other := clustertest.Namespace(t), clustertest.Namespace(t)
 	health, metrics := freeAddress(t), freeAddress(t)
-	stop := start(t, "--leader-elect", "--leader-election-namespace="+systemNamespace, "--namespaces="+namespace,
+	stop := start(t, "--leader-elect", "--leader-election-namespace="+systemNamespace, "--namespaces="+namespace+","+other,
 		"--health-probe-bind-address="+health, "--metrics-bind-address="+metrics)
 
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -48,9 +49,13 @@ func TestTheProgram(t *testing.T) {
 	app := fleettest.Create(t, c, namespace, "{apiVersion: app.example.com/v1, kind: AppService, metadata: {name: web}, spec: {image: web}}", &appv1.AppService{})
 	fleettest.Await(t, c, app, func(app *appv1.AppService) string { return fleettest.Ready(app.Status.Conditions, app.Generation) })
 
-	if status := scrape(t, metrics, ""); status != http.StatusUnauthorized {
-		t.Errorf("without a token the metrics are answered with %d", status)
-	}
+	fleettest.Eventually(t, func() string {
+		// Their server may start last.
+		if status := scrape(t, metrics, ""); status != http.StatusUnauthorized {
+			return fmt.Sprintf("without a token the metrics are answered with %d", status)
+		}
+		return ""
+	})
 	if status := scrape(t, metrics, token(t, c, "stranger", "")); status != http.StatusForbidden {
 		t.Errorf("without the right to read them the metrics are answered with %d", status)
 	}

@@ -4,8 +4,10 @@
 package deploy
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -82,10 +84,18 @@ func (r *requests) note(info *request.RequestInfo, sent *http.Request, response 
 		// The server asks for this right, too, when applying creates an object.
 		r.used[right{verb: "create", group: asked.group, resource: resource}] = true
 	}
-	// Creating in a namespace that is being deleted is forbidden for everybody, and so is exceeding a quota.
-	if response.StatusCode == http.StatusForbidden {
+	if response.StatusCode == http.StatusForbidden && lacksRight(response) {
 		r.refused = append(r.refused, fmt.Sprintf("%v: %s %s", asked, sent.Method, sent.URL.Path))
 	}
+}
+
+// lacksRight tells a request that its sender has no right to from one that nobody would be allowed, such as to create
+// something in a namespace that is being deleted.
+func lacksRight(response *http.Response) bool {
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return err != nil || bytes.Contains(body, []byte("is forbidden: User "))
 }
 
 func (r *requests) has(wanted right) bool {
