@@ -117,6 +117,7 @@ func (a *App) leave(c Running, o runOptions, wasAlive bool) error {
 		fmt.Fprintf(a.Err, "Cluster %q is left running; stop it: %s\n", o.name, a.command("down", o.name))
 		return nil
 	}
+	fmt.Fprintf(a.Err, "Stopping cluster %q\n", o.name)
 	if err := c.Stop(); err != nil {
 		return err
 	}
