@@ -279,66 +279,6 @@ func TestAnUnfinishedPauseIsOverWhenTheSpecChanges(t *testing.T) {
 	awaitPods(t, c, object, all...)
 }
 
-func TestHandEditsOfTheConfigMapAreRepaired(t *testing.T) {
-	t.Parallel()
-	c, namespace := setUp(t)
-	createPod(t, c, namespace, "a", "{}")
-	object := awaitPods(t, c, create(t, c, namespace, "{selector: {}, output: {configMapName: list}}"), "a")
-	live := awaitConfigMap(t, c, object, "list")
-	for what, edit := range map[string]func(*corev1.ConfigMap){
-		"a key":     func(m *corev1.ConfigMap) { m.Data[collector.KeyIPs] = "1.2.3.4\n" },
-		"no key":    func(m *corev1.ConfigMap) { delete(m.Data, collector.KeyAddresses) },
-		"our label": func(m *corev1.ConfigMap) { delete(m.Labels, flow.LabelManagedBy) },
-	} {
-		change(t, c, live, edit)
-		repaired := fleettest.Await(t, c, configMap(namespace, "list"), func(m *corev1.ConfigMap) string {
-			if m.ResourceVersion == live.ResourceVersion || m.Labels[flow.LabelManagedBy] != flow.ManagedBy {
-				return what + " has not been repaired"
-			}
-			return ""
-		})
-		if repaired.UID != live.UID {
-			t.Errorf("%s: it is another ConfigMap", what)
-		}
-		live = awaitConfigMap(t, c, object, "list")
-	}
-	if err := c.Delete(t.Context(), live); err != nil {
-		t.Fatal(err)
-	}
-	awaitConfigMap(t, c, object, "list")
-	awaitPods(t, c, object, "a")
-}
-
-func TestAForeignConfigMapIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	c, namespace := setUp(t)
-	foreign := fleettest.Create(t, c, namespace, "{metadata: {name: taken}, data: {ips.txt: mine}}", &corev1.ConfigMap{})
-	createPod(t, c, namespace, "a", "{}")
-	object := create(t, c, namespace, "{selector: {}, debounceMilliseconds: 10, output: {configMapName: list}}")
-	object = awaitPods(t, c, object, "a")
-	change(t, c, object, func(o *collectorv1.Collector) { o.Spec.Output.ConfigMapName = "taken" })
-	object = fleettest.Await(t, c, object, func(o *collectorv1.Collector) string {
-		return fleettest.Stalled(o.Status.Conditions, o.Generation, flow.ReasonResourceExists)
-	})
-	// Until the name is free, the old ConfigMap is what there is, and it stays up to date.
-	createPod(t, c, namespace, "b", "{}")
-	object = fleettest.Await(t, c, object, func(o *collectorv1.Collector) string { return holds(o, []string{"a", "b"}) })
-	awaitConfigMap(t, c, object, "list")
-	if object.Status.ConfigMapName != "list" {
-		t.Errorf("the status names %q", object.Status.ConfigMapName)
-	}
-	now := fleettest.Await(t, c, configMap(namespace, "taken"), func(*corev1.ConfigMap) string { return "" })
-	if now.ResourceVersion != foreign.ResourceVersion {
-		t.Errorf("it has been changed: %+v", now)
-	}
-	if err := c.Delete(t.Context(), foreign); err != nil {
-		t.Fatal(err)
-	}
-	object = awaitPods(t, c, object, "a", "b")
-	awaitConfigMap(t, c, object, "taken")
-	expectConfigMaps(t, c, namespace, "taken")
-}
-
 func TestSuspendLeavesEverythingAsItIs(t *testing.T) {
 	t.Parallel()
 	c, namespace := setUp(t)
