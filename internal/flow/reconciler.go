@@ -222,20 +222,22 @@ func (r *Reconciler[T]) ensureFinalizer(ctx context.Context, object T) error {
 // announce makes one event of all changes, so that a pass costs one request for it and not many.
 func (r *Reconciler[T]) announce(object T, pass *Pass) {
 	if len(pass.changes) > 0 {
-		r.Events.Eventf(object, nil, corev1.EventTypeNormal, ReasonSynced, "Reconcile", "%s", summary(pass.changes))
+		// Events that differ in nothing but their note are counted as repetitions of the first; so it is the action, too.
+		note := summary(pass.changes, maxNote)
+		r.Events.Eventf(object, nil, corev1.EventTypeNormal, ReasonSynced, summary(pass.changes, maxAction), "%s", note)
 	}
 }
 
-// maxNote is what the API allows for the note of an event.
-const maxNote = 1024
+// maxNote and maxAction are what the API allows for the note and the action of an event.
+const maxNote, maxAction = 1024, 128
 
-func summary(changes []string) string {
+func summary(changes []string, limit int) string {
 	text := strings.Join(changes, ", ")
-	if len(text) <= maxNote {
+	if len(text) <= limit {
 		return text
 	}
 	more := fmt.Sprintf(" … (%d changes)", len(changes))
-	return strings.ToValidUTF8(text[:maxNote-len(more)], "") + more
+	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
 }
 
 // warnIfStalled tells of a standstill once, when it begins or its reason changes.
@@ -243,7 +245,7 @@ func (r *Reconciler[T]) warnIfStalled(before, after T) {
 	was := meta.FindStatusCondition(*r.View(before).Conditions, sharedv1.ConditionStalled)
 	is := meta.FindStatusCondition(*r.View(after).Conditions, sharedv1.ConditionStalled)
 	if is != nil && (was == nil || was.Reason != is.Reason) {
-		r.Events.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", summary([]string{is.Message}))
+		r.Events.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", summary([]string{is.Message}, maxNote))
 	}
 }
 

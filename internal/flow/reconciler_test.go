@@ -239,7 +239,7 @@ func TestEvents(t *testing.T) {
 }
 
 func TestLongEventsAreCut(t *testing.T) {
-	note := summary(slices.Repeat([]string{strings.Repeat("x", 100)}, 50))
+	note := summary(slices.Repeat([]string{strings.Repeat("x", 100)}, 50), maxNote)
 	if len(note) > maxNote || !strings.HasSuffix(note, "(50 changes)") {
 		t.Errorf("%d bytes: …%s", len(note), note[len(note)-30:])
 	}
