@@ -71,6 +71,9 @@ func TestRenewal(t *testing.T) {
 	if hash := memberOf("web", again).hash; hash != "v1" {
 		t.Errorf("the revision is %s", hash)
 	}
+	byHand := changed.DeepCopy()
+	byHand.Spec.Containers[0].Image = "image:1"
+	check("somebody changes it back before the kubelet looked", byHand, "image:1", true)
 	spoilt := changed.DeepCopy()
 	spoilt.Annotations[annotationRenewal] = "spoilt"
 	check("somebody spoils the note", spoilt, "image:2", true)
