@@ -71,6 +71,10 @@ func TestBadInput(t *testing.T) {
 			"api/v1/more.go", "package v1\n\n// More is more.\n// +genclient\n// +genclient:nonamespace\ntype More struct{}\n",
 			[]string{"api/v1/more.go:5:1: client-gen: unknown tag detected: genclient:nonamespace"},
 		},
+		"two mistakes": {
+			"api/v1/more.go", "package v1\n\n// +genclient:x\n// +genclient\ntype More struct{ A Unknown }\n",
+			[]string{"api/v1/more.go:3:1: client-gen: unknown tag detected: genclient:x", "api/v1/more.go:5:21: undefined: Unknown"},
+		},
 		"a marker of a schema": {
 			"api/v2/types.go", "// +kubebuilder:object:generate=true\n// +groupName=a.b\npackage v2\n\ntype Shelf struct {\n\t// +kubebuilder:validation:Minimum=few\n\tSize int32 `json:\"size\"`\n}\n",
 			[]string{"api/v2/types.go:6:2: controller-gen: invalid minimum value"},

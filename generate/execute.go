@@ -84,8 +84,8 @@ func (p *plan) runGengo(ctx context.Context, packages *loading, out *outputs, st
 	}
 	// Those for controller-gen alone are loaded, too: this is what finds code that does not compile.
 	l, err := load(ctx, p.module, packages.fset, p.typeRoots(), references)
-	if err == nil {
-		err = errors.Join(p.checkKinds(l), p.checkClientMarkers(l))
+	if l != nil { // also if it does not compile, so that everything is told at once
+		err = errors.Join(err, p.checkKinds(l), p.checkClientMarkers(l))
 	}
 	if err == nil {
 		packages.loaded = l

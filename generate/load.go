@@ -58,7 +58,8 @@ type commentEnd struct {
 	group *ast.CommentGroup
 }
 
-// load loads the packages of these folders, and those that have the import paths.
+// load loads the packages of these folders, and those that have the import paths. With an error about declarations, it
+// returns what it has loaded.
 func load(ctx context.Context, m module, fset *token.FileSet, dirs, importPaths []string) (*loaded, error) {
 	patterns := slices.Clone(importPaths)
 	for _, dir := range dirs {
