@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,7 +94,7 @@ func fleetGoals(results []fleetResult, quiet quietResult, changes []change) []go
 			more++
 		}
 	}
-	return append(goals, goal{"changes that cause more reconciles than the document counted", "0", fmt.Sprint(more), more == 0})
+	return append(goals, goal{"changes that cause more reconciles than the document counted", "0", strconv.Itoa(more), more == 0})
 }
 
 func writeFleet(p printer, results []fleetResult) {

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -105,7 +106,7 @@ func (f *fleet) settle(ctx context.Context) (counts, error) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	return last, fmt.Errorf("the fleet does not come to rest")
+	return last, errors.New("the fleet does not come to rest")
 }
 
 func (f *fleet) app(ctx context.Context) (*appv1.AppService, error) {

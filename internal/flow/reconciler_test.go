@@ -247,7 +247,7 @@ func TestLongEventsAreCut(t *testing.T) {
 
 func TestFinalizing(t *testing.T) {
 	w := newWorld(t, robot())
-	var outcome error = Waiting("Deleting", "two left")
+	outcome := Waiting("Deleting", "two left")
 	w.Finalize = func(context.Context, *Pass, *robotv1.Robot) error { return outcome }
 	if _, err := w.reconcile(); err != nil || !slices.Contains(w.get().Finalizers, Finalizer) {
 		t.Fatal("no finalizer", err)

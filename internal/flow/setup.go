@@ -21,7 +21,7 @@ import (
 
 // Options are the settings of a controller.
 type Options struct {
-	// Concurrency is how many objects of the kind are looked at at the same time.
+	// Concurrency is how many objects of the kind are looked at together.
 	Concurrency int
 	// ReconcileTimeout bounds a single pass.
 	ReconcileTimeout time.Duration

@@ -12,6 +12,8 @@ import (
 )
 
 // Trouble is what keeps a pod from becoming ready, in the pod's own words.
+//
+//nolint:errname // it is a fact about a pod, which can be the reason of an outcome
 type Trouble struct {
 	Pod     string
 	Reason  string

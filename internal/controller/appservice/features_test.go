@@ -142,7 +142,7 @@ func TestBackAndForthEndsWhereItBegan(t *testing.T) {
 			})
 		}
 	}
-	app = s.awaitReady(app)
+	s.awaitReady(app)
 	deployment := fleettest.Await(t, s.Client, child(s, &appsv1.Deployment{}), exists)
 	if got := deployment.Spec.Template.Spec.Containers[0].Image; got != "nginx:a" {
 		t.Errorf("it is ready with %s", got)
