@@ -1,0 +1,132 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+)
+
+func TestTemplate(t *testing.T) {
+	var template sharedv1.PodTemplate
+	if err := yaml.UnmarshalStrict([]byte(`
+metadata:
+  labels: {tier: web, app.kubernetes.io/instance: mine}
+  annotations: {a: b}
+spec:
+  initContainers: [{name: prepare}]
+  containers:
+    - {name: one, image: own, resources: {requests: {cpu: 1000m}}}
+    - {name: two}
+  serviceAccountName: robot
+`), &template); err != nil {
+		t.Fatal(err)
+	}
+	before := template.DeepCopy()
+	converted, err := Template(&template, "given", SelectorLabels("robot", "r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(converted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"app.kubernetes.io/instance":"r"`, `"app.kubernetes.io/managed-by":"opdock"`, `"tier":"web"`, `"annotations":{"a":"b"}`,
+		`{"name":"one","image":"own"`, `{"name":"two","image":"given"`, `{"name":"prepare","image":"given"`, `"cpu":"1"`, `"serviceAccountName":"robot"`,
+	} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("%s is missing in %s", want, got)
+		}
+	}
+	if !reflect.DeepEqual(before, &template) {
+		t.Error("the spec was changed")
+	}
+}
+
+func TestTrouble(t *testing.T) {
+	waiting := func(reason string) corev1.PodStatus {
+		return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{
+			{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+			{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "why"}}},
+		}}
+	}
+	for _, test := range []struct {
+		name       string
+		status     corev1.PodStatus
+		want, kind string
+	}{
+		{"well", corev1.PodStatus{Phase: corev1.PodRunning}, "", ""},
+		{"on its way", waiting("ContainerCreating"), "", ""},
+		{"image", waiting("ErrImagePull"), "pod p: ErrImagePull: why", "ImagePullBackOff"},
+		{"still no image", waiting("ImagePullBackOff"), "pod p: ImagePullBackOff: why", "ImagePullBackOff"},
+		{"crash", waiting("CrashLoopBackOff"), "pod p: CrashLoopBackOff: why", "CrashLoopBackOff"},
+		{"evicted", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "no room"}, "pod p: Evicted: no room", "Evicted"},
+		{"failed", corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}},
+		}}, "pod p: Failed: container c ended with exit code 3", "Failed"},
+		{"in an init container", corev1.PodStatus{InitContainerStatuses: waiting("CrashLoopBackOff").ContainerStatuses}, "pod p: CrashLoopBackOff: why", "CrashLoopBackOff"},
+		{"nowhere to go", corev1.PodStatus{Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no nodes"},
+		}}, "pod p: Unschedulable: no nodes", "Unschedulable"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			trouble := TroubleOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: test.status})
+			if trouble == nil {
+				if test.want != "" {
+					t.Errorf("none was found, want %s", test.want)
+				}
+				return
+			}
+			if trouble.Error() != test.want || trouble.Kind() != test.kind {
+				t.Errorf("got %v, %s", trouble, trouble.Kind())
+			}
+		})
+	}
+}
+
+func TestTheFirstTroubleOfTheNewestPods(t *testing.T) {
+	pod := func(name, revision string, age time.Duration, broken bool) corev1.Pod {
+		result := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"revision": revision}, CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(-age)),
+		}}
+		if broken {
+			result.Status = corev1.PodStatus{Phase: corev1.PodFailed}
+		}
+		return result
+	}
+	all := []corev1.Pod{
+		pod("d", "new", time.Minute, true), pod("a", "old", time.Hour, true), pod("c", "new", time.Second, true), pod("b", "new", time.Minute, false),
+	}
+	newest := Newest(all, "revision")
+	if len(newest) != 3 {
+		t.Errorf("%d of them are new", len(newest))
+	}
+	if trouble := FirstTrouble(newest); trouble == nil || trouble.Pod != "c" {
+		t.Errorf("got %v", trouble)
+	}
+	if FirstTrouble(Newest(nil, "revision")) != nil {
+		t.Error("trouble out of nothing")
+	}
+}
+
+func TestReadyIsNotForThoseWhoLeave(t *testing.T) {
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+	if !IsReady(pod) {
+		t.Error("it is ready")
+	}
+	pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	if IsReady(pod) {
+		t.Error("it is leaving")
+	}
+}
