@@ -8,7 +8,10 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +19,7 @@ import (
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/manager"
 	"github.com/opdock/opdock/internal/ship"
 )
@@ -58,12 +62,21 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 	// First the objects, while there is somebody to take care of their end.
 	for _, kind := range controller.Kinds {
-		if err := c.DeleteAllOf(t.Context(), kind.New(), client.InNamespace(namespace)); err != nil {
+		err := c.DeleteAllOf(t.Context(), kind.New(), client.InNamespace(namespace), client.PropagationPolicy(metav1.DeletePropagationForeground))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, object := range objects {
 		fleettest.AwaitGone(t, c, object)
+	}
+	for _, children := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.PodList{}, &corev1.ConfigMapList{}} {
+		if err := c.List(t.Context(), children, client.InNamespace(namespace), client.HasLabels{flow.LabelManagedBy}); err != nil {
+			t.Fatal(err)
+		}
+		if left := meta.LenList(children); left > 0 {
+			t.Errorf("%d are left in the %T", left, children)
+		}
 	}
 	stop()
 	remove(t, c, manifests)
