@@ -88,11 +88,6 @@ func createDirectly(ctx context.Context, config *rest.Config, size int) (time.Du
 func createAndAwait(ctx context.Context, c client.WithWatch, size int, list client.ObjectList, objects func(name string) []client.Object, done func(runtime.Object) bool) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	watcher, err := c.Watch(ctx, list, client.InNamespace(metav1.NamespaceDefault))
-	if err != nil {
-		return 0, err
-	}
-	defer watcher.Stop()
 	began := time.Now()
 	group, groupContext := errgroup.WithContext(ctx)
 	group.SetLimit(creators)
@@ -112,23 +107,42 @@ func createAndAwait(ctx context.Context, c client.WithWatch, size int, list clie
 			cancel()
 		}
 	}()
-	err = awaitAll(ctx, watcher, size, done)
+	err := awaitAll(ctx, c, list, size, done)
 	return time.Since(began), err
 }
 
-func awaitAll(ctx context.Context, watcher watch.Interface, size int, done func(runtime.Object) bool) error {
+// awaitAll watches until enough objects are done. Servers end watches now and then; then it looks and watches again.
+func awaitAll(ctx context.Context, c client.WithWatch, list client.ObjectList, size int, done func(runtime.Object) bool) error {
 	finished := map[string]bool{}
-	for event := range watcher.ResultChan() {
-		object, ok := event.Object.(client.Object)
-		if !ok {
-			return fmt.Errorf("watching: %v", event.Object)
-		}
+	note := func(object runtime.Object) error {
 		if done(object) {
-			finished[object.GetName()] = true
+			finished[object.(client.Object).GetName()] = true
 		}
-		if len(finished) == size {
-			return nil
-		}
+		return nil
 	}
-	return fmt.Errorf("%d of %d were done when the watch ended: %w", len(finished), size, context.Cause(ctx))
+	for ctx.Err() == nil {
+		if err := c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			return err
+		}
+		if err := meta.EachListItem(list, note); err != nil {
+			return err
+		}
+		watcher, err := c.Watch(ctx, list, client.InNamespace(metav1.NamespaceDefault),
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		if err != nil {
+			return err
+		}
+		for event := range watcher.ResultChan() {
+			if event.Type == watch.Error {
+				break
+			}
+			_ = note(event.Object)
+			if len(finished) == size {
+				watcher.Stop()
+				return nil
+			}
+		}
+		watcher.Stop()
+	}
+	return fmt.Errorf("%d of %d were done: %w", len(finished), size, context.Cause(ctx))
 }
