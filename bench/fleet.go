@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,9 +17,7 @@ import (
 	"github.com/opdock/opdock/internal/controller"
 )
 
-// fleetSizes are the numbers of AppServices; the promise is about fleetGoal of them, the others show how cost grows.
-var fleetSizes = []int{100, 500, 1000}
-
+// fleetGoal is the number of AppServices that the promise is about; other numbers show how cost grows.
 const fleetGoal = 500
 
 // fleetResult is what a number of AppServices costs.
@@ -48,7 +47,7 @@ func fleetSection(ctx context.Context, e environment) (string, error) {
 		return "", err
 	}
 	var results []fleetResult
-	for _, size := range fleetSizes {
+	for _, size := range e.fleetSizes {
 		runs := 1
 		if size == fleetGoal {
 			runs = e.fleetRuns
@@ -59,7 +58,7 @@ func fleetSection(ctx context.Context, e environment) (string, error) {
 		}
 		results = append(results, result)
 	}
-	quiet, err := measureQuiet(ctx, e, program, fleetSizes[len(fleetSizes)-1])
+	quiet, err := measureQuiet(ctx, e, program, slices.Max(e.fleetSizes))
 	if err != nil {
 		return "", err
 	}

@@ -18,6 +18,7 @@ import (
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/internal/flow"
 )
 
 // change is one of the changes that a learner of kubebuilder made by hand, counting how often the reconciler was called.
@@ -30,8 +31,8 @@ type change struct {
 	reconciles, writes float64
 }
 
-// settled is how long the counters must stand still.
-const settled = 3 * time.Second
+// settled is how long the counters must stand still. It is longer than news may wait that can change nothing but numbers.
+const settled = flow.MinorInterval + 2*time.Second
 
 func changesOfTheDocument() []change {
 	scale := func(to int32) func(context.Context, *fleet) error {

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,8 +43,9 @@ type environment struct {
 	pods   int
 	// fleetRuns is how often the size of fleet that the promise is about is measured, and idle how long it is watched
 	// doing nothing.
-	fleetRuns int
-	idle      time.Duration
+	fleetRuns  int
+	fleetSizes []int
+	idle       time.Duration
 }
 
 // sections are the parts of the page, in their order.
@@ -62,6 +64,18 @@ func run(ctx context.Context) error {
 	var e environment
 	flag.IntVar(&e.runs, "runs", 7, "how often each contender runs")
 	flag.IntVar(&e.pods, "pods", 1000, "how many pods the load test creates")
+	e.fleetSizes = []int{100, fleetGoal, 1000}
+	flag.Func("fleet-sizes", "how many AppServices the fleets have, separated by commas (default 100,500,1000)", func(value string) error {
+		e.fleetSizes = nil
+		for part := range strings.SplitSeq(value, ",") {
+			size, err := strconv.Atoi(part)
+			if err != nil {
+				return err
+			}
+			e.fleetSizes = append(e.fleetSizes, size)
+		}
+		return nil
+	})
 	flag.IntVar(&e.fleetRuns, "fleet-runs", 3, "how often the fleet is created")
 	flag.DurationVar(&e.idle, "idle", 5*time.Minute, "how long the fleet is watched doing nothing")
 	out := flag.String("out", "docs/benchmarks.md", "the page to write; empty: none")

@@ -54,19 +54,24 @@ func upToDate(live metav1.Object, configuration map[string]any, hash, owner stri
 	return owned != nil && ownsAll(owned, configuration)
 }
 
-// ownedFields are the fields that were last set by the field owner's applying; nil if there are none.
+// ownedFields are the fields that were last set by the field owner, when it created or applied; nil if there are none.
 func ownedFields(live metav1.Object, owner string) *fieldpath.Set {
+	var all *fieldpath.Set
 	for _, entry := range live.GetManagedFields() {
-		if entry.Manager != owner || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" || entry.FieldsV1 == nil {
+		if entry.Manager != owner || entry.Subresource != "" || entry.FieldsV1 == nil {
 			continue
 		}
 		var owned fieldpath.Set
 		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return nil
 		}
-		return &owned
+		if all == nil {
+			all = &owned
+		} else {
+			all = all.Union(&owned)
+		}
 	}
-	return nil
+	return all
 }
 
 // identity are the fields that say which object is meant. Nobody owns them.
@@ -100,6 +105,10 @@ func ownsField(owned *fieldpath.Set, name string, value any) bool {
 
 // owns says whether the set contains the element, or everything that the value has below it.
 func owns(owned *fieldpath.Set, element fieldpath.PathElement, value any) bool {
+	if value == nil {
+		// Something that must not be there, which nobody can own.
+		return true
+	}
 	below, has := owned.Children.Get(element)
 	if !has {
 		// A value without parts, or one that is owned as a whole.

@@ -92,7 +92,6 @@ func TestUpToDate(t *testing.T) {
 				Annotations: map[string]string{AppliedAnnotation: test.hash},
 				ManagedFields: []metav1.ManagedFieldsEntry{
 					{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(owned)},
-					{Manager: "us", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(owned)},
 					{Manager: "us", Operation: metav1.ManagedFieldsOperationApply, Subresource: "scale", FieldsV1: metav1.NewFieldsV1(owned)},
 					{Manager: "us", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(test.owned)},
 				},

@@ -8,13 +8,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -51,26 +55,27 @@ func (p *Pass) Apply(ctx context.Context, object client.Object, configuration an
 		return fmt.Errorf("hashing %s: %w", describe(object, nameIn(desired)), err)
 	}
 	annotate(desired, hash)
-	if exists && object.GetDeletionTimestamp().IsZero() && upToDate(object, desired, hash, p.fieldOwner) {
+	if !exists {
+		if err := p.create(ctx, object, desired); !errors.Is(err, errFound) {
+			return err
+		}
+	}
+	if object.GetDeletionTimestamp().IsZero() && upToDate(object, desired, hash, p.fieldOwner) {
 		return nil
 	}
-	return p.apply(ctx, object, desired, exists)
+	return p.apply(ctx, object, desired)
 }
 
-func (p *Pass) apply(ctx context.Context, object client.Object, desired map[string]any, exists bool) error {
+func (p *Pass) apply(ctx context.Context, object client.Object, desired map[string]any) error {
 	name := nameIn(desired)
 	if !object.GetDeletionTimestamp().IsZero() {
 		return Waiting("Deleting", "%s is being deleted and will be created anew", describe(object, name))
 	}
-	options := []client.PatchOption{client.FieldOwner(p.fieldOwner)}
-	verb := "Created"
-	if exists {
-		// With its UID it cannot be another object of the same name by the time the request arrives. Nor is anything
-		// forced upon an object that was not there when we looked.
-		desired["metadata"].(map[string]any)["uid"] = string(object.GetUID())
-		options = append(options, client.ForceOwnership)
-		verb = "Updated"
+	if err := p.takeOverFields(ctx, object); err != nil {
+		return err
 	}
+	// With its UID it cannot be another object of the same name by the time the request arrives.
+	desired["metadata"].(map[string]any)["uid"] = string(object.GetUID())
 	data, err := json.Marshal(desired)
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", describe(object, name), err)
@@ -79,11 +84,81 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired map[stri
 	clearObject(object)
 	object.SetName(name)
 	object.SetNamespace(p.owner.GetNamespace())
-	if err := p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...); err != nil {
+	if err := p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(p.fieldOwner), client.ForceOwnership); err != nil {
 		return Refused(fmt.Errorf("applying %s: %w", describe(object, name), err))
 	}
 	p.own.add(object)
-	p.Changed("%s %s", verb, describe(object, name))
+	p.Changed("Updated %s", describe(object, name))
+	return nil
+}
+
+// create makes a child that is not there, as far as the cache knows. Creating and not applying makes sure that an object
+// that is there nevertheless is not touched, without a look before; and it costs the server less.
+func (p *Pass) create(ctx context.Context, object client.Object, desired map[string]any) error {
+	name := nameIn(desired)
+	data, err := json.Marshal(desired)
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", describe(object, name), err)
+	}
+	clearObject(object)
+	unknown, err := kjson.UnmarshalStrict(data, object)
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", describe(object, name), err)
+	}
+	if len(unknown) > 0 {
+		// The type does not have all of it, so it is the server that has to say what it thinks of the rest.
+		err = p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(p.fieldOwner))
+	} else {
+		err = p.client.Create(ctx, object, client.FieldOwner(p.fieldOwner))
+	}
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return p.inTheWay(ctx, object, name, err)
+	case err != nil:
+		return Refused(fmt.Errorf("creating %s: %w", describe(object, name), err))
+	}
+	p.own.add(object)
+	p.Changed("Created %s", describe(object, name))
+	return nil
+}
+
+// inTheWay finds out whose the object is that has the name of a child. If it is ours, the cache lags behind, or somebody has
+// taken away the label by which the cache selects.
+func (p *Pass) inTheWay(ctx context.Context, object client.Object, name string, cause error) error {
+	clearObject(object)
+	if err := p.reader.Get(ctx, types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name}, object); err != nil {
+		return fmt.Errorf("looking for %s: %w", describe(object, name), errors.Join(err, cause))
+	}
+	if !metav1.IsControlledBy(object, p.owner) {
+		return p.Taken(ctx, object)
+	}
+	return errFound
+}
+
+// errFound says that a child was there after all.
+var errFound = errors.New("it is there after all")
+
+// takeOverFields makes the fields with which a child was created count as applied. Only then are those removed that
+// are not in a later configuration.
+func (p *Pass) takeOverFields(ctx context.Context, object client.Object) error {
+	if !slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == p.fieldOwner && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == ""
+	}) {
+		return nil
+	}
+	// The cache holds only our own part of what the patch replaces.
+	live := newLike(object)
+	if err := p.reader.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+		return fmt.Errorf("looking for %s: %w", describe(object, object.GetName()), err)
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(p.fieldOwner), p.fieldOwner)
+	if err != nil || len(patch) == 0 {
+		return err
+	}
+	if err := p.client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return fmt.Errorf("taking over the fields of %s: %w", describe(object, object.GetName()), err)
+	}
+	p.own.add(live)
 	return nil
 }
 
@@ -139,12 +214,11 @@ func (p *Pass) OwnsField(object client.Object, path ...string) bool {
 	return owned != nil && owned.Has(fieldpath.MakePathOrDie(elements...))
 }
 
-// find gets a child from the cache, and from the server if it is not there: the cache holds only objects that have
-// our label, and the name may be taken by one that has not.
+// find gets a child from the cache, and from the server if the cache lags behind what we have written.
 func (p *Pass) find(ctx context.Context, object client.Object, name string) error {
 	key := types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name}
 	err := p.client.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) || err == nil && p.own.supersedes(object) {
+	if err == nil && p.own.supersedes(object) {
 		clearObject(object)
 		err = p.reader.Get(ctx, key, object)
 	}

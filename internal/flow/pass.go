@@ -37,3 +37,8 @@ func clearObject(object client.Object) {
 	value := reflect.ValueOf(object).Elem()
 	value.Set(reflect.Zero(value.Type()))
 }
+
+// newLike returns an empty object of the same type.
+func newLike(object client.Object) client.Object {
+	return reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
+}

@@ -66,13 +66,15 @@ type Reconciler[T client.Object] struct {
 	bystanders *bystanders
 	own        ownWrites
 	memory     memory
+	minor      minorNews
 }
 
 var _ reconcile.Reconciler = &Reconciler[client.Object]{}
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	object := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	r.minor.seen(request.NamespacedName)
+	object := newObject[T]()
 	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forget(request.NamespacedName)
@@ -94,6 +96,10 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 		return r.finalize(ctx, pass, object)
 	}
 	return r.look(ctx, pass, object)
+}
+
+func newObject[T client.Object]() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
 
 func (r *Reconciler[T]) forget(key types.NamespacedName) {

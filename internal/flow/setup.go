@@ -5,9 +5,11 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -64,8 +67,21 @@ func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Opt
 		}), reconciler, nil
 }
 
-// IgnoreStatus is for children whose status nobody reads: it lets through changes of their spec, labels and annotations.
+// IgnoreStatus is for children whose status nobody reads: it lets through changes of their spec, labels and annotations. Not
+// all types count the changes of their spec in a generation, but whoever changes what is ours takes it from us.
 func IgnoreStatus() predicate.Predicate {
 	return predicate.Or(
-		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+		predicate.Funcs{
+			CreateFunc:  func(event.CreateEvent) bool { return false },
+			DeleteFunc:  func(event.DeleteEvent) bool { return false },
+			GenericFunc: func(event.GenericEvent) bool { return false },
+			UpdateFunc: func(e event.UpdateEvent) bool {
+				return !slices.EqualFunc(e.ObjectOld.GetManagedFields(), e.ObjectNew.GetManagedFields(), sameFields)
+			},
+		})
+}
+
+func sameFields(a, b metav1.ManagedFieldsEntry) bool {
+	return a.Manager == b.Manager && a.Operation == b.Operation && (a.FieldsV1 == nil) == (b.FieldsV1 == nil) && (a.FieldsV1 == nil || a.FieldsV1.Equal(*b.FieldsV1))
 }

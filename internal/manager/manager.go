@@ -163,7 +163,7 @@ func keepOwnFields(object any) (any, error) {
 	}
 	var own []metav1.ManagedFieldsEntry
 	for _, entry := range accessor.GetManagedFields() {
-		if entry.Operation == metav1.ManagedFieldsOperationApply && strings.HasPrefix(entry.Manager, "opdock-") {
+		if entry.Subresource == "" && strings.HasPrefix(entry.Manager, "opdock-") {
 			own = append(own, entry)
 		}
 	}

@@ -160,6 +160,8 @@ func applySecureServing(opts options.CompletedOptions, config *genericapiserver.
 	}
 	config.LoopbackClientConfig.ContentType = runtime.ContentTypeProtobuf
 	config.LoopbackClientConfig.DisableCompression = true
+	// Upstream limits what the server asks of itself, such as an address for each Service, to 50 requests a second.
+	config.LoopbackClientConfig.QPS, config.LoopbackClientConfig.Burst = -1, 0
 	return nil
 }
 

@@ -53,7 +53,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 	news := builder.WithPredicates(reconciler.IgnoreOwnWrites())
 	specNews := builder.WithPredicates(reconciler.IgnoreOwnWrites(), flow.IgnoreStatus())
 	return controller.
-		Owns(&appsv1.Deployment{}, news).
+		Watches(&appsv1.Deployment{}, reconciler.Owner(mgr, deployments.Matters), news).
 		Owns(&corev1.Service{}, news).
 		Owns(&networkingv1.Ingress{}, news).
 		Owns(&autoscalingv2.HorizontalPodAutoscaler{}, specNews).

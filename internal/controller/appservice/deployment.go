@@ -69,8 +69,10 @@ func deployment(app *appv1.AppService, replicas *int32) (*appsv1ac.DeploymentApp
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(app))).
 		WithTemplate(template).
-		WithStrategy(deployments.Strategy(app.Spec.Strategy)).
-		WithMinReadySeconds(app.Spec.MinReadySeconds)
+		WithStrategy(deployments.Strategy(app.Spec.Strategy))
+	if app.Spec.MinReadySeconds != 0 {
+		spec.WithMinReadySeconds(app.Spec.MinReadySeconds)
+	}
 	spec.Replicas = replicas
 	spec.ProgressDeadlineSeconds = app.Spec.ProgressDeadlineSeconds
 	spec.RevisionHistoryLimit = app.Spec.RevisionHistoryLimit

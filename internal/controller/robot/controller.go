@@ -51,7 +51,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 		return err
 	}
 	return controller.
-		Owns(&appsv1.Deployment{}, builder.WithPredicates(reconciler.IgnoreOwnWrites())).
+		Watches(&appsv1.Deployment{}, reconciler.Owner(mgr, deployments.Matters), builder.WithPredicates(reconciler.IgnoreOwnWrites())).
 		Watches(&corev1.Pod{}, pods.ToInstance(labelKind), pods.WhenTroubleChanges()).
 		Complete(reconciler)
 }

@@ -1,0 +1,28 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deployments
+
+import (
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// Matters says whether there may be more to a change of a Deployment than other numbers in its status: whether somebody has
+// changed what it should be, or the verdict on its rollout is another one.
+func Matters(before, after client.Object) bool {
+	old, isOld := before.(*appsv1.Deployment)
+	fresh, isNew := after.(*appsv1.Deployment)
+	if !isOld || !isNew || old.Generation != fresh.Generation || old.UID != fresh.UID || len(old.OwnerReferences) != len(fresh.OwnerReferences) ||
+		old.DeletionTimestamp.IsZero() != fresh.DeletionTimestamp.IsZero() || !maps.Equal(old.Labels, fresh.Labels) ||
+		old.Annotations[flow.AppliedAnnotation] != fresh.Annotations[flow.AppliedAnnotation] {
+		return true
+	}
+	was, is := Rollout(old, nil), Rollout(fresh, nil)
+	return flow.IsStalled(was) != flow.IsStalled(is) || flow.IsWaiting(was) != flow.IsWaiting(is) ||
+		flow.IsStalled(is) && flow.Reason(was) != flow.Reason(is)
+}
