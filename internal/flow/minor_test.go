@@ -4,6 +4,7 @@
 package flow
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,10 +17,21 @@ import (
 // queued is a queue that only remembers what was added.
 type queued struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	mutex    sync.Mutex
 	requests []reconcile.Request
 }
 
-func (q *queued) Add(request reconcile.Request) { q.requests = append(q.requests, request) }
+func (q *queued) Add(request reconcile.Request) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.requests = append(q.requests, request)
+}
+
+func (q *queued) all() []reconcile.Request {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	return q.requests
+}
 
 func TestMinorNewsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -34,24 +46,24 @@ func TestMinorNewsWait(t *testing.T) {
 		news.seen(b)
 		time.Sleep(MinorInterval/2 - time.Nanosecond)
 		synctest.Wait()
-		if len(queue.requests) != 0 {
-			t.Fatalf("too early: %v", queue.requests)
+		if len(queue.all()) != 0 {
+			t.Fatalf("too early: %v", queue.all())
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if len(queue.requests) != 1 || queue.requests[0].NamespacedName != a {
-			t.Fatalf("in time: %v", queue.requests)
+		if len(queue.all()) != 1 || queue.all()[0].NamespacedName != a {
+			t.Fatalf("in time: %v", queue.all())
 		}
 		time.Sleep(MinorInterval)
 		synctest.Wait()
-		if len(queue.requests) != 1 {
-			t.Errorf("twice: %v", queue.requests)
+		if len(queue.all()) != 1 {
+			t.Errorf("twice: %v", queue.all())
 		}
 		news.arrived(a, queue)
 		time.Sleep(MinorInterval)
 		synctest.Wait()
-		if len(queue.requests) != 2 {
-			t.Errorf("again: %v", queue.requests)
+		if len(queue.all()) != 2 {
+			t.Errorf("again: %v", queue.all())
 		}
 	})
 }
