@@ -6,6 +6,7 @@ package generate
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,9 +113,8 @@ func TestBadInput(t *testing.T) {
 					t.Errorf("no line begins with\n  %s\nin\n  %s", want, strings.Join(lines, "\n  "))
 				}
 			}
-			after := tree(t, r.options.Dir)
-			if len(after) != len(before) {
-				t.Errorf("there were %d files and are now %d", len(before), len(after))
+			if after := tree(t, r.options.Dir); !maps.Equal(before, after) {
+				t.Errorf("files were changed: there were %d and are now %d", len(before), len(after))
 			}
 		})
 	}
@@ -177,7 +177,11 @@ func TestFoldersThatCannotBeWritten(t *testing.T) {
 			if os.Geteuid() == 0 {
 				r.t.Skip("root may write everywhere")
 			}
-			if err := os.MkdirAll(r.path("config/rbac"), 0o555); err != nil {
+			folder := r.path("config/rbac")
+			if err := os.MkdirAll(folder, 0o755); err != nil {
+				r.t.Fatal(err)
+			}
+			if err := os.Chmod(folder, 0o555); err != nil {
 				r.t.Fatal(err)
 			}
 		}, "permission denied"},
@@ -189,8 +193,8 @@ func TestFoldersThatCannotBeWritten(t *testing.T) {
 			if _, err := Run(t.Context(), r.options); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
-			if after := tree(t, r.options.Dir); len(after) != len(before) {
-				t.Errorf("there were %d files and are now %d", len(before), len(after))
+			if after := tree(t, r.options.Dir); !maps.Equal(before, after) {
+				t.Errorf("files were changed: there were %d and are now %d", len(before), len(after))
 			}
 		})
 	}
