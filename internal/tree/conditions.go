@@ -4,10 +4,17 @@
 package tree
 
 import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
@@ -40,6 +47,41 @@ func (o *Object) describeConditions(object *unstructured.Unstructured) {
 		o.Status = "Reconciling"
 	}
 	o.Reason, o.Message = ready.Reason, ready.Message
+}
+
+// conditionsIn are the conditions of the kinds that have them.
+func conditionsIn(object client.Object) []Condition {
+	var result []Condition
+	add := func(kind, status any, reason, message string, since metav1.Time) {
+		result = append(result, Condition{Type: fmt.Sprint(kind), Status: fmt.Sprint(status), Reason: reason, Message: message, Since: since.Time})
+	}
+	switch object := object.(type) {
+	case *unstructured.Unstructured:
+		for _, c := range conditionsOf(object) {
+			add(c.Type, c.Status, c.Reason, c.Message, c.LastTransitionTime)
+		}
+	case *appsv1.Deployment:
+		for _, c := range object.Status.Conditions {
+			add(c.Type, c.Status, c.Reason, c.Message, c.LastTransitionTime)
+		}
+	case *appsv1.ReplicaSet:
+		for _, c := range object.Status.Conditions {
+			add(c.Type, c.Status, c.Reason, c.Message, c.LastTransitionTime)
+		}
+	case *corev1.Pod:
+		for _, c := range object.Status.Conditions {
+			add(c.Type, c.Status, c.Reason, c.Message, c.LastTransitionTime)
+		}
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		for _, c := range object.Status.Conditions {
+			add(c.Type, c.Status, c.Reason, c.Message, c.LastTransitionTime)
+		}
+	case *policyv1.PodDisruptionBudget:
+		for _, c := range object.Status.Conditions {
+			add(c.Type, c.Status, c.Reason, c.Message, c.LastTransitionTime)
+		}
+	}
+	return result
 }
 
 // conditionsOf leaves out what is no condition, instead of failing: the tree shows what there is.

@@ -48,6 +48,7 @@ func Describe(object client.Object, gvk schema.GroupVersionKind) Object {
 		}
 	}
 	o.describe(object)
+	o.Conditions = conditionsIn(object)
 	if o.Deleting {
 		o.State, o.Status = Busy, "Deleting"
 	}

@@ -6,6 +6,7 @@ package tree
 import (
 	"cmp"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -21,11 +22,14 @@ type Model struct {
 	objects map[types.UID]Object
 	events  map[types.UID]Event
 	changed chan struct{}
+	history history
 }
 
 // NewModel returns a model that knows nothing yet.
 func NewModel() *Model {
-	return &Model{objects: map[types.UID]Object{}, events: map[types.UID]Event{}, changed: make(chan struct{}, 1)}
+	return &Model{
+		objects: map[types.UID]Object{}, events: map[types.UID]Event{}, changed: make(chan struct{}, 1), history: newHistory(),
+	}
 }
 
 // Changed receives something after changes, once for any number of them.
@@ -35,7 +39,11 @@ func (m *Model) Changed() <-chan struct{} { return m.changed }
 func (m *Model) Set(o Object) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	if before, known := m.objects[o.UID]; known && reflect.DeepEqual(before, o) {
+		return // what has changed is not shown
+	}
 	m.objects[o.UID] = o
+	m.history.set(o.UID)
 	m.notify()
 }
 
@@ -43,7 +51,11 @@ func (m *Model) Set(o Object) {
 func (m *Model) Remove(uid types.UID) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	if _, known := m.objects[uid]; !known {
+		return
+	}
 	delete(m.objects, uid)
+	m.history.remove(uid)
 	m.notify()
 }
 

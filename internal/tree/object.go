@@ -47,6 +47,15 @@ type Object struct {
 	Detail string
 	// Reason and Message say why it is not ready; a machine reads the one, a person the other.
 	Reason, Message string
+	// Conditions are what the object itself says, in its order.
+	Conditions []Condition
+}
+
+// Condition is what kinds of all sorts have in common about their conditions.
+type Condition struct {
+	Type, Status    string
+	Reason, Message string
+	Since           time.Time
 }
 
 // Event is what is shown of an event.

@@ -1,0 +1,91 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// keptRemovals is how many removed objects are remembered for those who ask what has changed. Who asks later than that is
+// told everything anew.
+const keptRemovals = 1000
+
+// history says at which revision of the model each object changed last. It grows no larger than the model, however slow
+// those are who want to know: they only remember how far they have come.
+type history struct {
+	revision uint64
+	at       map[types.UID]uint64
+	removals []removal
+	// forgotten is the revision up to which removals are no longer known.
+	forgotten uint64
+	next      chan struct{}
+}
+
+type removal struct {
+	uid types.UID
+	at  uint64
+}
+
+func newHistory() history { return history{at: map[types.UID]uint64{}, next: make(chan struct{})} }
+
+func (h *history) set(uid types.UID) {
+	h.advance()
+	h.at[uid] = h.revision
+}
+
+func (h *history) remove(uid types.UID) {
+	h.advance()
+	delete(h.at, uid)
+	h.removals = append(h.removals, removal{uid, h.revision})
+	if len(h.removals) > 2*keptRemovals {
+		h.forgotten = h.removals[keptRemovals-1].at
+		h.removals = slices.Clone(h.removals[keptRemovals:])
+	}
+}
+
+func (h *history) advance() {
+	h.revision++
+	close(h.next)
+	h.next = make(chan struct{})
+}
+
+// Delta is what has changed since a revision.
+type Delta struct {
+	// Revision is the one to ask with next time.
+	Revision uint64
+	// Whole says that Objects are all there are, and those not among them are gone.
+	Whole   bool
+	Objects []Object
+	Removed []types.UID
+}
+
+// Since returns what has changed after a revision; 0 is before everything.
+func (m *Model) Since(revision uint64) Delta {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	h := &m.history
+	delta := Delta{Revision: h.revision, Whole: revision == 0 || revision < h.forgotten || revision > h.revision}
+	for uid, at := range h.at {
+		if delta.Whole || at > revision {
+			delta.Objects = append(delta.Objects, m.objects[uid])
+		}
+	}
+	if !delta.Whole {
+		for _, gone := range h.removals {
+			if _, back := h.at[gone.uid]; gone.at > revision && !back {
+				delta.Removed = append(delta.Removed, gone.uid)
+			}
+		}
+	}
+	return delta
+}
+
+// Next returns a channel that is closed at the next change of an object. Any number may wait for it.
+func (m *Model) Next() <-chan struct{} {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.history.next
+}
