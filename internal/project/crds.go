@@ -1,0 +1,159 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	extensionsGroup = "apiextensions.k8s.io"
+	definitionKind  = "CustomResourceDefinition"
+)
+
+// usualFolders are where projects keep YAML for a server, in the order in which they are looked at.
+var usualFolders = []string{
+	"config", "deploy", "artifacts", "manifests", "crds", "crd", "k8s", "kubernetes", "helm", "charts", "chart", "kustomize", "install",
+}
+
+// IsCRD says whether the object is a CustomResourceDefinition.
+func IsCRD(object *unstructured.Unstructured) bool {
+	return object.GetKind() == definitionKind && object.GroupVersionKind().Group == extensionsGroup
+}
+
+// CRDs are the project's definitions: those of the kustomization in config/crd if there is one, and otherwise all that
+// are in YAML files of the usual folders. A project without any has none, which is no error.
+func (p *Project) CRDs(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if p.hasKustomization("config/crd") {
+		return p.kustomizedCRDs("config/crd")
+	}
+	all, err := p.readFolders(p.existing(usualFolders...)...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CRDs: %w", err)
+	}
+	return p.chooseCRDs(all)
+}
+
+func (p *Project) kustomizedCRDs(folder string) ([]*unstructured.Unstructured, error) {
+	objects, err := p.kustomize(folder)
+	if err != nil {
+		return nil, err
+	}
+	var definitions []*unstructured.Unstructured
+	for _, object := range objects {
+		if !IsCRD(object) {
+			continue
+		}
+		if object.GroupVersionKind().Version != "v1" {
+			return nil, p.oldDefinition(object, folder)
+		}
+		definitions = append(definitions, object)
+	}
+	return definitions, nil
+}
+
+// oldDefinition says which file has a definition that no server takes.
+func (p *Project) oldDefinition(definition *unstructured.Unstructured, folder string) error {
+	old := fmt.Errorf("CRD %s is of version %s, which Kubernetes does not serve since 1.22; write it as %s/v1",
+		definition.GetName(), definition.GroupVersionKind().Version, extensionsGroup)
+	all, err := p.readFolders(folder)
+	if err != nil {
+		return old
+	}
+	for _, one := range all {
+		if IsCRD(one.Unstructured) && one.GetName() == definition.GetName() {
+			return &FileError{File: one.file, Line: one.line, Err: old}
+		}
+	}
+	return old
+}
+
+// chooseCRDs takes one definition of each name. Projects keep several in order to show the steps to them, or for older
+// servers; the one that can do more is meant.
+func (p *Project) chooseCRDs(all []found) ([]*unstructured.Unstructured, error) {
+	byName := map[string]found{}
+	for _, one := range all {
+		if !IsCRD(one.Unstructured) {
+			continue
+		}
+		name := one.GetName()
+		known, again := byName[name]
+		if !again {
+			byName[name] = one
+			continue
+		}
+		chosen := known
+		if capability(one) > capability(known) {
+			chosen = one
+		}
+		byName[name] = chosen
+		if capability(one) > 0 && capability(known) > 0 {
+			p.warn("CRD %s is in %s and in %s; the one in %s is used", name, known.file, one.file, chosen.file)
+		}
+	}
+	var definitions []*unstructured.Unstructured
+	for _, one := range byName {
+		if one.GroupVersionKind().Version != "v1" {
+			return nil, fmt.Errorf("reading the CRDs: %w", p.oldDefinition(one.Unstructured, one.file))
+		}
+		definitions = append(definitions, one.Unstructured)
+	}
+	slices.SortFunc(definitions, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return definitions, nil
+}
+
+// capability orders definitions of one name: 0 for those that no server takes.
+func capability(one found) int {
+	if one.GroupVersionKind().Version != "v1" {
+		return 0
+	}
+	result := 1
+	for _, version := range versionsOf(one.Unstructured) {
+		if _, has, _ := unstructured.NestedMap(version, "subresources"); has {
+			result++
+		}
+	}
+	return result
+}
+
+func versionsOf(definition *unstructured.Unstructured) []map[string]any {
+	list, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	var versions []map[string]any
+	for _, one := range list {
+		if version, ok := one.(map[string]any); ok {
+			versions = append(versions, version)
+		}
+	}
+	return versions
+}
+
+// GroupKindOf is the kind that a definition defines.
+func GroupKindOf(definition *unstructured.Unstructured) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: kind}
+}
+
+// ErrNoCRDs is returned where a project's CRDs are needed and it has none.
+var ErrNoCRDs = errors.New("the project has no CRDs")
+
+// NoCRDs is ErrNoCRDs with where they were looked for.
+func (p *Project) NoCRDs() error {
+	looked := p.existing(usualFolders...)
+	if len(looked) == 0 {
+		return fmt.Errorf("%w: %s has none of the folders that they are usually in (%s)",
+			ErrNoCRDs, p.Dir, strings.Join(usualFolders[:6], ", "))
+	}
+	return fmt.Errorf("%w: there is none in %s of %s", ErrNoCRDs, strings.Join(looked, ", "), p.Dir)
+}

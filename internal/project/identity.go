@@ -1,0 +1,205 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package project
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	rbacGroup        = "rbac.authorization.k8s.io"
+	defaultNamespace = "default"
+)
+
+// Identity is who the operator is on a server, and the objects that make it so.
+type Identity struct {
+	Namespace      string
+	ServiceAccount string
+	// Objects are the Namespace, ServiceAccount, roles and bindings, in the order in which they can be applied.
+	Objects []*unstructured.Unstructured
+}
+
+// User is the name that a server knows the operator by.
+func (i *Identity) User() string {
+	return "system:serviceaccount:" + i.Namespace + ":" + i.ServiceAccount
+}
+
+// Identity is who the operator's pods are by its manifests; nil if they do not say.
+func (p *Project) Identity(ctx context.Context) (*Identity, error) {
+	manifests, err := p.Manifests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return IdentityIn(manifests), nil
+}
+
+// IdentityIn is the identity that manifests contain: that of the operator's workload or, if they have none, of their only
+// ServiceAccount. It is nil if there is no ServiceAccount.
+func IdentityIn(manifests []*unstructured.Unstructured) *Identity {
+	accounts := only(manifests, schema.GroupKind{Kind: "ServiceAccount"})
+	account := (*unstructured.Unstructured)(nil)
+	if workload := Workload(manifests); workload != nil {
+		name, _, _ := unstructured.NestedString(workload.Object, "spec", "template", "spec", "serviceAccountName")
+		if i := slices.IndexFunc(accounts, func(one *unstructured.Unstructured) bool {
+			return one.GetName() == name && namespaceOf(one) == namespaceOf(workload)
+		}); i >= 0 {
+			account = accounts[i]
+		}
+	}
+	if account == nil && len(accounts) == 1 {
+		account = accounts[0]
+	}
+	if account == nil {
+		return nil
+	}
+	identity := &Identity{Namespace: namespaceOf(account), ServiceAccount: account.GetName()}
+	account = account.DeepCopy()
+	account.SetNamespace(identity.Namespace)
+	roles, bindings := rightsOf(manifests, identity)
+	namespaces := map[string]bool{}
+	for _, object := range append(append([]*unstructured.Unstructured{account}, roles...), bindings...) {
+		namespaces[object.GetNamespace()] = true
+	}
+	for _, namespace := range only(manifests, schema.GroupKind{Kind: "Namespace"}) {
+		if namespaces[namespace.GetName()] {
+			identity.Objects = append(identity.Objects, namespace)
+		}
+	}
+	identity.Objects = append(identity.Objects, account)
+	identity.Objects = append(identity.Objects, roles...)
+	identity.Objects = append(identity.Objects, bindings...)
+	return identity
+}
+
+// Workload is the Deployment, StatefulSet or DaemonSet that the operator runs in: the only one, or the one with a
+// container that is called manager. It is nil if there is none, or if it cannot be told.
+func Workload(manifests []*unstructured.Unstructured) *unstructured.Unstructured {
+	var workloads []*unstructured.Unstructured
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		workloads = append(workloads, only(manifests, schema.GroupKind{Group: "apps", Kind: kind})...)
+	}
+	if len(workloads) == 1 {
+		return workloads[0]
+	}
+	var managers []*unstructured.Unstructured
+	for _, workload := range workloads {
+		if slices.ContainsFunc(Containers(workload), func(container map[string]any) bool { return container["name"] == "manager" }) {
+			managers = append(managers, workload)
+		}
+	}
+	if len(managers) == 1 {
+		return managers[0]
+	}
+	return nil
+}
+
+// Containers are those of a workload's pods. What is changed in them is not changed in the workload.
+func Containers(workload *unstructured.Unstructured) []map[string]any {
+	list, _, _ := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "containers")
+	var containers []map[string]any
+	for _, one := range list {
+		if container, ok := one.(map[string]any); ok {
+			containers = append(containers, container)
+		}
+	}
+	return containers
+}
+
+// rightsOf are the bindings that name the identity, and the roles that they give it.
+func rightsOf(manifests []*unstructured.Unstructured, identity *Identity) (roles, bindings []*unstructured.Unstructured) {
+	wanted := map[string]bool{}
+	for _, kind := range []string{"ClusterRoleBinding", "RoleBinding"} {
+		for _, binding := range only(manifests, schema.GroupKind{Group: rbacGroup, Kind: kind}) {
+			if kind == "RoleBinding" {
+				binding = withNamespace(binding)
+			}
+			if !binds(binding, identity) {
+				continue
+			}
+			bindings = append(bindings, binding)
+			role, _, _ := unstructured.NestedStringMap(binding.Object, "roleRef")
+			wanted[role["kind"]+" "+roleNamespace(role["kind"], binding.GetNamespace())+"/"+role["name"]] = true
+		}
+	}
+	clusterRoles := only(manifests, schema.GroupKind{Group: rbacGroup, Kind: "ClusterRole"})
+	named := func(role *unstructured.Unstructured) bool {
+		return wanted[role.GetKind()+" "+role.GetNamespace()+"/"+role.GetName()]
+	}
+	// A role that gathers others has nothing of its own, and no binding names those others.
+	gathers := slices.ContainsFunc(clusterRoles, func(role *unstructured.Unstructured) bool {
+		_, aggregates, _ := unstructured.NestedMap(role.Object, "aggregationRule")
+		return aggregates && named(role)
+	})
+	for _, role := range clusterRoles {
+		if gathers || named(role) {
+			roles = append(roles, role)
+		}
+	}
+	for _, role := range only(manifests, schema.GroupKind{Group: rbacGroup, Kind: "Role"}) {
+		if role = withNamespace(role); named(role) {
+			roles = append(roles, role)
+		}
+	}
+	return roles, bindings
+}
+
+func roleNamespace(kind, namespace string) string {
+	if kind == "ClusterRole" {
+		return ""
+	}
+	return namespace
+}
+
+func binds(binding *unstructured.Unstructured, identity *Identity) bool {
+	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+	return slices.ContainsFunc(subjects, func(one any) bool {
+		subject, ok := one.(map[string]any)
+		if !ok {
+			return false
+		}
+		namespace, _ := subject["namespace"].(string)
+		if namespace == "" {
+			namespace = binding.GetNamespace()
+		}
+		switch subject["kind"] {
+		case "ServiceAccount":
+			return subject["name"] == identity.ServiceAccount && namespace == identity.Namespace
+		case "Group":
+			return subject["name"] == "system:serviceaccounts" || subject["name"] == "system:serviceaccounts:"+identity.Namespace
+		default:
+			return false
+		}
+	})
+}
+
+func only(objects []*unstructured.Unstructured, kind schema.GroupKind) []*unstructured.Unstructured {
+	var result []*unstructured.Unstructured
+	for _, object := range objects {
+		if object.GroupVersionKind().GroupKind() == kind {
+			result = append(result, object)
+		}
+	}
+	return result
+}
+
+func namespaceOf(object *unstructured.Unstructured) string {
+	if namespace := object.GetNamespace(); namespace != "" {
+		return namespace
+	}
+	return defaultNamespace
+}
+
+// withNamespace is the object with the namespace that it gets when nobody names one.
+func withNamespace(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if object.GetNamespace() != "" {
+		return object
+	}
+	object = object.DeepCopy()
+	object.SetNamespace(defaultNamespace)
+	return object
+}

@@ -1,0 +1,71 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// hasKustomization says whether kustomize can build the folder.
+func (p *Project) hasKustomization(folder string) bool {
+	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+		if p.isFile(folder + "/" + name) {
+			return true
+		}
+	}
+	return false
+}
+
+// kustomize builds a folder with a kustomization.
+func (p *Project) kustomize(folder string) ([]*unstructured.Unstructured, error) {
+	options := krusty.MakeDefaultOptions()
+	// Namespaces and CRDs first.
+	options.Reorder = krusty.ReorderOptionLegacy
+	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), p.path(folder))
+	if err != nil {
+		return nil, p.explainKustomize(folder, err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, resource := range resources.Resources() {
+		encoded, err := resource.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("building %s: %w", folder, err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(encoded); err != nil {
+			return nil, fmt.Errorf("building %s: %s: %w", folder, resource.CurId(), err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// explainKustomize finds the line that kustomize could not read: it tells of a whole chain of folders, and of the line
+// within a part of a file.
+func (p *Project) explainKustomize(folder string, cause error) error {
+	root := strings.SplitN(folder, "/", 2)[0]
+	wrong := filepath.WalkDir(p.path(root), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !isYAML(entry.Name()) {
+			return err
+		}
+		// Only a file that kustomize complains about is to blame: others need not be part of what is built.
+		if !strings.Contains(cause.Error(), entry.Name()) {
+			return nil
+		}
+		_, err = p.readFile(path)
+		return err
+	})
+	if errors.As(wrong, new(*FileError)) {
+		return fmt.Errorf("building %s: %w", folder, wrong)
+	}
+	return fmt.Errorf("building %s with kustomize: %w", folder, cause)
+}

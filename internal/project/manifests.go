@@ -1,0 +1,125 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package project
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// kustomizations are the folders that can be the whole project, in the order in which they are looked for.
+var kustomizations = []string{"config/default", "deploy/default", "deploy", "manifests", "kustomize", "config"}
+
+// Manifests are all objects that the project consists of on a server: those of the kustomization in config/default or the
+// like, and otherwise those in YAML files of the usual folders, without samples.
+func (p *Project) Manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for _, folder := range kustomizations {
+		if p.hasKustomization(folder) {
+			return p.kustomize(folder)
+		}
+	}
+	folders := p.existing(usualFolders...)
+	all, err := p.readFolders(folders...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifests: %w", err)
+	}
+	objects, err := p.chooseCRDs(all)
+	if err != nil {
+		return nil, err
+	}
+	own := kindsOf(objects)
+	seen := map[string]found{}
+	for _, one := range all {
+		if IsCRD(one.Unstructured) || own[one.GroupVersionKind().GroupKind()] || isForReading(one.file) {
+			continue
+		}
+		key := one.GroupVersionKind().GroupKind().String() + " " + one.GetNamespace() + "/" + one.GetName()
+		if first, again := seen[key]; again {
+			p.warn("%s %s is in %s and in %s; the one in %s is used", one.GetKind(), one.GetName(), first.file, one.file, first.file)
+			continue
+		}
+		seen[key] = one
+		objects = append(objects, one.Unstructured)
+	}
+	return objects, nil
+}
+
+// isForReading is true for files in folders of examples, which show how the operator is used and are no part of it.
+func isForReading(file string) bool {
+	return slices.ContainsFunc(strings.Split(path.Dir(file), "/"), func(folder string) bool {
+		return slices.Contains([]string{"samples", "sample", "examples", "example", "docs", "test", "tests", "e2e"}, folder)
+	})
+}
+
+func kindsOf(definitions []*unstructured.Unstructured) map[schema.GroupKind]bool {
+	kinds := map[schema.GroupKind]bool{}
+	for _, definition := range definitions {
+		kinds[GroupKindOf(definition)] = true
+	}
+	return kinds
+}
+
+// Samples are objects of the project's kinds to try it with: those in config/samples, through its kustomization if there
+// is one, and otherwise all of the project's own kinds in YAML files of the usual folders.
+func (p *Project) Samples(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	const folder = "config/samples"
+	if p.hasKustomization(folder) {
+		return p.kustomize(folder)
+	}
+	if p.isFolder(folder) {
+		all, err := p.readFolders(folder)
+		if err != nil {
+			return nil, fmt.Errorf("reading the samples: %w", err)
+		}
+		return objectsOf(all), nil
+	}
+	definitions, err := p.CRDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := kindsOf(definitions)
+	all, err := p.readFolders(p.existing(append(usualFolders, "examples", "samples", "example")...)...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the samples: %w", err)
+	}
+	all = slices.DeleteFunc(all, func(one found) bool { return !own[one.GroupVersionKind().GroupKind()] })
+	return objectsOf(all), nil
+}
+
+func objectsOf(all []found) []*unstructured.Unstructured {
+	objects := make([]*unstructured.Unstructured, 0, len(all))
+	for _, one := range all {
+		objects = append(objects, one.Unstructured)
+	}
+	return objects
+}
+
+// Folders are those that the functions of this package read, relative to the project's folder: whoever wants to know
+// when their answers may change can watch them.
+type Folders struct {
+	CRDs, Manifests, RBAC, Webhooks, Samples []string
+}
+
+// Folders are those that there are.
+func (p *Project) Folders() Folders {
+	usual := p.existing(usualFolders...)
+	or := func(names ...string) []string {
+		if exist := p.existing(names...); len(exist) > 0 {
+			return exist
+		}
+		return usual
+	}
+	return Folders{
+		CRDs: or("config/crd"), Manifests: usual, RBAC: or("config/rbac"), Webhooks: or("config/webhook"), Samples: or("config/samples"),
+	}
+}

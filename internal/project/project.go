@@ -1,0 +1,184 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package project
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
+)
+
+// Layout says which tool has laid out a project.
+type Layout string
+
+const (
+	// KubebuilderV4 has its main in cmd and its controllers in internal/controller.
+	KubebuilderV4 Layout = "kubebuilder v4"
+	// KubebuilderOlder has its main beside go.mod, and kustomizations in config.
+	KubebuilderOlder Layout = "kubebuilder before v4"
+	// OperatorSDK is either like kubebuilder or, if old, has types in pkg/apis and manifests in deploy.
+	OperatorSDK Layout = "operator-sdk"
+	// Plain is any other Go module.
+	Plain Layout = "plain Go module"
+)
+
+// Project is a Go operator project on disk.
+type Project struct {
+	// Dir is the folder of go.mod, absolute and without symbolic links.
+	Dir string
+	// Module is the import path in go.mod.
+	Module string
+	// Name is the PROJECT file's, or else comes from the module's. It can be part of the name of any object.
+	Name   string
+	Layout Layout
+	// Warn is told what the user should know although it is no error. It may be nil.
+	Warn func(message string)
+
+	file projectFile
+}
+
+// NotFoundError is returned by Find where there is no project.
+type NotFoundError struct {
+	Dir string
+}
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("there is no project in %s: neither it nor a folder above it has a go.mod", e.Dir)
+}
+
+// Find returns the project that the folder belongs to. It looks for go.mod in the folder and in those above it.
+func Find(dir string) (*Project, error) {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the project: %w", err)
+	}
+	// The go command answers with real paths, which could not be compared with those that lead through a link.
+	start, err := filepath.EvalSymlinks(absolute)
+	if err != nil {
+		return nil, fmt.Errorf("finding the project: %w", err)
+	}
+	for current := start; ; current = filepath.Dir(current) {
+		content, err := os.ReadFile(filepath.Join(current, "go.mod"))
+		switch {
+		case err == nil:
+			return open(current, content)
+		case !errors.Is(err, os.ErrNotExist):
+			return nil, fmt.Errorf("finding the project: %w", err)
+		case filepath.Dir(current) == current:
+			return nil, &NotFoundError{Dir: absolute}
+		}
+	}
+}
+
+func open(dir string, goMod []byte) (*Project, error) {
+	p := &Project{Dir: dir, Module: modfile.ModulePath(goMod)}
+	if p.Module == "" {
+		return nil, &FileError{File: "go.mod", Line: 1, Err: errors.New("there is no module line")}
+	}
+	var err error
+	if p.file, err = readProjectFile(dir); err != nil {
+		return nil, err
+	}
+	p.Layout = p.layout()
+	p.Name = p.file.ProjectName
+	if p.Name == "" {
+		withoutVersion, _, _ := module.SplitPathVersion(p.Module)
+		p.Name = withoutVersion[strings.LastIndex(withoutVersion, "/")+1:]
+	}
+	p.Name = objectName(p.Name)
+	return p, nil
+}
+
+func (p *Project) layout() Layout {
+	for _, plugin := range p.file.plugins() {
+		if strings.Contains(plugin, "sdk.operatorframework.io") {
+			return OperatorSDK
+		}
+	}
+	switch {
+	case p.file.present && p.file.hasLayout("go.kubebuilder.io/v4"):
+		return KubebuilderV4
+	case p.file.present:
+		return KubebuilderOlder
+	case p.isFolder("deploy") && (p.isFolder("pkg/apis") || p.isFolder("build")):
+		return OperatorSDK
+	default:
+		return Plain
+	}
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// objectName makes a name that objects of Kubernetes can have.
+func objectName(text string) string {
+	const limit = 63
+	name := notInNames.ReplaceAllString(strings.ToLower(text), "-")
+	name = strings.Trim(name[:min(len(name), limit)], "-")
+	if name == "" {
+		return "operator"
+	}
+	return name
+}
+
+// path is that of something that is named relative to the project's folder, with slashes.
+func (p *Project) path(name string) string { return filepath.Join(p.Dir, filepath.FromSlash(name)) }
+
+// relative is a path as it is shown to users: below the project's folder, with slashes.
+func (p *Project) relative(path string) string {
+	if below, err := filepath.Rel(p.Dir, path); err == nil && filepath.IsLocal(below) {
+		return filepath.ToSlash(below)
+	}
+	return path
+}
+
+func (p *Project) isFolder(name string) bool {
+	info, err := os.Stat(p.path(name))
+	return err == nil && info.IsDir()
+}
+
+func (p *Project) isFile(name string) bool {
+	info, err := os.Stat(p.path(name))
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (p *Project) warn(format string, args ...any) {
+	if p.Warn != nil {
+		p.Warn(fmt.Sprintf(format, args...))
+	}
+}
+
+// existing returns those of the folders that the project has.
+func (p *Project) existing(names ...string) []string {
+	var found []string
+	for _, name := range names {
+		if p.isFolder(name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// FileError is what is wrong in a file of the project.
+type FileError struct {
+	// File is relative to the project's folder, with slashes.
+	File string
+	// Line counts from 1; 0 if it is not known.
+	Line int
+	Err  error
+}
+
+func (e *FileError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+}
+
+func (e *FileError) Unwrap() error { return e.Err }

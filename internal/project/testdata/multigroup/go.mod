@@ -1,0 +1,3 @@
+module example.com/world/v2
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module example.com/rowing
+
+go 1.26.0

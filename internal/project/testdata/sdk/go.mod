@@ -1,0 +1,3 @@
+module example.com/Ferry_Operator
+
+go 1.26.0
