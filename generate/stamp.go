@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/opdock/opdock/internal/filewrite"
 )
 
 // A stamp proves that a run would change nothing: it holds hashes of everything that the last successful run depended on
@@ -75,7 +77,7 @@ func (s stampStore) save(next *stamp) {
 	if os.MkdirAll(filepath.Dir(s.file), 0o700) != nil {
 		return
 	}
-	temporary, err := writeBeside(s.file, content, 0o600)
+	temporary, err := filewrite.Beside(s.file, content, 0o600)
 	if err == nil && os.Rename(temporary, s.file) != nil {
 		_ = os.Remove(temporary)
 	}
