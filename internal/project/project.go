@@ -9,10 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
+
+	"github.com/opdock/opdock/internal/projectfile"
 )
 
 // Layout says which tool has laid out a project.
@@ -38,10 +41,12 @@ type Project struct {
 	// Name is the PROJECT file's, or else comes from the module's. It can be part of the name of any object.
 	Name   string
 	Layout Layout
+	// File is the content of PROJECT; nil if there is none.
+	File *projectfile.File
 	// Warn is told what the user should know although it is no error. It may be nil.
 	Warn func(message string)
 
-	file projectFile
+	plugins []string // that PROJECT names
 }
 
 // NotFoundError is returned by Find where there is no project.
@@ -82,12 +87,15 @@ func open(dir string, goMod []byte) (*Project, error) {
 	if p.Module == "" {
 		return nil, &FileError{File: "go.mod", Line: 1, Err: errors.New("there is no module line")}
 	}
-	var err error
-	if p.file, err = readProjectFile(dir); err != nil {
+	file, err := readProjectFile(dir)
+	if err != nil {
 		return nil, err
 	}
+	p.File, p.plugins = file.content, file.plugins()
 	p.Layout = p.layout()
-	p.Name = p.file.ProjectName
+	if p.File != nil {
+		p.Name = p.File.ProjectName
+	}
 	if p.Name == "" {
 		withoutVersion, _, _ := module.SplitPathVersion(p.Module)
 		p.Name = withoutVersion[strings.LastIndex(withoutVersion, "/")+1:]
@@ -97,21 +105,23 @@ func open(dir string, goMod []byte) (*Project, error) {
 }
 
 func (p *Project) layout() Layout {
-	for _, plugin := range p.file.plugins() {
-		if strings.Contains(plugin, "sdk.operatorframework.io") {
-			return OperatorSDK
-		}
-	}
+	ofSDK := func(plugin string) bool { return strings.Contains(plugin, "sdk.operatorframework.io") }
 	switch {
-	case p.file.present && p.file.hasLayout("go.kubebuilder.io/v4"):
+	case slices.ContainsFunc(p.plugins, ofSDK):
+		return OperatorSDK
+	case p.hasLayout(projectfile.GoLayout, projectfile.BundleLayout):
 		return KubebuilderV4
-	case p.file.present:
+	case p.File != nil:
 		return KubebuilderOlder
 	case p.isFolder("deploy") && (p.isFolder("pkg/apis") || p.isFolder("build")):
 		return OperatorSDK
 	default:
 		return Plain
 	}
+}
+
+func (p *Project) hasLayout(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(p.plugins, name) })
 }
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
@@ -163,6 +173,19 @@ func (p *Project) existing(names ...string) []string {
 		}
 	}
 	return found
+}
+
+// Generators are those that are run before the project's manifests are used, for generate.Options.Only; nil means all
+// that its markers ask for. It is false for projects that keep what is generated elsewhere, with tools of their own.
+func (p *Project) Generators() (only []string, ok bool) {
+	switch {
+	case p.isFile("opdock.yaml"):
+		return nil, true
+	case p.isFolder("config/crd"):
+		return []string{"deepcopy", "crd", "rbac", "webhook"}, true
+	default:
+		return nil, false
+	}
 }
 
 // FileError is what is wrong in a file of the project.

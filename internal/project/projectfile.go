@@ -7,36 +7,35 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
-)
 
-// projectFileName is where kubebuilder and operator-sdk keep what they know of a project.
-const projectFileName = "PROJECT"
+	"github.com/opdock/opdock/internal/projectfile"
+)
 
 // projectFile is what is needed of a PROJECT file here, of all versions of it that there have been.
 type projectFile struct {
-	ProjectName string `json:"projectName"`
 	// Layout is one text in older versions and several since.
 	Layout  any            `json:"layout"`
 	Plugins map[string]any `json:"plugins"`
 
-	present bool
+	content *projectfile.File // nil if there is no PROJECT
 }
 
-func readProjectFile(dir string) (projectFile, error) {
-	content, err := os.ReadFile(filepath.Join(dir, projectFileName))
+func readProjectFile(dir string) (file projectFile, err error) {
+	content, err := os.ReadFile(filepath.Join(dir, projectfile.Name))
 	if errors.Is(err, os.ErrNotExist) {
-		return projectFile{}, nil
+		return file, nil
 	}
 	if err != nil {
-		return projectFile{}, err
+		return file, err
 	}
-	file := projectFile{present: true}
 	if err := yaml.Unmarshal(content, &file); err != nil {
-		return projectFile{}, yamlError(projectFileName, 0, err)
+		return file, yamlError(projectfile.Name, 0, err)
+	}
+	if file.content, err = projectfile.Parse(content); err != nil {
+		return file, yamlError(projectfile.Name, 0, err)
 	}
 	return file, nil
 }
@@ -57,8 +56,6 @@ func (f projectFile) layouts() []string {
 		return nil
 	}
 }
-
-func (f projectFile) hasLayout(name string) bool { return slices.Contains(f.layouts(), name) }
 
 // plugins are all that have had a hand in the project.
 func (f projectFile) plugins() []string {
