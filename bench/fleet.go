@@ -24,6 +24,7 @@ const fleetGoal = 500
 type fleetResult struct {
 	size          int
 	direct, fleet []time.Duration // to Available, and to Ready
+	least         []time.Duration // to Ready without a manager, by the requests that none can do without
 	writes        float64         // of the manager, per AppService, until Ready
 }
 
@@ -98,11 +99,13 @@ func fleetGoals(results []fleetResult, quiet quietResult, changes []change) []go
 
 func writeFleet(p printer, results []fleetResult) {
 	p("AppServices of one pod each, with a Service, created by %d workers; directly created are the same Deployments and", creators)
-	p("Services. Both share the machine with the cluster itself.\n")
-	p("| AppServices | directly, until Available | by the fleet, until Ready | ratio | writes by the manager for each |")
+	p("Services. Both share the machine with the cluster itself. The column in between is what no manager can do without, done")
+	p("by the same plain client: the AppService is created as well, and its status written once, when the Deployment is available.\n")
+	p("| AppServices | directly, until Available | without a manager, until Ready | by the fleet, until Ready | writes by the manager for each |")
 	p("|---:|---:|---:|---:|---:|")
 	for _, r := range results {
-		p("| %d | %s | %s | %s | %.2f |", r.size, ms(median(r.direct)), ms(median(r.fleet)), times(r.ratio()), r.writes)
+		p("| %d | %s | %s (%s) | %s (%s) | %.2f |", r.size, ms(median(r.direct)), ms(median(r.least)), times(ratio(median(r.least), median(r.direct))),
+			ms(median(r.fleet)), times(r.ratio()), r.writes)
 	}
 	for _, r := range results {
 		if len(r.fleet) > 1 {
@@ -133,6 +136,18 @@ func measureFleet(ctx context.Context, e environment, program string, size, runs
 		if err != nil {
 			return result, fmt.Errorf("creating %d directly: %w", size, err)
 		}
+		err = withCluster(ctx, cluster.Options{Name: name + "-least", Binary: e.binary}, func(c *cluster.Cluster, _ int) error {
+			fleetClient, err := installFleet(ctx, c)
+			if err != nil {
+				return err
+			}
+			took, err := createWithoutManager(ctx, fleetClient, size)
+			result.least = append(result.least, took)
+			return err
+		})
+		if err != nil {
+			return result, fmt.Errorf("creating %d without a manager: %w", size, err)
+		}
 		err = withFleet(ctx, e, program, name, func(f *fleet) error {
 			before, err := f.metrics(ctx)
 			if err != nil {
@@ -150,7 +165,8 @@ func measureFleet(ctx context.Context, e environment, program string, size, runs
 		if err != nil {
 			return result, fmt.Errorf("%d AppServices: %w", size, err)
 		}
-		say("Fleet of %d, round %d of %d: directly %s, by the fleet %s", size, run+1, runs, ms(result.direct[run]), ms(result.fleet[run]))
+		say("Fleet of %d, round %d of %d: directly %s, without a manager %s, by the fleet %s",
+			size, run+1, runs, ms(result.direct[run]), ms(result.least[run]), ms(result.fleet[run]))
 	}
 	return result, nil
 }

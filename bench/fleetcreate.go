@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,16 +38,7 @@ func unlimited(config *rest.Config) *rest.Config {
 // createAppServices returns how long it takes until all are ready.
 func (f *fleet) createAppServices(ctx context.Context, size int) (time.Duration, error) {
 	return createAndAwait(ctx, f.WithWatch, size, &appv1.AppServiceList{},
-		func(name string) []client.Object {
-			return []client.Object{&appv1.AppService{
-				ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
-				Spec:       appv1.AppServiceSpec{Size: ptr.To[int32](1), Image: "web", Ports: []appv1.ServicePort{{Port: 80}}},
-			}}
-		},
-		func(object runtime.Object) bool {
-			app, ok := object.(*appv1.AppService)
-			return ok && meta.IsStatusConditionTrue(app.Status.Conditions, sharedv1.ConditionReady)
-		})
+		func(name string) []client.Object { return []client.Object{appService(name)} }, isReady)
 }
 
 // createDirectly creates the Deployments and Services that AppServices would have, in their final form, and returns how
@@ -56,32 +48,76 @@ func createDirectly(ctx context.Context, config *rest.Config, size int) (time.Du
 	if err != nil {
 		return 0, err
 	}
-	return createAndAwait(ctx, c, size, &appsv1.DeploymentList{},
-		func(name string) []client.Object {
-			labels := map[string]string{"app": name}
-			of := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: labels}
-			return []client.Object{
-				&appsv1.Deployment{ObjectMeta: of, Spec: appsv1.DeploymentSpec{
-					Replicas: ptr.To[int32](1),
-					Selector: &metav1.LabelSelector{MatchLabels: labels},
-					Template: corev1.PodTemplateSpec{
-						ObjectMeta: metav1.ObjectMeta{Labels: labels},
-						Spec: corev1.PodSpec{
-							SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-							Containers: []corev1.Container{{
-								Name: "app", Image: "web", Ports: []corev1.ContainerPort{{ContainerPort: 80}},
-								SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
-							}},
-						},
-					},
-				}},
-				&corev1.Service{ObjectMeta: of, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}},
+	return createAndAwait(ctx, c, size, &appsv1.DeploymentList{}, children, isAvailable)
+}
+
+// createWithoutManager does by hand what no manager can do without: the AppService is created, its children are, and
+// its status is written once, when the Deployment is available. It returns how long it takes until all are ready, which
+// is the least that any controller could need here.
+func createWithoutManager(ctx context.Context, c client.WithWatch, size int) (time.Duration, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	writers, writerContext := errgroup.WithContext(ctx)
+	writers.SetLimit(creators + 1)
+	writers.Go(func() error {
+		return awaitAll(ctx, c, &appsv1.DeploymentList{}, size, func(object runtime.Object) bool {
+			if isAvailable(object) {
+				writers.Go(func() error { return writeReady(writerContext, c, object.(client.Object).GetName()) })
 			}
-		},
-		func(object runtime.Object) bool {
-			deployment, ok := object.(*appsv1.Deployment)
-			return ok && deployment.Status.AvailableReplicas >= 1
+			return isAvailable(object)
 		})
+	})
+	took, err := createAndAwait(writerContext, c, size, &appv1.AppServiceList{},
+		func(name string) []client.Object { return append([]client.Object{appService(name)}, children(name)...) }, isReady)
+	return took, errors.Join(err, writers.Wait())
+}
+
+func writeReady(ctx context.Context, c client.Client, name string) error {
+	app := appService(name)
+	before := app.DeepCopy()
+	app.Status.ObservedGeneration = 1
+	meta.SetStatusCondition(&app.Status.Conditions, metav1.Condition{Type: sharedv1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: 1})
+	return c.Status().Patch(ctx, app, client.MergeFrom(before))
+}
+
+func isReady(object runtime.Object) bool {
+	app, ok := object.(*appv1.AppService)
+	return ok && meta.IsStatusConditionTrue(app.Status.Conditions, sharedv1.ConditionReady)
+}
+
+func appService(name string) *appv1.AppService {
+	return &appv1.AppService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
+		Spec:       appv1.AppServiceSpec{Size: ptr.To[int32](1), Image: "web", Ports: []appv1.ServicePort{{Port: 80}}},
+	}
+}
+
+// children are what the fleet makes of an AppService.
+func children(name string) []client.Object {
+	labels := map[string]string{"app": name}
+	of := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: labels}
+	return []client.Object{
+		&appsv1.Deployment{ObjectMeta: of, Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](1),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+					Containers: []corev1.Container{{
+						Name: "app", Image: "web", Ports: []corev1.ContainerPort{{ContainerPort: 80}},
+						SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+					}},
+				},
+			},
+		}},
+		&corev1.Service{ObjectMeta: of, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}},
+	}
+}
+
+func isAvailable(object runtime.Object) bool {
+	deployment, ok := object.(*appsv1.Deployment)
+	return ok && deployment.Status.AvailableReplicas >= 1
 }
 
 // createAndAwait creates objects under many names and watches until those in the list are done.
@@ -115,8 +151,8 @@ func createAndAwait(ctx context.Context, c client.WithWatch, size int, list clie
 func awaitAll(ctx context.Context, c client.WithWatch, list client.ObjectList, size int, done func(runtime.Object) bool) error {
 	finished := map[string]bool{}
 	note := func(object runtime.Object) error {
-		if done(object) {
-			finished[object.(client.Object).GetName()] = true
+		if name := object.(client.Object).GetName(); !finished[name] && done(object) {
+			finished[name] = true
 		}
 		return nil
 	}

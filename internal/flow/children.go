@@ -84,10 +84,11 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired map[stri
 	clearObject(object)
 	object.SetName(name)
 	object.SetNamespace(p.owner.GetNamespace())
-	if err := p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(p.fieldOwner), client.ForceOwnership); err != nil {
+	if err := p.write(object, name, func() error {
+		return p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(p.fieldOwner), client.ForceOwnership)
+	}); err != nil {
 		return Refused(fmt.Errorf("applying %s: %w", describe(object, name), err))
 	}
-	p.own.add(object)
 	p.Changed("Updated %s", describe(object, name))
 	return nil
 }
@@ -105,19 +106,19 @@ func (p *Pass) create(ctx context.Context, object client.Object, desired map[str
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", describe(object, name), err)
 	}
-	if len(unknown) > 0 {
-		// The type does not have all of it, so it is the server that has to say what it thinks of the rest.
-		err = p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(p.fieldOwner))
-	} else {
-		err = p.client.Create(ctx, object, client.FieldOwner(p.fieldOwner))
-	}
+	err = p.write(object, name, func() error {
+		if len(unknown) > 0 {
+			// The type does not have all of it, so it is the server that has to say what it thinks of the rest.
+			return p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(p.fieldOwner))
+		}
+		return p.client.Create(ctx, object, client.FieldOwner(p.fieldOwner))
+	})
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return p.inTheWay(ctx, object, name, err)
 	case err != nil:
 		return Refused(fmt.Errorf("creating %s: %w", describe(object, name), err))
 	}
-	p.own.add(object)
 	p.Changed("Created %s", describe(object, name))
 	return nil
 }
@@ -155,10 +156,21 @@ func (p *Pass) takeOverFields(ctx context.Context, object client.Object) error {
 	if err != nil || len(patch) == 0 {
 		return err
 	}
-	if err := p.client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+	if err := p.write(live, live.GetName(), func() error { return p.client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch)) }); err != nil {
 		return fmt.Errorf("taking over the fields of %s: %w", describe(object, object.GetName()), err)
 	}
-	p.own.add(live)
+	return nil
+}
+
+// write makes a request that changes a child and fills it in with the answer, which the watch will bring as well.
+func (p *Pass) write(child client.Object, name string, request func() error) error {
+	var answer client.Object
+	done := p.own.begin(child, types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name})
+	defer func() { done(answer) }() // even if the request panics, which controller-runtime survives
+	if err := request(); err != nil {
+		return err
+	}
+	answer = child
 	return nil
 }
 

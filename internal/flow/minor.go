@@ -49,18 +49,26 @@ func (m *minorNews) seen(key types.NamespacedName) {
 	}
 }
 
-// Owner wakes the owner of a child, at once if the change matters, and within MinorInterval if not. A new child and one that
-// is gone always matter.
+// Owner wakes the owner of a child, at once if the change matters, and within MinorInterval if not; without a function to
+// tell, every change matters. A new child and one that is gone always do. What may be our own write waits for its answer.
 func (r *Reconciler[T]) Owner(mgr ctrl.Manager, matters func(before, after client.Object) bool) handler.EventHandler {
 	now := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), newObject[T](), handler.OnlyControllerOwner())
+	unlessOwn := func(child client.Object, handle func()) {
+		if !r.own.postpone(child, handle) {
+			handle()
+		}
+	}
 	return handler.Funcs{
-		CreateFunc: now.Create, DeleteFunc: now.Delete, GenericFunc: now.Generic,
+		DeleteFunc: now.Delete, GenericFunc: now.Generic,
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			unlessOwn(e.Object, func() { now.Create(ctx, e, queue) })
+		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if matters(e.ObjectOld, e.ObjectNew) {
-				now.Update(ctx, e, queue)
+			if matters != nil && !matters(e.ObjectOld, e.ObjectNew) {
+				now.Update(ctx, e, &minorQueue{TypedRateLimitingInterface: queue, news: &r.minor})
 				return
 			}
-			now.Update(ctx, e, &minorQueue{TypedRateLimitingInterface: queue, news: &r.minor})
+			unlessOwn(e.ObjectNew, func() { now.Update(ctx, e, queue) })
 		},
 	}
 }

@@ -4,6 +4,8 @@
 package flow
 
 import (
+	"reflect"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,39 +15,102 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// ownWrites remembers which version of each object is what we wrote ourselves. The pass that wrote it has seen it in the
-// server's answer, so that there is no need to look at the owner again when the watch brings it, too. And a cache that
-// has not seen it yet is not to be believed: what we found there has been changed since, by ourselves.
+// ownWrites remembers which versions of each object are what we wrote ourselves. The pass that wrote them has seen them in
+// the server's answers, so that there is no need to look at the owner again when the watch brings them, too. And a cache
+// that has not seen the last one yet is not to be believed: what we found there has been changed since, by ourselves.
 type ownWrites struct {
-	mutex    sync.Mutex
-	versions map[types.UID]string
+	mutex sync.Mutex
+	// versions are the last few of each object, the newest at the end.
+	versions map[types.UID][]string
+	// underWay are the writes whose answer has not arrived, with what the watch has brought of the object meanwhile.
+	underWay map[childKey][]postponed
+}
+
+// maxOwnVersions is how many writes of one object a pass makes at most, as far as the watch is concerned: the fields are
+// taken over, one is patched, and the rest is applied. An older one that the watch brings late costs one look.
+const maxOwnVersions = 3
+
+// childKey names an object that may not have a UID yet.
+type childKey struct {
+	kind reflect.Type
+	name types.NamespacedName
+}
+
+func keyOf(child client.Object) childKey {
+	return childKey{reflect.TypeOf(child), client.ObjectKeyFromObject(child)}
+}
+
+// postponed is an event of which nobody knows yet whether it is that of our own write.
+type postponed struct {
+	version string
+	handle  func()
+}
+
+// begin is called before a child is written. The function that it returns is to be called with the server's answer, or
+// with nil if there is none.
+func (o *ownWrites) begin(child client.Object, key types.NamespacedName) func(answer client.Object) {
+	under := childKey{reflect.TypeOf(child), key}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.underWay == nil {
+		o.underWay = map[childKey][]postponed{}
+	}
+	o.underWay[under] = []postponed{}
+	return func(answer client.Object) {
+		if answer != nil {
+			o.add(answer)
+		}
+		o.mutex.Lock()
+		meanwhile := o.underWay[under]
+		delete(o.underWay, under)
+		o.mutex.Unlock()
+		for _, news := range meanwhile {
+			if answer == nil || news.version != answer.GetResourceVersion() {
+				news.handle()
+			}
+		}
+	}
+}
+
+// postpone keeps an event until the answer to a write of the same object has arrived. It returns false if no write is
+// under way.
+func (o *ownWrites) postpone(child client.Object, handle func()) bool {
+	key := keyOf(child)
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if _, writing := o.underWay[key]; !writing {
+		return false
+	}
+	o.underWay[key] = append(o.underWay[key], postponed{child.GetResourceVersion(), handle})
+	return true
 }
 
 func (o *ownWrites) add(child client.Object) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	if o.versions == nil {
-		o.versions = map[types.UID]string{}
+		o.versions = map[types.UID][]string{}
 	}
-	o.versions[child.GetUID()] = child.GetResourceVersion()
+	versions := append(o.versions[child.GetUID()], child.GetResourceVersion())
+	o.versions[child.GetUID()] = versions[max(0, len(versions)-maxOwnVersions):]
 }
 
 func (o *ownWrites) has(child client.Object) bool {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	return o.versions[child.GetUID()] == child.GetResourceVersion()
+	return slices.Contains(o.versions[child.GetUID()], child.GetResourceVersion())
 }
 
 // supersedes says whether we have written the object since the version that is given, which then comes from a cache that
 // lags behind. Versions of an object can be compared: they are numbers that grow.
 func (o *ownWrites) supersedes(object client.Object) bool {
 	o.mutex.Lock()
-	written, known := o.versions[object.GetUID()]
+	versions := o.versions[object.GetUID()]
 	o.mutex.Unlock()
-	if !known {
+	if len(versions) == 0 {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), written)
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), versions[len(versions)-1])
 	return err == nil && order < 0
 }
 
@@ -56,7 +121,7 @@ func (o *ownWrites) forget(uid types.UID) {
 }
 
 // IgnoreOwnWrites is for children that are applied: it drops the events of our own writes, if their answer has arrived
-// before them.
+// before them. Owner waits for those whose answer is late.
 func (r *Reconciler[T]) IgnoreOwnWrites() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return e.IsInInitialList || !r.own.has(e.Object) },

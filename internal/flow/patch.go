@@ -16,7 +16,7 @@ func (p *Pass) Patch(ctx context.Context, object client.Object, difference strin
 	if err != nil {
 		return fmt.Errorf("patching %s: %w", describe(object, object.GetName()), err)
 	}
-	if err := p.client.Patch(ctx, object, patch, client.FieldOwner(p.fieldOwner)); err != nil {
+	if err := p.write(object, object.GetName(), func() error { return p.client.Patch(ctx, object, patch, client.FieldOwner(p.fieldOwner)) }); err != nil {
 		return Refused(fmt.Errorf("patching %s: %w", describe(object, object.GetName()), err))
 	}
 	return nil

@@ -54,11 +54,11 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 	specNews := builder.WithPredicates(reconciler.IgnoreOwnWrites(), flow.IgnoreStatus())
 	return controller.
 		Watches(&appsv1.Deployment{}, reconciler.Owner(mgr, deployments.Matters), news).
-		Owns(&corev1.Service{}, news).
-		Owns(&networkingv1.Ingress{}, news).
-		Owns(&autoscalingv2.HorizontalPodAutoscaler{}, specNews).
-		Owns(&networkingv1.NetworkPolicy{}, specNews).
-		Owns(&policyv1.PodDisruptionBudget{}, specNews).
+		Watches(&corev1.Service{}, reconciler.Owner(mgr, nil), news).
+		Watches(&networkingv1.Ingress{}, reconciler.Owner(mgr, nil), news).
+		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, reconciler.Owner(mgr, nil), specNews).
+		Watches(&networkingv1.NetworkPolicy{}, reconciler.Owner(mgr, nil), specNews).
+		Watches(&policyv1.PodDisruptionBudget{}, reconciler.Owner(mgr, nil), specNews).
 		Watches(&corev1.Pod{}, pods.ToInstance(labelKind), pods.WhenTroubleChanges()).
 		Complete(reconciler)
 }

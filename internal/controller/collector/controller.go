@@ -68,7 +68,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 		return err
 	}
 	return controller.
-		Owns(&corev1.ConfigMap{}, builder.WithPredicates(reconciler.IgnoreOwnWrites())).
+		Watches(&corev1.ConfigMap{}, reconciler.Owner(mgr, nil), builder.WithPredicates(reconciler.IgnoreOwnWrites())).
 		Watches(&collectorv1.Collector{}, r.watchers.ofThemselves()).
 		WatchesRawSource(source.Kind(pods, &corev1.Pod{}, r.watchers.ofPods())).
 		Complete(reconciler)
