@@ -1,0 +1,312 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/crdsource"
+	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/project"
+)
+
+// projectOptions are those of all verbs that bring a project to a cluster or take it away.
+type projectOptions struct {
+	dir        string
+	name       string
+	kubeconfig string
+	context    string
+	namespace  string
+	noGenerate bool
+	dryRun     bool
+	timeout    time.Duration
+	format     manifestFormat
+}
+
+func (a *App) addDirFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "dir", ".", "a folder of the project")
+	if err := cmd.MarkFlagDirname("dir"); err != nil {
+		panic(err) // the flag does not exist: a mistake in this program, found by any test that runs it
+	}
+}
+
+func (a *App) addProjectFlags(cmd *cobra.Command, o *projectOptions, nameUsage string) {
+	flags := cmd.Flags()
+	a.addDirFlag(cmd, &o.dir)
+	a.addNameFlag(cmd, &o.name, a.defaultName(), nameUsage)
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead")
+	flags.StringVar(&o.context, "context", "", "use the cluster of this context of the kubeconfig instead")
+	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to wait for the cluster's start, and for the objects")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing; let the server say what would happen to each object")
+	a.addManifestFormatFlag(cmd, &o.format)
+	a.complete(cmd, "context", func() []string { return a.contexts(o.kubeconfig) })
+}
+
+func (a *App) addGenerateFlag(cmd *cobra.Command, o *projectOptions) {
+	cmd.Flags().BoolVar(&o.noGenerate, "no-generate", false, "use the manifests as they are, even if types or markers have changed since")
+}
+
+func (a *App) addNamespaceFlag(cmd *cobra.Command, o *projectOptions) {
+	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "default", "where objects go whose manifests name no namespace")
+}
+
+// contexts are those of a kubeconfig, for completion.
+func (a *App) contexts(kubeconfig string) []string {
+	_, loaded, err := a.loadKubeconfig(kubeconfig, "")
+	if err != nil {
+		return nil
+	}
+	raw, err := loaded.RawConfig()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for name := range raw.Contexts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (o *projectOptions) foreign() bool { return o.kubeconfig != "" || o.context != "" }
+
+func (o *projectOptions) check(cmd *cobra.Command) error {
+	message := ""
+	switch {
+	case o.timeout <= 0:
+		message = fmt.Sprintf("--timeout must be more than 0, not %s", o.timeout)
+	case o.foreign() && cmd.Flags().Changed("name"):
+		message = "--name is about a cluster of opdock's, and --kubeconfig and --context name another"
+	case o.namespace != "" && len(validation.IsDNS1123Label(o.namespace)) > 0:
+		message = fmt.Sprintf("--namespace cannot be %q: a name is made of lower case letters, digits and dashes", o.namespace)
+	}
+	if message == "" {
+		return nil
+	}
+	return &usageError{message: message, hints: []string{seeHelp(cmd)}}
+}
+
+// findProject returns the project of a folder, and collects what it warns of.
+func (a *App) findProject(dir string, notes *[]string) (*project.Project, error) {
+	found, err := project.Find(dir)
+	if errors.As(err, new(*project.NotFoundError)) {
+		return nil, withHints(err, "name the folder of one: --dir DIR", "or make one: "+shellQuote(a.Program)+" init --help")
+	}
+	if err != nil {
+		return nil, err
+	}
+	found.Warn = func(message string) {
+		if !slices.Contains(*notes, message) {
+			*notes = append(*notes, message)
+		}
+	}
+	return found, nil
+}
+
+// projectRun is one run of such a verb.
+type projectRun struct {
+	*App
+	projectOptions
+
+	cmd     *cobra.Command
+	project *project.Project
+	target  *target        // set by reach
+	server  *deploy.Server // set by reach
+	display *display
+	notes   []string
+}
+
+// newProjectRun finds the project and makes its generated files up to date.
+func (a *App) newProjectRun(cmd *cobra.Command, o projectOptions) (*projectRun, error) {
+	if err := o.check(cmd); err != nil {
+		return nil, err
+	}
+	r := &projectRun{App: a, projectOptions: o, cmd: cmd, display: a.newDisplay(o.format != manifestText)}
+	var err error
+	if r.project, err = a.findProject(o.dir, &r.notes); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// generated runs the generators that the project's manifests come from.
+func (r *projectRun) generated(ctx context.Context) error {
+	only, has := r.project.Generators()
+	if r.noGenerate || !has {
+		return nil
+	}
+	began := r.Now()
+	check := r.dryRun || r.format == manifestYAML
+	result, err := r.Generate(ctx, generate.Options{Dir: r.project.Dir, Only: only, Check: check})
+	switch {
+	case errors.Is(err, generate.ErrNothing):
+		return nil
+	case err != nil:
+		return withHints(r.explainGenerate(r.cmd, err, outputText), "or use the manifests as they are: --no-generate")
+	case len(result.Changes) == 0:
+		return nil
+	case check:
+		r.note("%s stale, and shown as they are: %s generate", are(len(result.Changes)), shellQuote(r.Program))
+	default:
+		r.display.done(fmt.Sprintf("generated %s, %d of which changed", files(result.Files), len(result.Changes)), r.Now().Sub(began))
+	}
+	return nil
+}
+
+// note keeps something that the user should know for the end.
+func (r *projectRun) note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}
+
+// errNotRunning means that there is no cluster to ask in a dry run.
+var errNotRunning = errors.New("the cluster does not run")
+
+// reach connects to the cluster. A cluster of opdock's is started if that is wanted.
+func (r *projectRun) reach(ctx context.Context, start bool) error {
+	o := runOptions{name: r.name, kubeconfig: r.kubeconfig, context: r.context, namespace: r.namespace, timeout: r.timeout, keep: true}
+	var err error
+	if r.foreign() {
+		r.target, err = r.foreignTarget(o, r.cmd.Flags().Changed("namespace"))
+		if err != nil {
+			return err
+		}
+	} else if err := r.reachOurs(ctx, o, start); err != nil {
+		return err
+	}
+	// Which namespaces have to be there depends on the manifests.
+	r.namespace = r.target.namespace
+	r.target.namespace = "default"
+	if err := r.target.reach(ctx); err != nil {
+		return err
+	}
+	r.server, err = deploy.Connect(r.target.config)
+	return err
+}
+
+func (r *projectRun) reachOurs(ctx context.Context, o runOptions, start bool) error {
+	status, err := r.Dock.Find(o.name)
+	if err != nil {
+		return err
+	}
+	var running Running
+	switch {
+	case status.State == cluster.Alive || !start && !r.dryRun:
+		running, err = r.Dock.Open(o.name) // says itself why it cannot be
+	case r.dryRun:
+		return errNotRunning
+	default:
+		if running, err = r.startFor(ctx, o, status); err == nil {
+			r.note("cluster %q was started and goes on; stop it: %s", o.name, r.command("down", o.name))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	r.target = &target{title: fmt.Sprintf("cluster %q", o.name), namespace: o.namespace, ours: true}
+	r.target.config, _, err = r.loadKubeconfig(running.Kubeconfig(), "")
+	return err
+}
+
+// options are those of package deploy.
+func (r *projectRun) options() deploy.Options {
+	return deploy.Options{Namespace: r.namespace, MakeNamespaces: r.target.ours, DryRun: r.dryRun}
+}
+
+// within limits the time of something on the server.
+func (r *projectRun) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("%w: %s", errTimeout, r.timeout))
+}
+
+// step shows that something is done, and how long it took.
+func (r *projectRun) step(doing string, work func() (done string, err error)) error {
+	r.display.run(doing)
+	stop := r.display.animate()
+	began := r.Now()
+	done, err := work()
+	stop()
+	if err == nil && done != "" {
+		r.display.done(done, r.Now().Sub(began))
+	}
+	return err
+}
+
+// explainDeploy adds to an error of package deploy what the user can do about it.
+func (r *projectRun) explainDeploy(ctx context.Context, err error) error {
+	var (
+		refused   *deploy.RefusedError
+		namespace *deploy.MissingNamespaceError
+		unknown   *deploy.UnknownKindsError
+		stuck     *deploy.StuckError
+		late      *deploy.UnavailableError
+	)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return errors.New("interrupted: what was done so far stays")
+	case errors.As(err, &refused):
+		return r.explainRefused(refused)
+	case errors.As(err, &namespace):
+		return withHints(fmt.Errorf("%w on %s; nothing was changed", err, r.target.title),
+			"make it: kubectl create namespace "+namespace.Namespaces[0], "or choose another for what names none: --namespace")
+	case errors.As(err, &unknown):
+		return withHints(fmt.Errorf("%w; nothing was changed", err), "install what defines them first, or take them out of the manifests")
+	case errors.As(err, &stuck):
+		hints := []string{"give it more time: --timeout " + (2 * r.timeout).String()}
+		if r.target.ours {
+			hints = append(hints, "if they wait for the operator: its pods are simulated here, and "+shellQuote(r.Program)+" dev runs it")
+		}
+		return withHints(fmt.Errorf("not gone after %s: %w", r.timeout, err), hints...)
+	case errors.As(err, &late):
+		return withHints(fmt.Errorf("not available after %s: %w", r.timeout, err),
+			"the objects stay; take them away: "+shellQuote(r.Program)+" undeploy", "or give it more time: --timeout "+(2*r.timeout).String())
+	default:
+		return err
+	}
+}
+
+// explainRefused shows where in the source that comes from which the server does not take.
+func (r *projectRun) explainRefused(refused *deploy.RefusedError) error {
+	reasons := crdsource.Refusals(r.project.Dir, refused.Definition, refused.Err)
+	lines := make([]string, 0, len(reasons))
+	for _, reason := range reasons {
+		lines = append(lines, reason.String())
+	}
+	return fmt.Errorf("%s refuses CRD %s:\n%s", r.target.title, refused.Definition.GetName(), strings.Join(lines, "\n"))
+}
+
+// conclude prints what happened to the objects, and the notes.
+func (r *projectRun) conclude(outcomes []deploy.Outcome) error {
+	err := r.printOutcomes(outcomes)
+	if r.format == manifestJSON {
+		return err // which has the notes
+	}
+	for _, note := range r.notes {
+		fmt.Fprintf(r.Err, "note: %s\n", note)
+	}
+	return err
+}
+
+// withoutServer is the answer of a dry run if there is nobody to ask.
+func (r *projectRun) withoutServer(objects []*unstructured.Unstructured) error {
+	var outcomes []deploy.Outcome
+	for _, object := range objects {
+		outcomes = append(outcomes, deploy.Outcome{
+			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), Action: "unknown",
+		})
+	}
+	r.note("cluster %q does not run, so that nobody can say what would change; start it: %s", r.name, r.command("up", r.name))
+	return r.conclude(outcomes)
+}

@@ -1,0 +1,88 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/project"
+)
+
+// placeholders are what scaffolded manifests have in place of an image.
+var placeholders = []string{"controller", "REPLACE_IMAGE", "IMAGE_NAME"}
+
+// IsPlaceholder says whether an image is the one of scaffolded manifests, which nobody can pull.
+func IsPlaceholder(image string) bool {
+	name, _, _ := strings.Cut(image, ":")
+	return image == "" || slices.Contains(placeholders, name) || strings.Contains(image, "{{")
+}
+
+// Image is the image of the operator in the manifests; false if it cannot be told which container is the operator.
+func Image(manifests []*unstructured.Unstructured) (image string, ok bool) {
+	workload := project.Workload(manifests)
+	if workload == nil {
+		return "", false
+	}
+	containers := project.Containers(workload)
+	index, ok := operator(containers)
+	if !ok {
+		return "", false
+	}
+	image, _ = containers[index]["image"].(string)
+	return image, true
+}
+
+// WithImage returns the manifests with another image of the operator.
+func WithImage(manifests []*unstructured.Unstructured, image string) ([]*unstructured.Unstructured, error) {
+	workload := project.Workload(manifests)
+	if workload == nil {
+		return nil, fmt.Errorf("the manifests have no workload that is clearly the operator, so that its image cannot be set: %s",
+			strings.Join(workloadNames(manifests), ", "))
+	}
+	containers := project.Containers(workload)
+	index, ok := operator(containers)
+	if !ok {
+		return nil, fmt.Errorf("%s has %d containers, and none of them is called manager: its image cannot be set", title(workload), len(containers))
+	}
+	changed := workload.DeepCopy()
+	list, _, _ := unstructured.NestedSlice(changed.Object, "spec", "template", "spec", "containers")
+	list[index].(map[string]any)["image"] = image
+	if err := unstructured.SetNestedSlice(changed.Object, list, "spec", "template", "spec", "containers"); err != nil {
+		return nil, fmt.Errorf("setting the image of %s: %w", title(workload), err)
+	}
+	result := slices.Clone(manifests)
+	result[slices.Index(result, workload)] = changed
+	return result, nil
+}
+
+func workloadNames(manifests []*unstructured.Unstructured) []string {
+	var names []string
+	for _, workload := range Workloads(manifests) {
+		names = append(names, title(workload))
+	}
+	if len(names) == 0 {
+		return []string{"there is none"}
+	}
+	return names
+}
+
+// operator finds the operator among the containers of its pods: the only one, or the manager, or the one whose image is
+// still to be set.
+func operator(containers []map[string]any) (int, bool) {
+	if len(containers) == 1 {
+		return 0, true
+	}
+	if index := slices.IndexFunc(containers, func(one map[string]any) bool { return one["name"] == "manager" }); index >= 0 {
+		return index, true
+	}
+	index := slices.IndexFunc(containers, func(one map[string]any) bool {
+		image, _ := one["image"].(string)
+		return IsPlaceholder(image)
+	})
+	return index, index >= 0
+}
