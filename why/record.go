@@ -7,7 +7,8 @@ import "time"
 
 // Record is one reconcile: what caused it, and what it did. It is also what the endpoint serves, as JSON.
 type Record struct {
-	// ID counts the reconciles of this recorder, from 1. Streams are continued after an ID.
+	// ID counts the reconciles of this recorder, from 1, in the order in which they begin. There are records only of those
+	// that have ended, in that order, which is also that of streams; they are continued after an ID.
 	ID uint64 `json:"id"`
 	// Controller is the name of the controller.
 	Controller string `json:"controller"`
@@ -62,7 +63,8 @@ type Cause struct {
 	By []Writer `json:"by,omitempty"`
 	// Seen is when the event arrived.
 	Seen time.Time `json:"seen"`
-	// Write names the write of an earlier reconcile that this event is the echo of, and By then is ourselves.
+	// Write names the write that this event is the echo of: one of any controller of the recorder. Its record may follow
+	// this one, if that reconcile is still running.
 	Write *WriteRef `json:"write,omitempty"`
 }
 
@@ -72,9 +74,11 @@ type CauseType string
 const (
 	// Listed is an object that was there when the watch began.
 	Listed CauseType = "listed"
-	// Created, Updated and Deleted are what watches say.
+	// Created is an object that is new.
 	Created CauseType = "created"
+	// Updated is an object that changed, which includes the begin of its deletion if it does not go at once.
 	Updated CauseType = "updated"
+	// Deleted is an object that is gone.
 	Deleted CauseType = "deleted"
 	// Resynced is an update without a change: the informer shows what it has once more.
 	Resynced CauseType = "resynced"
@@ -130,11 +134,15 @@ type WriteRef struct {
 type Outcome string
 
 const (
+	// Succeeded is a reconcile that wants nothing more.
 	Succeeded Outcome = "succeeded"
-	Requeued  Outcome = "requeued"
-	Failed    Outcome = "failed"
+	// Requeued is one that asked to be called again.
+	Requeued Outcome = "requeued"
+	// Failed is an error that is retried.
+	Failed Outcome = "failed"
 	// Terminal is an error that is not retried.
 	Terminal Outcome = "terminal"
+	// Panicked is what it says; the panic goes on.
 	Panicked Outcome = "panicked"
 )
 
@@ -152,10 +160,10 @@ type Finding struct {
 type FindingType string
 
 const (
-	// NoOp: nothing that the reconciler reads has changed, and it wrote nothing.
+	// NoOp is a reconcile for nothing: nothing that the reconciler reads has changed, and it wrote nothing.
 	NoOp FindingType = "noop"
-	// SelfInflicted: all causes are echoes of its own writes.
+	// SelfInflicted is a reconcile whose causes are all echoes of its own writes.
 	SelfInflicted FindingType = "self-inflicted"
-	// Loop: a field goes back and forth, or a reconcile causes itself again and again.
+	// Loop is a field that goes back and forth, or a reconcile that causes itself again and again.
 	Loop FindingType = "loop"
 )

@@ -1,0 +1,200 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"context"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Verbs of writes.
+const (
+	verbCreate           = "create"
+	verbUpdate           = "update"
+	verbPatch            = "patch"
+	verbApply            = "apply"
+	verbDelete           = "delete"
+	verbDeleteCollection = "deletecollection"
+)
+
+// NewClient makes a client whose writes are recorded: it is for the field NewClient of the options of a manager.
+func (r *Recorder) NewClient(config *rest.Config, options client.Options) (client.Client, error) {
+	c, err := client.New(config, options)
+	if err != nil {
+		return nil, err
+	}
+	return r.Client(c), nil
+}
+
+// Client wraps a client, so that what a reconciler writes through it, with the context that it was given, is recorded.
+func (r *Recorder) Client(c client.Client) client.Client {
+	if r == nil {
+		return c
+	}
+	wrapped := &recordingClient{Client: c, recorder: r}
+	if watching, ok := c.(client.WithWatch); ok {
+		return &watchingClient{recordingClient: wrapped, watching: watching}
+	}
+	return wrapped
+}
+
+type recordingClient struct {
+	client.Client
+	recorder *Recorder
+}
+
+// watchingClient is a client that can watch, too.
+type watchingClient struct {
+	*recordingClient
+	watching client.WithWatch
+}
+
+// Watch implements client.WithWatch.
+func (c *watchingClient) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	return c.watching.Watch(ctx, list, opts...)
+}
+
+// countedKey marks the context of requests that a client has recorded, so that a transport does not do it once more.
+type countedKey struct{}
+
+// write sends a request and notes it.
+func (r *Recorder) write(ctx context.Context, verb, subresource string, object client.Object, dryRun []string, send func(context.Context) error) error {
+	p := r.passOf(ctx)
+	if p == nil || len(dryRun) > 0 {
+		return send(ctx)
+	}
+	before, began := object.GetResourceVersion(), r.options.Clock.Now()
+	err := send(context.WithValue(ctx, countedKey{}, true))
+	w := Write{Verb: verb, Subresource: subresource, Object: r.name(object), ResourceVersion: object.GetResourceVersion()}
+	if verb == verbDelete || verb == verbDeleteCollection || err != nil {
+		w.ResourceVersion = ""
+	}
+	if !isReview(w.Object.Group) {
+		r.wrote(p, &w, before, began, err)
+	}
+	return err
+}
+
+// isReview says whether objects of a group are questions, which are created but change nothing.
+func isReview(group string) bool {
+	return group == "authorization.k8s.io" || group == "authentication.k8s.io"
+}
+
+// Create implements client.Writer.
+func (c *recordingClient) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+	o := (&client.CreateOptions{}).ApplyOptions(opts)
+	return c.recorder.write(ctx, verbCreate, "", object, o.DryRun, func(ctx context.Context) error { return c.Client.Create(ctx, object, opts...) })
+}
+
+// Update implements client.Writer.
+func (c *recordingClient) Update(ctx context.Context, object client.Object, opts ...client.UpdateOption) error {
+	o := (&client.UpdateOptions{}).ApplyOptions(opts)
+	return c.recorder.write(ctx, verbUpdate, "", object, o.DryRun, func(ctx context.Context) error { return c.Client.Update(ctx, object, opts...) })
+}
+
+// Patch implements client.Writer.
+func (c *recordingClient) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	o := (&client.PatchOptions{}).ApplyOptions(opts)
+	return c.recorder.write(ctx, patchVerb(patch), "", object, o.DryRun, func(ctx context.Context) error {
+		return c.Client.Patch(ctx, object, patch, opts...)
+	})
+}
+
+// Apply implements client.Writer.
+func (c *recordingClient) Apply(ctx context.Context, configuration runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	o := (&client.ApplyOptions{}).ApplyOptions(opts)
+	return c.recorder.apply(ctx, "", configuration, o.DryRun, func(ctx context.Context) error { return c.Client.Apply(ctx, configuration, opts...) })
+}
+
+// Delete implements client.Writer.
+func (c *recordingClient) Delete(ctx context.Context, object client.Object, opts ...client.DeleteOption) error {
+	o := (&client.DeleteOptions{}).ApplyOptions(opts)
+	return c.recorder.write(ctx, verbDelete, "", object, o.DryRun, func(ctx context.Context) error { return c.Client.Delete(ctx, object, opts...) })
+}
+
+// DeleteAllOf implements client.Writer.
+func (c *recordingClient) DeleteAllOf(ctx context.Context, object client.Object, opts ...client.DeleteAllOfOption) error {
+	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
+	return c.recorder.write(ctx, verbDeleteCollection, "", object, o.DryRun, func(ctx context.Context) error {
+		return c.Client.DeleteAllOf(ctx, object, opts...)
+	})
+}
+
+func patchVerb(patch client.Patch) string {
+	if patch.Type() == types.ApplyPatchType || patch.Type() == types.ApplyCBORPatchType {
+		return verbApply
+	}
+	return verbPatch
+}
+
+// apply is write for configurations. They hold what the server answered, but say so only as JSON.
+func (r *Recorder) apply(ctx context.Context, subresource string, configuration runtime.ApplyConfiguration, dryRun []string, send func(context.Context) error) error {
+	answer := &metav1.PartialObjectMetadata{}
+	return r.write(ctx, verbApply, subresource, answer, dryRun, func(ctx context.Context) error {
+		err := send(ctx)
+		if data, marshalErr := json.Marshal(configuration); marshalErr == nil {
+			// What cannot be read is not known, which is no reason to fail.
+			_ = json.Unmarshal(data, answer)
+		}
+		return err
+	})
+}
+
+// Status implements client.StatusClient.
+func (c *recordingClient) Status() client.SubResourceWriter { return c.SubResource("status") }
+
+// SubResource implements client.SubResourceClientConstructor.
+func (c *recordingClient) SubResource(name string) client.SubResourceClient {
+	return &subresourceClient{SubResourceClient: c.Client.SubResource(name), recorder: c.recorder, name: name}
+}
+
+type subresourceClient struct {
+	client.SubResourceClient
+	recorder *Recorder
+	name     string
+}
+
+// Create implements client.SubResourceWriter.
+func (c *subresourceClient) Create(ctx context.Context, object, subresource client.Object, opts ...client.SubResourceCreateOption) error {
+	o := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
+	return c.recorder.write(ctx, verbCreate, c.name, object, o.DryRun, func(ctx context.Context) error {
+		return c.SubResourceClient.Create(ctx, object, subresource, opts...)
+	})
+}
+
+// Update implements client.SubResourceWriter.
+func (c *subresourceClient) Update(ctx context.Context, object client.Object, opts ...client.SubResourceUpdateOption) error {
+	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
+	return c.recorder.write(ctx, verbUpdate, c.name, object, o.DryRun, func(ctx context.Context) error {
+		return c.SubResourceClient.Update(ctx, object, opts...)
+	})
+}
+
+// Patch implements client.SubResourceWriter.
+func (c *subresourceClient) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
+	return c.recorder.write(ctx, patchVerb(patch), c.name, object, o.DryRun, func(ctx context.Context) error {
+		return c.SubResourceClient.Patch(ctx, object, patch, opts...)
+	})
+}
+
+// Apply implements client.SubResourceWriter.
+func (c *subresourceClient) Apply(ctx context.Context, configuration runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+	o := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
+	return c.recorder.apply(ctx, c.name, configuration, o.DryRun, func(ctx context.Context) error {
+		return c.SubResourceClient.Apply(ctx, configuration, opts...)
+	})
+}
+
+var (
+	_ client.WithWatch         = &watchingClient{}
+	_ client.SubResourceClient = &subresourceClient{}
+)

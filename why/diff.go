@@ -1,0 +1,283 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"bytes"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// differ finds the fields that differ between two versions of an object. It walks them as they are: making JSON of objects
+// to compare that would cost more than most reconciles.
+type differ struct{ maxChanges, maxValue, maxCompared int }
+
+// comparison is one use of a differ.
+type comparison struct {
+	differ
+	secret  bool
+	path    []step
+	changes []Change
+	changed int
+	left    int // of maxCompared
+}
+
+// step is a part of a path: a field, a key of a map, or an element of a list.
+type step struct {
+	name string
+	// key and value say which element it is; without them it is counted by index.
+	key, value string
+	index      int
+	kind       stepKind
+}
+
+type stepKind uint8
+
+const (
+	stepField stepKind = iota
+	stepKey
+	stepElement
+	stepIndex
+)
+
+// hidden stands for the values of Secrets, in JSON.
+const hidden = `"(hidden)"`
+
+// compare returns the first fields that differ, and how many there are. If an object is so large that not all of it was
+// compared, what is left counts as one change more, without a path.
+func (d differ) compare(old, now client.Object, secret bool) ([]Change, int) {
+	c := &comparison{differ: d, secret: secret, left: d.maxCompared}
+	if a, ok := old.(*unstructured.Unstructured); ok {
+		if b, ok := now.(*unstructured.Unstructured); ok {
+			c.compareMaps(a.Object, b.Object)
+			return c.result()
+		}
+	}
+	a, b := reflect.ValueOf(old), reflect.ValueOf(now)
+	if a.Type() != b.Type() || a.Kind() != reflect.Pointer {
+		return nil, 0
+	}
+	c.compareValues(a.Elem(), b.Elem())
+	return c.result()
+}
+
+func (c *comparison) result() ([]Change, int) {
+	if c.left <= 0 {
+		c.changed++
+	}
+	return c.changes, c.changed
+}
+
+// isNoise says whether the field that the path leads to changes with every write, or says once more what others say.
+func (c *comparison) isNoise() bool {
+	switch len(c.path) {
+	case 2:
+		if c.path[0].name != "metadata" {
+			return false
+		}
+		switch c.path[1].name {
+		case "managedFields", "resourceVersion", "generation", "selfLink":
+			return true
+		}
+	case 3:
+		return c.path[2].name == "kubectl.kubernetes.io/last-applied-configuration" && c.path[1].name == "annotations"
+	}
+	return false
+}
+
+func isSecret(o *Object) bool { return o.Kind == "Secret" && o.Group == "" }
+
+var (
+	timeType      = reflect.TypeFor[metav1.Time]()
+	microTimeType = reflect.TypeFor[metav1.MicroTime]()
+	quantityType  = reflect.TypeFor[resource.Quantity]()
+)
+
+// compareValues compares two values of one type.
+func (c *comparison) compareValues(a, b reflect.Value) {
+	if c.left--; c.left < 0 {
+		return
+	}
+	switch a.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		switch {
+		case a.IsNil() && b.IsNil():
+		case a.IsNil() || b.IsNil():
+			c.add(a, b)
+		case a.Kind() == reflect.Pointer && a.Pointer() == b.Pointer():
+		case a.Elem().Type() != b.Elem().Type():
+			c.add(a, b)
+		default:
+			c.compareValues(a.Elem(), b.Elem())
+		}
+	case reflect.Struct:
+		c.compareStructs(a, b)
+	case reflect.Map:
+		c.compareTypedMaps(a, b)
+	case reflect.Slice, reflect.Array:
+		c.compareLists(a, b)
+	default:
+		if !sameLeaf(a, b) {
+			c.add(a, b)
+		}
+	}
+}
+
+// sameLeaf compares values without parts. Those that cannot be in an API object are taken for equal.
+func sameLeaf(a, b reflect.Value) bool {
+	switch a.Kind() {
+	case reflect.String:
+		return a.String() == b.String()
+	case reflect.Bool:
+		return a.Bool() == b.Bool()
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return a.Int() == b.Int()
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return a.Uint() == b.Uint()
+	case reflect.Float32, reflect.Float64:
+		return a.Float() == b.Float()
+	default:
+		return true
+	}
+}
+
+func (c *comparison) compareStructs(a, b reflect.Value) {
+	switch a.Type() {
+	case timeType:
+		if x, y := a.Interface().(metav1.Time), b.Interface().(metav1.Time); !x.Equal(&y) {
+			c.add(a, b)
+		}
+		return
+	case microTimeType:
+		if x, y := a.Interface().(metav1.MicroTime), b.Interface().(metav1.MicroTime); !x.Equal(&y) {
+			c.add(a, b)
+		}
+		return
+	case quantityType:
+		if x, y := a.Interface().(resource.Quantity), b.Interface().(resource.Quantity); x.Cmp(y) != 0 {
+			c.add(a, b)
+		}
+		return
+	}
+	plan := planFor(a.Type())
+	switch {
+	case plan.raw >= 0:
+		c.compareRaw(a.Field(plan.raw).Bytes(), b.Field(plan.raw).Bytes())
+		return
+	case plan.leaf:
+		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+			c.add(a, b)
+		}
+		return
+	}
+	for _, field := range plan.fields {
+		c.path = append(c.path, step{name: field.name})
+		switch {
+		case field.inline:
+			c.path = c.path[:len(c.path)-1]
+			c.compareValues(a.Field(field.index), b.Field(field.index))
+			continue
+		case !c.isNoise():
+			c.compareValues(a.Field(field.index), b.Field(field.index))
+		}
+		c.path = c.path[:len(c.path)-1]
+	}
+}
+
+// compareRaw compares JSON that is kept as such.
+func (c *comparison) compareRaw(a, b []byte) {
+	if bytes.Equal(a, b) {
+		return
+	}
+	x, errX := decode(a)
+	y, errY := decode(b)
+	if errX != nil || errY != nil {
+		c.add(reflect.ValueOf(string(a)), reflect.ValueOf(string(b)))
+		return
+	}
+	c.compareAny(x, y)
+}
+
+func (c *comparison) compareTypedMaps(a, b reflect.Value) {
+	if a.Len() == 0 && b.Len() == 0 || a.Type().Key().Kind() != reflect.String {
+		return
+	}
+	visit := func(key, x, y reflect.Value) {
+		c.path = append(c.path, step{name: key.String(), kind: stepKey})
+		if !c.isNoise() {
+			if x.IsValid() && y.IsValid() {
+				c.compareValues(x, y)
+			} else {
+				c.left--
+				c.add(x, y)
+			}
+		}
+		c.path = c.path[:len(c.path)-1]
+	}
+	for entries := a.MapRange(); entries.Next() && c.left > 0; {
+		key := entries.Key()
+		visit(key, entries.Value(), b.MapIndex(key))
+	}
+	for entries := b.MapRange(); entries.Next() && c.left > 0; {
+		if key := entries.Key(); !a.MapIndex(key).IsValid() {
+			visit(key, reflect.Value{}, entries.Value())
+		}
+	}
+}
+
+// add notes a field that differs; a value that is not valid is that of a field that is not there.
+func (c *comparison) add(a, b reflect.Value) {
+	c.changed++
+	if len(c.changes) >= c.maxChanges {
+		return
+	}
+	change := Change{Path: renderPath(c.path)}
+	if !c.secret {
+		change.Old, change.New = render(a, c.maxValue), render(b, c.maxValue)
+		if change.Old == "" && change.New == "" {
+			// An empty text has come or gone.
+			if a.IsValid() {
+				change.Old = `""`
+			} else {
+				change.New = `""`
+			}
+		}
+	} else {
+		if isThere(a) {
+			change.Old = hidden
+		}
+		if isThere(b) {
+			change.New = hidden
+		}
+	}
+	c.changes = append(c.changes, change)
+}
+
+func renderPath(path []step) string {
+	var text strings.Builder
+	for i := range path {
+		switch s := &path[i]; s.kind {
+		case stepField, stepKey:
+			if s.kind == stepKey && strings.ContainsAny(s.name, "./[]\"") {
+				text.WriteString("[" + shorten(s.name, 253) + "]")
+				continue
+			}
+			if i > 0 {
+				text.WriteByte('.')
+			}
+			text.WriteString(shorten(s.name, 253))
+		case stepElement:
+			text.WriteString("[" + s.key + "=" + shorten(s.value, 253) + "]")
+		case stepIndex:
+			text.WriteString("[" + strconv.Itoa(s.index) + "]")
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,258 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var testDiffer = differ{maxChanges: 16, maxValue: 120, maxCompared: 20_000}
+
+func web() *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Namespace: "default", UID: "1", ResourceVersion: "1", Generation: 1,
+			Labels:        map[string]string{"app": "web"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](3),
+			Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromString("25%"))}},
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				Containers: []corev1.Container{
+					{
+						Name: "app", Image: "app:1", Args: []string{"--a", "--b"},
+						Ports:     []corev1.ContainerPort{{ContainerPort: 80, Protocol: "TCP"}, {ContainerPort: 80, Protocol: "UDP"}},
+						Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("500m")}},
+					},
+					{Name: "sidecar", Image: "sidecar:1"},
+				},
+			}},
+		},
+		Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{
+			{Type: "Available", Status: "True", LastUpdateTime: metav1.NewTime(time.Unix(1, 0).UTC())},
+			{Type: "Progressing", Status: "True"},
+		}},
+	}
+}
+
+func TestCompare(t *testing.T) {
+	tests := map[string]struct {
+		change func(*appsv1.Deployment)
+		want   []string
+	}{
+		"nothing":           {func(*appsv1.Deployment) {}, nil},
+		"noise":             {func(d *appsv1.Deployment) { d.ResourceVersion, d.Generation, d.ManagedFields = "2", 2, nil }, nil},
+		"a pointer's value": {func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](1) }, []string{"spec.replicas 3→1"}},
+		"a pointer goes":    {func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, []string{"spec.replicas 3→"}},
+		"an element by its name": {
+			func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].Image = "sidecar:2" },
+			[]string{`spec.template.spec.containers[name=sidecar].image "sidecar:1"→"sidecar:2"`},
+		},
+		"another order is no change": {func(d *appsv1.Deployment) { slices.Reverse(d.Spec.Template.Spec.Containers) }, nil},
+		"an element goes": {
+			func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.Containers = d.Spec.Template.Spec.Containers[:1]
+			},
+			[]string{`spec.template.spec.containers[name=sidecar] {"name":"sidecar","image":"sidecar:1"}→`},
+		},
+		"an element without a key of its own": {
+			func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Ports[1].Protocol = "SCTP" },
+			[]string{`spec.template.spec.containers[name=app].ports[1].protocol "UDP"→"SCTP"`},
+		},
+		"a list of texts is one value": {
+			func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Args = []string{"--a"} },
+			[]string{`spec.template.spec.containers[name=app].args ["--a","--b"]→["--a"]`},
+		},
+		"a condition": {
+			func(d *appsv1.Deployment) { d.Status.Conditions[0].Status = "False" },
+			[]string{`status.conditions[type=Available].status "True"→"False"`},
+		},
+		"a time": {
+			func(d *appsv1.Deployment) {
+				d.Status.Conditions[0].LastUpdateTime = metav1.NewTime(time.Unix(2, 0).UTC())
+			},
+			[]string{`status.conditions[type=Available].lastUpdateTime "1970-01-01T00:00:01Z"→"1970-01-01T00:00:02Z"`},
+		},
+		"the same time elsewhere": {
+			func(d *appsv1.Deployment) {
+				d.Status.Conditions[0].LastUpdateTime = metav1.NewTime(time.Unix(1, 0).In(time.FixedZone("x", 3600)))
+			}, nil,
+		},
+		"a number that was nothing": {func(d *appsv1.Deployment) { d.Status.ReadyReplicas = 2 }, []string{"status.readyReplicas 0→2"}},
+		"the same quantity written otherwise": {
+			func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("0.5")
+			}, nil,
+		},
+		"a quantity": {
+			func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("1")
+			},
+			[]string{`spec.template.spec.containers[name=app].resources.limits.cpu "500m"→"1"`},
+		},
+		"a number or text": {
+			func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(1)) },
+			[]string{`spec.strategy.rollingUpdate.maxSurge "25%"→1`},
+		},
+		"a label": {
+			func(d *appsv1.Deployment) { d.Labels["app.kubernetes.io/name"] = "web" },
+			[]string{`metadata.labels[app.kubernetes.io/name] →"web"`},
+		},
+		"an empty label":             {func(d *appsv1.Deployment) { d.Labels["x"] = "" }, []string{`metadata.labels.x →""`}},
+		"nil and empty are the same": {func(d *appsv1.Deployment) { d.Annotations = map[string]string{} }, nil},
+		"what kubectl applied is said": {func(d *appsv1.Deployment) {
+			d.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}
+		}, nil},
+		"deletion": {
+			func(d *appsv1.Deployment) { d.DeletionTimestamp = ptr.To(metav1.NewTime(time.Unix(2, 0).UTC())) },
+			[]string{`metadata.deletionTimestamp →"1970-01-01T00:00:02Z"`},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			old, now := web(), web()
+			test.change(now)
+			checkChanges(t, old, now, test.want)
+		})
+		t.Run(name+", unstructured", func(t *testing.T) {
+			old, now := web(), web()
+			test.change(now)
+			// What typed objects call 0 is not there at all in these.
+			for i := range test.want {
+				test.want[i] = strings.Replace(test.want[i], " 0→", " →", 1)
+			}
+			checkChanges(t, asUnstructured(t, old), asUnstructured(t, now), relaxed(test.want))
+		})
+	}
+}
+
+// relaxed sorts the fields of whole elements as those of maps.
+func relaxed(want []string) []string {
+	return strings.Split(strings.ReplaceAll(strings.Join(want, "\n"), `{"name":"sidecar","image":"sidecar:1"}`,
+		`{"image":"sidecar:1","name":"sidecar","resources":{}}`), "\n")
+}
+
+func checkChanges(t *testing.T, old, now client.Object, want []string) {
+	t.Helper()
+	changes, changed := testDiffer.compare(old, now, false)
+	var got []string
+	for _, change := range changes {
+		got = append(got, fmt.Sprintf("%s %s→%s", change.Path, change.Old, change.New))
+	}
+	slices.Sort(got)
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if changed != len(changes) {
+		t.Errorf("%d changes, but %d are said", changed, len(changes))
+	}
+}
+
+func asUnstructured(t *testing.T, object client.Object) client.Object {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As it comes from a server.
+	content["kind"], content["apiVersion"] = "Deployment", "apps/v1"
+	data, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestCompareSecretsHidesValues(t *testing.T) {
+	const password = "hunter2"
+	secret := func(value string) *corev1.Secret {
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{"copy": value}},
+			Data:       map[string][]byte{"password": []byte(value)}, StringData: map[string]string{"password": value},
+		}
+	}
+	metadata := func(value string) client.Object {
+		m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"copy": value}}}
+		m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		return m
+	}
+	untyped := func(value string) client.Object {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}, "data": map[string]any{"password": value},
+		}}
+	}
+	r := New(Options{})
+	for name, pair := range map[string][2]client.Object{
+		"typed":         {secret("other"), secret(password)},
+		"new keys":      {&corev1.Secret{}, secret(password)},
+		"metadata only": {metadata("other"), metadata(password)},
+		"unstructured":  {untyped("other"), untyped(password)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair[1].SetResourceVersion("2")
+			e := r.describe(Updated, pair[0], pair[1], time.Now())
+			if len(e.cause.Changes) == 0 {
+				t.Fatal("no changes are said")
+			}
+			if text := fmt.Sprintf("%+v", e.cause.Changes); strings.Contains(text, password) || strings.Contains(text, "other") {
+				t.Errorf("a secret is told: %s", text)
+			}
+			for _, change := range e.cause.Changes {
+				if change.New != hidden {
+					t.Errorf("%s is not said to have a value: %+v", change.Path, change)
+				}
+			}
+		})
+	}
+}
+
+func TestCompareBoundsHugeObjects(t *testing.T) {
+	config := func(value string) *corev1.ConfigMap {
+		c := &corev1.ConfigMap{Data: map[string]string{}}
+		for i := range 100_000 {
+			c.Data[fmt.Sprint("key", i)] = value
+		}
+		return c
+	}
+	changes, changed := testDiffer.compare(config("a"), config("b"), false)
+	if len(changes) != 16 || changed < 1000 || changed > testDiffer.maxCompared+1 {
+		t.Errorf("%d changes of %d", len(changes), changed)
+	}
+	big := &corev1.ConfigMap{Data: map[string]string{"big": strings.Repeat("ä", 1<<20)}}
+	changes, _ = testDiffer.compare(&corev1.ConfigMap{}, big, false)
+	if len(changes) != 1 || len(changes[0].New) > 120 || !strings.HasSuffix(changes[0].New, "…") {
+		t.Errorf("the value is not shortened: %d changes, %d bytes", len(changes), len(changes[0].New))
+	}
+	list := func(n int) *unstructured.Unstructured {
+		var all []any
+		for i := range n {
+			all = append(all, map[string]any{"name": strconv.Itoa(i), "value": int64(n)})
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"list": all}}
+	}
+	if _, changed := testDiffer.compare(list(30_000), list(30_001), false); changed > testDiffer.maxCompared+1 {
+		t.Errorf("%d changes", changed)
+	}
+}

@@ -1,0 +1,183 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+)
+
+// render is a value as JSON, cut after limit bytes. It never looks at more of the value than it shows, so that it does not
+// matter how large that is.
+func render(v reflect.Value, limit int) string {
+	if !isThere(v) {
+		return ""
+	}
+	p := &renderer{limit: limit}
+	p.value(v, 0)
+	return shorten(string(p.text), limit)
+}
+
+// isThere says whether there is a value at all. Numbers always are: they read better as 0 than as nothing.
+func isThere(v reflect.Value) bool {
+	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {
+		if v.IsNil() {
+			return false
+		}
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.Invalid:
+		return false
+	case reflect.String, reflect.Map, reflect.Slice:
+		return v.Len() > 0
+	case reflect.Struct:
+		return !v.IsZero()
+	default:
+		return true
+	}
+}
+
+type renderer struct {
+	text  []byte
+	limit int
+}
+
+// full is when there is more than will be shown.
+func (p *renderer) full() bool { return len(p.text) > p.limit }
+
+func (p *renderer) value(v reflect.Value, depth int) {
+	const tooDeep = 32
+	switch {
+	case p.full():
+		return
+	case !v.IsValid() || depth > tooDeep:
+		p.text = append(p.text, "null"...)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		p.value(v.Elem(), depth+1)
+	case reflect.String:
+		p.string(v.String())
+	case reflect.Struct:
+		p.structure(v, depth)
+	case reflect.Map:
+		p.object(v, depth)
+	case reflect.Slice, reflect.Array:
+		p.list(v, depth)
+	default:
+		p.leaf(v)
+	}
+}
+
+func (p *renderer) leaf(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Bool:
+		p.text = strconv.AppendBool(p.text, v.Bool())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		p.text = strconv.AppendInt(p.text, v.Int(), 10)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		p.text = strconv.AppendUint(p.text, v.Uint(), 10)
+	case reflect.Float32, reflect.Float64:
+		p.text = strconv.AppendFloat(p.text, v.Float(), 'g', -1, 64)
+	default:
+		p.text = append(p.text, "null"...)
+	}
+}
+
+func (p *renderer) string(text string) {
+	// A little more than there is room for, so that it is seen that there is more.
+	quoted, err := json.Marshal(shorten(text, p.limit+8))
+	if err == nil {
+		p.text = append(p.text, quoted...)
+	}
+}
+
+func (p *renderer) structure(v reflect.Value, depth int) {
+	if v.CanInterface() {
+		// Times, quantities and the like know best, and are short.
+		if marshaler, ok := v.Interface().(json.Marshaler); ok {
+			if data, err := marshaler.MarshalJSON(); err == nil {
+				p.text = append(p.text, data[:min(len(data), p.limit+8)]...)
+				return
+			}
+		}
+	}
+	p.text = append(p.text, '{')
+	p.fields(v, depth)
+	p.text = append(p.text, '}')
+}
+
+func (p *renderer) fields(v reflect.Value, depth int) {
+	for _, field := range planFor(v.Type()).fields {
+		value := v.Field(field.index)
+		switch {
+		case p.full():
+			return
+		case value.IsZero():
+		case field.inline && value.Kind() == reflect.Struct:
+			p.fields(value, depth+1)
+		default:
+			p.name(field.name)
+			p.value(value, depth+1)
+		}
+	}
+}
+
+// name begins a field of an object.
+func (p *renderer) name(name string) {
+	if last := p.text[len(p.text)-1]; last != '{' {
+		p.text = append(p.text, ',')
+	}
+	p.string(name)
+	p.text = append(p.text, ':')
+}
+
+func (p *renderer) object(v reflect.Value, depth int) {
+	p.text = append(p.text, '{')
+	const sortable = 64
+	if v.Len() > sortable {
+		// Sorting would look at all of it.
+		for entries := v.MapRange(); entries.Next() && !p.full(); {
+			p.name(fmt.Sprint(entries.Key()))
+			p.value(entries.Value(), depth+1)
+		}
+	} else {
+		entries := make(map[string]reflect.Value, v.Len())
+		for each := v.MapRange(); each.Next(); {
+			entries[fmt.Sprint(each.Key())] = each.Value()
+		}
+		for _, key := range slices.Sorted(maps.Keys(entries)) {
+			if p.full() {
+				break
+			}
+			p.name(key)
+			p.value(entries[key], depth+1)
+		}
+	}
+	p.text = append(p.text, '}')
+}
+
+func (p *renderer) list(v reflect.Value, depth int) {
+	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
+		p.string(fmt.Sprintf("(%d bytes)", v.Len()))
+		return
+	}
+	p.text = append(p.text, '[')
+	for i := range v.Len() {
+		if p.full() {
+			break
+		}
+		if i > 0 {
+			p.text = append(p.text, ',')
+		}
+		p.value(v.Index(i), depth+1)
+	}
+	p.text = append(p.text, ']')
+}

@@ -1,0 +1,129 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// findFindings says what is remarkable about a reconcile that has ended. The recorder's mutex is held.
+func (r *Recorder) findFindings(p *pass) {
+	record := p.record
+	add := func(f Finding) { record.Findings = append(record.Findings, f) }
+	self := r.selfInflicted(p)
+	if self {
+		add(Finding{Type: SelfInflicted, Message: "owed to nothing but its own writes"})
+	}
+	if record.Written == 0 && (record.Outcome == Succeeded || record.Outcome == Requeued) && !r.hasNews(p) {
+		add(Finding{Type: NoOp, Message: "nothing that it reads had changed, and it wrote nothing"})
+	}
+	if self && p.chain >= r.options.LoopLength {
+		last := &record.Causes[len(record.Causes)-1]
+		loop := Finding{Type: Loop, Message: fmt.Sprintf("has caused itself %d times in a row", p.chain), Writers: last.By}
+		if len(last.Changes) > 0 {
+			loop.Path = last.Changes[0].Path
+			loop.Message += fmt.Sprintf(", by writing %s of %s", loop.Path, describeObject(last.Object))
+		}
+		add(loop)
+	}
+	for _, loop := range r.findFlips(p) {
+		add(loop)
+	}
+}
+
+// isOwnEcho says whether an event is the echo of a write that an earlier reconcile of the same object made.
+func (r *Recorder) isOwnEcho(p *pass, e *trigger) (*echo, bool) {
+	written := r.echoes.find(e)
+	return written, written != nil && written.by == p.object
+}
+
+func (r *Recorder) selfInflicted(p *pass) bool {
+	for _, e := range p.events {
+		if _, own := r.isOwnEcho(p, e); !own {
+			return false
+		}
+	}
+	return true
+}
+
+// chainOf is how many reconciles of an object in a row, this one included, each were owed to nothing but the one before.
+// The recorder's mutex is held.
+func (r *Recorder) chainOf(p *pass) int {
+	chain := 0
+	for _, e := range p.events {
+		written, own := r.isOwnEcho(p, e)
+		if !own {
+			return 0
+		}
+		chain = max(chain, written.chain+1)
+	}
+	return chain
+}
+
+// hasNews says whether one of the events brought something that the reconciler reads and does not know.
+func (r *Recorder) hasNews(p *pass) bool {
+	for _, e := range p.events {
+		if _, own := r.isOwnEcho(p, e); own {
+			continue
+		}
+		switch e.cause.Type {
+		case Listed, Resynced:
+		case Updated:
+			if p.controller.readsAny(p, e) {
+				return true
+			}
+		case Created, Deleted, Generic, Retried, Timer, Unknown:
+			return true
+		}
+	}
+	return false
+}
+
+// readsAny says whether the reconciler reads one of the fields that changed.
+func (c *Controller) readsAny(p *pass, e *trigger) bool {
+	object := e.cause.Object
+	if object == nil || e.deletion {
+		return true
+	}
+	if e.cause.Changed > len(e.cause.Changes) {
+		return true // not all that changed is known
+	}
+	c.mutex.Lock()
+	paths, told := c.reads[schema.GroupKind{Group: object.Group, Kind: object.Kind}]
+	c.mutex.Unlock()
+	for i := range e.cause.Changes {
+		path := e.cause.Changes[i].Path
+		switch {
+		case told:
+			for _, read := range paths {
+				if isWithin(path, read) || isWithin(read, path) {
+					return true
+				}
+			}
+		case p.isAbout(object) && isWithin(path, "status"):
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// isWithin says whether a path is the other one or goes on from there.
+func isWithin(path, outer string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+func describeObject(o *Object) string {
+	if o == nil {
+		return "an unknown object"
+	}
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
+}

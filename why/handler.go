@@ -1,0 +1,201 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Handler wraps the handler of a watch, so that the reconciles that it asks for know the event that led to them.
+func (c *Controller) Handler(h handler.EventHandler) handler.EventHandler { return TypedHandler(c, h) }
+
+// TypedHandler is Controller.Handler for handlers and queues of any type.
+func TypedHandler[object any, request comparable](c *Controller, h handler.TypedEventHandler[object, request]) handler.TypedEventHandler[object, request] {
+	if c == nil {
+		return h
+	}
+	return &typedHandler[object, request]{controller: c, inner: h}
+}
+
+type typedHandler[object any, request comparable] struct {
+	controller *Controller
+	inner      handler.TypedEventHandler[object, request]
+}
+
+// Create implements handler.TypedEventHandler.
+func (h *typedHandler[object, request]) Create(ctx context.Context, e event.TypedCreateEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+	what := Created
+	if e.IsInInitialList {
+		what = Listed
+	}
+	o := h.controller.happened(what, nil, e.Object)
+	h.inner.Create(ctx, e, queueFor(o, q))
+}
+
+// Update implements handler.TypedEventHandler.
+func (h *typedHandler[object, request]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+	o := h.controller.happened(Updated, e.ObjectOld, e.ObjectNew)
+	h.inner.Update(ctx, e, queueFor(o, q))
+}
+
+// Delete implements handler.TypedEventHandler.
+func (h *typedHandler[object, request]) Delete(ctx context.Context, e event.TypedDeleteEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+	o := h.controller.happened(Deleted, nil, e.Object)
+	h.inner.Delete(ctx, e, queueFor(o, q))
+}
+
+// Generic implements handler.TypedEventHandler.
+func (h *typedHandler[object, request]) Generic(ctx context.Context, e event.TypedGenericEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+	o := h.controller.happened(Generic, nil, e.Object)
+	h.inner.Generic(ctx, e, queueFor(o, q))
+}
+
+// occurrence is an event before anybody has asked for a reconcile because of it. Most events are of no interest to most
+// controllers, so what there is to say about it is found out only then.
+type occurrence struct {
+	controller *Controller
+	what       CauseType
+	old, now   any
+	seen       time.Time
+
+	once    sync.Once
+	trigger *trigger
+}
+
+func (c *Controller) happened(what CauseType, old, now any) *occurrence {
+	c.passed.Add(1)
+	return &occurrence{controller: c, what: what, old: old, now: now, seen: c.recorder.options.Clock.Now()}
+}
+
+// note is called whenever the handler asks for a reconcile, which can be after it has returned.
+func (o *occurrence) note(request any, after time.Duration) {
+	o.once.Do(func() {
+		o.controller.enqueued.Add(1)
+		o.trigger = o.controller.recorder.describe(o.what, o.old, o.now, o.seen)
+		o.old, o.now = nil, nil
+	})
+	o.controller.add(request, o.trigger, after)
+}
+
+// describe says what there is to say about an event.
+func (r *Recorder) describe(what CauseType, oldObject, newObject any, seen time.Time) *trigger {
+	e := &trigger{cause: Cause{Type: what, Seen: seen}}
+	now, ok := asObject(newObject)
+	if !ok {
+		return e
+	}
+	e.object = r.name(now)
+	e.cause.Object = &e.object
+	e.cause.ResourceVersion = now.GetResourceVersion()
+	old, hasOld := asObject(oldObject)
+	switch {
+	case what == Created:
+		e.generation = true
+		e.cause.By = creators(now)
+	case !hasOld:
+	case old.GetResourceVersion() == now.GetResourceVersion() && now.GetResourceVersion() != "":
+		e.cause.Type = Resynced
+	default:
+		e.deletion = old.GetDeletionTimestamp().IsZero() && !now.GetDeletionTimestamp().IsZero()
+		e.generation = e.deletion || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration()
+		e.cause.Changes, e.cause.Changed = r.differ.compare(old, now, isSecret(&e.object))
+		e.cause.By = writersOf(old, now, e.cause.Changes)
+	}
+	return e
+}
+
+// asObject returns the object of an event, if there is one that has metadata.
+func asObject(object any) (client.Object, bool) {
+	o, ok := object.(client.Object)
+	if !ok {
+		return nil, false
+	}
+	if v := reflect.ValueOf(o); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, false
+	}
+	return o, true
+}
+
+// queueFor returns a queue that notes what is asked of it. Handlers look whether it is a priority queue, so it is one if the
+// inner one is.
+func queueFor[request comparable](o *occurrence, inner workqueue.TypedRateLimitingInterface[request]) workqueue.TypedRateLimitingInterface[request] {
+	// A source notes whatever is asked of its queue, but an event says more.
+	if source, ok := inner.(*sourceQueue[request]); ok {
+		inner = source.PriorityQueue
+	}
+	if priority, ok := inner.(priorityqueue.PriorityQueue[request]); ok {
+		return &priorityQueue[request]{PriorityQueue: priority, occurrence: o}
+	}
+	return &classicQueue[request]{TypedRateLimitingInterface: inner, occurrence: o}
+}
+
+type priorityQueue[request comparable] struct {
+	priorityqueue.PriorityQueue[request]
+	*occurrence
+}
+
+// Add implements workqueue.TypedInterface.
+func (q *priorityQueue[request]) Add(item request) {
+	q.note(item, 0)
+	q.PriorityQueue.Add(item)
+}
+
+// AddAfter implements workqueue.TypedDelayingInterface.
+func (q *priorityQueue[request]) AddAfter(item request, after time.Duration) {
+	q.note(item, after)
+	q.PriorityQueue.AddAfter(item, after)
+}
+
+// AddRateLimited implements workqueue.TypedRateLimitingInterface.
+func (q *priorityQueue[request]) AddRateLimited(item request) {
+	q.note(item, 0)
+	q.PriorityQueue.AddRateLimited(item)
+}
+
+// AddWithOpts implements priorityqueue.PriorityQueue.
+func (q *priorityQueue[request]) AddWithOpts(o priorityqueue.AddOpts, items ...request) {
+	for _, item := range items {
+		q.note(item, o.After)
+	}
+	q.PriorityQueue.AddWithOpts(o, items...)
+}
+
+type classicQueue[request comparable] struct {
+	workqueue.TypedRateLimitingInterface[request]
+	*occurrence
+}
+
+// Add implements workqueue.TypedInterface.
+func (q *classicQueue[request]) Add(item request) {
+	q.note(item, 0)
+	q.TypedRateLimitingInterface.Add(item)
+}
+
+// AddAfter implements workqueue.TypedDelayingInterface.
+func (q *classicQueue[request]) AddAfter(item request, after time.Duration) {
+	q.note(item, after)
+	q.TypedRateLimitingInterface.AddAfter(item, after)
+}
+
+// AddRateLimited implements workqueue.TypedRateLimitingInterface.
+func (q *classicQueue[request]) AddRateLimited(item request) {
+	q.note(item, 0)
+	q.TypedRateLimitingInterface.AddRateLimited(item)
+}
+
+var (
+	_ handler.EventHandler                                    = &typedHandler[client.Object, reconcile.Request]{}
+	_ priorityqueue.PriorityQueue[reconcile.Request]          = &priorityQueue[reconcile.Request]{}
+	_ workqueue.TypedRateLimitingInterface[reconcile.Request] = &classicQueue[reconcile.Request]{}
+)

@@ -1,0 +1,83 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// log tells of a reconcile, and of a loop if it is part of one.
+func (r *Recorder) log(p *pass) {
+	record := p.record
+	if logger := r.options.Logger.V(1); logger.Enabled() {
+		causes := make([]string, len(record.Causes))
+		for i := range record.Causes {
+			causes[i] = record.Causes[i].String()
+		}
+		logger.Info("Reconciled", "record", record.ID, "controller", record.Controller, "object", describeObject(&record.Object),
+			"causes", causes, "folded", record.Folded, "waited", record.Waited.String(), "took", record.Duration.String(),
+			"writes", record.Written, "outcome", record.Outcome)
+	}
+	for i := range record.Findings {
+		f := &record.Findings[i]
+		if f.Type != Loop || !r.loops.isNew(p.object, f.Path, record.Start, r.options.LoopWindow) {
+			continue
+		}
+		r.options.Logger.Info("Loop", "record", record.ID, "controller", record.Controller, "object", describeObject(&record.Object),
+			"message", f.Message, "field", f.Path, "writers", managers(f.Writers))
+	}
+}
+
+// String says in a few words what happened.
+func (c *Cause) String() string {
+	var text strings.Builder
+	text.WriteString(string(c.Type))
+	if c.Object != nil {
+		text.WriteString(" " + describeObject(c.Object))
+	}
+	const few = 3
+	for i, change := range c.Changes {
+		if i == few {
+			fmt.Fprintf(&text, " and %d more", c.Changed-few)
+			break
+		}
+		fmt.Fprintf(&text, " %s %s→%s", change.Path, change.Old, change.New)
+	}
+	if by := managers(c.By); by != "" {
+		text.WriteString(" by " + by)
+	}
+	if c.Write != nil {
+		fmt.Fprintf(&text, " (write of record %d)", c.Write.Record)
+	}
+	return text.String()
+}
+
+// loops remembers which ones were told, so that the log does not become one itself.
+type loops struct {
+	mutex sync.Mutex
+	told  map[toldLoop]time.Time
+}
+
+type toldLoop struct {
+	object objectKey
+	path   string
+}
+
+func (l *loops) isNew(object objectKey, path string, now time.Time, window time.Duration) bool {
+	const enough = 256
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	key := toldLoop{object, path}
+	if last, ok := l.told[key]; ok && now.Sub(last) < window {
+		return false
+	}
+	if l.told == nil || len(l.told) >= enough {
+		l.told = map[toldLoop]time.Time{}
+	}
+	l.told[key] = now
+	return true
+}

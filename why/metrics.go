@@ -1,0 +1,120 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// collector shows the totals as metrics when somebody asks for them, so that they cost nothing when nobody does. Labels are
+// bounded by what is watched: names of controllers, kinds, and fixed sets.
+type collector struct{ recorder *Recorder }
+
+func description(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("why_"+name, help, labels, nil)
+}
+
+var (
+	reconcilesDesc  = description("reconciles_total", "Reconciles, by how they ended.", "controller", "outcome")
+	causesDesc      = description("causes_total", "What reconciles were owed to, by the kind of event and the kind of object that it was about.", "controller", "cause", "kind")
+	foldedDesc      = description("folded_events_total", "Events that were folded into reconciles that others had led to.", "controller")
+	filteredDesc    = description("filtered_events_total", "Events that no reconcile was asked for.", "controller")
+	writesDesc      = description("writes_total", "Requests by reconciles to change something.", "controller", "verb", "kind")
+	findingsDesc    = description("findings_total", "Reconciles that are remarkable: noop, self-inflicted or part of a loop.", "controller", "finding")
+	userChangesDesc = description("user_changes_total", "Changes that were not made by controllers.", "controller")
+	waitDesc        = description("wait_seconds", "Time from the first event until the reconcile began.", "controller")
+	keptBytesDesc   = description("kept_bytes", "About how much the records take that are kept.")
+	droppedDesc     = description("dropped_total", "What there was no room for: records that made room for newer ones, causes, and writes after the end.", "what")
+)
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, each := range []*prometheus.Desc{
+		reconcilesDesc, causesDesc, foldedDesc, filteredDesc, writesDesc, findingsDesc, userChangesDesc, waitDesc, keptBytesDesc, droppedDesc,
+	} {
+		descriptions <- each
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(collected chan<- prometheus.Metric) {
+	var metrics []prometheus.Metric
+	add := func(kind prometheus.ValueType, desc *prometheus.Desc, value float64, labels ...string) {
+		metrics = append(metrics, prometheus.MustNewConstMetric(desc, kind, value, labels...))
+	}
+	r := c.recorder
+	r.mutex.Lock()
+	// Two controllers may have the same name, and metrics must not come twice.
+	for name, t := range r.totalsByName() {
+		for outcome, number := range t.outcomes {
+			add(prometheus.CounterValue, reconcilesDesc, float64(number), name, string(outcome))
+		}
+		for key, number := range t.causes {
+			add(prometheus.CounterValue, causesDesc, float64(number), name, string(key.cause), key.kind)
+		}
+		for key, number := range t.writes {
+			add(prometheus.CounterValue, writesDesc, float64(number), name, key.verb, key.kind)
+		}
+		for _, finding := range []FindingType{NoOp, SelfInflicted, Loop} {
+			add(prometheus.CounterValue, findingsDesc, float64(t.findings[finding]), name, string(finding))
+		}
+		add(prometheus.CounterValue, foldedDesc, float64(t.folded), name)
+		add(prometheus.CounterValue, filteredDesc, float64(t.filtered), name)
+		add(prometheus.CounterValue, userChangesDesc, float64(t.userChanges), name)
+		buckets, below := map[float64]uint64{}, uint64(0)
+		for i, bound := range waitBuckets {
+			below += t.waits[i]
+			buckets[bound] = below
+		}
+		metrics = append(metrics, prometheus.MustNewConstHistogram(waitDesc, t.reconciles, t.waited.Seconds(), buckets, name))
+	}
+	dropped := r.droppedNow()
+	add(prometheus.GaugeValue, keptBytesDesc, float64(r.store.bytes))
+	r.mutex.Unlock()
+	add(prometheus.CounterValue, droppedDesc, float64(dropped.Records), "records")
+	add(prometheus.CounterValue, droppedDesc, float64(dropped.Causes), "causes")
+	add(prometheus.CounterValue, droppedDesc, float64(dropped.Writes), "writes")
+	for _, metric := range metrics {
+		collected <- metric
+	}
+}
+
+// namedTotals are those of all controllers of a name.
+type namedTotals struct {
+	totals
+	filtered uint64
+}
+
+// totalsByName needs the recorder's mutex.
+func (r *Recorder) totalsByName() map[string]*namedTotals {
+	all := map[string]*namedTotals{}
+	for _, c := range r.controllers {
+		t := all[c.name]
+		if t == nil {
+			t = &namedTotals{totals: newTotals()}
+			all[c.name] = t
+		}
+		t.merge(&c.totals)
+		t.filtered += c.filtered()
+	}
+	return all
+}
+
+func (t *totals) merge(other *totals) {
+	t.reconciles += other.reconciles
+	t.folded += other.folded
+	t.userChanges += other.userChanges
+	t.waited += other.waited
+	for i, number := range other.waits {
+		t.waits[i] += number
+	}
+	mergeCounts(t.causes, other.causes)
+	mergeCounts(t.outcomes, other.outcomes)
+	mergeCounts(t.writes, other.writes)
+	mergeCounts(t.findings, other.findings)
+}
+
+func mergeCounts[key comparable](into, from map[key]uint64) {
+	for k, number := range from {
+		into[k] += number
+	}
+}

@@ -1,0 +1,207 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Reconciler wraps a reconciler, so that what it is called for and what it does is recorded.
+func (c *Controller) Reconciler(r reconcile.Reconciler) reconcile.Reconciler {
+	return TypedReconciler(c, r)
+}
+
+// TypedReconciler is Controller.Reconciler for requests of any type.
+func TypedReconciler[request comparable](c *Controller, r reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
+	if c == nil {
+		return r
+	}
+	return &typedReconciler[request]{controller: c, inner: r}
+}
+
+type typedReconciler[request comparable] struct {
+	controller *Controller
+	inner      reconcile.TypedReconciler[request]
+}
+
+// Reconcile implements reconcile.TypedReconciler.
+func (r *typedReconciler[request]) Reconcile(ctx context.Context, req request) (result reconcile.Result, err error) {
+	p := r.controller.begin(req)
+	ctx = p.begin(context.WithValue(ctx, passKey{}, p))
+	returned := false
+	defer func() {
+		if !returned {
+			// Without recover, so that the panic goes on as it was and with its own stack.
+			p.end(reconcile.Result{}, errPanicked)
+		}
+	}()
+	result, err = r.inner.Reconcile(ctx, req)
+	returned = true
+	p.end(result, err)
+	return result, err
+}
+
+var errPanicked = errors.New("the reconciler panicked")
+
+// pass is a reconcile that has begun.
+type pass struct {
+	controller *Controller
+	key        any
+	object     objectKey
+	record     *Record
+	events     []*trigger
+	trace      passTrace
+	// chain is how many reconciles of the object in a row were owed to the one before, this one included.
+	chain int
+
+	mutex sync.Mutex
+	// ended is whether the record is complete. What is written later, by goroutines that outlive their reconcile, is not
+	// in it.
+	ended bool
+}
+
+type passKey struct{}
+
+// passOf returns the reconcile that a context belongs to; nil if there is none of this recorder.
+func (r *Recorder) passOf(ctx context.Context) *pass {
+	if p, ok := ctx.Value(passKey{}).(*pass); ok && p.controller.recorder == r {
+		return p
+	}
+	return nil
+}
+
+// RecordID returns the ID that the record of the running reconcile will have; 0 if there is none.
+func RecordID(ctx context.Context) uint64 {
+	if p, ok := ctx.Value(passKey{}).(*pass); ok {
+		return p.record.ID
+	}
+	return 0
+}
+
+func (c *Controller) begin(request any) *pass {
+	r := c.recorder
+	now := r.options.Clock.Now()
+	object := Object{Kind: c.kind.Kind, Group: c.kind.Group, Version: c.kind.Version}
+	if named, ok := request.(reconcile.Request); ok {
+		object.Namespace, object.Name = named.Namespace, named.Name
+	} else {
+		object.Name = shorten(fmt.Sprint(request), 253)
+	}
+	p := &pass{
+		controller: c, key: request,
+		object: objectKey{c.name, object.Group, object.Kind, object.Namespace, object.Name},
+	}
+	var folded int
+	p.events, folded = c.take(request, now)
+	if len(p.events) == 0 {
+		p.events, folded = []*trigger{c.overlooked(p.object, now)}, 1
+	}
+	p.record = &Record{ID: r.lastID.Add(1), Controller: c.name, Object: object, Folded: folded, Start: now}
+	p.record.Waited = max(0, now.Sub(p.events[0].cause.Seen))
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	p.chain = r.chainOf(p)
+	return p
+}
+
+// overlooked explains a reconcile for which no cause waits. An event that arrives in the instant in which a reconcile begins
+// is taken for a cause of that one, and the queue calls once more for it.
+func (c *Controller) overlooked(key objectKey, now time.Time) *trigger {
+	const instant, backlog = 100 * time.Millisecond, 10 * time.Second
+	r := c.recorder
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if h := r.store.of(key); h != nil {
+		last := h.last.record
+		if count := len(last.Causes); count > 0 {
+			cause := last.Causes[count-1]
+			ended := last.Start.Add(last.Duration)
+			if cause.Object != nil && last.Start.Sub(cause.Seen) < instant && now.Sub(ended) < backlog {
+				return &trigger{cause: cause, object: *cause.Object}
+			}
+		}
+	}
+	return &trigger{cause: Cause{Type: Unknown, Seen: now}}
+}
+
+// end completes the record.
+func (p *pass) end(result reconcile.Result, err error) {
+	c, record := p.controller, p.record
+	now := c.recorder.options.Clock.Now()
+	p.mutex.Lock()
+	p.ended = true
+	p.mutex.Unlock()
+	record.Duration = max(0, now.Sub(record.Start))
+	record.Outcome, record.RequeueAfter = Succeeded, 0
+	switch {
+	case errors.Is(err, errPanicked):
+		record.Outcome = Panicked
+		c.comeBack(p.key, Retried, 0)
+	case errors.Is(err, reconcile.TerminalError(nil)):
+		record.Outcome = Terminal
+	case err != nil:
+		record.Outcome = Failed
+		c.comeBack(p.key, Retried, 0)
+	case result.RequeueAfter > 0:
+		record.Outcome, record.RequeueAfter = Requeued, result.RequeueAfter
+		c.comeBack(p.key, Timer, result.RequeueAfter)
+	case result.Requeue: //nolint:staticcheck // reconcilers may still use it
+		record.Outcome = Requeued
+		c.comeBack(p.key, Retried, 0)
+	}
+	if err != nil {
+		record.Error = shorten(err.Error(), 1024)
+	}
+	c.recorder.complete(p)
+	p.finishTrace(err)
+	c.recorder.log(p)
+}
+
+// complete finds out what can be known only now, and publishes the record.
+func (r *Recorder) complete(p *pass) {
+	record := p.record
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	record.Causes = make([]Cause, len(p.events))
+	for i, e := range p.events {
+		cause := e.cause
+		if written := r.echoes.find(e); written != nil {
+			cause.Write = &WriteRef{Record: written.record, Index: written.index}
+			p.trace.link(written.trace)
+			r.echoes.learn(cause.By)
+		}
+		record.Causes[i] = cause
+		if record.Object.UID == "" && cause.Object != nil && p.isAbout(cause.Object) {
+			record.Object.UID = cause.Object.UID
+		}
+	}
+	r.findFindings(p)
+	p.controller.totals.add(p)
+	r.publish(p.object, record)
+}
+
+// isAbout says whether an object is the one that is reconciled.
+func (p *pass) isAbout(object *Object) bool {
+	return object.Kind == p.object.kind && object.Group == p.object.group &&
+		object.Namespace == p.object.namespace && object.Name == p.object.name
+}
+
+// shorten cuts a text that is too long, between two characters.
+func shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit - len("…")
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

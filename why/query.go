@@ -1,0 +1,108 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"context"
+	"iter"
+	"strings"
+)
+
+// Query says which records are asked for. Fields that are empty do not matter.
+type Query struct {
+	Controller string
+	// Kind, Namespace and Name are those of the reconciled object. Upper and lower case of the kind are the same.
+	Kind, Namespace, Name string
+	// After is the ID of the last record that was seen. Records are in the order in which reconciles ended, so those after
+	// it may have smaller IDs.
+	After uint64
+	// Limit is how many records to return at most, the newest ones if After is not set: 100, and no more than 1000.
+	Limit int
+}
+
+func (q *Query) wants(r *Record) bool {
+	return (q.Controller == "" || q.Controller == r.Controller) &&
+		(q.Kind == "" || strings.EqualFold(q.Kind, r.Object.Kind)) &&
+		(q.Namespace == "" || q.Namespace == r.Object.Namespace) &&
+		(q.Name == "" || q.Name == r.Object.Name)
+}
+
+const defaultLimit, maxLimit = 100, 1000
+
+func (q *Query) limit() int {
+	if q.Limit <= 0 {
+		return defaultLimit
+	}
+	return min(q.Limit, maxLimit)
+}
+
+// Records returns records in the order in which the reconciles ended. They must not be changed.
+func (r *Recorder) Records(q Query) []*Record {
+	if r == nil {
+		return nil
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if q.After == 0 {
+		return r.store.newest(q.limit(), q.wants)
+	}
+	records, _, _ := r.store.since(r.store.after(q.After), q.limit(), q.wants)
+	return records
+}
+
+// Follow returns the records that are there, or those after Query.After, and then each new one until the context ends. With
+// each comes how many records before it were dropped because the reader was too slow; records must not be changed.
+//
+// A reader holds up nobody, and nothing is kept for it: it reads where it stands in what the recorder keeps anyway.
+func (r *Recorder) Follow(ctx context.Context, q Query) iter.Seq2[*Record, uint64] {
+	return func(yield func(*Record, uint64) bool) {
+		if r == nil {
+			return
+		}
+		f := r.follow(q)
+		for {
+			records, lost, news := f.next()
+			for _, record := range records {
+				if ctx.Err() != nil || !yield(record, lost) {
+					return
+				}
+				lost = 0
+			}
+			if len(records) > 0 {
+				continue
+			}
+			f.lost += lost // told with the next one
+			select {
+			case <-ctx.Done():
+				return
+			case <-news:
+			}
+		}
+	}
+}
+
+// follower is a reader's place.
+type follower struct {
+	recorder *Recorder
+	query    Query
+	sequence uint64
+	lost     uint64
+}
+
+func (r *Recorder) follow(q Query) *follower {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return &follower{recorder: r, query: q, sequence: r.store.after(q.After)}
+}
+
+// next returns what is new, how many records were lost, and what is closed when there is more.
+func (f *follower) next() (records []*Record, lost uint64, news <-chan struct{}) {
+	const batch = 64
+	r := f.recorder
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	records, f.sequence, lost = r.store.since(f.sequence, batch, f.query.wants)
+	lost, f.lost = lost+f.lost, 0
+	return records, lost, r.news
+}

@@ -1,0 +1,156 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Recorder remembers why objects were reconciled. All its methods, and what they return, can be used by many goroutines at
+// once. A nil *Recorder is one that is turned off: whatever it is asked to wrap is returned as it is, and there are no
+// records.
+type Recorder struct {
+	options Options
+	differ  differ
+	kinds   sync.Map // schema.GroupVersionKind by reflect.Type
+	lastID  atomic.Uint64
+	dropped struct{ causes, writes atomic.Uint64 }
+	tracer  tracer
+	loops   loops
+
+	mutex       sync.Mutex
+	store       *store
+	echoes      *echoes
+	controllers []*Controller
+	began       time.Time
+	// news is closed, and made anew, when there is a record.
+	news chan struct{}
+}
+
+// New returns a recorder. Metrics are registered if there is a Registerer, and New panics if that has some of the same name
+// already, as Registerer.MustRegister does.
+func New(o Options) *Recorder {
+	o = o.withDefaults()
+	r := &Recorder{
+		options: o, store: newStore(o), echoes: newEchoes(o.MaxEchoes), began: o.Clock.Now(), news: make(chan struct{}),
+		differ: differ{maxChanges: o.MaxChanges, maxValue: o.MaxValue, maxCompared: o.MaxCompared},
+		tracer: newTracer(o.TracerProvider),
+	}
+	if o.Registerer != nil {
+		o.Registerer.MustRegister(&collector{recorder: r})
+	}
+	return r
+}
+
+// Controller is what is recorded of one controller. A nil *Controller is one that is not recorded.
+type Controller struct {
+	recorder *Recorder
+	name     string
+	kind     schema.GroupVersionKind
+
+	mutex   sync.Mutex
+	waiting map[any]*waiting
+	forgot  time.Time
+	reads   map[schema.GroupKind][]string
+
+	// passed counts the events that the predicates let through, and seen those that they were shown, if there is a
+	// Builder to count them.
+	seen, passed, enqueued atomic.Uint64
+
+	// totals are protected by the recorder's mutex.
+	totals totals
+}
+
+// Controller begins to record a controller. The object is of the kind that is reconciled; it is nil if there is no such
+// kind. Controllers of the same name share what is recorded.
+func (r *Recorder) Controller(name string, object client.Object) *Controller {
+	if r == nil {
+		return nil
+	}
+	var kind schema.GroupVersionKind
+	if object != nil {
+		kind = r.kindOf(object)
+	}
+	return r.controller(name, kind)
+}
+
+func (r *Recorder) controller(name string, kind schema.GroupVersionKind) *Controller {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for _, c := range r.controllers {
+		if c.name == name && c.kind == kind {
+			return c
+		}
+	}
+	c := &Controller{recorder: r, name: name, kind: kind, waiting: map[any]*waiting{}, totals: newTotals()}
+	r.controllers = append(r.controllers, c)
+	return c
+}
+
+// Reads says which fields of the objects of a kind the reconciler reads, such as "spec" and "status.readyReplicas" of
+// Deployments, so that reconciles that nothing of these led to are recognised as no-ops. Without it, the reconciler is taken
+// to read everything but the status of the objects that it reconciles.
+func (c *Controller) Reads(object client.Object, paths ...string) *Controller {
+	if c == nil {
+		return nil
+	}
+	kind := c.recorder.kindOf(object).GroupKind()
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.reads == nil {
+		c.reads = map[schema.GroupKind][]string{}
+	}
+	c.reads[kind] = append(c.reads[kind], paths...)
+	return c
+}
+
+// kindOf is the kind of an object. Typed objects from a cache do not say it themselves.
+func (r *Recorder) kindOf(object runtime.Object) schema.GroupVersionKind {
+	if kind := object.GetObjectKind().GroupVersionKind(); kind.Kind != "" {
+		return kind
+	}
+	goType := reflect.TypeOf(object)
+	if known, ok := r.kinds.Load(goType); ok {
+		return known.(schema.GroupVersionKind)
+	}
+	kind := schema.GroupVersionKind{Kind: goType.Elem().Name()}
+	if kinds, _, err := r.options.Scheme.ObjectKinds(object); err == nil && len(kinds) > 0 {
+		kind = kinds[0]
+	}
+	if _, isMetadata := object.(*metav1.PartialObjectMetadata); !isMetadata {
+		r.kinds.Store(goType, kind)
+	}
+	return kind
+}
+
+func (r *Recorder) name(object client.Object) Object {
+	kind := r.kindOf(object)
+	return Object{
+		Kind: kind.Kind, Group: kind.Group, Version: kind.Version,
+		Namespace: object.GetNamespace(), Name: object.GetName(), UID: string(object.GetUID()),
+	}
+}
+
+// publish adds a record that is not changed any more, and tells those who follow.
+func (r *Recorder) publish(key objectKey, record *Record) {
+	r.store.add(key, record)
+	close(r.news)
+	r.news = make(chan struct{})
+}
+
+// adopt adds a controller that was made before its name was known.
+func (r *Recorder) adopt(c *Controller, name string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	c.name = name
+	r.controllers = append(r.controllers, c)
+}

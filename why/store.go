@@ -1,0 +1,185 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import "slices"
+
+// store keeps the newest records, within bounds. Records are never changed once they are here, so whoever reads them needs
+// the recorder's lock only to find them.
+type store struct {
+	maxRecords, maxBytes, maxPerObject int
+
+	first, last *kept
+	byID        map[uint64]*kept
+	byObject    map[objectKey]*history
+	bytes       int
+	// published counts all records that ever were here.
+	published uint64
+	// dropped counts those that had to make room.
+	dropped uint64
+}
+
+// kept is a record in two lists: that of all, and that of its object, both in the order in which they ended.
+type kept struct {
+	record *Record
+	bytes  int
+	// sequence is by the order in which reconciles ended, while IDs are by the order in which they began.
+	sequence       uint64
+	previous, next *kept
+	earlier, later *kept
+	history        *history
+	removed        bool
+}
+
+type objectKey struct{ controller, group, kind, namespace, name string }
+
+// history are the records of one object.
+type history struct {
+	key         objectKey
+	first, last *kept
+	count       int
+	// flips are the fields of what led to its reconciles that have changed lately.
+	flips map[flipKey]*flip
+}
+
+func newStore(o Options) *store {
+	return &store{
+		maxRecords: o.MaxRecords, maxBytes: o.MaxBytes, maxPerObject: o.MaxPerObject,
+		byID: map[uint64]*kept{}, byObject: map[objectKey]*history{},
+	}
+}
+
+// of returns the history of an object; nil if there is none.
+func (s *store) of(key objectKey) *history { return s.byObject[key] }
+
+func (s *store) add(key objectKey, record *Record) *history {
+	h := s.byObject[key]
+	if h == nil {
+		h = &history{key: key}
+		s.byObject[key] = h
+	}
+	s.published++
+	k := &kept{record: record, bytes: sizeOf(record), sequence: s.published, previous: s.last, earlier: h.last, history: h}
+	if s.last == nil {
+		s.first = k
+	} else {
+		s.last.next = k
+	}
+	s.last = k
+	if h.last == nil {
+		h.first = k
+	} else {
+		h.last.later = k
+	}
+	h.last = k
+	h.count++
+	s.byID[record.ID] = k
+	s.bytes += k.bytes
+	if h.count > s.maxPerObject {
+		s.remove(h.first)
+	}
+	for len(s.byID) > s.maxRecords || s.bytes > s.maxBytes && s.first != s.last {
+		s.remove(s.first)
+	}
+	return h
+}
+
+func (s *store) remove(k *kept) {
+	s.dropped++
+	k.removed = true
+	s.bytes -= k.bytes
+	delete(s.byID, k.record.ID)
+	if k.previous == nil {
+		s.first = k.next
+	} else {
+		k.previous.next = k.next
+	}
+	if k.next == nil {
+		s.last = k.previous
+	} else {
+		k.next.previous = k.previous
+	}
+	h := k.history
+	if k.earlier == nil {
+		h.first = k.later
+	} else {
+		k.earlier.later = k.later
+	}
+	if k.later == nil {
+		h.last = k.earlier
+	} else {
+		k.later.earlier = k.earlier
+	}
+	if h.count--; h.count == 0 {
+		delete(s.byObject, h.key)
+	}
+	// A reader may hold on to it, but must not hold on to all that ever followed.
+	k.previous, k.next, k.earlier, k.later = nil, nil, nil, nil
+}
+
+// after returns the sequence number of a record, so that reading can go on after it. If the record is gone, that is the
+// one before the oldest record that began later, and so it is for 0, which no record has.
+func (s *store) after(id uint64) uint64 {
+	if k, ok := s.byID[id]; ok {
+		return k.sequence
+	}
+	for k := s.first; k != nil; k = k.next {
+		if k.record.ID > id {
+			return k.sequence - 1
+		}
+	}
+	return s.published
+}
+
+// since returns at most limit records after a sequence number that a query asks for, in the order in which they ended; the
+// number up to which it has looked, and how many records had gone before they could be looked at.
+func (s *store) since(sequence uint64, limit int, wanted func(*Record) bool) (records []*Record, reached, lost uint64) {
+	reached = sequence
+	start := s.last
+	for start != nil && start.previous != nil && start.previous.sequence > sequence {
+		start = start.previous
+	}
+	for k := start; k != nil && len(records) < limit; k = k.next {
+		if k.sequence <= sequence {
+			continue
+		}
+		lost += k.sequence - reached - 1
+		reached = k.sequence
+		if wanted(k.record) {
+			records = append(records, k.record)
+		}
+	}
+	return records, reached, lost
+}
+
+// newest returns at most limit of the newest records that a query asks for, oldest first.
+func (s *store) newest(limit int, wanted func(*Record) bool) (records []*Record) {
+	for k := s.last; k != nil && len(records) < limit; k = k.previous {
+		if wanted(k.record) {
+			records = append(records, k.record)
+		}
+	}
+	slices.Reverse(records)
+	return records
+}
+
+// sizeOf is about how many bytes a record takes.
+func sizeOf(r *Record) int {
+	const record, cause, change, write, finding, writer = 400, 240, 48, 200, 80, 80
+	bytes := record + len(r.Object.Namespace) + len(r.Object.Name) + len(r.Error)
+	for i := range r.Causes {
+		c := &r.Causes[i]
+		bytes += cause + len(c.By)*writer
+		for _, changed := range c.Changes {
+			bytes += change + len(changed.Path) + len(changed.Old) + len(changed.New)
+		}
+	}
+	for i := range r.Writes {
+		bytes += write + len(r.Writes[i].Error)
+	}
+	for _, f := range r.Findings {
+		bytes += finding + len(f.Message) + len(f.Path) + len(f.Writers)*writer
+	}
+	return bytes
+}

@@ -1,0 +1,140 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Summary is what was counted since the recorder began.
+type Summary struct {
+	// Version is that of the endpoint and of records. It grows when something is added.
+	Version int `json:"version"`
+	// Since is when the recorder began.
+	Since       time.Time           `json:"since"`
+	Controllers []ControllerSummary `json:"controllers"`
+	// Last is the ID of the last record, 0 if there is none.
+	Last    uint64  `json:"last"`
+	Kept    Kept    `json:"kept"`
+	Dropped Dropped `json:"dropped"`
+}
+
+// ControllerSummary is what was counted of one controller.
+type ControllerSummary struct {
+	Name string `json:"name"`
+	Kind string `json:"kind,omitempty"`
+	// Reconciles is how often the reconciler was called, Causes what for; a reconcile has several causes if there are
+	// events that were folded into it. Folded are the calls that this saved.
+	Reconciles uint64               `json:"reconciles"`
+	Causes     map[CauseType]uint64 `json:"causes"`
+	Folded     uint64               `json:"folded"`
+	Outcomes   map[Outcome]uint64   `json:"outcomes"`
+	// Writes is how many requests to change something were sent, and NoChange how many of those changed nothing.
+	Writes        uint64 `json:"writes"`
+	NoChange      uint64 `json:"noChange"`
+	NoOp          uint64 `json:"noop"`
+	SelfInflicted uint64 `json:"selfInflicted"`
+	// Loops is how many reconciles were part of one.
+	Loops uint64 `json:"loops"`
+	// UserChanges are the changes that were not made by controllers, and the next two how many reconciles and writes there
+	// were for each; 0 if there were none. Reconciles that are owed to the first list are not counted there.
+	UserChanges         uint64  `json:"userChanges"`
+	ReconcilesPerChange float64 `json:"reconcilesPerChange"`
+	WritesPerChange     float64 `json:"writesPerChange"`
+	// Filtered are events that no reconcile was asked for. Those that predicates dropped are known only of controllers that
+	// are built by ControllerManagedBy.
+	Filtered uint64 `json:"filtered"`
+	// Waiting is for how many objects causes wait to be reconciled.
+	Waiting int `json:"waiting"`
+	// MeanWaited and MeanDuration are averages.
+	MeanWaited   time.Duration `json:"meanWaited"`
+	MeanDuration time.Duration `json:"meanDuration"`
+}
+
+// Kept is what is kept now.
+type Kept struct {
+	Records int `json:"records"`
+	Objects int `json:"objects"`
+	// Bytes is about how much the records take.
+	Bytes int `json:"bytes"`
+}
+
+// Dropped is what there was no room for, or no record.
+type Dropped struct {
+	// Records had to make room for newer ones.
+	Records uint64 `json:"records"`
+	// Causes were not noted because too many objects waited.
+	Causes uint64 `json:"causes"`
+	// Writes were made by goroutines after their reconcile had ended.
+	Writes uint64 `json:"writes"`
+}
+
+// endpointVersion is told by the endpoint.
+const endpointVersion = 1
+
+// Summary returns what was counted.
+func (r *Recorder) Summary() Summary {
+	s := Summary{Version: endpointVersion, Controllers: []ControllerSummary{}}
+	if r == nil {
+		return s
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	s.Since = r.began
+	s.Kept = Kept{Records: len(r.store.byID), Objects: len(r.store.byObject), Bytes: r.store.bytes}
+	s.Dropped = r.droppedNow()
+	if r.store.last != nil {
+		s.Last = r.store.last.record.ID
+	}
+	for _, c := range r.controllers {
+		s.Controllers = append(s.Controllers, c.summary())
+	}
+	slices.SortStableFunc(s.Controllers, func(a, b ControllerSummary) int { return cmp.Compare(a.Name, b.Name) })
+	return s
+}
+
+func (r *Recorder) droppedNow() Dropped {
+	return Dropped{Records: r.store.dropped, Causes: r.dropped.causes.Load(), Writes: r.dropped.writes.Load()}
+}
+
+// summary needs the recorder's mutex.
+func (c *Controller) summary() ControllerSummary {
+	t := &c.totals
+	s := ControllerSummary{
+		Name: c.name, Kind: c.kind.Kind, Reconciles: t.reconciles, Folded: t.folded, Writes: t.written, NoChange: t.noChange,
+		Causes: map[CauseType]uint64{}, Outcomes: map[Outcome]uint64{},
+		NoOp: t.findings[NoOp], SelfInflicted: t.findings[SelfInflicted], Loops: t.findings[Loop],
+		UserChanges: t.userChanges, Filtered: c.filtered(),
+	}
+	for key, number := range t.causes {
+		s.Causes[key.cause] += number
+	}
+	for outcome, number := range t.outcomes {
+		s.Outcomes[outcome] = number
+	}
+	if t.userChanges > 0 {
+		s.ReconcilesPerChange = float64(t.reconciles-t.startup) / float64(t.userChanges)
+		s.WritesPerChange = float64(t.written) / float64(t.userChanges)
+	}
+	if t.reconciles > 0 {
+		s.MeanWaited = t.waited / time.Duration(t.reconciles)
+		s.MeanDuration = t.took / time.Duration(t.reconciles)
+	}
+	c.mutex.Lock()
+	s.Waiting = len(c.waiting)
+	c.mutex.Unlock()
+	return s
+}
+
+// filtered are the events that were seen and led to nothing.
+func (c *Controller) filtered() uint64 {
+	seen, passed, enqueued := c.seen.Load(), c.passed.Load(), c.enqueued.Load()
+	// An event may be between two of the counters.
+	if seen = max(seen, passed); seen > enqueued {
+		return seen - enqueued
+	}
+	return 0
+}

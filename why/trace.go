@@ -1,0 +1,102 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+type (
+	tracer      = trace.Tracer
+	spanContext = trace.SpanContext
+)
+
+// newTracer returns nil if there is nobody who wants spans.
+func newTracer(provider trace.TracerProvider) tracer {
+	if provider == nil {
+		return nil
+	}
+	return provider.Tracer("github.com/opdock/opdock/why")
+}
+
+// passTrace is the span of a reconcile. It does nothing if there is none.
+type passTrace struct{ span trace.Span }
+
+// begin opens the span; the context that is returned makes spans of the reconciler part of it.
+func (p *pass) begin(ctx context.Context) context.Context {
+	tracer := p.controller.recorder.tracer
+	if tracer == nil {
+		return ctx
+	}
+	record := p.record
+	// Each reconcile begins a trace of its own; what led to it is linked, since there can be several.
+	ctx, p.trace.span = tracer.Start(ctx, "reconcile "+record.Controller, trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithTimestamp(record.Start), trace.WithAttributes(
+			attribute.String("why.controller", record.Controller),
+			attribute.String("k8s.kind", record.Object.Kind),
+			attribute.String("k8s.namespace.name", record.Object.Namespace),
+			attribute.String("k8s.object.name", record.Object.Name),
+		))
+	return ctx
+}
+
+func (t *passTrace) context() spanContext {
+	if t.span == nil {
+		return spanContext{}
+	}
+	return t.span.SpanContext()
+}
+
+// link connects the span with that of the reconcile whose write led to it.
+func (t *passTrace) link(to spanContext) {
+	if t.span != nil && to.IsValid() {
+		t.span.AddLink(trace.Link{SpanContext: to})
+	}
+}
+
+func (t *passTrace) wrote(w *Write) {
+	if t.span == nil {
+		return
+	}
+	t.span.AddEvent("write", trace.WithTimestamp(w.At), trace.WithAttributes(
+		attribute.String("why.verb", w.Verb),
+		attribute.String("why.subresource", w.Subresource),
+		attribute.String("why.object", describeObject(&w.Object)),
+		attribute.Bool("why.no_change", w.NoChange),
+		attribute.String("why.error", w.Error),
+	))
+}
+
+// finishTrace says what the record says, and ends the span.
+func (p *pass) finishTrace(err error) {
+	span, record := p.trace.span, p.record
+	if span == nil {
+		return
+	}
+	causes := make([]string, len(record.Causes))
+	for i := range record.Causes {
+		causes[i] = record.Causes[i].String()
+	}
+	findings := make([]string, len(record.Findings))
+	for i := range record.Findings {
+		findings[i] = string(record.Findings[i].Type)
+	}
+	span.SetAttributes(
+		attribute.Int64("why.record", int64(record.ID)),
+		attribute.StringSlice("why.causes", causes),
+		attribute.StringSlice("why.findings", findings),
+		attribute.Int("why.folded", record.Folded),
+		attribute.Int("why.written", record.Written),
+		attribute.String("why.outcome", string(record.Outcome)),
+		attribute.Int64("why.waited_us", record.Waited.Microseconds()),
+	)
+	if err != nil {
+		span.SetStatus(codes.Error, record.Error)
+	}
+	span.End(trace.WithTimestamp(record.Start.Add(record.Duration)))
+}
