@@ -1,0 +1,195 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/project"
+)
+
+// fieldOwner is the manager of everything that a session applies.
+const fieldOwner = "opdock-dev"
+
+// servedTimeout is how long a CRD may take to be served.
+const servedTimeout = 30 * time.Second
+
+// applier applies objects, each only if it is not what was applied last.
+type applier struct {
+	server    client.Client
+	discovery discovery.DiscoveryInterface
+	applied   map[string]digest // by kind, namespace and name
+}
+
+func newApplier(config *rest.Config) (*applier, error) {
+	server, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	found, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return &applier{server: server, discovery: found, applied: map[string]digest{}}, nil
+}
+
+func keyOf(object *unstructured.Unstructured) string {
+	return object.GroupVersionKind().GroupKind().String() + " " + object.GetNamespace() + "/" + object.GetName()
+}
+
+// refusedError is an object that the API server does not take.
+type refusedError struct {
+	object *unstructured.Unstructured
+	err    error
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("%s %s: %v", e.object.GetKind(), e.object.GetName(), e.err)
+}
+
+func (e *refusedError) Unwrap() error { return e.err }
+
+// apply returns those objects that were not what was applied last.
+func (a *applier) apply(ctx context.Context, objects []*unstructured.Unstructured) (changed []*unstructured.Unstructured, err error) {
+	for _, object := range objects {
+		encoded, err := object.MarshalJSON()
+		if err != nil {
+			return changed, fmt.Errorf("encoding %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		sum := digest(sha256.Sum256(encoded))
+		key := keyOf(object)
+		if a.applied[key] == sum {
+			continue
+		}
+		live := object.DeepCopy()
+		err = a.server.Apply(ctx, client.ApplyConfigurationFromUnstructured(live), client.FieldOwner(fieldOwner), client.ForceOwnership)
+		if err != nil {
+			return changed, &refusedError{object: object, err: err}
+		}
+		a.applied[key] = sum
+		changed = append(changed, object)
+	}
+	return changed, nil
+}
+
+// awaitServed waits until objects of the definitions can be created.
+func (a *applier) awaitServed(ctx context.Context, definitions []*unstructured.Unstructured) error {
+	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
+	defer cancel()
+	for _, definition := range definitions {
+		err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			return a.served(ctx, definition)
+		})
+		var refused *refusedError
+		if err != nil && !errors.As(err, &refused) {
+			// Another try has to wait again.
+			delete(a.applied, keyOf(definition))
+			return fmt.Errorf("waiting until CRD %s is served: %w", definition.GetName(), err)
+		}
+		if err != nil {
+			delete(a.applied, keyOf(definition))
+			return err
+		}
+	}
+	return nil
+}
+
+// served asks for the resources themselves: a CRD is Established a moment before they can be used.
+func (a *applier) served(ctx context.Context, definition *unstructured.Unstructured) (bool, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(definition.GroupVersionKind())
+	if err := a.server.Get(ctx, client.ObjectKeyFromObject(definition), live); err != nil {
+		return false, err
+	}
+	established := false
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, one := range conditions {
+		condition, _ := one.(map[string]any)
+		switch {
+		case condition["type"] == "NamesAccepted" && condition["status"] == "False" && condition["reason"] != "":
+			return false, &refusedError{object: definition, err: fmt.Errorf("its names are taken: %v", condition["message"])}
+		case condition["type"] == "Established" && condition["status"] == "True":
+			established = true
+		}
+	}
+	if !established {
+		return false, nil
+	}
+	group := project.GroupKindOf(definition).Group
+	names, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, one := range versions {
+		version, _ := one.(map[string]any)
+		if served, _ := version["served"].(bool); served && !a.serves(fmt.Sprintf("%s/%s", group, version["name"]), names) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (a *applier) serves(groupVersion, plural string) bool {
+	list, err := a.discovery.ServerResourcesForGroupVersion(groupVersion)
+	if err != nil {
+		return false
+	}
+	for _, resource := range list.APIResources {
+		if resource.Name == plural {
+			return true
+		}
+	}
+	return false
+}
+
+// inNamespace gives objects of namespaced kinds that name no namespace this one.
+func (a *applier) inNamespace(objects []*unstructured.Unstructured, namespace string) ([]*unstructured.Unstructured, error) {
+	placed := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, object := range objects {
+		if object.GetNamespace() == "" {
+			namespaced, err := a.server.IsObjectNamespaced(object)
+			if meta.IsNoMatchError(err) {
+				return nil, &refusedError{object: object, err: fmt.Errorf("the cluster has no %s", object.GroupVersionKind())}
+			}
+			if err != nil {
+				return nil, fmt.Errorf("looking up %s: %w", object.GroupVersionKind(), err)
+			}
+			if namespaced {
+				object = object.DeepCopy()
+				object.SetNamespace(namespace)
+			}
+		}
+		placed = append(placed, object)
+	}
+	return placed, nil
+}
+
+// remove deletes objects that may be gone already.
+func (a *applier) remove(ctx context.Context, objects []*unstructured.Unstructured) error {
+	var problems []error
+	for _, object := range objects {
+		delete(a.applied, keyOf(object))
+		if err := a.server.Delete(ctx, object.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
+			problems = append(problems, fmt.Errorf("removing %s %s: %w", object.GetKind(), object.GetName(), err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// forget makes the next apply apply everything.
+func (a *applier) forget(objects []*unstructured.Unstructured) {
+	for _, object := range objects {
+		delete(a.applied, keyOf(object))
+	}
+}

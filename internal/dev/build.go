@@ -1,0 +1,174 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// BuildOptions say how the operator is built.
+type BuildOptions struct {
+	Tags string // as go build's -tags
+	Race bool
+	// Debug keeps what a debugger needs in the binary. Without it linking takes about two thirds of the time.
+	Debug bool
+}
+
+// builder builds the operator's binary.
+type builder struct {
+	dir    string // of the module
+	main   string // pattern of the main package
+	output string // where the binary is to be
+	env    []string
+	BuildOptions
+
+	built digest // of the binary that is there
+}
+
+// buildError is source that does not compile, or a go.mod that does not fit it.
+type buildError struct {
+	output string // what go said
+}
+
+func (e *buildError) Error() string { return e.output }
+
+// build returns whether the binary is another than before. Until it is complete, the one from before stays.
+func (b *builder) build(ctx context.Context) (changed bool, err error) {
+	next := b.output + ".next"
+	if err := os.MkdirAll(filepath.Dir(next), 0o700); err != nil {
+		return false, fmt.Errorf("making a folder for the binary: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "go", b.arguments(next)...)
+	cmd.Dir = b.dir
+	cmd.Env = b.environment()
+	// Compilers and linkers that go has started end with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	output, err := cmd.CombinedOutput()
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case errors.Is(err, exec.ErrNotFound):
+		return false, fmt.Errorf("building the operator: there is no go command on PATH: %w", err)
+	case err != nil && len(bytes.TrimSpace(output)) > 0:
+		return false, &buildError{output: strings.TrimSpace(string(output))}
+	case err != nil:
+		return false, fmt.Errorf("building the operator: %w", err)
+	}
+	now, err := digestOf(next)
+	if err != nil {
+		return false, fmt.Errorf("reading the binary: %w", err)
+	}
+	if now == b.built {
+		return false, os.Remove(next)
+	}
+	if err := os.Rename(next, b.output); err != nil {
+		return false, fmt.Errorf("replacing the binary: %w", err)
+	}
+	b.built = now
+	return true, nil
+}
+
+func (b *builder) arguments(output string) []string {
+	args := []string{"build", "-o", output}
+	if b.Tags != "" {
+		args = append(args, "-tags", b.Tags)
+	}
+	if b.Race {
+		args = append(args, "-race")
+	}
+	own := strings.Fields(lastValue(b.env, "GOFLAGS"))
+	sets := func(name string) bool {
+		return slices.ContainsFunc(own, func(flag string) bool {
+			flag = strings.TrimLeft(flag, "-")
+			return flag == name || strings.HasPrefix(flag, name+"=")
+		})
+	}
+	// What the user has set in GOFLAGS is not replaced.
+	if !b.Debug && !sets("ldflags") {
+		args = append(args, "-ldflags=-w")
+	}
+	if !sets("buildvcs") {
+		// A binary that nobody keeps need not know its commit, and asking git for it takes time.
+		args = append(args, "-buildvcs=false")
+	}
+	return append(args, b.main)
+}
+
+// environment lets go link beside the binary, so that the result is moved instead of copied.
+func (b *builder) environment() []string {
+	if lastValue(b.env, "GOTMPDIR") != "" {
+		return b.env
+	}
+	return append(slices.Clone(b.env), "GOTMPDIR="+filepath.Dir(b.output))
+}
+
+// lastValue returns the setting of a variable that os/exec would let win.
+func lastValue(env []string, name string) string {
+	for _, setting := range slices.Backward(env) {
+		if value, found := strings.CutPrefix(setting, name+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+// buildIDSize is how far into a binary the linker's build ID is; it changes with the content.
+const buildIDSize = 64 << 10
+
+// digestOf tells one binary from another. The beginning is enough, because the build ID stands there.
+func digestOf(binary string) (d digest, err error) {
+	file, err := os.Open(binary)
+	if err != nil {
+		return d, err
+	}
+	defer file.Close()
+	start, err := io.ReadAll(io.LimitReader(file, buildIDSize))
+	if err != nil {
+		return d, err
+	}
+	if !bytes.Contains(start, []byte("Go build ID: ")) {
+		rest, err := io.ReadAll(file)
+		if err != nil {
+			return d, err
+		}
+		start = append(start, rest...)
+	}
+	return sha256.Sum256(start), nil
+}
+
+// mostLines is how many lines of a compiler's output are shown.
+const mostLines = 10
+
+// lines are the first errors, with where they are, as an editor can find them.
+func (e *buildError) lines() []string {
+	var shown []string
+	more := 0
+	for line := range strings.Lines(e.output) {
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" || strings.HasPrefix(line, "# ") { // go names the package above its errors
+			continue
+		}
+		if len(shown) == mostLines {
+			more++
+			continue
+		}
+		shown = append(shown, strings.TrimPrefix(line, "./"))
+	}
+	if more > 0 {
+		shown = append(shown, fmt.Sprintf("… and %d more lines", more))
+	}
+	return shown
+}

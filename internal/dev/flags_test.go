@@ -1,0 +1,113 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func replaced(text, before, after string) string {
+	if !strings.Contains(text, before) {
+		panic(before + " is not in the text")
+	}
+	return strings.ReplaceAll(text, before, after)
+}
+
+// What package flag and pflag print.
+const (
+	standardHelp = `Usage of /tmp/manager:
+  -health-probe-bind-address string
+    	The address the probe endpoint binds to. (default ":8081")
+  -kubeconfig string
+    	Paths to a kubeconfig. Only required if out-of-cluster.
+  -leader-elect
+    	Enable leader election for controller manager.
+  -metrics-bind-address string
+    	The address. Use --not-a-flag to do nothing. (default "0")
+  -v	verbose
+  -webhook-cert-path string
+    	The directory.
+`
+	pflagHelp = `A controller.
+
+Usage:
+  manager [flags]
+
+Flags:
+      --enable-leader-election   run only once
+  -h, --help                     help for manager
+  -m, --metrics-addr string      where (default ":8080")
+      --webhook-port int         port (default 9443)
+      --cert-dir string          folder
+`
+)
+
+func TestParseFlags(t *testing.T) {
+	for name, test := range map[string]struct {
+		help string
+		want []string
+	}{
+		"flag":                  {standardHelp, []string{"health-probe-bind-address", "kubeconfig", "leader-elect", "metrics-bind-address", "v", "webhook-cert-path"}},
+		"pflag":                 {pflagHelp, []string{"cert-dir", "enable-leader-election", "help", "metrics-addr", "webhook-port"}},
+		"a log instead of help": {"2026-01-01 INFO starting\nE0101 -kubeconfig is missing\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for flag := range parseFlags(test.help) {
+				got = append(got, flag)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPlan(t *testing.T) {
+	where := surroundings{kubeconfig: "/k", probe: "127.0.0.1:4000", webhookPort: 5000, certificate: "/certs"}
+	for name, test := range map[string]struct {
+		help string
+		user []string
+		want plan
+	}{
+		"kubebuilder": {standardHelp, nil, plan{
+			args:  []string{"--kubeconfig=/k", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:4000", "--webhook-cert-path=/certs"},
+			probe: "127.0.0.1:4000", webhookPort: 9443,
+		}},
+		"older names": {pflagHelp, nil, plan{
+			args:        []string{"--enable-leader-election=false", "--metrics-addr=0", "--webhook-port=5000", "--cert-dir=/certs"},
+			webhookPort: 5000,
+		}},
+		"no flags": {"", []string{"serve"}, plan{args: []string{"serve"}, webhookPort: 9443, ownCertificates: true}},
+		"the user knows better": {
+			standardHelp, []string{"-health-probe-bind-address=:9999", "--leader-elect", "--kubeconfig", "/mine", "--webhook-cert-path=/my"},
+			plan{
+				args:  []string{"--metrics-bind-address=0", "-health-probe-bind-address=:9999", "--leader-elect", "--kubeconfig", "/mine", "--webhook-cert-path=/my"},
+				probe: "127.0.0.1:9999", webhookPort: 9443,
+			},
+		},
+		"the user's port": {pflagHelp, []string{"--webhook-port", "7000"}, plan{
+			args:        []string{"--enable-leader-election=false", "--metrics-addr=0", "--cert-dir=/certs", "--webhook-port", "7000"},
+			webhookPort: 7000,
+		}},
+		"the user wants no probe": {standardHelp, []string{"--health-probe-bind-address=0"}, plan{
+			args:        []string{"--kubeconfig=/k", "--leader-elect=false", "--metrics-bind-address=0", "--webhook-cert-path=/certs", "--health-probe-bind-address=0"},
+			webhookPort: 9443,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := newPlan(parseFlags(test.help), where, test.user)
+			if !slices.Equal(got.args, test.want.args) {
+				t.Errorf("arguments: got %q, want %q", got.args, test.want.args)
+			}
+			got.args, test.want.args = nil, nil
+			if got.probe != test.want.probe || got.webhookPort != test.want.webhookPort || got.ownCertificates != test.want.ownCertificates {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,125 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/opdock/opdock/internal/project"
+)
+
+// tokenLife is longer than a day's work; the API server may give less.
+const tokenLife = 24 * time.Hour
+
+// TokenKubeconfig is a kubeconfig of a service account on a cluster that gives no client certificates. The account has to
+// exist.
+func TokenKubeconfig(ctx context.Context, config *rest.Config, namespace, name string) ([]byte, error) {
+	server, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	seconds := int64(tokenLife.Seconds())
+	token, err := server.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("getting a token for service account %s/%s: %w", namespace, name, err)
+	}
+	full := rest.CopyConfig(config)
+	if err := rest.LoadTLSFiles(full); err != nil {
+		return nil, fmt.Errorf("reading the cluster's certificates: %w", err)
+	}
+	const here = "opdock-dev"
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{here: {
+			Server: full.Host + full.APIPath, CertificateAuthorityData: full.CAData,
+			InsecureSkipTLSVerify: full.Insecure, TLSServerName: full.ServerName,
+		}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{here: {Token: token.Status.Token}},
+		Contexts:       map[string]*clientcmdapi.Context{here: {Cluster: here, AuthInfo: here, Namespace: namespace}},
+		CurrentContext: here,
+	})
+}
+
+// environmentIn is what the manifests put into the environment of the operator's container, as far as it means something
+// on this machine: values, and what a pod is told about itself.
+func environmentIn(manifests []*unstructured.Unstructured, identity *project.Identity) []string {
+	workload := project.Workload(manifests)
+	if workload == nil {
+		return nil
+	}
+	containers := project.Containers(workload)
+	if len(containers) == 0 {
+		return nil
+	}
+	chosen := containers[0]
+	if i := slices.IndexFunc(containers, func(one map[string]any) bool { return one["name"] == "manager" }); i >= 0 {
+		chosen = containers[i]
+	}
+	list, _ := chosen["env"].([]any)
+	var env []string
+	for _, one := range list {
+		variable, _ := one.(map[string]any)
+		name, _ := variable["name"].(string)
+		if value, ok := variable["value"].(string); ok {
+			// A variable that refers to another is replaced by the kubelet, and nobody does that here.
+			if !strings.Contains(value, "$(") {
+				env = append(env, name+"="+value)
+			}
+			continue
+		}
+		field, _, _ := unstructured.NestedString(variable, "valueFrom", "fieldRef", "fieldPath")
+		switch field {
+		case "metadata.namespace":
+			env = append(env, name+"="+namespaceOf(workload, identity))
+		case "metadata.name":
+			env = append(env, name+"="+workload.GetName())
+		case "spec.serviceAccountName":
+			if identity != nil {
+				env = append(env, name+"="+identity.ServiceAccount)
+			}
+		}
+	}
+	return env
+}
+
+func namespaceOf(workload *unstructured.Unstructured, identity *project.Identity) string {
+	switch {
+	case workload.GetNamespace() != "":
+		return workload.GetNamespace()
+	case identity != nil:
+		return identity.Namespace
+	default:
+		return metav1.NamespaceDefault
+	}
+}
+
+// mergeEnvironments lets what the user has set win over what the manifests say, and both over nothing. The forced
+// settings win over all.
+func mergeEnvironments(user, manifests, forced []string) []string {
+	set := map[string]bool{}
+	for _, setting := range user {
+		name, _, _ := strings.Cut(setting, "=")
+		set[name] = true
+	}
+	merged := slices.Clone(user)
+	for _, setting := range manifests {
+		if name, _, _ := strings.Cut(setting, "="); !set[name] {
+			merged = append(merged, setting)
+		}
+	}
+	return append(merged, forced...)
+}

@@ -1,0 +1,44 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// ErrBusy is returned if another session has the same state folder.
+var ErrBusy = errors.New("another opdock dev is at work there")
+
+// logFile keeps everything that the operator has logged in this session.
+type logFile struct{ *os.File }
+
+// openLog begins a new log, and locks it.
+func openLog(path string) (*logFile, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("making a folder for the log: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		file.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, ErrBusy
+		}
+		return nil, fmt.Errorf("locking the log: %w", err)
+	}
+	if err := file.Truncate(0); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("emptying the log: %w", err)
+	}
+	return &logFile{file}, nil
+}
+
+// line adds a line. A full disk is no reason to keep it from the screen, so there is no error.
+func (l *logFile) line(text string) { _, _ = l.WriteString(text + "\n") }

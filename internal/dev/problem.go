@@ -1,0 +1,59 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/opdock/opdock/generate"
+)
+
+// problem says what went wrong in a step, and what becomes of the operator.
+func (s *Session) problem(step string, err error) *Problem {
+	var (
+		build   *buildError
+		source  *generate.Error
+		refused *refusedError
+		port    *PortError
+		samples samplesError
+	)
+	p := &Problem{Step: step}
+	what := ""
+	switch {
+	case errors.As(err, &build):
+		what, p.Lines = "the build failed", build.lines()
+	case errors.As(err, &source):
+		what = "generating failed"
+		for _, one := range source.Problems {
+			p.Lines = append(p.Lines, one.String())
+		}
+	case errors.As(err, &samples):
+		// They have nothing to do with the operator, which is up to date.
+		p.Text = plural(len(samples), "sample was", "samples were") + " not accepted"
+		for _, one := range samples {
+			p.Lines = append(p.Lines, one.Error())
+		}
+		return p
+	case errors.As(err, &refused):
+		what, p.Lines = "the API server refuses "+refused.object.GetKind()+" "+refused.object.GetName(), s.explainRefused(refused)
+	case errors.As(err, &port):
+		what, p.Hint = port.Error(), "stop that process, then press r or save a file"
+	default:
+		what, p.Lines = step+" failed", strings.Split(err.Error(), "\n")
+	}
+	if len(p.Lines) > mostLines {
+		p.Lines = p.Lines[:mostLines:mostLines]
+	}
+	if s.process.running() {
+		what += "; the operator goes on as it was"
+	}
+	p.Text = what
+	return p
+}
+
+// explainRefused says why an object is not accepted.
+func (s *Session) explainRefused(refused *refusedError) []string {
+	return strings.Split(refused.err.Error(), "\n")
+}

@@ -1,0 +1,199 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// stopGrace is how long an operator may take to end after SIGTERM: long enough to finish a pass and release a lease.
+	stopGrace = 5 * time.Second
+	// pipeGrace is for a child of the operator that has its output open.
+	pipeGrace = time.Second
+	// lastLines is how many lines of its log are kept of a process.
+	lastLines = 12
+)
+
+// processSpec says what to run.
+type processSpec struct {
+	binary string
+	dir    string
+	args   []string
+	env    []string
+	// line receives each line that the process writes, from one goroutine at a time.
+	line func(string)
+}
+
+// process is the operator as it runs.
+type process struct {
+	cmd   *exec.Cmd
+	began time.Time
+	ready *readiness
+
+	done chan struct{}
+	exit error // how it ended; set before done is closed
+
+	mu     sync.Mutex
+	last   []string
+	wanted bool // somebody has asked it to end
+}
+
+// startProcess starts the operator. It ends with this process, however that ends.
+func startProcess(spec processSpec) (*process, error) {
+	p := &process{cmd: exec.Command(spec.binary, spec.args...), began: time.Now(), ready: newReadiness(), done: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Env = spec.dir, spec.env
+	output := &lineWriter{line: func(line string) {
+		p.remember(line)
+		p.ready.read(line)
+		spec.line(line)
+	}}
+	p.cmd.Stdout, p.cmd.Stderr = output, output
+	p.cmd.WaitDelay = pipeGrace
+	p.cmd.SysProcAttr = processAttributes()
+	started := make(chan error)
+	go func() {
+		// The kernel ends the child when the thread ends that has started it, so the thread has to stay until then. It is
+		// never unlocked, and goes with this goroutine.
+		runtime.LockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		err = p.cmd.Wait()
+		if errors.Is(err, exec.ErrWaitDelay) {
+			err = nil
+		}
+		output.flush()
+		p.exit = err
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting the operator: %w", err)
+	}
+	return p, nil
+}
+
+func (p *process) remember(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.last) == lastLines {
+		p.last = p.last[1:]
+	}
+	p.last = append(p.last, line)
+}
+
+// tail is the end of its log.
+func (p *process) tail() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.last...)
+}
+
+func (p *process) running() bool {
+	if p == nil {
+		return false
+	}
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// crashed says that it has ended and nobody wanted it to.
+func (p *process) crashed() bool {
+	if p == nil || p.running() {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.wanted
+}
+
+// stop ends the operator in order, or else by force, and returns when it has ended.
+func (p *process) stop(grace time.Duration) (killed bool) {
+	if !p.running() {
+		return false
+	}
+	p.mu.Lock()
+	p.wanted = true
+	p.mu.Unlock()
+	// The operator has a process group of its own; what it has started is to end as well.
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		killed = true
+	}
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	<-p.done
+	return killed
+}
+
+// how says in a few words how the process ended.
+func (p *process) how() string {
+	var exit *exec.ExitError
+	switch {
+	case p.exit == nil:
+		return "ended by itself"
+	case errors.As(p.exit, &exit):
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return "was ended by signal " + status.Signal().String()
+		}
+		return fmt.Sprintf("ended with exit status %d", exit.ExitCode())
+	default:
+		return "ended: " + p.exit.Error()
+	}
+}
+
+// longestLine bounds what is kept of a line that does not end.
+const longestLine = 64 << 10
+
+// lineWriter splits what is written into lines.
+type lineWriter struct {
+	line func(string)
+
+	mu   sync.Mutex // exec writes stdout and stderr from one goroutine only if they are the same; flush is another
+	rest []byte
+}
+
+func (w *lineWriter) Write(data []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rest = append(w.rest, data...)
+	for {
+		end := bytes.IndexByte(w.rest, '\n')
+		if end < 0 && len(w.rest) < longestLine {
+			return len(data), nil
+		}
+		if end < 0 {
+			w.line(string(w.rest))
+			w.rest = nil
+			continue
+		}
+		w.line(string(bytes.TrimRight(w.rest[:end], "\r")))
+		w.rest = w.rest[end+1:]
+	}
+}
+
+func (w *lineWriter) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.rest) > 0 {
+		w.line(string(w.rest))
+		w.rest = nil
+	}
+}

@@ -1,0 +1,162 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"sync"
+	"time"
+)
+
+// An operator reconciles once its caches are filled and its workers run. It says so in its log: controller-runtime and the
+// controllers that are written after client-go's example log it at the usual level. One that logs nothing of the kind is
+// asked by its probe, and one that has none is taken for running when it has not ended after a while.
+
+// stage is how far an operator is known to have come.
+type stage string
+
+const (
+	reconciling stage = "reconciling" // its log says that its workers run
+	probed      stage = "ready"       // its probe says so
+	alive       stage = "running"     // it has not ended
+)
+
+const (
+	// silence is how long an operator whose probe answers may take to say that its workers run.
+	silence = 2 * time.Second
+	// survival is how long an operator has to run to be taken for running.
+	survival = 4 * time.Second
+	// leasePatience is how long one may wait for a lease that another holds: longer than a lease lasts.
+	leasePatience = 20 * time.Second
+
+	probeInterval = 100 * time.Millisecond
+)
+
+var (
+	controllerStarts = regexp.MustCompile(`(?i)\bstarting (controller|eventsource)\b`)
+	workersStart     = regexp.MustCompile(`(?i)\bstart(ing|ed) workers\b`)
+	waitsForLease    = regexp.MustCompile(`(?i)\battempting to acquire leader lease\b`)
+	controllerName   = regexp.MustCompile(`"?controller"?[:=]\s*"?([^",\s}]+)`)
+)
+
+// readiness follows what the log says.
+type readiness struct {
+	mu        sync.Mutex
+	announced map[string]bool // controllers, by name; those that tell none count as one
+	started   map[string]bool // those whose workers run
+	leader    bool            // it waits, or waited, for a lease
+	said      bool
+
+	workersRun chan struct{} // closed when the workers of all controllers run
+}
+
+func newReadiness() *readiness {
+	return &readiness{announced: map[string]bool{}, started: map[string]bool{}, workersRun: make(chan struct{})}
+}
+
+// read takes notice of a line. Controllers announce themselves before their workers start, and all at about the same time.
+func (r *readiness) read(line string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.said {
+		return
+	}
+	switch {
+	case workersStart.MatchString(line):
+		r.started[nameIn(line)] = true
+	case controllerStarts.MatchString(line):
+		r.announced[nameIn(line)] = true
+	case waitsForLease.MatchString(line):
+		r.leader = true
+	}
+	if len(r.started) == 0 {
+		return
+	}
+	for name := range r.announced {
+		if !r.started[name] {
+			return
+		}
+	}
+	r.said = true
+	close(r.workersRun)
+}
+
+func nameIn(line string) string {
+	if match := controllerName.FindStringSubmatch(line); match != nil {
+		return match[1]
+	}
+	return ""
+}
+
+func (r *readiness) waits() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leader
+}
+
+// awaitReady waits until the operator is known to work, and returns how that is known. It returns nothing if the operator
+// ends, or the context does. The probe's address may be empty.
+func (p *process) awaitReady(ctx context.Context, probe string) stage {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var answers chan struct{}
+	if probe != "" {
+		answers = make(chan struct{})
+		go awaitProbe(ctx, probe, answers)
+	}
+	survived := time.NewTimer(survival)
+	defer survived.Stop()
+	var silent <-chan time.Time
+	for {
+		select {
+		case <-p.ready.workersRun:
+			return reconciling
+		case <-answers:
+			answers, silent = nil, time.After(silence)
+		case <-silent:
+			if !p.ready.waits() {
+				return probed
+			}
+			silent = nil
+		case <-survived.C:
+			if p.ready.waits() && time.Since(p.began) < leasePatience {
+				survived.Reset(survival)
+				continue
+			}
+			return alive
+		case <-p.done:
+			return ""
+		case <-ctx.Done():
+			return ""
+		}
+	}
+}
+
+func awaitProbe(ctx context.Context, address string, answers chan<- struct{}) {
+	ticker := time.NewTicker(probeInterval)
+	defer ticker.Stop()
+	client := &http.Client{Timeout: time.Second}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", http.NoBody)
+		if err != nil {
+			return
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			continue
+		}
+		response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			close(answers)
+			return
+		}
+	}
+}

@@ -1,0 +1,56 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestReconcilingIsReadFromTheLog(t *testing.T) {
+	for name, test := range map[string]struct {
+		log  string
+		want bool
+	}{
+		"nothing yet": {"INFO setup starting manager", false},
+		"one controller": {`INFO Starting EventSource {"controller": "captain"}
+INFO Starting Controller {"controller": "captain"}
+INFO Starting workers {"controller": "captain", "worker count": 1}`, true},
+		"one of two": {`INFO Starting EventSource {"controller": "captain"}
+INFO Starting EventSource {"controller": "mate"}
+INFO Starting Controller {"controller": "mate"}
+INFO Starting workers {"controller": "mate"}`, false},
+		"two of two": {`INFO Starting EventSource {"controller": "captain"}
+INFO Starting EventSource {"controller": "mate"}
+INFO Starting workers {"controller": "mate"}
+INFO Starting workers {"controller": "captain"}`, true},
+		"JSON": {`{"level":"info","msg":"Starting Controller","controller":"a"}
+{"level":"info","msg":"Starting workers","controller":"a","worker count":1}`, true},
+		"JSON, still waiting for caches": {`{"level":"info","msg":"Starting EventSource","controller":"a"}
+{"level":"info","msg":"Starting Controller","controller":"a"}`, false},
+		"as text":                {"level=INFO msg=\"Starting Controller\" controller=a\nlevel=INFO msg=\"Starting workers\" controller=a", true},
+		"client-go's example":    {"I0101 Starting Foo controller\nI0101 Waiting for informer caches to sync\nI0101 Starting workers count=2\nI0101 Started workers", true},
+		"only stopping":          {"INFO Shutdown signal received, waiting for all workers to finish", false},
+		"waiting for the leader": {"I0101 attempting to acquire leader lease default/x...", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReadiness()
+			for line := range strings.Lines(test.log) {
+				r.read(line)
+			}
+			got := false
+			select {
+			case <-r.workersRun:
+				got = true
+			default:
+			}
+			if got != test.want {
+				t.Errorf("got %t", got)
+			}
+			if leader := strings.Contains(test.log, "lease"); r.waits() != leader {
+				t.Errorf("waits for a lease: %t", r.waits())
+			}
+		})
+	}
+}

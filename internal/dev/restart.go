@@ -1,0 +1,212 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// applyManifests brings CRDs, and who the operator is, to the cluster.
+func (s *Session) applyManifests(ctx context.Context, round *Round, todo *work) error {
+	began := time.Now()
+	if err := s.clearWebhooks(ctx); err != nil {
+		return err
+	}
+	s.sayIdentity()
+	var objects []*unstructured.Unstructured
+	if identity := s.manifests.identity; identity != nil {
+		objects = append(namespaceFor(identity.Namespace, identity.Objects), identity.Objects...)
+	}
+	roles, err := s.applier.apply(ctx, objects)
+	if err != nil {
+		return err
+	}
+	definitions := make([]*unstructured.Unstructured, 0, len(s.manifests.definitions))
+	for _, definition := range s.manifests.definitions {
+		if s.Cluster.CallsBack {
+			definitions = append(definitions, localConversion(definition, s.plan.webhookPort, s.certificates.authority))
+		} else {
+			definitions = append(definitions, withoutConversion(definition))
+		}
+	}
+	changed, err := s.applier.apply(ctx, definitions)
+	if err != nil {
+		return err
+	}
+	if err := s.applier.awaitServed(ctx, changed); err != nil {
+		return err
+	}
+	if s.process.running() && len(s.configured) > 0 {
+		// Those that are not served yet come with the restart.
+		if err := s.configureWebhooks(ctx); err != nil {
+			return err
+		}
+	}
+	*todo &^= workManifests
+	took := Duration(time.Since(began))
+	if len(changed) > 0 {
+		round.Steps = append(round.Steps, Step{Name: "apply", Text: plural(len(changed), "CRD", "CRDs") + " applied", Took: took})
+		took = 0
+	}
+	if len(roles) > 0 {
+		round.Steps = append(round.Steps, Step{Name: "apply", Text: "identity and roles applied", Took: took})
+	}
+	return nil
+}
+
+// clearWebhooks removes configurations that a session has left which was killed: nobody serves their webhooks, and what
+// is to be applied may be refused because of them.
+func (s *Session) clearWebhooks(ctx context.Context) error {
+	if s.cleared || !s.Cluster.CallsBack {
+		return nil
+	}
+	s.cleared = true
+	return s.applier.remove(ctx, s.manifests.webhooks)
+}
+
+// sayIdentity tells who the operator is, whenever that changes.
+func (s *Session) sayIdentity() {
+	acts := "the manifests have no ServiceAccount for the operator, so it acts as an administrator"
+	if identity := s.manifests.identity; identity != nil {
+		acts = "the operator acts as " + identity.User()
+	}
+	if acts != s.acts {
+		s.acts = acts
+		s.Screen.Say(acts)
+	}
+}
+
+// namespaceFor is the namespace of the operator, if its own manifests do not bring it.
+func namespaceFor(name string, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	for _, object := range objects {
+		if object.GetKind() == "Namespace" && object.GetName() == name {
+			return nil
+		}
+	}
+	if name == metav1.NamespaceDefault {
+		return nil
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace.SetName(name)
+	return []*unstructured.Unstructured{namespace}
+}
+
+// askFlags finds out what the operator can be told.
+func (s *Session) askFlags(ctx context.Context, _ *Round, todo *work) error {
+	flags, err := askFlags(ctx, s.builder.output, s.Project.Dir, s.Env)
+	if err != nil {
+		return err
+	}
+	s.plan = newPlan(flags, surroundings{
+		kubeconfig: s.KubeconfigPath(), probe: net.JoinHostPort(loopback, strconv.Itoa(s.probePort)),
+		webhookPort: s.hookPort, certificate: s.certificates.dir,
+	}, s.Arguments)
+	*todo &^= workFlags
+	return nil
+}
+
+// restart starts the operator, after it has ended the one from before.
+func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
+	if s.builder.built == (digest{}) {
+		return errors.New("there is no binary to start yet")
+	}
+	if err := s.writeKubeconfig(ctx); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err // from here on the operator is restarted, whatever changes meanwhile
+	}
+	verb := "started"
+	if s.process.running() {
+		verb = "restarted"
+		if s.process.stop(stopGrace) {
+			verb = fmt.Sprintf("restarted by force, because it did not end within %s", Duration(stopGrace))
+		}
+	}
+	if s.manifests.serves() {
+		if err := checkPort(s.plan.webhookPort); err != nil {
+			return err
+		}
+	}
+	next, err := startProcess(processSpec{
+		binary: s.builder.output, dir: s.Project.Dir, args: s.plan.args, env: s.environment(),
+		line: func(line string) {
+			s.log.line(line)
+			s.Screen.Log(line)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.process = next
+	*todo &^= workRestart
+	round.Steps = append(round.Steps, Step{Name: stepRestart, Text: verb})
+	s.Screen.Busy("waiting until it reconciles")
+	return s.awaitWork(ctx, round)
+}
+
+// awaitWork waits until the operator does its work, and its webhooks are called.
+func (s *Session) awaitWork(ctx context.Context, round *Round) error {
+	if s.Cluster.CallsBack && s.manifests.serves() {
+		if err := s.certificates.awaitWebhooks(ctx, s.process, s.plan.webhookPort); err != nil {
+			return err
+		}
+		if err := s.configureWebhooks(ctx); err != nil {
+			return err
+		}
+	}
+	reached := s.process.awaitReady(ctx, s.plan.probe)
+	if reached == "" {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return errEnded
+	}
+	round.State, round.After = string(reached), Duration(time.Since(s.process.began))
+	return nil
+}
+
+// configureWebhooks tells the API server where the webhooks are.
+func (s *Session) configureWebhooks(ctx context.Context) error {
+	local := make([]*unstructured.Unstructured, 0, len(s.manifests.webhooks))
+	for _, one := range s.manifests.webhooks {
+		local = append(local, localWebhooks(one, s.plan.webhookPort, s.certificates.authority))
+	}
+	s.configured = local
+	_, err := s.applier.apply(ctx, local)
+	return err
+}
+
+// writeKubeconfig gives the operator an identity.
+func (s *Session) writeKubeconfig(ctx context.Context) error {
+	content := s.Cluster.Kubeconfig
+	if identity := s.manifests.identity; identity != nil {
+		var err error
+		if content, err = s.Cluster.KubeconfigAs(ctx, identity.Namespace, identity.ServiceAccount); err != nil {
+			return err
+		}
+	}
+	if err := writePrivate(s.KubeconfigPath(), content); err != nil {
+		return fmt.Errorf("writing the operator's kubeconfig: %w", err)
+	}
+	return nil
+}
+
+func (s *Session) environment() []string {
+	forced := []string{"KUBECONFIG=" + s.KubeconfigPath()}
+	if s.plan.ownCertificates {
+		forced = append(forced, "TMPDIR="+s.certificates.tempDir)
+	}
+	return mergeEnvironments(s.Env, s.manifests.env, forced)
+}

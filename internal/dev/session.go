@@ -1,0 +1,391 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/project"
+)
+
+// Options say what a session works on.
+type Options struct {
+	Project *project.Project
+	// Main is the pattern of the operator's main package.
+	Main  string
+	Build BuildOptions
+	// Arguments are the operator's own, which win over those that it is given here.
+	Arguments []string
+	Env       []string
+	// StateDir is a private folder for the binary, the log, the kubeconfig and certificates.
+	StateDir string
+	Cluster  Cluster
+	// Namespace is where samples go that name none.
+	Namespace string
+	// Samples applies the samples from the beginning.
+	Samples bool
+	// Generate is generate.Run, or nil if nothing is to be generated.
+	Generate func(context.Context, generate.Options) (*generate.Result, error)
+	Screen   Screen
+	// Keys receives what the user types; nil if there is no keyboard.
+	Keys <-chan string
+}
+
+// Cluster is where the operator works.
+type Cluster struct {
+	// Config is an administrator's, and Kubeconfig the same as a file.
+	Config     *rest.Config
+	Kubeconfig []byte
+	// KubeconfigAs returns a kubeconfig of a service account that exists.
+	KubeconfigAs func(ctx context.Context, namespace, name string) ([]byte, error)
+	// CallsBack says that its API server can call webhooks on this machine.
+	CallsBack bool
+	// Done is closed when the cluster ends, and nil if nobody can tell.
+	Done <-chan struct{}
+}
+
+// ErrClusterEnded ends a session whose cluster is gone.
+var ErrClusterEnded = errors.New("the cluster has ended")
+
+// errEnded means that the operator has ended before it did what was waited for.
+var errEnded = errors.New("the operator has ended")
+
+// Session is one run of opdock dev.
+type Session struct {
+	Options
+
+	builder      *builder
+	applier      *applier
+	certificates *certificates
+	log          *logFile
+	probePort    int
+	hookPort     int
+
+	mu    sync.Mutex // held while files are generated, so that they are not taken for somebody's changes
+	files *files
+
+	// These belong to the round that runs, or to the loop if none does.
+	plan       plan
+	manifests  manifests
+	process    *process
+	configured []*unstructured.Unstructured // the webhook configurations on the cluster
+	cleared    bool                         // configurations of an earlier session are gone
+	acts       string                       // who the operator was said to be
+
+	// These belong to the loop.
+	sampled  bool // the user wants samples
+	pending  work
+	leftover work // what a round that has failed did not come to
+	changed  []string
+	reason   string
+	noticed  time.Time
+	round    *runningRound
+	seen     *process // the last process whose end was told
+	crashes  int
+	retry    *time.Timer
+}
+
+// runningRound is a round under way.
+type runningRound struct {
+	cancel   context.CancelFunc
+	finished chan outcome
+}
+
+// outcome is how a round went.
+type outcome struct {
+	round     Round
+	remaining work
+	cancelled bool
+	crashed   bool
+}
+
+const (
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+	// stable is how long an operator has to run for an end not to count as one more crash in a row.
+	stable = 30 * time.Second
+)
+
+// New prepares a session. The log file is locked: two sessions with one state folder would restart each other's operator.
+func New(o Options) (*Session, error) {
+	s := &Session{Options: o, sampled: o.Samples, files: newFiles(o.Project.Dir)}
+	s.builder = &builder{
+		dir: o.Project.Dir, main: o.Main, output: filepath.Join(o.StateDir, "bin", o.Project.Name),
+		env: o.Env, BuildOptions: o.Build,
+	}
+	var err error
+	if s.applier, err = newApplier(o.Cluster.Config); err != nil {
+		return nil, err
+	}
+	if s.probePort, err = freePort(); err != nil {
+		return nil, err
+	}
+	if s.hookPort, err = freePort(); err != nil {
+		return nil, err
+	}
+	if s.log, err = openLog(s.LogPath()); err != nil {
+		return nil, err
+	}
+	if s.certificates, err = makeCertificates(o.StateDir, time.Now()); err != nil {
+		s.log.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// LogPath is where the operator's log is kept.
+func (s *Session) LogPath() string { return filepath.Join(s.StateDir, "operator.log") }
+
+// KubeconfigPath is the operator's kubeconfig.
+func (s *Session) KubeconfigPath() string { return filepath.Join(s.StateDir, "kubeconfig") }
+
+// Run works until the context ends, the user quits or the cluster is gone. Afterwards the operator has ended.
+func (s *Session) Run(ctx context.Context) error {
+	defer s.log.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	roots, err := localModules(ctx, s.Project.Dir, s.Env)
+	if err != nil {
+		return err
+	}
+	// Watched before they are read, so that nothing is missed in between.
+	watcher, err := watch(ctx, roots)
+	if err != nil {
+		return err
+	}
+	if err := s.files.learn(roots); err != nil {
+		return err
+	}
+	defer s.end()
+	s.add(workAll, nil, "started")
+	if s.sampled {
+		s.pending |= workSamples
+	}
+	s.retry = time.NewTimer(time.Hour)
+	s.retry.Stop()
+	defer s.retry.Stop()
+	return s.loop(ctx, watcher)
+}
+
+func (s *Session) loop(ctx context.Context, watcher *watcher) error {
+	for {
+		if s.round == nil && s.pending != 0 {
+			s.begin(ctx)
+		}
+		var finished chan outcome
+		var ended chan struct{}
+		if s.round != nil {
+			finished = s.round.finished
+		} else if s.process != nil && s.process != s.seen {
+			ended = s.process.done
+		}
+		select {
+		case <-ctx.Done():
+			s.abandon()
+			return nil
+		case <-s.Cluster.Done:
+			s.abandon()
+			return ErrClusterEnded
+		case err := <-watcher.failed:
+			s.Screen.Say("some files are not watched: " + err.Error())
+		case paths := <-watcher.changed:
+			s.notice(paths)
+		case result := <-finished:
+			s.round = nil
+			s.conclude(result)
+		case <-ended:
+			s.crash(Round{Began: time.Now(), Reason: "the operator " + s.process.how(), Steps: []Step{}})
+		case <-s.retry.C:
+			s.add(workRestart|s.leftover, nil, "again")
+			s.leftover = 0
+		case input := <-s.Keys:
+			if s.press(input) {
+				s.abandon()
+				return nil
+			}
+		}
+	}
+}
+
+// notice finds out what files that may have changed mean.
+func (s *Session) notice(paths []string) {
+	s.mu.Lock()
+	changes := s.files.compare(paths)
+	s.mu.Unlock()
+	if len(changes) == 0 {
+		return
+	}
+	folders := s.Project.Folders() // which may have changed as well
+	in := layout{main: path.Clean(s.Main), samples: folders.Samples, manifests: folders.Manifests}
+	var names []string
+	var todo work
+	for _, one := range changes {
+		needed := in.classify(one)
+		if !s.sampled {
+			needed &^= workSamples
+		}
+		if needed != 0 {
+			todo |= needed
+			names = append(names, one.path)
+		}
+	}
+	if todo == 0 {
+		return
+	}
+	s.crashes = 0
+	s.retry.Stop()
+	if s.round == nil && s.process.crashed() {
+		todo |= workRestart
+	}
+	s.add(todo|s.leftover, names, "")
+	s.leftover = 0
+	if s.round != nil && todo != workSamples {
+		s.round.cancel()
+	}
+}
+
+func (s *Session) add(todo work, changed []string, reason string) {
+	if s.pending == 0 || s.noticed.IsZero() {
+		s.noticed = time.Now()
+	}
+	s.pending |= todo
+	for _, name := range changed {
+		if !slices.Contains(s.changed, name) {
+			s.changed = append(s.changed, name)
+		}
+	}
+	if reason != "" {
+		s.reason = reason
+	}
+}
+
+// begin starts a round with everything that is to be done.
+func (s *Session) begin(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	s.round = &runningRound{cancel: cancel, finished: make(chan outcome, 1)}
+	round := Round{Began: s.noticed, Changed: s.changed, Reason: s.reason, Steps: []Step{}}
+	todo, finished := s.pending, s.round.finished
+	s.pending, s.changed, s.reason, s.noticed = 0, nil, "", time.Time{}
+	go func() {
+		defer cancel()
+		finished <- s.do(ctx, todo, round)
+	}()
+}
+
+// conclude shows a round that has ended, or lets the next one do what it did not come to.
+func (s *Session) conclude(result outcome) {
+	if result.cancelled && result.remaining != 0 {
+		// The round that takes its place does the rest, and its status line names what began it first.
+		changed := s.changed
+		s.pending |= result.remaining
+		s.changed, s.noticed = nil, result.round.Began
+		s.add(0, append(result.round.Changed, changed...), "")
+		if s.reason == "" {
+			s.reason = result.round.Reason
+		}
+		return
+	}
+	s.Screen.Busy("")
+	s.leftover |= result.remaining
+	if result.crashed {
+		s.crash(result.round)
+		return
+	}
+	s.Screen.Round(result.round)
+}
+
+// crash tells that the operator has ended by itself, and starts it again after a while.
+func (s *Session) crash(round Round) {
+	s.seen = s.process
+	if time.Since(s.process.began) > stable {
+		s.crashes = 0
+	}
+	delay := min(firstRetry<<min(s.crashes, 10), lastRetry)
+	s.crashes++
+	s.retry.Reset(delay)
+	lines := s.process.tail()
+	problem := &Problem{Step: StepRun, Text: fmt.Sprintf("starting it again in %s, or when a file changes", Duration(delay)), Lines: lines}
+	if taken := portInLog(lines); taken != nil {
+		problem.Hint = taken.Error()
+	}
+	if round.Problem == nil {
+		round.Problem = problem
+	}
+	s.Screen.Round(round)
+}
+
+// abandon ends the round that runs.
+func (s *Session) abandon() {
+	if s.round != nil {
+		s.round.cancel()
+		<-s.round.finished
+		s.round = nil
+	}
+	s.Screen.Busy("")
+}
+
+// end stops the operator, and takes back what would be in the way without it.
+func (s *Session) end() {
+	if s.process.running() {
+		s.process.stop(stopGrace)
+	}
+	if len(s.configured) == 0 {
+		return
+	}
+	select {
+	case <-s.Cluster.Done:
+		return
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+	defer cancel()
+	// Their webhooks are served by nobody now, and the API server would refuse whatever it has to ask them about.
+	if err := s.applier.remove(ctx, s.configured); err != nil {
+		s.Screen.Say(err.Error())
+	}
+}
+
+// Keys that mean something.
+const (
+	keySamples = 's'
+	keyRestart = 'r'
+	keyQuit    = 'q'
+	keyHelp    = '?'
+	keyCtrlC   = '\x03'
+)
+
+// KeyHelp says what the keys do.
+const KeyHelp = "keys: s applies the samples · r restarts · q quits · ? shows this"
+
+func (s *Session) press(input string) (quit bool) {
+	for _, key := range input {
+		switch key {
+		case keyQuit, keyCtrlC:
+			return true
+		case keyHelp:
+			s.Screen.Say(KeyHelp)
+		case keySamples:
+			s.sampled = true
+			s.add(workSamples|s.leftover, nil, "samples")
+			s.leftover = 0
+		case keyRestart:
+			s.crashes = 0
+			s.retry.Stop()
+			s.add(workRestart|s.leftover, nil, "restart")
+			s.leftover = 0
+		}
+	}
+	return false
+}

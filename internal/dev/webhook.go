@@ -1,0 +1,186 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	// certificateLife is longer than any session.
+	certificateLife = 30 * 24 * time.Hour
+	// webhookPatience is how long an operator may take to serve its webhooks.
+	webhookPatience = 30 * time.Second
+	dialInterval    = 25 * time.Millisecond
+)
+
+// certificates are what an operator serves webhooks with, and what the API server knows it by.
+type certificates struct {
+	// tempDir is a folder that, taken for the folder of temporary files, makes controller-runtime find the certificate
+	// without being told.
+	tempDir string
+	// dir holds tls.crt and tls.key.
+	dir string
+	// authority is the CA's certificate, PEM encoded.
+	authority []byte
+}
+
+// makeCertificates makes an authority and a serving certificate for this machine below the folder. The authority's key is
+// forgotten: it signs nothing else.
+func makeCertificates(dir string, now time.Time) (*certificates, error) {
+	c := &certificates{tempDir: filepath.Join(dir, "tmp")}
+	c.dir = filepath.Join(c.tempDir, "k8s-webhook-server", "serving-certs")
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making a folder for certificates: %w", err)
+	}
+	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	ca := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "opdock dev"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate authority: %w", err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	serving := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "localhost"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife),
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, serving, ca, key.Public(), caKey)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate: %w", err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a key: %w", err)
+	}
+	c.authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})
+	for name, block := range map[string]*pem.Block{
+		"tls.crt": {Type: "CERTIFICATE", Bytes: der},
+		"tls.key": {Type: "PRIVATE KEY", Bytes: keyDER},
+	} {
+		if err := writePrivate(filepath.Join(c.dir, name), pem.EncodeToMemory(block)); err != nil {
+			return nil, fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return c, nil
+}
+
+// writePrivate writes a file that nobody else may read, even if one is there that others may.
+func writePrivate(path string, content []byte) error {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.WriteFile(path, content, 0o600)
+}
+
+// localWebhooks lets a webhook configuration lead to this machine instead of to a Service.
+func localWebhooks(configuration *unstructured.Unstructured, port int, authority []byte) *unstructured.Unstructured {
+	local := configuration.DeepCopy()
+	webhooks, _, _ := unstructured.NestedSlice(local.Object, "webhooks")
+	for _, one := range webhooks {
+		if webhook, ok := one.(map[string]any); ok {
+			if client, ok := webhook["clientConfig"].(map[string]any); ok {
+				redirect(client, port, authority)
+			}
+		}
+	}
+	local.Object["webhooks"] = webhooks
+	return local
+}
+
+// localConversion does the same for a CRD whose versions a webhook converts.
+func localConversion(definition *unstructured.Unstructured, port int, authority []byte) *unstructured.Unstructured {
+	if !converts(definition) {
+		return definition
+	}
+	local := definition.DeepCopy()
+	client, found, _ := unstructured.NestedMap(local.Object, "spec", "conversion", "webhook", "clientConfig")
+	if !found {
+		return definition
+	}
+	redirect(client, port, authority)
+	// The fields on the way are maps, or they would not have been found.
+	_ = unstructured.SetNestedMap(local.Object, client, "spec", "conversion", "webhook", "clientConfig")
+	return local
+}
+
+// withoutConversion is a CRD for an API server that cannot call this machine.
+func withoutConversion(definition *unstructured.Unstructured) *unstructured.Unstructured {
+	if !converts(definition) {
+		return definition
+	}
+	local := definition.DeepCopy()
+	_ = unstructured.SetNestedMap(local.Object, map[string]any{"strategy": "None"}, "spec", "conversion")
+	return local
+}
+
+func converts(definition *unstructured.Unstructured) bool {
+	strategy, _, _ := unstructured.NestedString(definition.Object, "spec", "conversion", "strategy")
+	return strategy == "Webhook"
+}
+
+func redirect(client map[string]any, port int, authority []byte) {
+	service, ok := client["service"].(map[string]any)
+	if !ok {
+		return // it leads somewhere else already, and that is meant
+	}
+	path, _ := service["path"].(string)
+	delete(client, "service")
+	client["url"] = "https://" + net.JoinHostPort(loopback, strconv.Itoa(port)) + path
+	client["caBundle"] = base64.StdEncoding.EncodeToString(authority)
+}
+
+// awaitWebhooks waits until the operator serves with our certificate.
+func (c *certificates) awaitWebhooks(ctx context.Context, p *process, port int) error {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(c.authority)
+	dialer := &tls.Dialer{
+		NetDialer: &net.Dialer{Timeout: time.Second},
+		Config:    &tls.Config{RootCAs: roots, ServerName: loopback, MinVersion: tls.VersionTLS12},
+	}
+	ctx, cancel := context.WithTimeout(ctx, webhookPatience)
+	defer cancel()
+	ticker := time.NewTicker(dialInterval)
+	defer ticker.Stop()
+	for {
+		connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+		if err == nil {
+			return connection.Close()
+		}
+		select {
+		case <-ticker.C:
+		case <-p.done:
+			return errEnded
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for webhooks on port %d: %w", port, err)
+		}
+	}
+}
