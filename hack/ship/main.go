@@ -6,16 +6,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
+	"github.com/opdock/opdock/internal/oci"
 	"github.com/opdock/opdock/internal/ship"
 )
 
@@ -76,21 +75,28 @@ func chart() error {
 }
 
 func buildImage(output, version string, platforms []string) error {
-	created, err := sourceDate()
+	created, err := oci.SourceDate(os.Getenv("SOURCE_DATE_EPOCH"))
 	if err != nil {
 		return err
 	}
-	var programs []ship.Program
-	for _, platform := range platforms {
-		system, architecture, _ := strings.Cut(platform, "/")
-		fmt.Println("compiling for", platform)
-		content, err := compile(output, version, system, architecture)
-		if err != nil {
-			return fmt.Errorf("compiling for %s: %w", platform, err)
-		}
-		programs = append(programs, ship.Program{OS: system, Architecture: architecture, Content: content})
+	source := oci.Source{
+		Dir: ".", Package: "./cmd/manager", Errors: os.Stderr,
+		LDFlags: "-X github.com/opdock/opdock/internal/manager/command.release=" + version,
 	}
-	layout, err := ship.NewLayout(programs, version, created)
+	var programs []oci.Program
+	for _, name := range platforms {
+		platform, err := oci.ParsePlatform(name)
+		if err != nil {
+			return err
+		}
+		fmt.Println("compiling for", platform)
+		program, err := source.Compile(context.Background(), platform)
+		if err != nil {
+			return err
+		}
+		programs = append(programs, program)
+	}
+	layout, err := ship.NewImage(programs, version, created).Layout()
 	if err != nil {
 		return err
 	}
@@ -111,34 +117,4 @@ func buildImage(output, version string, platforms []string) error {
 	}
 	fmt.Printf("wrote %s and %s.tar: %s:%s@%s\n", folder, folder, ship.ImageName, version, digest)
 	return nil
-}
-
-// compile returns the manager as a static binary, without what differs from build to build.
-func compile(output, version, system, architecture string) ([]byte, error) {
-	path, err := filepath.Abs(filepath.Join(output, "manager-"+system+"-"+architecture))
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(path)
-	command := exec.Command("go", "build", "-buildvcs=false", "-o", path,
-		"-ldflags", "-s -w -buildid= -X github.com/opdock/opdock/internal/manager/command.release="+version, "./cmd/manager")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture)
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	if err := command.Run(); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(path)
-}
-
-// sourceDate is when the source was last changed, as agreed upon for builds that can be repeated.
-func sourceDate() (time.Time, error) {
-	value := os.Getenv("SOURCE_DATE_EPOCH")
-	if value == "" {
-		return time.Unix(0, 0), nil
-	}
-	seconds, err := strconv.ParseInt(value, 10, 64)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
-	}
-	return time.Unix(seconds, 0), nil
 }

@@ -1,0 +1,27 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ship
+
+import (
+	"testing"
+	"time"
+
+	"github.com/opdock/opdock/internal/oci"
+)
+
+// TestTheImageStaysTheSame compares with a digest from before: whoever makes an old version again gets what was shipped.
+func TestTheImageStaysTheSame(t *testing.T) {
+	programs := []oci.Program{
+		{Platform: oci.Platform{OS: "linux", Architecture: "amd64"}, Content: []byte("one")},
+		{Platform: oci.Platform{OS: "linux", Architecture: "arm64"}, Content: []byte("other")},
+	}
+	layout, err := NewImage(programs, "v1", time.Unix(1_700_000_000, 0)).Layout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const before = "sha256:56494fe933c51032b8f20ad1e556298a10bb85733c607564a1c41143fa0c37cb"
+	if digest, err := layout.Digest(); err != nil || digest != before {
+		t.Errorf("the digest is %s, %v", digest, err)
+	}
+}
