@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -280,4 +281,14 @@ func renderPath(path []step) string {
 		}
 	}
 	return text.String()
+}
+
+// Compare returns the fields that differ between two versions of an object, and who made the newer one, as they are in
+// causes, with the default bounds.
+func Compare(old, now client.Object) ([]Change, []Writer) {
+	o := Options{}.withDefaults()
+	_, secret := now.(*corev1.Secret)
+	kind := now.GetObjectKind().GroupVersionKind()
+	changes, _ := differ{o.MaxChanges, o.MaxValue, o.MaxCompared}.compare(old, now, secret || isSecret(&Object{Kind: kind.Kind, Group: kind.Group}))
+	return changes, writersOf(old, now, changes)
 }

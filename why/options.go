@@ -43,8 +43,8 @@ type Options struct {
 	LoopLength int
 	LoopWindow time.Duration
 
-	// Scheme knows the kinds of typed objects; that of client-go by default. Kinds that it does not know are called as
-	// their Go types.
+	// Scheme knows the kinds of typed objects; that of client-go by default. ControllerManagedBy adds that of its manager.
+	// Kinds that none of them knows are called as their Go types.
 	Scheme *runtime.Scheme
 	// Clock is for tests.
 	Clock clock.PassiveClock

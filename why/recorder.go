@@ -5,6 +5,7 @@ package why
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,9 @@ type Recorder struct {
 	tracer  tracer
 	loops   loops
 
+	schemesMutex sync.Mutex
+	schemes      []*runtime.Scheme
+
 	mutex       sync.Mutex
 	store       *store
 	echoes      *echoes
@@ -43,7 +47,7 @@ func New(o Options) *Recorder {
 	r := &Recorder{
 		options: o, store: newStore(o), echoes: newEchoes(o.MaxEchoes), began: o.Clock.Now(), news: make(chan struct{}),
 		differ: differ{maxChanges: o.MaxChanges, maxValue: o.MaxValue, maxCompared: o.MaxCompared},
-		tracer: newTracer(o.TracerProvider),
+		tracer: newTracer(o.TracerProvider), schemes: []*runtime.Scheme{o.Scheme},
 	}
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(&collector{recorder: r})
@@ -123,13 +127,28 @@ func (r *Recorder) kindOf(object runtime.Object) schema.GroupVersionKind {
 		return known.(schema.GroupVersionKind)
 	}
 	kind := schema.GroupVersionKind{Kind: goType.Elem().Name()}
-	if kinds, _, err := r.options.Scheme.ObjectKinds(object); err == nil && len(kinds) > 0 {
-		kind = kinds[0]
+	r.schemesMutex.Lock()
+	defer r.schemesMutex.Unlock()
+	for _, scheme := range r.schemes {
+		if kinds, _, err := scheme.ObjectKinds(object); err == nil && len(kinds) > 0 {
+			kind = kinds[0]
+			break
+		}
 	}
 	if _, isMetadata := object.(*metav1.PartialObjectMetadata); !isMetadata {
 		r.kinds.Store(goType, kind)
 	}
 	return kind
+}
+
+// learnKinds adds the scheme of a manager.
+func (r *Recorder) learnKinds(scheme *runtime.Scheme) {
+	r.schemesMutex.Lock()
+	defer r.schemesMutex.Unlock()
+	if !slices.Contains(r.schemes, scheme) {
+		r.schemes = append(r.schemes, scheme)
+		r.kinds.Clear()
+	}
 }
 
 func (r *Recorder) name(object client.Object) Object {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/why"
 )
 
 // runningFleet is the fleet's manager in this process.
@@ -24,6 +25,7 @@ type runningFleet struct {
 	err    error         // why, if not because of stop; set before ended is closed
 	cancel context.CancelFunc
 	log    *os.File
+	why    *why.Recorder
 }
 
 // startFleet starts the manager. It outlives the context of the verb, because it has to be stopped in order.
@@ -36,13 +38,14 @@ func startFleet(t *target) (*runningFleet, error) {
 	// Libraries log here as well, instead of across the screen.
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	mgr, err := manager.New(t.config, manager.Options{Namespaces: t.namespaces, Logger: logger})
+	recorder := why.New(why.Options{Logger: logger.WithName("why")})
+	mgr, err := manager.New(t.config, manager.Options{Namespaces: t.namespaces, Logger: logger, Why: recorder})
 	if err != nil {
 		log.Close()
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &runningFleet{ended: make(chan struct{}), cancel: cancel, log: log}
+	f := &runningFleet{ended: make(chan struct{}), cancel: cancel, log: log, why: recorder}
 	go func() {
 		defer close(f.ended)
 		f.err = mgr.Start(ctx)

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why"
 )
 
 // Options are the settings of a controller.
@@ -33,6 +35,8 @@ type Options struct {
 	// WhenInstalled calls a function once, as soon as the server serves a kind. It is for controllers that watch kinds
 	// whose CRDs may come later, or never.
 	WhenInstalled func(kind schema.GroupVersionKind, then func() error)
+	// Why records why objects are reconciled; nothing is recorded if it is nil.
+	Why *why.Recorder
 }
 
 const (
@@ -44,7 +48,7 @@ const (
 
 // Controller returns a builder that has what the controllers of all kinds have. The kind adds what else it watches,
 // and ends with Complete(reconciler).
-func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Options) (*ctrl.Builder, *Reconciler[T], error) {
+func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Options) (*why.Builder, *Reconciler[T], error) {
 	watcher, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a client for %s: %w", kind.Name, err)
@@ -55,7 +59,7 @@ func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Opt
 		Events: mgr.GetEventRecorder("opdock-" + name), Clock: clock.RealClock{},
 		bystanders: &bystanders{client: watcher},
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	return why.ControllerManagedBy(mgr, o.Why).
 		Named(name).
 		// The status is ours, so a change of it is no news.
 		For(object, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -77,9 +81,19 @@ func IgnoreStatus() predicate.Predicate {
 			DeleteFunc:  func(event.DeleteEvent) bool { return false },
 			GenericFunc: func(event.GenericEvent) bool { return false },
 			UpdateFunc: func(e event.UpdateEvent) bool {
-				return !slices.EqualFunc(e.ObjectOld.GetManagedFields(), e.ObjectNew.GetManagedFields(), sameFields)
+				return !slices.EqualFunc(wholeEntries(e.ObjectOld), wholeEntries(e.ObjectNew), sameFields)
 			},
 		})
+}
+
+// wholeEntries are those that the cache keeps as they are, which are ours.
+func wholeEntries(object client.Object) (whole []metav1.ManagedFieldsEntry) {
+	for _, entry := range object.GetManagedFields() {
+		if entry.FieldsV1 != nil {
+			whole = append(whole, entry)
+		}
+	}
+	return whole
 }
 
 func sameFields(a, b metav1.ManagedFieldsEntry) bool {

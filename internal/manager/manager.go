@@ -24,6 +24,7 @@ import (
 
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/why"
 )
 
 // Options are the settings of the manager. The zero value is good for tests: no ports, no leader election.
@@ -46,6 +47,8 @@ type Options struct {
 	// GracefulShutdown is how long passes may take to end when the manager stops.
 	GracefulShutdown time.Duration
 	Logger           logr.Logger
+	// Why records why objects are reconciled; nothing is recorded if it is nil.
+	Why *why.Recorder
 }
 
 const (
@@ -80,9 +83,10 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 		o.HealthProbeAddress = "0"
 	}
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme: scheme,
-		Logger: o.Logger,
-		Cache:  cacheOptions(o),
+		Scheme:    scheme,
+		Logger:    o.Logger,
+		Cache:     cacheOptions(o),
+		NewClient: o.Why.NewClient,
 		Client: client.Options{Cache: &client.CacheOptions{
 			// A pass sees what the pass before it wrote. controller-runtime cannot do that for a list of namespaces;
 			// there, events put right what a pass has not seen.
@@ -113,6 +117,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 			ReconcileTimeout: orDefault(o.ReconcileTimeout, defaultReconcileTimeout),
 			Namespaces:       o.Namespaces,
 			WhenInstalled:    arriving.whenInstalled,
+			Why:              o.Why,
 		})
 	})
 	if err := mgr.Add(arriving); err != nil {
@@ -132,8 +137,12 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 // cacheOptions keep the caches small: of children only those of the fleet, and of no object what nobody reads.
 func cacheOptions(o Options) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{flow.LabelManagedBy: flow.ManagedBy})
+	transform := keepOwnFields
+	if o.Why != nil {
+		transform = why.KeepWriters(isOwn)
+	}
 	options := cache.Options{
-		DefaultTransform:         keepOwnFields,
+		DefaultTransform:         transform,
 		DefaultWatchErrorHandler: (&watchErrors{log: o.Logger, gone: map[string]bool{}}).handle,
 		ByObject:                 map[client.Object]cache.ByObject{},
 	}
@@ -148,7 +157,7 @@ func cacheOptions(o Options) cache.Options {
 		for _, child := range kind.Children {
 			if name := fmt.Sprintf("%T", child); !added[name] {
 				added[name] = true
-				options.ByObject[child] = cache.ByObject{Label: ours, Transform: keepOwnFields}
+				options.ByObject[child] = cache.ByObject{Label: ours, Transform: transform}
 			}
 		}
 	}
@@ -163,12 +172,17 @@ func keepOwnFields(object any) (any, error) {
 	}
 	var own []metav1.ManagedFieldsEntry
 	for _, entry := range accessor.GetManagedFields() {
-		if entry.Subresource == "" && strings.HasPrefix(entry.Manager, "opdock-") {
+		if isOwn(entry) {
 			own = append(own, entry)
 		}
 	}
 	accessor.SetManagedFields(own)
 	return object, nil
+}
+
+// isOwn says whether an entry is about what a controller of the fleet has applied or created.
+func isOwn(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Subresource == "" && strings.HasPrefix(entry.Manager, "opdock-")
 }
 
 func orDefault[T comparable](value, fallback T) T {

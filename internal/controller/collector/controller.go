@@ -30,6 +30,7 @@ import (
 
 	collectorv1 "github.com/opdock/opdock/api/collector/v1"
 	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/why"
 )
 
 // Reconciler looks after Collectors.
@@ -70,7 +71,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 	return controller.
 		Watches(&corev1.ConfigMap{}, reconciler.Owner(mgr, nil), builder.WithPredicates(reconciler.IgnoreOwnWrites())).
 		Watches(&collectorv1.Collector{}, r.watchers.ofThemselves()).
-		WatchesRawSource(source.Kind(pods, &corev1.Pod{}, r.watchers.ofPods())).
+		WatchesRawSource(source.Kind(pods, &corev1.Pod{}, why.TypedHandler(controller.Recording(), r.watchers.ofPods()))).
 		Complete(reconciler)
 }
 

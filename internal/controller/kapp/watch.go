@@ -26,16 +26,18 @@ import (
 	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/why"
 )
 
 // watcher watches the kinds of components, each as soon as the server serves it.
 type watcher struct {
 	manager         ctrl.Manager
 	ignoreOwnWrites predicate.Predicate
+	recording       *why.Controller
 }
 
 // watchInstalled lets a controller that is yet to be built watch the kinds that are there, and returns the others.
-func (w *watcher) watchInstalled(builder *ctrl.Builder, kinds []*componentKind) (missing []*componentKind, err error) {
+func (w *watcher) watchInstalled(builder *why.Builder, kinds []*componentKind) (missing []*componentKind, err error) {
 	for _, kind := range kinds {
 		_, err := w.manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		switch {
@@ -63,13 +65,13 @@ func (w *watcher) watchLate(controller controller.Controller, kind *componentKin
 		return fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
 	kind.installed.Store(true)
-	return controller.Watch(w.waitingFor(kind))
+	return controller.Watch(why.Source(w.recording, w.waitingFor(kind)))
 }
 
 // components are the objects of a kind that belong to KAPPs.
 func (w *watcher) components(kind *componentKind) source.Source {
 	toOwner := handler.EnqueueRequestForOwner(w.manager.GetScheme(), w.manager.GetRESTMapper(), &kappv1.KAPP{}, handler.OnlyControllerOwner())
-	return source.Kind(w.manager.GetCache(), kind.new(), toOwner, w.ignoreOwnWrites, whenItMatters(kind))
+	return source.Kind(w.manager.GetCache(), kind.new(), w.recording.Handler(toOwner), w.ignoreOwnWrites, whenItMatters(kind))
 }
 
 // waitingFor wakes the KAPPs that have components of a kind that was missing so far.
