@@ -5,6 +5,7 @@ package deploy
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -58,6 +59,34 @@ func WithImage(manifests []*unstructured.Unstructured, image string) ([]*unstruc
 	result := slices.Clone(manifests)
 	result[slices.Index(result, workload)] = changed
 	return result, nil
+}
+
+// defaultEntrypoint is where kubebuilder's manifests expect the operator.
+const defaultEntrypoint = "/manager"
+
+// Entrypoint is where the operator has to be in its image by what the manifests run.
+func Entrypoint(manifests []*unstructured.Unstructured) string {
+	workload := project.Workload(manifests)
+	if workload == nil {
+		return defaultEntrypoint
+	}
+	containers := project.Containers(workload)
+	index, ok := operator(containers)
+	if !ok {
+		return defaultEntrypoint
+	}
+	command, _, _ := unstructured.NestedStringSlice(containers[index], "command")
+	if len(command) == 0 {
+		return defaultEntrypoint
+	}
+	switch program := command[0]; {
+	case slices.Contains([]string{"sh", "bash", "ash"}, path.Base(program)):
+		return defaultEntrypoint // a shell is not what is built
+	case strings.Contains(program, "/"):
+		return path.Join("/", program)
+	default:
+		return "/usr/local/bin/" + program // one of the folders that are searched for it
+	}
 }
 
 func workloadNames(manifests []*unstructured.Unstructured) []string {
