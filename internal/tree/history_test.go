@@ -4,8 +4,8 @@
 package tree
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -57,7 +57,7 @@ func TestSinceForgets(t *testing.T) {
 	model.Set(Object{UID: "stays", Name: "stays"})
 	early := model.Since(0).Revision
 	for i := range 5 * keptRemovals {
-		uid := types.UID(fmt.Sprint(i))
+		uid := types.UID(strconv.Itoa(i))
 		model.Set(Object{UID: uid})
 		model.Remove(uid)
 	}

@@ -1,0 +1,38 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command pagedemo serves the page with a made-up fleet, for those who work on it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/page/demo"
+)
+
+func main() { os.Exit(status()) }
+
+func status() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	address := flag.String("address", "127.0.0.1:8765", "where the page is served")
+	objects := flag.Int("objects", 60, "how many objects there are")
+	events := flag.Int("events", 4, "how many events there are in a second")
+	flag.Parse()
+	world := demo.New(*objects, time.Now())
+	running, err := page.Start(page.Options{Title: "made-up fleet", Tree: world.Model, Records: world.Endpoint, Address: *address})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pagedemo:", err)
+		return 1
+	}
+	defer running.Close()
+	fmt.Println(running.URL())
+	world.Run(ctx, *events)
+	return 0
+}

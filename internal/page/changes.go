@@ -1,0 +1,82 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/opdock/opdock/why"
+)
+
+// Change is a change of an object, whether it led to anything or not.
+type Change struct {
+	Object          why.Object    `json:"object"`
+	Type            why.CauseType `json:"type"`
+	ResourceVersion string        `json:"resourceVersion,omitempty"`
+	Changes         []why.Change  `json:"changes,omitempty"`
+	Changed         int           `json:"changed,omitempty"`
+	By              []why.Writer  `json:"by,omitempty"`
+	Seen            time.Time     `json:"seen"`
+}
+
+// keptChanges is how many of the latest changes are there for pages that come later or read slowly.
+const keptChanges = 2000
+
+// Changes are the latest changes of objects. A nil Changes has none. Its methods may be called from several goroutines.
+type Changes struct {
+	mutex sync.Mutex
+	kept  []Change
+	last  uint64
+	news  chan struct{}
+}
+
+// NewChanges returns a place for changes.
+func NewChanges() *Changes { return &Changes{news: make(chan struct{})} }
+
+// Add notes a change. It never waits for anybody who reads.
+func (c *Changes) Add(change Change) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.last++
+	c.kept = append(c.kept, change)
+	if len(c.kept) > 2*keptChanges {
+		c.kept = slices.Clone(c.kept[len(c.kept)-keptChanges:])
+	}
+	close(c.news)
+	c.news = make(chan struct{})
+}
+
+// changesMessage is what has happened since the message before.
+type changesMessage struct {
+	Changes []Change `json:"changes"`
+	Last    uint64   `json:"last"`
+	// Lost is how many there were that are not kept any more.
+	Lost uint64 `json:"lost,omitempty"`
+}
+
+func (c *Changes) since(seen uint64) changesMessage {
+	if c == nil {
+		return changesMessage{Last: seen}
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if seen > c.last {
+		seen = 0
+	}
+	count := min(c.last-seen, uint64(len(c.kept)))
+	return changesMessage{
+		Changes: slices.Clone(c.kept[uint64(len(c.kept))-count:]), Last: c.last, Lost: c.last - seen - count,
+	}
+}
+
+func (c *Changes) next() <-chan struct{} {
+	if c == nil {
+		return nil
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.news
+}

@@ -1,0 +1,120 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"crypto/rand"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+
+	"github.com/opdock/opdock/internal/tree"
+)
+
+// Options say what the page shows and where.
+type Options struct {
+	// Title is where all of this happens, such as `cluster "dock"`.
+	Title string
+	// Tree is what the left side shows.
+	Tree *tree.Model
+	// Records serves records, summary and stream of a recorder of package why; nil if nothing is recorded.
+	Records http.Handler
+	// Changes are the changes of objects that the page shows even if they led to no reconcile; nil if nobody notes them.
+	Changes *Changes
+	// Address is where Start listens; a free port of loopback if empty.
+	Address string
+	// StateDir is where Start leaves page.json, by which others find the page; nowhere if empty.
+	StateDir string
+	// MaxStreams is how many may follow at a time; 16 if 0. A page that is looked at takes two.
+	MaxStreams int
+}
+
+const defaultMaxStreams = 16
+
+//go:embed static
+var static embed.FS
+
+// Server is the page as an HTTP handler. It answers requests that come to loopback from pages of its own, and from
+// programs that are no browsers.
+type Server struct {
+	options Options
+	mux     *http.ServeMux
+	// instance tells the streams of this server from those of another that had the same address before.
+	instance string
+	streams  chan struct{}
+}
+
+// New returns the page. Start is what most callers want.
+func New(o Options) (*Server, error) {
+	if o.Tree == nil {
+		o.Tree = tree.NewModel()
+	}
+	if o.MaxStreams == 0 {
+		o.MaxStreams = defaultMaxStreams
+	}
+	s := &Server{options: o, mux: http.NewServeMux(), instance: rand.Text()[:8], streams: make(chan struct{}, o.MaxStreams)}
+	files, err := fs.Sub(static, "static")
+	if err != nil {
+		return nil, fmt.Errorf("reading the page's files: %w", err)
+	}
+	assets, err := newAssets(files)
+	if err != nil {
+		return nil, err
+	}
+	s.mux.Handle("/", assets)
+	s.mux.HandleFunc("/api/tree", s.serveTree)
+	s.mux.Handle("/api/stream", s.bounded(http.HandlerFunc(s.serveStream)))
+	records := o.Records
+	if records == nil {
+		records = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, http.StatusNotFound, "nothing is recorded here")
+		})
+	}
+	records = http.StripPrefix("/why", records)
+	s.mux.Handle("/why/", records)
+	s.mux.Handle("/why/stream", s.bounded(records))
+	return s, nil
+}
+
+// ServeHTTP lets only those requests through that a page of another origin cannot make.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
+	if status, reason := check(r); status != http.StatusOK {
+		if status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", "GET, HEAD")
+		}
+		refuse(w, status, reason)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// bounded refuses streams beyond what is allowed, so that forgotten pages cost only so much.
+func (s *Server) bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case s.streams <- struct{}{}:
+			defer func() { <-s.streams }()
+			next.ServeHTTP(w, r)
+		default:
+			w.Header().Set("Retry-After", "5")
+			refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages follow already; close one of them", cap(s.streams)))
+		}
+	})
+}
+
+func refuse(w http.ResponseWriter, status int, reason string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": reason})
+}
+
+func answer(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	// Whoever does not listen any more misses nothing.
+	_ = json.NewEncoder(w).Encode(value)
+}

@@ -1,0 +1,150 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// FileName is the file in a cluster's state folder that says where the page is.
+const FileName = "page.json"
+
+// maxConnections bounds what all clients together can take.
+const maxConnections = 128
+
+// File is what stands in it.
+type File struct {
+	Address string `json:"address"`
+}
+
+// Running is a page that is served.
+type Running struct {
+	url    string
+	server *http.Server
+	file   string
+	ended  chan struct{}
+	close  sync.Once
+}
+
+// Start serves the page until it is closed.
+func Start(o Options) (*Running, error) {
+	handler, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := listen(o.Address)
+	if err != nil {
+		return nil, err
+	}
+	url := "http://" + listener.Addr().String()
+	r := &Running{url: url, ended: make(chan struct{})}
+	if o.StateDir != "" {
+		r.file = filepath.Join(o.StateDir, FileName)
+		if err := writeFile(r.file, File{Address: url}); err != nil {
+			listener.Close()
+			return nil, fmt.Errorf("saying where the page is: %w", err)
+		}
+	}
+	streams, endStreams := context.WithCancel(context.Background())
+	r.server = &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return streams },
+	}
+	r.server.RegisterOnShutdown(endStreams)
+	go func() {
+		defer close(r.ended)
+		defer endStreams()
+		// It returns when it is closed, and has nothing to say that would matter then.
+		_ = r.server.Serve(newLimited(listener, maxConnections))
+	}()
+	return r, nil
+}
+
+// URL is where a browser finds the page.
+func (r *Running) URL() string { return r.url }
+
+// Close ends the page and all who follow it.
+func (r *Running) Close() error {
+	var err error
+	r.close.Do(func() {
+		if r.file != "" {
+			if removal := os.Remove(r.file); removal != nil && !errors.Is(removal, fs.ErrNotExist) {
+				err = fmt.Errorf("removing the note of where the page is: %w", removal)
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if r.server.Shutdown(ctx) != nil {
+			_ = r.server.Close() // a client that neither reads nor goes away
+		}
+		<-r.ended
+	})
+	return err
+}
+
+// LoopbackError says that an address can be reached from elsewhere.
+type LoopbackError struct{ Address string }
+
+func (e *LoopbackError) Error() string {
+	return fmt.Sprintf("the page is served on loopback only, and %q is not: use 127.0.0.1:PORT or [::1]:PORT", e.Address)
+}
+
+// CheckAddress says whether the page may be served there.
+func CheckAddress(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("the page's address: %w", err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return &LoopbackError{Address: address}
+	}
+	return nil
+}
+
+func listen(address string) (net.Listener, error) {
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	if err := CheckAddress(address); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("serving the page: %w", err)
+	}
+	// What localhost means is up to the machine.
+	if got, ok := listener.Addr().(*net.TCPAddr); !ok || !got.IP.IsLoopback() {
+		listener.Close()
+		return nil, &LoopbackError{Address: listener.Addr().String()}
+	}
+	return listener, nil
+}
+
+// writeFile replaces the file at once, so that nobody reads half of it.
+func writeFile(path string, content File) error {
+	data, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), FileName+".*") // readable by its owner alone
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name())
+	_, err = temporary.Write(append(data, '\n'))
+	if err = errors.Join(err, temporary.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), path)
+}

@@ -1,0 +1,200 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+import { Controls } from "/controls.js";
+import { Details } from "/details.js";
+import { Filter, View } from "/filter.js";
+import { Forest } from "/forest.js";
+import { clock, number, objectName, because, outcomeWords } from "/format.js";
+import { listenToKeys } from "/keys.js";
+import { List } from "/list.js";
+import { Pointer } from "/pointer.js";
+import { Store } from "/store.js";
+import { Stream } from "/stream.js";
+import { Timeline } from "/timeline.js";
+import { Totals } from "/totals.js";
+import { showCard, TreeView } from "/treeview.js";
+
+/** How long a frame may spend on what has arrived; the rest waits for the next one. */
+const drainBudget = 5;
+
+/** How often lists of words change at most: nobody reads faster. */
+const wordsEvery = 250;
+
+/** App ties the parts together. All drawing happens in frame, once for any number of messages. */
+class App {
+  store = new Store();
+  filter = new Filter();
+  forest = new Forest();
+  selected = null;
+  recorded = true;
+  loops = new Map(); // when an object was last part of a loop, by key
+  wordsAt = 0;
+
+  constructor() {
+    const wake = () => this.wake();
+    const motion = matchMedia("(prefers-reduced-motion: reduce)");
+    this.view = new View(this.store, this.filter, (object) => this.forest.rootOf(object));
+    this.timeline = new Timeline(this.view, () => motion.matches);
+    this.timeline.wake = wake;
+    this.treeView = new TreeView(this.forest, (node) => this.choose(node), (key) => performance.now() - (this.loops.get(key) ?? -Infinity) < 60_000);
+    this.list = new List(this.view, (pass, focus) => this.open(pass, focus), (pass) => this.select(pass, true));
+    this.details = new Details(this.store, { open: (p, focus) => this.open(p, focus), close: () => this.close(), zoom: (p) => this.timeline.reveal(p) });
+    this.totals = new Totals(this.view);
+    this.pointer = new Pointer(this.timeline, (pass) => this.open(pass));
+    this.controls = new Controls(this);
+    listenToKeys(this);
+    this.objects = new Stream(() => "/api/stream", ["tree", "changes"], wake);
+    this.records = new Stream(() => `/why/stream?after=${this.store.last}`, ["record", "lost"], wake);
+    this.objects.open();
+    setInterval(() => this.tick(), 1000);
+    this.wake();
+  }
+
+  wake() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    requestAnimationFrame((now) => this.frame(now));
+  }
+
+  frame(now) {
+    this.scheduled = false;
+    const until = performance.now() + drainBudget;
+    let more = this.objects.drain((name, data) => this.takeObjects(name, JSON.parse(data)), until);
+    more = this.records.drain((name, data) => this.takeRecord(name, JSON.parse(data)), until) || more;
+    if (this.view.removals !== this.store.removals && now - this.wordsAt > wordsEvery) this.view.refresh();
+    if (this.looseChanged) {
+      this.looseChanged = false;
+      this.view.refreshLoose();
+    }
+    // One of the two a frame: together they could take longer than a frame lasts.
+    if (this.treeChanged) {
+      this.treeChanged = false;
+      this.treeView.render();
+    } else if (now - this.wordsAt > wordsEvery) this.words(now);
+    const moving = this.timeline.frame(now);
+    this.controls.update();
+    if (more || moving || this.treeChanged || this.listed !== this.view.version) this.wake();
+  }
+
+  /** words brings up to date what is read rather than looked at. */
+  words(now) {
+    if (this.listed === this.view.version) return;
+    this.wordsAt = now;
+    this.listed = this.view.version;
+    this.list.render();
+    this.controls.words();
+  }
+
+  takeObjects(name, message) {
+    if (name === "changes") {
+      this.store.lost += message.lost || 0;
+      for (const change of message.changes || []) this.store.addChange(change);
+      this.looseChanged = true;
+      return;
+    }
+    if (message.instance && message.instance !== this.instance) {
+      // Another server: its records begin anew, and what is here is about what is gone.
+      if (this.instance) this.forget();
+      this.instance = message.instance;
+      this.recorded = message.recorded;
+      this.controls.title(message.title);
+      if (this.recorded) this.records.open();
+    }
+    this.forest.apply(message);
+    this.treeChanged = true;
+    if (this.treeView.chosen) this.chosenChanged();
+  }
+
+  takeRecord(name, message) {
+    if (name === "lost") {
+      this.store.lost += message.records || 1;
+      return;
+    }
+    const pass = this.store.add(message);
+    if (!pass) return;
+    this.view.add(pass);
+    if (pass.loop) {
+      for (let node = this.forest.byKey.get(pass.key.slice(pass.key.indexOf("|") + 1)); node; node = node.parent) this.loops.set(node.key, performance.now());
+      this.treeChanged = true;
+    }
+  }
+
+  forget() {
+    this.close();
+    this.store.clear();
+    this.view.refresh();
+    this.choose(null);
+  }
+
+  tick() {
+    const seconds = 3;
+    const since = Date.now() - seconds * 1000;
+    let recent = 0;
+    let events = 0;
+    for (let i = this.store.passes.length - 1; i >= 0 && this.store.passes[i].end > since; i--) events += this.store.passes[i].folded;
+    for (let i = this.view.passes.length - 1; i >= 0 && this.view.passes[i].end > since; i--) recent++;
+    this.controls.rate(events / seconds);
+    this.timeline.chooseScale(recent / seconds);
+    if (this.treeView.chosen) showCard(document.getElementById("card"), this.treeView.chosen, Date.now());
+    this.wake();
+  }
+
+  /** choose limits everything to an object and what belongs to it. */
+  choose(node) {
+    this.treeView.chosen = node;
+    this.filter.scope = node ? this.forest.keysBelow(node) : null;
+    showCard(document.getElementById("card"), node, Date.now());
+    this.controls.scope(node);
+    this.refilter();
+    this.treeView.rows.draw();
+  }
+
+  chosenChanged() {
+    const node = this.treeView.chosen;
+    const keys = this.forest.keysBelow(node);
+    if (keys.size === this.filter.scope.size) return;
+    this.filter.scope = keys;
+    this.view.refresh();
+  }
+
+  refilter() {
+    this.view.refresh();
+    this.timeline.touch();
+    this.timeline.step.offset = Infinity;
+    this.wordsAt = 0;
+    this.wake();
+  }
+
+  select(pass, reveal) {
+    this.selected = pass;
+    this.timeline.select(pass, reveal);
+    this.list.choose(pass, reveal);
+    if (pass) {
+      document.getElementById("say").textContent = `${clock(pass.start)} ${objectName(pass.object)}: ${because(pass)}. ${outcomeWords[pass.outcome] || pass.outcome}.`;
+      if (this.details.pass) this.details.show(pass);
+    }
+  }
+
+  open(pass, focus) {
+    if (focus && !document.getElementById("details").contains(document.activeElement)) this.back = document.activeElement;
+    this.details.show(pass, focus);
+    this.timeline.resize(); // it has just become narrower or wider
+    this.select(pass, true);
+  }
+
+  close() {
+    const focused = document.getElementById("details").contains(document.activeElement);
+    this.details.show(null);
+    this.timeline.resize();
+    this.select(null);
+    if (focused) (this.back?.isConnected ? this.back : this.list.box).focus();
+  }
+
+  get figures() {
+    return `${number(this.forest.nodes.size)} objects · ${number(this.store.passes.length + this.store.dropped)} reconciles`;
+  }
+}
+
+// Tests and those who are curious find everything here.
+globalThis.opdock = new App();

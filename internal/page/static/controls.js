@@ -1,0 +1,250 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+import { number, objectName, plural } from "/format.js";
+import { openHelp } from "/help.js";
+import { element, set } from "/rows.js";
+
+const byId = (id) => document.getElementById(id);
+
+const connectionWords = { connecting: "Connecting", live: "Live", lost: "Connection lost, trying again", paused: "Paused while hidden" };
+const themes = ["auto", "light", "dark"];
+const themeWords = { auto: "automatic", light: "light", dark: "dark" };
+const themeSigns = { auto: "◐", light: "☀", dark: "☾" };
+
+/** Controls are the filters, buttons and texts around the parts. */
+export class Controls {
+  constructor(app) {
+    this.app = app;
+    this.filters();
+    this.buttons();
+    this.tabs();
+    this.grips();
+    this.showTheme();
+    app.timeline.onFollow = (on) => this.follow(on);
+  }
+
+  filters() {
+    const { filter } = this.app;
+    for (const name of ["controller", "namespace", "outcome", "cause"]) {
+      byId(name).addEventListener("change", (event) => {
+        filter[name] = event.target.value;
+        this.changed();
+      });
+    }
+    byId("search").addEventListener("input", (event) => {
+      filter.text = event.target.value.trim().toLowerCase();
+      this.changed();
+    });
+    byId("tree-search").addEventListener("input", (event) => {
+      this.app.treeView.text = event.target.value.trim().toLowerCase();
+      this.app.treeChanged = true;
+      this.app.wake();
+    });
+    byId("findings").addEventListener("click", (event) => {
+      const chip = event.target.closest("[data-finding]");
+      if (chip) this.toggleFinding(chip.dataset.finding);
+    });
+    byId("clear").addEventListener("click", () => this.clear());
+  }
+
+  toggleFinding(finding) {
+    const { findings } = this.app.filter;
+    if (!findings.delete(finding)) findings.add(finding);
+    this.changed();
+  }
+
+  clear() {
+    this.app.filter.clear();
+    for (const id of ["search", "controller", "namespace", "outcome", "cause"]) byId(id).value = "";
+    this.changed();
+  }
+
+  changed() {
+    const { filter } = this.app;
+    for (const name of ["controller", "namespace", "outcome", "cause"]) byId(name).classList.toggle("set", Boolean(filter[name]));
+    for (const chip of byId("findings").children) chip.setAttribute("aria-pressed", filter.findings.has(chip.dataset.finding));
+    byId("clear").hidden = !filter.active;
+    this.app.refilter();
+  }
+
+  buttons() {
+    const { timeline, treeView } = this.app;
+    byId("follow").addEventListener("click", () => timeline.follow(!timeline.following));
+    byId("zoom-in").addEventListener("click", () => timeline.zoom(1.5));
+    byId("zoom-out").addEventListener("click", () => timeline.zoom(1 / 1.5));
+    byId("range").addEventListener("change", (event) => {
+      timeline.time.range = Number(event.target.value);
+      this.scale("time");
+    });
+    byId("scale").addEventListener("click", (event) => {
+      const button = event.target.closest("[data-scale]");
+      if (button) this.scale(button.dataset.scale);
+    });
+    byId("tree-fold").textContent = "Fold";
+    byId("tree-fold").addEventListener("click", () => treeView.toggleAll());
+    byId("theme").addEventListener("click", () => this.nextTheme());
+    byId("help-open").addEventListener("click", openHelp);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => timeline.repaint());
+  }
+
+  scale(scale) {
+    this.app.timeline.scale = scale;
+    for (const button of byId("scale").children) button.setAttribute("aria-pressed", button.dataset.scale === scale);
+    this.app.tick();
+    this.app.timeline.touch();
+  }
+
+  follow(on) {
+    byId("follow").setAttribute("aria-pressed", on);
+    byId("follow").textContent = on ? "Following" : "Paused";
+    byId("follow").title = on ? "Stop following" : "Follow what happens";
+  }
+
+  tabs() {
+    const tabs = [byId("tab-list"), byId("tab-totals")];
+    for (const tab of tabs) {
+      tab.addEventListener("click", () => this.tab(tab.id));
+      tab.addEventListener("keydown", (event) => {
+        if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+        const other = tabs[1 - tabs.indexOf(tab)];
+        this.tab(other.id);
+        other.focus();
+      });
+    }
+  }
+
+  tab(id) {
+    const totals = id === "tab-totals";
+    for (const [tab, panel, chosen] of [["tab-list", "panel-list", !totals], ["tab-totals", "panel-totals", totals]]) {
+      byId(tab).setAttribute("aria-selected", chosen);
+      byId(tab).tabIndex = chosen ? 0 : -1;
+      byId(panel).hidden = !chosen;
+    }
+    if (totals) this.app.totals.open();
+    else this.app.totals.close();
+  }
+
+  grips() {
+    const style = document.documentElement.style;
+    const make = (id, name, least, most, measure) => {
+      const grip = byId(id);
+      const move = (value) => {
+        const size = Math.round(Math.max(least, Math.min(most(), value)));
+        style.setProperty(name, `${size}px`);
+        grip.setAttribute("aria-valuenow", size);
+      };
+      grip.addEventListener("pointerdown", (event) => {
+        grip.setPointerCapture(event.pointerId);
+        grip.onpointermove = (e) => move(measure(e));
+      });
+      grip.addEventListener("pointerup", () => (grip.onpointermove = null));
+      grip.addEventListener("keydown", (event) => {
+        const by = { ArrowLeft: -20, ArrowDown: -20, ArrowRight: 20, ArrowUp: 20 }[event.key];
+        if (!by) return;
+        event.preventDefault();
+        move(Number(grip.getAttribute("aria-valuenow")) + by);
+      });
+    };
+    make("side-grip", "--side", 220, () => innerWidth * 0.5, (e) => e.clientX);
+    make("list-grip", "--lower", 80, () => innerHeight - 320, (e) => innerHeight - e.clientY);
+  }
+
+  nextTheme() {
+    const next = themes[(themes.indexOf(document.documentElement.dataset.theme || "auto") + 1) % themes.length];
+    if (next === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = next;
+    try {
+      localStorage.setItem("opdock-theme", next);
+    } catch {
+      // It lasts as long as the page, then.
+    }
+    this.showTheme();
+    this.app.timeline.repaint();
+  }
+
+  showTheme() {
+    const now = document.documentElement.dataset.theme || "auto";
+    byId("theme").textContent = themeSigns[now];
+    byId("theme").setAttribute("aria-label", `Theme: ${themeWords[now]}`);
+    byId("theme").title = `Theme: ${themeWords[now]}`;
+  }
+
+  title(text) {
+    set(byId("title"), text || "");
+    document.title = text ? `opdock, ${text}` : "opdock";
+  }
+
+  scope(node) {
+    set(byId("scope"), node ? `${objectName(node.object)} and what belongs to it` : "All objects");
+  }
+
+  rate(events) {
+    set(byId("figures"), `${this.app.figures} · ${events < 10 ? Math.round(events * 10) / 10 : Math.round(events)} events/s`);
+  }
+
+  /** update shows what must not wait: whether the connection is there, and why there is nothing to see. */
+  update() {
+    const { app } = this;
+    const states = [app.objects.state, app.recorded ? app.records.state : "live"];
+    const state = ["lost", "connecting", "paused"].find((s) => states.includes(s)) || "live";
+    const pill = byId("connection");
+    if (pill.dataset.state !== state) pill.dataset.state = state;
+    set(pill, connectionWords[state]);
+    this.empties(state);
+  }
+
+  empties(state) {
+    const { app } = this;
+    const known = app.forest.nodes.size > 0 || app.treeView.rows.items.length > 0;
+    this.empty("tree-empty", !known && state !== "connecting" && ["No objects yet", "Custom resources appear here as soon as there are any.", "opdock kubectl apply -f app.yaml"]);
+    byId("tree").hidden = !known;
+    let message = false;
+    if (app.view.rows.size === 0) {
+      if (state === "lost") message = ["Connection lost", "The page goes on by itself as soon as opdock answers again."];
+      else if (!app.recorded) message = ["No reconciles are recorded here", "The operator runs without a recorder; the tree is live all the same."];
+      else if (app.filter.active) message = ["Nothing matches the filters", "Clear them, or wait until something does."];
+      else if (app.filter.scope) message = ["Nothing has happened to it yet", "Change it, and see what follows."];
+      else if (state === "live") message = ["Nothing has happened yet", "Change something, and see what follows.", "opdock kubectl edit appservice shop"];
+    }
+    this.empty("timeline-empty", message);
+  }
+
+  empty(id, message) {
+    const box = byId(id);
+    const text = message ? message.join("\n") : "";
+    if (box.said === text) return;
+    box.said = text;
+    box.hidden = !message;
+    if (message) box.replaceChildren(element("strong", "", message[0]), element("span", "", message[1]), message[2] ? element("code", "", message[2]) : "");
+  }
+
+  /** words brings the texts up to date that come from what is shown. */
+  words() {
+    const { app } = this;
+    const { view, store } = app;
+    set(byId("count"), number(view.passes.length));
+    for (const chip of byId("findings").children) {
+      const count = view.counts[chip.dataset.finding] || 0;
+      set(chip.querySelector("b"), number(count));
+      chip.classList.toggle("some", count > 0);
+    }
+    this.options("controller", store.controllers, "All controllers");
+    this.options("namespace", store.namespaces, "All namespaces");
+    const notes = [];
+    const lost = store.lost + app.records.lost + app.objects.lost;
+    if (store.dropped > 0) notes.push(`${plural(store.dropped, "older reconcile")} no longer kept`);
+    if (lost > 0) notes.push(`${plural(lost, "message")} missed`);
+    byId("dropped").hidden = notes.length === 0;
+    set(byId("dropped"), notes.join(", "));
+    document.getElementById("timeline").setAttribute("aria-label", `Timeline of ${plural(view.rows.size, "object")} with ${plural(view.passes.length, "reconcile")}`);
+  }
+
+  options(id, values, all) {
+    const select = byId(id);
+    if (select.options.length === values.size + 1) return;
+    const chosen = select.value;
+    select.replaceChildren(new Option(all, ""), ...[...values].sort().map((v) => new Option(v, v)));
+    select.value = chosen;
+  }
+}

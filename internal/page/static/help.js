@@ -1,0 +1,54 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+import { drawChange, drawEvent, drawPass, drawWrite } from "/glyphs.js";
+import { palette } from "/palette.js";
+import { element } from "/rows.js";
+
+const keys = [
+  [["j", "k"], "the reconcile before, and after"], [["Enter"], "open it"], [["Esc"], "close, or clear what is chosen"], [["/"], "search reconciles"],
+  [["o"], "find an object"], [["f"], "follow, or pause"], [["+", "−"], "zoom"], [["[", "]"], "move in time"], [["s"], "steps, or time"],
+  [["l"], "loops only"], [["n"], "no-ops only"], [["1", "2", "3"], "tree, timeline, list"], [["T"], "totals per cause"], [["d"], "light, or dark"], [["?"], "this help"],
+];
+
+const pass = (more) => ({ outcome: "succeeded", ...more });
+
+const signs = [
+  ["a change by somebody", (g, c) => drawChange(g, c, 22, 11, 5.5, false)],
+  ["a change that a reconcile made itself", (g, c) => drawChange(g, c, 22, 11, 5.5, true)],
+  ["an event: updated, created, deleted, unchanged", (g, c) => ["updated", "created", "deleted", "resynced"].forEach((t, i) => drawEvent(g, c, 6 + i * 11, 11, 5, t))],
+  ["a reconcile, as wide as it took long", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass())],
+  ["a no-op: nothing to do, nothing written", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass({ noop: true }))],
+  ["a loop: somebody changes it back", (g, c) => drawPass(g, c, 9, 11, 26, 11, pass({ loop: true }))],
+  ["failed", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass({ outcome: "failed" }))],
+  ["asked to be called again", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass({ outcome: "requeued" }))],
+  ["a write; one that changed nothing; one refused", (g, c) => [{}, { noChange: true }, { error: "x" }].forEach((w, i) => drawWrite(g, c, 8 + i * 14, 11, 5.5, w))],
+];
+
+/** openHelp shows the keys and what the signs mean. */
+export function openHelp() {
+  const dialog = document.getElementById("help");
+  const title = element("h2", "", "Keys and signs");
+  title.id = "help-title";
+  const close = element("button", "quiet", "Close");
+  close.type = "button";
+  close.addEventListener("click", () => dialog.close());
+  const keyList = element("dl", "");
+  for (const [names, text] of keys) keyList.append(element("dt", "", ...names.map((n) => element("kbd", "", n))), element("dd", "", text));
+  const signList = element("dl", "");
+  const colours = palette();
+  for (const [text, draw] of signs) {
+    const canvas = element("canvas", "");
+    canvas.width = 88;
+    canvas.height = 44;
+    canvas.setAttribute("aria-hidden", "true");
+    const g = canvas.getContext("2d");
+    g.scale(2, 2);
+    draw(g, { ...colours, row: colours.panel });
+    signList.append(element("dt", "", canvas), element("dd", "", text));
+  }
+  dialog.replaceChildren(element("header", "", title, close),
+    element("p", "", "From top to bottom: something changes, a watch says so, a reconcile takes all that was said until then, and writes. A curve from a write leads to the change that was its echo."),
+    element("div", "columns", element("section", "", element("h3", "", "Keys"), keyList), element("section", "", element("h3", "", "Signs"), signList)));
+  dialog.showModal();
+}

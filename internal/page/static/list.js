@@ -1,0 +1,95 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+import { because, clock, did, findingWords, objectName, outcomeWords, span } from "/format.js";
+import { attribute, element, Rows, set } from "/rows.js";
+
+/** List says in words what the timeline draws, the latest first. */
+export class List {
+  constructor(view, open, select) {
+    Object.assign(this, { view, open, select });
+    this.box = document.getElementById("list");
+    this.selected = null;
+    this.rows = new Rows(this.box, 28, makeRow, (row, pass) => this.fill(row, pass));
+    this.box.addEventListener("click", (event) => {
+      const pass = this.rows.items[this.rows.at(event)];
+      if (pass) this.open(pass);
+    });
+    this.box.addEventListener("keydown", (event) => this.press(event));
+    this.box.addEventListener("focus", () => {
+      if (!this.selected && this.rows.items.length > 0) this.move(0);
+    });
+  }
+
+  render() {
+    const top = this.box.scrollTop;
+    const anchor = top > 0 ? this.rows.items[Math.floor(top / 28)] : null;
+    const items = this.view.passes.toReversed();
+    this.rows.active = this.selected ? items.indexOf(this.selected) : -1;
+    this.rows.show(items);
+    // Whoever has scrolled down reads, and what is read must not move away.
+    if (anchor) {
+      const now = items.indexOf(anchor);
+      if (now >= 0) this.box.scrollTop = now * 28 + (top % 28);
+    }
+  }
+
+  choose(pass, reveal) {
+    this.selected = pass;
+    this.rows.active = pass ? this.rows.items.indexOf(pass) : -1;
+    if (pass && reveal && this.rows.active >= 0) this.rows.moveTo(this.rows.active);
+    else this.rows.draw();
+  }
+
+  /** step goes to an older or newer reconcile and returns it. */
+  step(by) {
+    if (this.rows.items.length === 0) return null;
+    const at = this.selected ? this.rows.items.indexOf(this.selected) : -1;
+    return this.rows.items[Math.max(0, Math.min(this.rows.items.length - 1, at + by))];
+  }
+
+  move(index) {
+    const pass = this.rows.items[Math.max(0, Math.min(this.rows.items.length - 1, index))];
+    if (pass) this.select(pass);
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const at = this.rows.active;
+    const act = {
+      ArrowDown: () => this.move(at + 1), ArrowUp: () => this.move(at - 1), Home: () => this.move(0), End: () => this.move(this.rows.items.length - 1),
+      PageDown: () => this.move(at + this.rows.page), PageUp: () => this.move(at - this.rows.page),
+      Enter: () => this.selected && this.open(this.selected, true), " ": () => this.selected && this.open(this.selected, true),
+    }[event.key];
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  }
+
+  fill(row, pass) {
+    attribute(row, "aria-selected", pass === this.selected);
+    if (row.pass === pass) return;
+    row.pass = pass;
+    const [time, object, reason, then, took] = row.children;
+    set(time, clock(pass.start));
+    set(object, objectName(pass.object));
+    set(reason, because(pass));
+    set(took, span(pass.end - pass.start));
+    row.classList.toggle("noop", pass.noop);
+    row.classList.toggle("loop", pass.loop);
+    const parts = [];
+    if (pass.outcome !== "succeeded") parts.push(element("span", `outcome ${pass.outcome}`, outcomeWords[pass.outcome] || pass.outcome));
+    for (const finding of pass.findings) parts.push(element("span", `mark ${finding === "self-inflicted" ? "self" : finding}`, `${finding === "loop" ? "∞ " : ""}${findingWords[finding] || finding}`));
+    if (pass.written > 0 || parts.length === 0) parts.unshift(document.createTextNode(did(pass)));
+    then.replaceChildren(...parts);
+  }
+}
+
+function makeRow(index) {
+  const row = element("div", "");
+  row.id = `reconcile-${index}`;
+  row.setAttribute("role", "option");
+  row.append(element("span", "time"), element("span", "name"), element("span", "because"), element("span", "then"), element("span", "took"));
+  return row;
+}

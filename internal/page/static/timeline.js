@@ -1,0 +1,217 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+import { StepAxis, TimeAxis } from "/axis.js";
+import { from, head, Painter, rowHeight } from "/draw.js";
+import { drawGutter, gutter } from "/gutter.js";
+import { palette } from "/palette.js";
+import { chain } from "/store.js";
+
+const natural = new Intl.Collator("en", { numeric: true });
+
+/** A row that would be lower than this is scrolled to instead; one that would be higher wastes room. */
+const leastLane = 13;
+const mostLane = 40;
+
+/** Timeline draws the view and keeps up with it. */
+export class Timeline {
+  following = true;
+  scale = "auto";
+  steps = true;
+  selected = null;
+  hovered = null;
+  dirty = true;
+  cost = 0; // milliseconds that a drawing took lately
+  all = []; // every row, in order
+  rows = []; // those that are seen
+  drawnAt = 0;
+  drawnEnd = 0;
+
+  constructor(view, calm) {
+    Object.assign(this, { view, calm }); // calm: whether the user wants no motion
+    this.box = document.getElementById("timeline");
+    this.field = document.getElementById("field");
+    this.gutter = document.getElementById("gutter");
+    this.scroller = document.getElementById("timeline-scroll");
+    this.time = new TimeAxis(15_000);
+    this.step = new StepAxis();
+    this.painter = new Painter();
+    this.colours = palette();
+    this.scroller.addEventListener("scroll", () => this.touch(), { passive: true });
+    new ResizeObserver(() => this.resize()).observe(this.box);
+    this.resize();
+  }
+
+  get axis() {
+    return this.steps ? this.step : this.time;
+  }
+
+  touch() {
+    this.dirty = true;
+    this.wake?.();
+  }
+
+  repaint() {
+    this.colours = palette();
+    this.touch();
+  }
+
+  resize() {
+    const ratio = Math.min(2, devicePixelRatio || 1);
+    this.width = Math.max(50, this.box.clientWidth - gutter);
+    this.height = Math.max(50, this.box.clientHeight);
+    this.ratio = ratio;
+    const fit = (canvas, width, left) => {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(this.height * ratio);
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${this.height}px`;
+      canvas.style.left = `${left}px`;
+    };
+    fit(this.field, this.width, gutter);
+    fit(this.gutter, gutter, 0);
+    this.time.width = this.step.width = this.width;
+    this.touch();
+  }
+
+  /** layout puts the rows in order and decides how high they are. */
+  layout() {
+    if (this.laidOut === this.view.version) return;
+    if (this.all.length !== this.view.rows.size || this.all.some((row) => this.view.rows.get(row.key) !== row)) {
+      this.all = [...this.view.rows.values()].sort((a, b) =>
+        (a.object.namespace || "").localeCompare(b.object.namespace || "") || (a.object.kind || "").localeCompare(b.object.kind || "") ||
+        natural.compare(a.object.name, b.object.name) || a.controller.localeCompare(b.controller));
+    }
+    if (this.steps) this.step.build(this.view.passes, this.view.loose);
+    this.laidOut = this.view.version;
+  }
+
+  /** fitRows shows the rows in which something is in sight, as high as there is room. */
+  fitRows() {
+    const first = this.axis.t(0);
+    const last = this.axis.t(this.width);
+    const kept = this.held && new Set(this.rows);
+    this.rows = this.all.filter((row) => {
+      if (kept?.has(row) || row.key === this.selected?.key) return true;
+      const at = from(row.passes, first);
+      return row.passes[at]?.first <= last || row.loose.some((change) => change.t >= first && change.t <= last);
+    });
+    const room = this.height - head - 8;
+    const lane = Math.floor((room / Math.max(1, this.rows.length) - 14) / 4);
+    this.laneHeight = Math.max(leastLane, Math.min(mostLane, lane));
+    const total = `${head + this.rows.length * rowHeight(this.laneHeight)}px`;
+    const inner = this.scroller.firstElementChild;
+    if (inner.style.height !== total) inner.style.height = total;
+  }
+
+  /** chooseScale lets the automatic scale show steps while it is quiet, and time while steps would race past. */
+  chooseScale(passesPerSecond) {
+    const before = this.steps;
+    if (this.scale !== "auto") this.steps = this.scale === "steps";
+    else if (passesPerSecond > 12) this.steps = false;
+    else if (passesPerSecond < 4) this.steps = true;
+    if (before !== this.steps) {
+      this.laidOut = -1;
+      this.step.offset = Infinity; // jump to the end instead of running there
+      this.touch();
+    }
+  }
+
+  /**
+   * frame is called once for each frame and returns whether it wants another. While it follows, what was drawn is moved,
+   * which costs next to nothing; it is drawn anew when there is something new, and less often the longer that takes.
+   */
+  frame(now) {
+    const changed = this.dirty || this.drawnVersion !== this.view.version;
+    let moving = false;
+    if (this.following && !this.steps) {
+      const end = Date.now() + this.time.range * 0.02;
+      this.time.end = this.calm() ? Math.ceil(end / 1000) * 1000 : end;
+      moving = this.all.length > 0 && !document.hidden;
+    }
+    const drift = this.steps ? 0 : (this.drawnEnd - this.time.end) * this.time.scale;
+    const pause = this.dirty ? 0 : Math.min(250, this.cost * 8);
+    if ((changed || Math.abs(drift) > 24) && now - this.drawnAt >= pause) moving = this.draw(now) || moving;
+    else {
+      this.field.style.transform = drift ? `translateX(${drift}px)` : "";
+      moving = moving || changed;
+    }
+    return moving;
+  }
+
+  draw(now) {
+    const began = performance.now();
+    this.layout();
+    const moving = this.steps && this.following && this.glide();
+    this.fitRows();
+    const scene = {
+      axis: this.axis, colours: this.colours, width: this.width, height: this.height, laneHeight: this.laneHeight, rows: this.rows,
+      scroll: this.scroller.scrollTop, selected: this.selected, radius: this.laneHeight >= 20 ? 5 : 3.5,
+      chain: this.hovered || this.selected ? chain(this.hovered || this.selected) : null,
+    };
+    const g = this.field.getContext("2d", { alpha: false });
+    g.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.painter.paint(g, scene);
+    const side = this.gutter.getContext("2d");
+    side.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    drawGutter(side, scene);
+    this.field.style.transform = "";
+    this.drawnAt = now;
+    this.drawnEnd = this.time.end;
+    this.drawnVersion = this.view.version;
+    this.dirty = moving;
+    this.cost = 0.7 * this.cost + 0.3 * (performance.now() - began);
+    return moving;
+  }
+
+  /** glide moves the steps towards the latest and returns whether they are still on their way. */
+  glide() {
+    const left = this.step.rest - this.step.offset;
+    if (this.calm() || !Number.isFinite(left) || Math.abs(left) > 3 * this.width || Math.abs(left) < 1) {
+      this.step.offset = this.step.rest;
+      return false;
+    }
+    this.step.offset += left * 0.2;
+    return true;
+  }
+
+  select(pass, reveal) {
+    this.selected = pass;
+    if (pass && reveal) this.reveal(pass);
+    this.touch();
+  }
+
+  reveal(pass) {
+    this.layout();
+    const x = this.axis.x(pass.start);
+    if (!(x > 40 && x < this.width - 60)) {
+      this.follow(false);
+      this.axis.show(pass.start);
+    }
+    this.fitRows();
+    const tall = rowHeight(this.laneHeight);
+    const top = this.rows.findIndex((r) => r.key === pass.key) * tall;
+    const visible = this.height - head;
+    if (top >= 0 && (top < this.scroller.scrollTop || top + tall > this.scroller.scrollTop + visible)) this.scroller.scrollTop = top - visible / 3;
+  }
+
+  follow(on) {
+    if (this.following === on) return;
+    this.following = on;
+    this.onFollow?.(on);
+    this.touch();
+  }
+
+  pan(pixels) {
+    this.follow(false);
+    this.axis.pan(pixels);
+    this.touch();
+  }
+
+  zoom(factor, x = this.width / 2) {
+    if (this.following && !this.steps) {
+      this.time.range = Math.max(20, Math.min(3_600_000, this.time.range / factor));
+    } else this.axis.zoom(factor, x);
+    this.touch();
+  }
+}

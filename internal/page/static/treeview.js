@@ -1,0 +1,184 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+import { span } from "/format.js";
+import { attribute, element, Rows, set } from "/rows.js";
+
+const rowHeight = 28;
+
+/** From how many objects on only the custom resources are shown at first. */
+const manyObjects = 150;
+
+const shortKinds = { HorizontalPodAutoscaler: "HPA", PodDisruptionBudget: "PDB" };
+
+/** TreeView shows a forest as a tree that a keyboard can walk through. */
+export class TreeView {
+  text = "";
+  chosen = null;
+  typed = "";
+
+  constructor(forest, choose, marksOf) {
+    Object.assign(this, { forest, choose, marksOf });
+    this.box = document.getElementById("tree");
+    this.rows = new Rows(this.box, rowHeight, makeRow, (row, line) => this.fill(row, line));
+    this.box.addEventListener("keydown", (event) => this.press(event));
+    this.box.addEventListener("click", (event) => this.click(event));
+    this.box.addEventListener("focus", () => {
+      if (this.rows.active < 0 && this.rows.items.length > 0) this.rows.moveTo(0);
+    });
+  }
+
+  /** render shows the forest as it is now. */
+  render() {
+    this.forest.sort();
+    const lines = [];
+    const few = this.forest.nodes.size < manyObjects;
+    const matches = this.text ? this.matching() : null;
+    const add = (node, depth, siblings, position) => {
+      if (node.object.spent || (matches && !matches.has(node))) return;
+      const open = matches ? true : node.open ?? few;
+      const children = node.children.filter((c) => !c.object.spent && (!matches || matches.has(c)));
+      lines.push({ node, depth, open, leaf: children.length === 0, siblings, position });
+      if (open) children.forEach((child, i) => add(child, depth + 1, children.length, i + 1));
+    };
+    this.forest.roots.forEach((root, i) => add(root, 0, this.forest.roots.length, i + 1));
+    const current = this.rows.items[this.rows.active]?.node;
+    if (current) this.rows.active = lines.findIndex((l) => l.node === current);
+    this.rows.show(lines);
+  }
+
+  /** matching are the objects that are looked for, and those above them. */
+  matching() {
+    const words = this.text.split(/\s+/).filter(Boolean);
+    const found = new Set();
+    for (const node of this.forest.nodes.values()) {
+      const o = node.object;
+      const text = `${o.kind} ${o.namespace || ""}/${o.name} ${o.status || ""} ${o.reason || ""}`.toLowerCase();
+      if (words.every((w) => text.includes(w))) for (let up = node; up && !found.has(up); up = up.parent) found.add(up);
+    }
+    return found;
+  }
+
+  fill(row, line) {
+    const { node, depth, open, leaf } = line;
+    const o = node.object;
+    const [twist, state, kind, name, mark, status] = row.children;
+    twist.style.marginLeft = `${4 + depth * 16}px`;
+    attribute(row, "aria-level", depth + 1);
+    attribute(row, "aria-setsize", line.siblings);
+    attribute(row, "aria-posinset", line.position);
+    attribute(row, "aria-expanded", leaf ? null : open);
+    attribute(row, "aria-selected", node === this.chosen);
+    row.classList.toggle("chosen", node === this.chosen);
+    row.classList.toggle("root", depth === 0);
+    attribute(state, "data-state", o.state);
+    set(kind, shortKinds[o.kind] || o.kind);
+    set(name, o.name);
+    const text = (o.status || "") + (o.reason && o.fleet ? ` ${o.reason}` : "");
+    set(status, text);
+    attribute(status, "data-state", o.state);
+    const loops = this.marksOf(node.key);
+    if (mark.hidden === Boolean(loops)) mark.hidden = !loops;
+    if (loops) set(mark, "∞ loop");
+    attribute(row, "aria-label", `${o.kind} ${o.name}, ${text || o.state}${loops ? ", in a loop" : ""}`);
+  }
+
+  click(event) {
+    const line = this.rows.items[this.rows.at(event)];
+    if (!line) return;
+    this.rows.moveTo(this.rows.at(event));
+    if (event.target.closest(".twist")) this.toggle(line);
+    else this.select(line.node);
+  }
+
+  select(node) {
+    this.chosen = this.chosen === node ? null : node;
+    this.choose(this.chosen);
+    this.rows.draw();
+  }
+
+  toggle(line, open = !line.open) {
+    line.node.open = open;
+    this.render();
+  }
+
+  /** toggleAll unfolds everything, or folds it if something is unfolded. */
+  toggleAll() {
+    const open = !this.rows.items.some((l) => l.open && !l.leaf);
+    for (const node of this.forest.nodes.values()) node.open = open;
+    this.render();
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const at = this.rows.active;
+    const line = this.rows.items[at];
+    const act = {
+      ArrowDown: () => this.rows.moveTo(at + 1), ArrowUp: () => this.rows.moveTo(at - 1), Home: () => this.rows.moveTo(0),
+      End: () => this.rows.moveTo(this.rows.items.length - 1), PageDown: () => this.rows.moveTo(at + this.rows.page),
+      PageUp: () => this.rows.moveTo(at - this.rows.page), ArrowRight: () => this.right(line, at), ArrowLeft: () => this.left(line, at),
+      Enter: () => line && this.select(line.node), " ": () => line && this.select(line.node), "*": () => this.unfoldSiblings(line),
+    }[event.key];
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  }
+
+  right(line, at) {
+    if (!line || line.leaf) return;
+    if (line.open) this.rows.moveTo(at + 1);
+    else this.toggle(line, true);
+  }
+
+  left(line, at) {
+    if (!line) return;
+    if (line.open && !line.leaf) return this.toggle(line, false);
+    for (let i = at - 1; i >= 0; i--) if (this.rows.items[i].depth < line.depth) return this.rows.moveTo(i);
+  }
+
+  unfoldSiblings(line) {
+    for (const { node, depth } of this.rows.items) if (depth === line?.depth) node.open = true;
+    this.render();
+  }
+}
+
+function makeRow(index) {
+  const row = element("div", "");
+  row.id = `object-${index}`;
+  row.setAttribute("role", "treeitem");
+  const twist = element("span", "twist");
+  const state = element("span", "state");
+  for (const part of [twist, state]) part.setAttribute("aria-hidden", "true");
+  row.append(twist, state, element("span", "kind"), element("span", "name"), element("span", "mark loop"), element("span", "status"));
+  row.children[4].hidden = true;
+  return row;
+}
+
+/** Conditions that are bad news when they are true. */
+const badWhenTrue = new Set(["Stalled", "Reconciling", "ReplicaFailure", "ScalingLimited", "DisruptionTarget"]);
+
+/** showCard shows the chosen object with its conditions below the tree. */
+export function showCard(card, node, now) {
+  card.hidden = !node;
+  if (!node) return;
+  const o = node.object;
+  const state = element("span", "state");
+  state.dataset.state = o.state;
+  state.setAttribute("aria-hidden", "true");
+  const parts = [element("h2", "", state, `${o.kind} ${o.name}`)];
+  const sub = [o.namespace, o.status + (o.reason ? `, ${o.reason}` : ""), o.detail, `${span(Math.max(0, now - Date.parse(o.created)))} old`];
+  parts.push(element("p", "sub", sub.filter(Boolean).join(" · ")));
+  if (o.message && o.state === "bad") parts.push(element("p", "message", o.message));
+  const list = element("ul", "conditions");
+  for (const c of o.conditions || []) {
+    const item = element("li", "", element("span", "", element("b", "", c.type), " ", element("span", "why", `${c.status}${c.reason ? `, ${c.reason}` : ""}`)));
+    const good = c.status === "Unknown" ? "unknown" : (c.status === "True") !== badWhenTrue.has(c.type) ? "yes" : "no";
+    item.dataset.good = good;
+    if (c.since && !c.since.startsWith("0001")) item.append(element("time", "", span(Math.max(0, now - Date.parse(c.since)))));
+    if (c.message) item.append(element("p", "", c.message));
+    list.append(item);
+  }
+  if (list.children.length > 0) parts.push(list);
+  card.replaceChildren(...parts);
+}

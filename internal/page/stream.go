@@ -1,0 +1,127 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// calm is the least time between two messages to a page: a rollout changes a lot within moments.
+	calm = 100 * time.Millisecond
+	// heartbeat is how often a silent stream shows that it is alive.
+	heartbeat = 10 * time.Second
+	// writeTimeout is how long a client may take to read a message before it is given up.
+	writeTimeout = 10 * time.Second
+)
+
+// serveStream sends what changes in the tree, and the changes of objects. A client that reads slowly gets fewer and larger
+// messages; nothing is kept for it but how far it has come.
+func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	if r.Method == http.MethodHead {
+		return
+	}
+	out := events{w: w, control: http.NewResponseController(w)}
+	revision, seen := s.resume(r)
+	pulse := time.NewTicker(heartbeat)
+	defer pulse.Stop()
+	for first := true; ; first = false {
+		// Taken before looking, so that nothing that happens meanwhile is missed.
+		treeChanged, objectChanged := s.options.Tree.Next(), s.options.Changes.next()
+		message := s.treeSince(revision)
+		if first || message.Revision != revision {
+			revision = message.Revision
+			if out.send("tree", s.position(revision, seen), message) != nil {
+				return
+			}
+		}
+		if batch := s.options.Changes.since(seen); batch.Last != seen {
+			seen = batch.Last
+			if out.send("changes", s.position(revision, seen), batch) != nil {
+				return
+			}
+		}
+		if out.flush() != nil || !s.awaitNews(r, &out, pulse, treeChanged, objectChanged) {
+			return
+		}
+	}
+}
+
+// awaitNews returns false when the client is gone.
+func (s *Server) awaitNews(r *http.Request, out *events, pulse *time.Ticker, news ...<-chan struct{}) bool {
+	var calmed <-chan time.Time
+	tree, changes := news[0], news[1]
+	for {
+		select {
+		case <-tree:
+			tree = nil
+		case <-changes:
+			changes = nil
+		case <-calmed:
+			return true
+		case <-pulse.C:
+			if out.comment("alive") != nil || out.flush() != nil {
+				return false
+			}
+			continue
+		case <-r.Context().Done():
+			return false
+		}
+		if calmed == nil {
+			calmed = time.After(calm)
+		}
+	}
+}
+
+func (s *Server) position(revision, seen uint64) string {
+	return fmt.Sprintf("%s-%d-%d", s.instance, revision, seen)
+}
+
+// resume reads how far a client had come, if it was with this server.
+func (s *Server) resume(r *http.Request) (revision, seen uint64) {
+	parts := strings.Split(r.Header.Get("Last-Event-ID"), "-")
+	if len(parts) != 3 || parts[0] != s.instance {
+		return 0, 0
+	}
+	revision, errRevision := strconv.ParseUint(parts[1], 10, 64)
+	seen, errSeen := strconv.ParseUint(parts[2], 10, 64)
+	if errRevision != nil || errSeen != nil {
+		return 0, 0
+	}
+	return revision, seen
+}
+
+// events writes server-sent events.
+type events struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (e *events) send(name, id string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return e.write("event: %s\nid: %s\ndata: %s\n\n", name, id, data)
+}
+
+func (e *events) comment(text string) error { return e.write(": %s\n\n", text) }
+
+func (e *events) write(format string, args ...any) error {
+	if err := e.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(e.w, format, args...)
+	return err
+}
+
+func (e *events) flush() error { return e.control.Flush() }
