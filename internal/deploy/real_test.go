@@ -1,0 +1,316 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/project"
+)
+
+// patience is how long something may take that should happen at once.
+const patience = time.Minute
+
+// server is the control plane that these tests share.
+func server(t *testing.T) *Server {
+	t.Helper()
+	const variable = "OPDOCK_CONTROLPLANE"
+	if os.Getenv(variable) == "" {
+		t.Skipf("%s is not set: this test needs the control plane; make test sets it", variable)
+	}
+	s, err := Connect(clustertest.Shared(t).Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// deployed applies objects for a test.
+func deployed(t *testing.T, s *Server, objects []*unstructured.Unstructured, o Options) string {
+	t.Helper()
+	t.Cleanup(func() {
+		// Not the test's context, which has ended by now.
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		o.DryRun = false
+		if _, err := s.Delete(ctx, objects, o); err != nil {
+			t.Errorf("cleaning up: %v", err)
+		}
+	})
+	return applied(t, s, objects, o)
+}
+
+func applied(t *testing.T, s *Server, objects []*unstructured.Unstructured, o Options) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	outcomes, err := s.Apply(ctx, objects, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return actions(outcomes)
+}
+
+func actions(outcomes []Outcome) string {
+	var all []string
+	for _, one := range outcomes {
+		all = append(all, one.Kind+" "+string(one.Action))
+	}
+	return strings.Join(all, ", ")
+}
+
+func exists(t *testing.T, s *Server, object *unstructured.Unstructured) bool {
+	t.Helper()
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(object.GroupVersionKind())
+	err := s.client.Get(t.Context(), client.ObjectKeyFromObject(object), live)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func all(action Action, objects []*unstructured.Unstructured) string {
+	var result []string
+	for _, object := range objects {
+		result = append(result, object.GetKind()+" "+string(action))
+	}
+	return strings.Join(result, ", ")
+}
+
+// The whole life of a project on a server.
+func TestAProjectComesAndGoes(t *testing.T) {
+	s := server(t)
+	manifests := fixture(t, "single")
+	ordered := Order(manifests)
+
+	if got := applied(t, s, manifests, Options{DryRun: true}); got != all(Created, ordered) {
+		t.Errorf("the dry run says %s", got)
+	}
+	if exists(t, s, ordered[0]) || exists(t, s, ordered[1]) {
+		t.Error("the dry run has made something")
+	}
+	if got := deployed(t, s, manifests, Options{}); got != all(Created, ordered) {
+		t.Errorf("the first time: %s", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := s.AwaitAvailable(ctx, Workloads(manifests), ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := applied(t, s, manifests, Options{}); got != all(Unchanged, ordered) {
+		t.Errorf("the second time: %s", got)
+	}
+	changed, err := WithImage(manifests, "team/harbour:v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected := strings.Replace(all(Unchanged, ordered), "Deployment unchanged", "Deployment configured", 1)
+	if got := applied(t, s, changed, Options{DryRun: true}); got != expected {
+		t.Errorf("a dry run of another image: %s", got)
+	}
+	if got := applied(t, s, changed, Options{}); got != expected {
+		t.Errorf("another image: %s", got)
+	}
+	if err := s.AwaitAvailable(ctx, Workloads(manifests), ""); err != nil {
+		t.Error(err)
+	}
+
+	reversed := orderOfDeletion(manifests)
+	for i, test := range []struct {
+		o        Options
+		expected Action
+	}{{Options{DryRun: true}, Deleted}, {Options{}, Deleted}, {Options{}, Absent}} {
+		outcomes, err := s.Delete(ctx, manifests, test.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := actions(outcomes); got != all(test.expected, reversed) {
+			t.Errorf("deletion %d: %s", i, got)
+		}
+		if test.o.DryRun && !exists(t, s, ordered[0]) {
+			t.Error("the dry run has deleted something")
+		}
+	}
+	for _, object := range manifests {
+		if exists(t, s, object) {
+			t.Errorf("%s is still there", title(object))
+		}
+	}
+}
+
+const ship = `apiVersion: sea.example.com/v1
+kind: Ship
+metadata:
+  name: argo
+  namespace: default
+  finalizers: [example.com/ashore]
+spec: {size: 50}`
+
+func TestWhatIsLeftOfAKind(t *testing.T) {
+	s := server(t)
+	var definitions []*unstructured.Unstructured
+	for _, object := range fixture(t, "single") {
+		if project.IsCRD(object) {
+			definitions = append(definitions, object)
+		}
+	}
+	if left, err := s.Instances(t.Context(), definitions); err != nil || len(left) != 0 {
+		t.Errorf("before there is a kind: %v, %v", left, err)
+	}
+	deployed(t, s, definitions, Options{})
+	if left, err := s.Instances(t.Context(), definitions); err != nil || len(left) != 0 {
+		t.Errorf("before there is an object: %v, %v", left, err)
+	}
+	argo := parse(t, ship)[0]
+	// Applying needs no more than the return of Apply: the kind is served by then.
+	if got := applied(t, s, []*unstructured.Unstructured{argo}, Options{}); got != "Ship created" {
+		t.Error(got)
+	}
+	left, err := s.Instances(t.Context(), definitions)
+	if err != nil || len(left) != 1 || left[0].String() != "Ship default/argo, which waits for example.com/ashore" {
+		t.Errorf("there is %v, %v", left, err)
+	}
+
+	// A short time is enough here: nobody will remove the finalizer.
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = s.Delete(short, definitions, Options{})
+	var stuck *StuckError
+	if !errors.As(err, &stuck) || !strings.Contains(err.Error(), "ships.sea.example.com is still there: Ship default/argo, which waits for example.com/ashore") {
+		t.Errorf("the error is %v", err)
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the error does not say why it ended: %v", err)
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(argo.GroupVersionKind())
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(argo), live); err != nil {
+		t.Fatal(err)
+	}
+	live.SetFinalizers(nil)
+	if err := s.client.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRefusedDefinitions(t *testing.T) {
+	s := server(t)
+	definition := fixture(t, "plain")[0]
+
+	invalid := definition.DeepCopy()
+	versions, _, _ := unstructured.NestedSlice(invalid.Object, "spec", "versions")
+	schema := versions[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+	if err := unstructured.SetNestedField(schema, "many", "properties", "spec", "properties", "size", "default"); err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedSlice(invalid.Object, versions, "spec", "versions"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Apply(t.Context(), []*unstructured.Unstructured{invalid}, Options{})
+	var refused *RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "properties[size].default") {
+		t.Errorf("the error is %v", err)
+	}
+
+	deployed(t, s, []*unstructured.Unstructured{definition}, Options{})
+	rival := definition.DeepCopy()
+	rival.SetName("crafts.rowing.example.com")
+	if err := unstructured.SetNestedField(rival.Object, "crafts", "spec", "names", "plural"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.client.Delete(context.Background(), rival.DeepCopy()); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+	_, err = s.Apply(t.Context(), []*unstructured.Unstructured{rival}, Options{})
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "its names are not accepted") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestNothingIsAppliedIfSomethingCannotBe(t *testing.T) {
+	s := server(t)
+	for name, test := range map[string]struct {
+		manifest string
+		expected string
+	}{
+		"unknown kind": {
+			"{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: serving, namespace: default}}",
+			"the server does not know the kinds of Certificate default/serving (cert-manager.io/v1)",
+		},
+		"missing namespace": {"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: nowhere}}", `there is no namespace "nowhere"`},
+	} {
+		first := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: first, namespace: default}}")
+		_, err := s.Apply(t.Context(), append(first, parse(t, test.manifest)...), Options{})
+		if err == nil || err.Error() != test.expected {
+			t.Errorf("%s: %v", name, err)
+		}
+		if exists(t, s, first[0]) {
+			t.Errorf("%s: something was applied", name)
+		}
+	}
+}
+
+func TestNamespacesAreFilledInAndMade(t *testing.T) {
+	s := server(t)
+	objects := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: deploy-test, namespace: wrong}}")
+	namespace := parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: made-for-deploy}}")
+	t.Cleanup(func() {
+		if err := s.client.Delete(context.Background(), namespace[0].DeepCopy()); err != nil {
+			t.Error(err)
+		}
+	})
+	if got := deployed(t, s, objects, Options{Namespace: "made-for-deploy", MakeNamespaces: true}); got != "Namespace created, ClusterRole created, ConfigMap created" {
+		t.Error(got)
+	}
+	objects[0].SetNamespace("made-for-deploy")
+	if !exists(t, s, objects[0]) {
+		t.Error("the ConfigMap is not where it was to go")
+	}
+}
+
+func TestAnUnavailableOperatorIsExplained(t *testing.T) {
+	s := server(t)
+	namespace := clustertest.Namespace(t)
+	manifests := parse(t, `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: broken}
+spec:
+  selector: {matchLabels: {app: broken}}
+  template:
+    metadata:
+      labels: {app: broken}
+      annotations: {opdock.dev/behaviour: image-pull-error}
+    spec:
+      containers: [{name: manager, image: "team/absent:v1"}]`)
+	deployed(t, s, manifests, Options{Namespace: namespace})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	// Until the pod has a reason, the rollout is just under way.
+	err := wait.PollUntilContextCancel(ctx, lookInterval, true, func(ctx context.Context) (bool, error) {
+		reason, err := s.unavailable(ctx, manifests[0], namespace)
+		return strings.Contains(reason, "ImagePull"), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithTimeout(ctx, time.Second)
+	defer end()
+	err = s.AwaitAvailable(ended, manifests, namespace)
+	if !errors.As(err, new(*UnavailableError)) || !strings.Contains(err.Error(), "Deployment broken is not available: pod broken-") || !strings.Contains(err.Error(), "ImagePull") {
+		t.Errorf("the error is %v", err)
+	}
+}
