@@ -57,6 +57,8 @@ type App struct {
 	Env     []string
 	Now     func() time.Time
 	Dock    Dock
+	// Ask asks the user, and proposes an answer. It is nil if nobody can be asked.
+	Ask func(question, proposal string) (string, error)
 	// Generate is generate.Run.
 	Generate func(context.Context, generate.Options) (*generate.Result, error)
 	// Exec replaces this process with another program and returns only on failure.
@@ -85,6 +87,7 @@ func NewApp() *App {
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		app.Keys = func() (<-chan string, func(), error) { return readKeys(os.Stdin) }
+		app.Ask = asking(os.Stdin, os.Stderr)
 	}
 	return app
 }

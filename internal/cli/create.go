@@ -1,0 +1,148 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/scaffold"
+)
+
+func (a *App) newCreate() *cobra.Command {
+	return newScaffoldVerb(&cobra.Command{
+		Use:   "create WHAT [FLAG]...",
+		Short: "Add a kind or a webhook to a project",
+		Long: `Works in projects that opdock init or kubebuilder v4 have made. What is made is written down in PROJECT, so that
+both programs can go on from there.`,
+		Example: `  opdock create api --group ship --version v1 --kind Frigate
+  opdock create webhook --group ship --version v1 --kind Frigate --defaulting --programmatic-validation`,
+	}, a.newCreateAPI())
+}
+
+// apiName is how flags name a kind.
+type apiName struct{ group, version, kind, apiVersion string }
+
+func (n *apiName) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&n.group, "group", "", "group of the kind, without the project's domain")
+	cmd.Flags().StringVar(&n.version, "version", "", "version, such as v1 or v1alpha1")
+	cmd.Flags().StringVar(&n.kind, "kind", "", "kind, such as Frigate")
+	cmd.Flags().StringVar(&n.apiVersion, "api-version", "", "group with domain, and version, instead of --group and --version: ship.example.com/v1")
+}
+
+// resolve takes --api-version apart, which only the domain of the project makes possible.
+func (n *apiName) resolve(dir string) error {
+	if n.apiVersion == "" {
+		return nil
+	}
+	if n.group != "" || n.version != "" {
+		return &usageError{message: "--api-version says group and version already", hints: []string{"leave out --group and --version"}}
+	}
+	group, version, err := scaffold.SplitAPIVersion(dir, n.apiVersion)
+	n.group, n.version = group, version
+	return explainScaffold(err)
+}
+
+// ask asks for what the flags do not say.
+func (a *App) askName(cmd *cobra.Command, n *apiName) error {
+	if a.Ask == nil || !onlyChanged(cmd, "dir", "quiet", "from", "empty", "force") {
+		return nil
+	}
+	var err error
+	if n.group, err = a.Ask("Group of the kind, without the domain", ""); err != nil {
+		return err
+	}
+	if n.version, err = a.Ask("Version", "v1"); err != nil {
+		return err
+	}
+	n.kind, err = a.Ask("Kind, such as Frigate", "")
+	return err
+}
+
+func (a *App) newCreateAPI() *cobra.Command {
+	var (
+		options                scaffold.APIOptions
+		name                   apiName
+		flags                  scaffoldFlags
+		resource, controller   bool
+		namespaced, deprecated bool
+	)
+	cmd := &cobra.Command{
+		Use:   "api --group GROUP --version VERSION --kind KIND [FLAG]...",
+		Short: "Add a kind and its controller to a project",
+		Long: `Writes the Go types of a kind, a controller with tests, a sample, roles for users, and makes them part of main and
+of the manifests. Then it generates what comes from the types, so that the project compiles and can be run.
+
+The controller is a small example that works: it makes a Deployment of every object, with conditions and
+events. --empty leaves that out. --from begins with something larger, under your names:
+
+` + starterList() + `
+A second version of a kind gets types only. Kinds of other modules, such as Deployments, are not supported.`,
+		Example: `  opdock create api --group ship --version v1 --kind Frigate
+  opdock create api --group ship --version v1 --kind Fleet --namespaced=false --short-name fl
+  opdock create api --group ship --version v1 --kind Crew --from podcluster
+  opdock create api --api-version ship.example.com/v1 --kind Raft --empty`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.askName(cmd, &name); err != nil {
+				return err
+			}
+			if err := name.resolve(flags.dir); err != nil {
+				return err
+			}
+			options.Dir, options.Group, options.Version, options.Kind = flags.dir, name.group, name.version, name.kind
+			options.NoResource, options.NoController, options.ClusterScoped = !resource, !controller, !namespaced
+			plan, err := scaffold.CreateAPI(options)
+			if err != nil {
+				return explainScaffold(err)
+			}
+			if err := a.carryOut(cmd.Context(), plan, flags, fmt.Sprintf("Created %s %s", name.kind, name.version)); err != nil {
+				return err
+			}
+			a.suggest(flags, "say in its types what it is, and in its controller what it does; then: "+shellQuote(a.Program)+" generate && go test ./...")
+			return nil
+		},
+	}
+	a.addScaffoldFlags(cmd, &flags)
+	a.addNoGenerateFlag(cmd, &flags)
+	name.addFlags(cmd)
+	cmd.Flags().StringVar(&options.Plural, "plural", "", "name in paths (default: the regular plural of the kind)")
+	cmd.Flags().StringVar(&options.ShortName, "short-name", "", "what kubectl also calls it")
+	cmd.Flags().BoolVar(&namespaced, "namespaced", true, "objects are in namespaces")
+	cmd.Flags().BoolVar(&resource, "resource", true, "make the types")
+	cmd.Flags().BoolVar(&controller, "controller", true, "make a controller")
+	cmd.Flags().BoolVar(&options.Empty, "empty", false, "make types without fields and a controller that does nothing")
+	cmd.Flags().StringVar(&options.From, "from", "", "begin with the starter of this name")
+	cmd.Flags().BoolVar(&deprecated, "make", true, "")
+	if err := cmd.Flags().MarkHidden("make"); err != nil {
+		panic(err) // the flag does not exist: found by any test
+	}
+	a.complete(cmd, "from", starterNames)
+	return cmd
+}
+
+func starterNames() []string {
+	starters, err := scaffold.Starters()
+	if err != nil {
+		panic(err) // they are part of this program: found by any test
+	}
+	names := make([]string, 0, len(starters))
+	for _, one := range starters {
+		names = append(names, one.Name)
+	}
+	return names
+}
+
+func starterList() string {
+	starters, err := scaffold.Starters()
+	if err != nil {
+		panic(err) // they are part of this program: found by any test
+	}
+	var lines strings.Builder
+	for _, one := range starters {
+		fmt.Fprintf(&lines, "  %-12s %s\n", one.Name, one.Description)
+	}
+	return lines.String()
+}

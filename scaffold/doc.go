@@ -1,0 +1,15 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scaffold makes operator projects and adds kinds and webhooks to them, in the layout of kubebuilder v4. The
+// projects import nothing of Opdock.
+//
+// Nothing is written while a plan is made. A Plan is the difference between a project on disk and what it should be, and
+// is written as a whole:
+//
+//	plan, err := scaffold.CreateAPI(scaffold.APIOptions{Dir: ".", Group: "ship", Version: "v1", Kind: "Frigate"})
+//	...
+//	err = plan.Write()
+//
+// What is generated from Go types is left to package generate, which has to run after a plan was written.
+package scaffold

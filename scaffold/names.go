@@ -1,0 +1,143 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	gomodule "golang.org/x/mod/module"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// InputError is a wish that cannot be fulfilled as it was written. Hints say what to do instead.
+type InputError struct {
+	Message string
+	Hints   []string
+}
+
+func (e *InputError) Error() string { return e.Message }
+
+func wrongInput(format string, args ...any) *InputError {
+	return &InputError{Message: fmt.Sprintf(format, args...)}
+}
+
+func (e *InputError) hint(format string, args ...any) *InputError {
+	e.Hints = append(e.Hints, fmt.Sprintf(format, args...))
+	return e
+}
+
+var (
+	kindPattern    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	versionPattern = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+)
+
+func checkDomain(domain string) error {
+	if problems := validation.IsDNS1123Subdomain(domain); len(problems) > 0 {
+		return wrongInput("the domain %q is not one: it has to consist of lower case letters, digits, '-' and '.'", domain).
+			hint("for example: --domain example.com")
+	}
+	return nil
+}
+
+func checkRepo(repo string) error {
+	if err := gomodule.CheckImportPath(repo); err != nil {
+		return wrongInput("%q cannot be the path of a Go module: %v", repo, err).hint("for example: --repo example.com/ship-operator")
+	}
+	return nil
+}
+
+func checkProjectName(name string) error {
+	// It becomes a prefix of the names of objects, and part of the namespace.
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > 50 {
+		return wrongInput("%q cannot be the name of a project: it has to be a word of at most 50 lower case letters, digits and '-'", name).
+			hint("choose one: --project-name ship-operator")
+	}
+	return nil
+}
+
+// forbiddenFolders are names that Go treats in a special way, or that would hide types from other packages.
+var forbiddenFolders = []string{"internal", "vendor", "testdata"}
+
+func checkGroup(group, domain string) error {
+	qualified := strings.Trim(group+"."+domain, ".")
+	switch problems := validation.IsDNS1123Subdomain(qualified); {
+	case len(problems) > 0 || strings.HasPrefix(group, ".") || strings.HasSuffix(group, "."):
+		return wrongInput("the group %q cannot be one: it has to consist of lower case letters, digits, '-' and '.'", group).
+			hint("for example: --group ship, which becomes ship.%s", domain)
+	case slices.Contains(forbiddenFolders, group):
+		return wrongInput("the group cannot be called %q: Go treats folders of that name in a special way", group)
+	case group == domain || domain != "" && strings.HasSuffix(group, "."+domain):
+		short := strings.TrimSuffix(strings.TrimSuffix(group, domain), ".")
+		return wrongInput("the group %q ends with the domain of this project, which is added by itself", group).
+			hint("say: --group %q", short)
+	case !strings.Contains(qualified, "."):
+		return wrongInput("the group %q has no domain: the API server wants one with a dot in it", qualified).
+			hint("say a group with a dot: --group %s.example.com", qualified)
+	case strings.HasSuffix(qualified, ".k8s.io") || strings.HasSuffix(qualified, ".kubernetes.io") || qualified == "k8s.io" || qualified == "kubernetes.io":
+		return wrongInput("the group %q belongs to Kubernetes: the API server refuses kinds of others there", qualified).
+			hint("use a domain of your own")
+	}
+	return nil
+}
+
+func checkVersion(version string) error {
+	if !versionPattern.MatchString(version) {
+		return wrongInput("%q cannot be a version", version).hint("for example: v1, v1alpha1 or v2beta3")
+	}
+	return nil
+}
+
+// registrationNames are what groupversion_info.go declares.
+var registrationNames = []string{"GroupVersion", "SchemeBuilder", "AddToScheme", "SchemeGroupVersion"}
+
+func checkKind(kind string) error {
+	switch {
+	case !kindPattern.MatchString(kind):
+		wrong := wrongInput("%q cannot be a kind: kinds begin with a capital letter and consist of letters and digits", kind)
+		if better := camelCase(kind); better != kind && kindPattern.MatchString(better) {
+			wrong.hint("say: --kind %s", better)
+		}
+		return wrong
+	case len(kind) > 50:
+		return wrongInput("the kind %s is too long: %d characters, and 50 are possible", kind, len(kind))
+	case slices.Contains(registrationNames, kind):
+		return wrongInput("the kind cannot be called %s: that name is used for registering kinds, in the same package", kind)
+	}
+	return nil
+}
+
+// camelCase makes a kind of words, such as tea-pot.
+func camelCase(words string) string {
+	var out strings.Builder
+	upper := true
+	for _, letter := range words {
+		switch {
+		case letter == '-' || letter == '_' || letter == ' ' || letter == '.':
+			upper = true
+		case upper:
+			out.WriteString(strings.ToUpper(string(letter)))
+			upper = false
+		default:
+			out.WriteRune(letter)
+		}
+	}
+	return out.String()
+}
+
+func checkPlural(plural string) error {
+	if problems := validation.IsDNS1035Label(plural); len(problems) > 0 {
+		return wrongInput("%q cannot be a plural: it has to be a word of lower case letters, digits and '-'", plural)
+	}
+	return nil
+}
+
+func checkShortName(name string) error {
+	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
+		return wrongInput("%q cannot be a short name: it has to be a word of lower case letters, digits and '-'", name)
+	}
+	return nil
+}

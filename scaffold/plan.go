@@ -1,0 +1,69 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"github.com/opdock/opdock/internal/filewrite"
+)
+
+// ChangeKind says what happens to a file.
+type ChangeKind string
+
+// What can happen to a file.
+const (
+	Create ChangeKind = "created"
+	Edit   ChangeKind = "changed"
+	Remove ChangeKind = "removed"
+)
+
+// Change is a file that is different after a plan was written.
+type Change struct {
+	Path string     `json:"path"`
+	Kind ChangeKind `json:"kind"`
+}
+
+// Plan is what is to be done in a project.
+type Plan struct {
+	// Dir is the folder of the project.
+	Dir string `json:"dir"`
+	// Changes are sorted by path.
+	Changes []Change `json:"changes"`
+	// Remaining are files that would have to go, but that somebody has edited. They stay.
+	Remaining []string `json:"remaining,omitempty"`
+	// Generate says whether there is anything from which files are generated once the plan was written.
+	Generate bool `json:"-"`
+
+	changes []filewrite.Change
+}
+
+func newPlan(t *tree) *Plan {
+	plan := &Plan{Dir: t.dir, Changes: []Change{}, changes: t.changes()}
+	for _, one := range plan.changes {
+		kind := Edit
+		switch {
+		case one.Remove:
+			kind = Remove
+		case one.Before == nil:
+			kind = Create
+		}
+		plan.Changes = append(plan.Changes, Change{Path: one.Path, Kind: kind})
+	}
+	return plan
+}
+
+// Write does it, all or nothing.
+func (p *Plan) Write() error { return filewrite.Apply(p.Dir, p.changes) }
+
+// TakeBack undoes what Write did, for when something that belongs to it fails.
+func (p *Plan) TakeBack() error { return filewrite.Apply(p.Dir, filewrite.Reverse(p.changes)) }
+
+// Content returns what a file will be, for tests and for showing a plan; nil if the plan does not change it.
+func (p *Plan) Content(path string) []byte {
+	for _, one := range p.changes {
+		if one.Path == path {
+			return one.Content
+		}
+	}
+	return nil
+}

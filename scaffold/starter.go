@@ -1,0 +1,148 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+const starterFolder = "starters"
+
+// Starter is a kind to begin with.
+type Starter struct {
+	Name        string `json:"-"`
+	Description string `json:"description"`
+	// Scope is Namespaced if the kind has to be in a namespace.
+	Scope string `json:"scope,omitempty"`
+	// Requires are files outside of the kind, by their path in the project, and the templates that they are made from.
+	Requires map[string]string `json:"requires,omitempty"`
+}
+
+// Starters lists the starters, sorted by name.
+func Starters() ([]Starter, error) {
+	names, err := fs.Glob(templates, starterFolder+"/*/starter.yaml")
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Starter, 0, len(names))
+	for _, name := range names {
+		starter := Starter{Name: path.Base(path.Dir(name))}
+		content, err := fs.ReadFile(templates, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := yaml.UnmarshalStrict(content, &starter); err != nil {
+			return nil, fmt.Errorf("reading the starter %s: %w", starter.Name, err)
+		}
+		all = append(all, starter)
+	}
+	return all, nil
+}
+
+// shape is which templates a kind is made from.
+type shape struct {
+	types       string
+	sample      string
+	controllers map[string]string // templates, and what follows the name of the kind in the name of the file
+	requires    map[string]string // as in Starter, with whole names of templates
+
+	clusterScopeIsWrong bool
+}
+
+var (
+	exampleShape = shape{
+		types: "api/types.go.tmpl", sample: "api/sample.yaml.tmpl",
+		controllers: map[string]string{
+			"api/controller.go.tmpl":             "controller.go",
+			"api/controller_test.go.tmpl":        "controller_test.go",
+			"api/controller_server_test.go.tmpl": "controller_server_test.go",
+		},
+	}
+	emptyShape = shape{
+		types: "api/empty_types.go.tmpl", sample: "api/empty_sample.yaml.tmpl",
+		controllers: map[string]string{
+			"api/empty_controller.go.tmpl":      "controller.go",
+			"api/empty_controller_test.go.tmpl": "controller_test.go",
+		},
+	}
+)
+
+func (o *APIOptions) shape() (shape, error) {
+	switch {
+	case o.Empty:
+		return emptyShape, nil
+	case o.From == "":
+		return exampleShape, nil
+	}
+	starters, err := Starters()
+	if err != nil {
+		return shape{}, err
+	}
+	names := make([]string, 0, len(starters))
+	for _, one := range starters {
+		if one.Name == o.From {
+			return one.shape()
+		}
+		names = append(names, one.Name)
+	}
+	return shape{}, wrongInput("there is no starter %q", o.From).hint("there are: %s", strings.Join(names, ", "))
+}
+
+func (s Starter) shape() (shape, error) {
+	folder := path.Join(starterFolder, s.Name)
+	made := shape{
+		types: folder + "/types.go.tmpl", sample: folder + "/sample.yaml.tmpl", controllers: map[string]string{},
+		requires: map[string]string{}, clusterScopeIsWrong: s.Scope == "Namespaced",
+	}
+	for file, template := range s.Requires {
+		made.requires[file] = path.Join(starterFolder, template)
+	}
+	names, err := fs.Glob(templates, folder+"/controller*.go.tmpl")
+	if err != nil {
+		return made, err
+	}
+	if len(names) == 0 {
+		return made, fmt.Errorf("the starter %s has no controller.go.tmpl", s.Name)
+	}
+	for _, name := range names {
+		// controller.go and controller_test.go keep their names; of others, what distinguishes them is enough.
+		suffix := strings.TrimSuffix(path.Base(name), templateSuffix)
+		if suffix != "controller.go" && suffix != "controller_test.go" {
+			suffix = strings.TrimPrefix(suffix, "controller_")
+		}
+		made.controllers[name] = suffix
+	}
+	return made, nil
+}
+
+// addRequired writes what a starter needs besides the kind, as far as it is not there.
+func (p *project) addRequired(api API, s shape) error {
+	for file, template := range s.requires {
+		if err := p.writeIfMissing(file, template, view{Project: p.Project, API: api}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allShapes are all that a kind can have been made from.
+func allShapes() ([]shape, error) {
+	shapes := []shape{exampleShape, emptyShape}
+	starters, err := Starters()
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range starters {
+		made, shapeErr := one.shape()
+		err = errors.Join(err, shapeErr)
+		shapes = append(shapes, made)
+	}
+	return shapes, err
+}
