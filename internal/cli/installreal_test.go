@@ -1,0 +1,156 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/fleettest"
+)
+
+// projectOnRealCluster is a user whose cluster dock is the one that these tests share, with a copy of a project. All of
+// the project is removed at the end.
+func projectOnRealCluster(t *testing.T, fixture string) (run func(args ...string) (int, *console), dir string) {
+	t.Helper()
+	fleettest.Config(t) // skips the test if there is no control plane
+	dir = projectFixture(t, fixture)
+	run = func(args ...string) (int, *console) {
+		user := newProjectConsole(&fakeDock{clusters: clusters(alive)})
+		user.Now = time.Now
+		user.Dock.Open = func(name string) (Running, error) {
+			return &fakeCluster{dock: user.dock, name: name, kubeconfig: clustertest.Shared(t).Kubeconfig()}, nil
+		}
+		code, _ := user.run(t.Context(), append(args, "--dir", dir)...)
+		return code, user
+	}
+	t.Cleanup(func() {
+		user := newProjectConsole(nil)
+		verb := "undeploy"
+		if fixture == "plain" {
+			verb = "uninstall"
+		}
+		// Not the test's context, which has ended by now.
+		code := user.Run(context.Background(), []string{verb, "--force", "--kubeconfig", clustertest.Shared(t).Kubeconfig(), "--dir", filepath.Join("..", "project", "testdata", fixture)})
+		if code != exitOK {
+			t.Errorf("cleaning up: %s", user.err)
+		}
+	})
+	return run, dir
+}
+
+func expectRun(t *testing.T, code int, user *console, wantCode int, parts ...string) {
+	t.Helper()
+	screen := user.out.String() + user.err.String()
+	if code != wantCode {
+		t.Errorf("exit code %d, want %d:\n%s", code, wantCode, screen)
+	}
+	expectScreen(t, screen, parts...)
+}
+
+func TestAProjectOnACluster(t *testing.T) {
+	run, dir := projectOnRealCluster(t, "single")
+	step := func(code int, args, parts []string) {
+		t.Helper()
+		got, user := run(args...)
+		expectRun(t, got, user, code, parts...)
+	}
+	step(exitOK, []string{"install", "--dry-run"}, []string{"WOULD BE", "ships.sea.example.com   created", "nothing was changed"})
+	step(exitOK, []string{"install"}, []string{`Installing the kinds of harbour on cluster "dock"`, "CRDs established: 1 created"})
+	step(exitOK, []string{"install"}, []string{"CRDs established: 1 unchanged"})
+	step(exitOK, []string{"deploy", "--image", "team/harbour:v1"}, []string{
+		"manifests applied: 9 created, 1 unchanged", "operator available", "harbour-system   harbour-controller-manager",
+		"ValidatingWebhookConfiguration harbour-validating-webhook-configuration is left out: no process answers",
+		"are simulated", "opdock dev runs the operator itself",
+	})
+	step(exitOK, []string{"deploy", "--image", "team/harbour:v2", "--dry-run"}, []string{"Deployment                 harbour-system   harbour-controller-manager            configured"})
+
+	// The kinds are served, as install has promised.
+	content, err := os.ReadFile(filepath.Join(dir, "config/samples/sea_v1_ship.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(content, &sample.Object); err != nil {
+		t.Fatal(err)
+	}
+	sample.SetNamespace(clustertest.Namespace(t))
+	if err := fleettest.Client(t).Create(t.Context(), sample); err != nil {
+		t.Fatal(err)
+	}
+	left := "Ship " + sample.GetNamespace() + "/argo"
+	step(exitError, []string{"uninstall"}, []string{"nothing was deleted, because there is " + left, "--force"})
+	step(exitError, []string{"undeploy"}, []string{"nothing was deleted, because there is " + left})
+	step(exitOK, []string{"undeploy", "--dry-run"}, []string{"needs --force: " + left, "harbour-system                             deleted"})
+	step(exitOK, []string{"undeploy", "--keep-crds"}, []string{"gone: 9 deleted, 1 absent"})
+	step(exitOK, []string{"uninstall", "--force"}, []string{"gone: 1 deleted"})
+	step(exitOK, []string{"undeploy"}, []string{`there was nothing of harbour on cluster "dock"`})
+	step(exitError, []string{"uninstall", "--ignore-not-found=false"}, []string{"1 of 1 objects were not there"})
+}
+
+func TestWhatProgramsReadAboutADeployment(t *testing.T) {
+	run, _ := projectOnRealCluster(t, "sdk")
+	namespace := clustertest.Namespace(t)
+	code, user := run("deploy", "-o", "json", "--namespace", namespace, "--kubeconfig", clustertest.Shared(t).Kubeconfig(), "--image", "team/ferry:v1")
+	expectRun(t, code, user, exitOK)
+	var report projectReport
+	if err := json.Unmarshal(user.out.Bytes(), &report); err != nil {
+		t.Fatalf("%v:\n%s", err, user.out)
+	}
+	if report.Project != "ferry-operator" || !strings.HasPrefix(report.Cluster, "https://") || len(report.Objects) != 5 || len(report.Notes) != 0 {
+		t.Errorf("the report is %+v", report)
+	}
+	for _, object := range report.Objects {
+		if object.Action != "created" || object.Kind != "CustomResourceDefinition" && object.Namespace != namespace {
+			t.Errorf("%+v", object)
+		}
+	}
+	if user.err.Len() > 0 {
+		t.Errorf("there is more:\n%s", user.err)
+	}
+}
+
+func TestWhyADeploymentFails(t *testing.T) {
+	run, dir := projectOnRealCluster(t, "sdk")
+	kubeconfig := clustertest.Shared(t).Kubeconfig()
+	code, user := run("deploy", "--kubeconfig", kubeconfig, "--namespace", "there-is-none", "--image", "team/ferry:v1")
+	expectRun(t, code, user, exitError, `there is no namespace "there-is-none"`, "nothing was changed", "kubectl create namespace there-is-none")
+
+	writeFile(t, dir, "deploy/certificate.yaml", "{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: serving}}\n")
+	code, user = run("deploy", "--kubeconfig", kubeconfig, "--image", "team/ferry:v1")
+	expectRun(t, code, user, exitError, "does not know the kinds of Certificate serving (cert-manager.io/v1); nothing was changed")
+
+	// Where pods are simulated, nobody would act upon it anyway.
+	manifest := filepath.Join(dir, "deploy/operator.yaml")
+	content, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := strings.Replace(string(content), "      labels:\n", "      annotations: {opdock.dev/behaviour: image-pull-error}\n      labels:\n", 1)
+	writeFile(t, dir, "deploy/operator.yaml", broken)
+	code, user = run("deploy", "--namespace", clustertest.Namespace(t), "--timeout", "8s")
+	expectRun(t, code, user, exitError, "not available after 8s: Deployment ferry-operator is not available: pod ferry-operator-",
+		"ImagePull", "opdock undeploy", "--timeout 16s")
+}
+
+func TestARefusedKindIsShownInTheSource(t *testing.T) {
+	run, dir := projectOnRealCluster(t, "single")
+	name := "config/crd/bases/sea.example.com_ships.yaml"
+	content, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, dir, name, strings.Replace(string(content), "minimum: 1", "minimum: 1\n                  default: many", 1))
+	code, user := run("install")
+	expectRun(t, code, user, exitError, `cluster "dock" refuses CRD ships.sea.example.com`, "api/v1/ship_types.go:11: spec.size: Invalid value")
+}
