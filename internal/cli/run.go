@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/internal/tree"
 )
 
@@ -29,6 +30,7 @@ type runOptions struct {
 	keep       bool
 	timeout    time.Duration
 	format     outputFormat
+	page       pageOptions
 }
 
 func (a *App) newRun() *cobra.Command {
@@ -38,7 +40,8 @@ func (a *App) newRun() *cobra.Command {
 		Short: "Run the fleet and its samples on a cluster, and watch them",
 		Long: `Starts the cluster if it does not run, installs the kinds of the fleet, runs their controllers in
 this process, applies the samples, and shows what becomes of them until Ctrl-C: a tree on a terminal,
-and elsewhere a line whenever an object becomes ready or ceases to be.
+and elsewhere a line whenever an object becomes ready or ceases to be. A page on loopback, whose address is
+printed, shows the same tree and beside it which change led to which event, reconcile and write.
 
 Afterwards the cluster is as it was before: a cluster that was started here is stopped, unless --keep
 is given, and one that was running goes on. Its objects are kept either way, and what you have changed
@@ -70,6 +73,7 @@ With --kubeconfig or --context all of this happens on that cluster, within the n
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the cluster's start and --until-ready may take, each")
 	flags.BoolVar(&o.keep, "keep", false, "leave the cluster running at the end, even if it was started here")
 	a.addOutputFlag(cmd, &o.format)
+	o.page.addFlags(cmd)
 	a.complete(cmd, "samples", sampleNames)
 	return cmd
 }
@@ -86,6 +90,9 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 		message = fmt.Sprintf("--timeout must be more than 0, not %s", o.timeout)
 	case flags.Changed("nodes") && o.nodes < 1:
 		message = fmt.Sprintf("--nodes must be at least 1, not %d", o.nodes)
+	}
+	if err := o.page.check(cmd); err != nil {
+		return err
 	}
 	for _, flag := range []string{"name", "nodes", "keep"} {
 		if o.foreign() && flags.Changed(flag) {
@@ -109,7 +116,7 @@ func (a *App) run(cmd *cobra.Command, o runOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.leave()) }()
-	r := &fleetRun{App: a, runOptions: o, target: t, model: tree.NewModel()}
+	r := &fleetRun{App: a, runOptions: o, target: t, model: tree.NewModel(), changes: page.NewChanges()}
 	err = r.do(ctx, chosen)
 	if err != nil && ctx.Err() != nil {
 		return errQuit
@@ -125,6 +132,9 @@ type fleetRun struct {
 	target *target
 	model  *tree.Model
 	goals  []goal // what has to become ready; set once the samples are applied
+	// changes are what the page shows besides the tree, and pageURL is where that is; empty if there is no page.
+	changes *page.Changes
+	pageURL string
 }
 
 func (r *fleetRun) do(ctx context.Context, chosen []sample) error {
@@ -156,6 +166,11 @@ func (r *fleetRun) do(ctx context.Context, chosen []sample) error {
 		return err
 	}
 	defer fleet.stop()
+	closePage, err := r.servePage(fleet)
+	if err != nil {
+		return err
+	}
+	defer closePage()
 	var notes []string
 	if err := step("applying the samples", "samples applied to namespace "+r.target.namespace, func() (err error) {
 		r.goals, notes, err = r.applySamples(ctx, chosen)
@@ -163,12 +178,15 @@ func (r *fleetRun) do(ctx context.Context, chosen []sample) error {
 	}); err != nil {
 		return err
 	}
-	if err := step("looking at what there is", "watching", func() error { return r.target.watch(ctx, r.model) }); err != nil {
+	if err := step("looking at what there is", "watching", func() error { return r.target.watch(ctx, r.model, r.changes) }); err != nil {
 		return err
 	}
 	stop()
 	for _, note := range notes {
 		d.title("  %s", note)
+	}
+	if r.pageURL != "" {
+		d.title("What leads to what is shown at %s", r.pageURL)
 	}
 	d.title("The controllers log to %s", r.target.logPath)
 	return r.follow(ctx, fleet, began)

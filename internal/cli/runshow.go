@@ -100,6 +100,9 @@ func (r *fleetRun) newLiveShow(began time.Time) *liveShow {
 			footer = "q ends · space unfolds · ↑↓ scroll"
 		}
 	}
+	if r.pageURL != "" {
+		footer += " · " + r.pageURL
+	}
 	if r.target.ours {
 		footer += " · " + r.command("kubectl", r.name, "get all")
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/internal/tree"
 )
 
@@ -211,11 +212,12 @@ func (t *target) ensureNamespace(ctx context.Context) error {
 }
 
 // watch fills the model and keeps it up to date.
-func (t *target) watch(ctx context.Context, model *tree.Model) error {
+func (t *target) watch(ctx context.Context, model *tree.Model, changes *page.Changes) error {
 	from, err := treeSources()
 	if err != nil {
 		return err
 	}
+	from.Changed = changes.Observe
 	from.Namespaces = t.namespaces
 	return tree.Watch(ctx, t.config, from, model)
 }

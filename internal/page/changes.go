@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/opdock/opdock/why"
 )
 
@@ -47,6 +50,46 @@ func (c *Changes) Add(change Change) {
 	}
 	close(c.news)
 	c.news = make(chan struct{})
+}
+
+// Observe notes a change that a watch has seen; old is nil for an object that appears, and now for one that goes. What is
+// in a Secret stays there.
+func (c *Changes) Observe(kind schema.GroupVersionKind, old, now client.Object) {
+	change := Change{Type: why.Updated, Seen: time.Now()}
+	object := now
+	switch {
+	case old == nil:
+		change.Type = why.Created
+		change.By = creators(now)
+	case now == nil:
+		change.Type, object = why.Deleted, old
+	default:
+		change.Changes, change.By = why.Compare(old, now)
+		if change.Changed = len(change.Changes); change.Changed == 0 {
+			return
+		}
+	}
+	change.ResourceVersion = object.GetResourceVersion()
+	change.Object = why.Object{
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: string(object.GetUID()),
+	}
+	if kind.Kind == "Secret" && kind.Group == "" {
+		for i := range change.Changes {
+			change.Changes[i].Old, change.Changes[i].New = "", ""
+		}
+	}
+	c.Add(change)
+}
+
+// creators are those who have written an object, apart from its status.
+func creators(object client.Object) []why.Writer {
+	var writers []why.Writer
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "" {
+			writers = append(writers, why.Writer{Manager: entry.Manager, Operation: string(entry.Operation)})
+		}
+	}
+	return writers
 }
 
 // changesMessage is what has happened since the message before.

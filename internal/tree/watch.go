@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/opdock/opdock/why"
 )
 
 // Sources are what a tree is made of.
@@ -30,6 +32,9 @@ type Sources struct {
 	Labels   labels.Selector
 	// Namespaces to watch; all if empty.
 	Namespaces []string
+	// Changed, if set, is told about every object that appears, changes or goes after the first look: old is nil for one that
+	// appears, and now for one that goes. It must not change them.
+	Changed func(kind schema.GroupVersionKind, old, now client.Object)
 }
 
 // syncTimeout is how long the first lists may take. They never end if one of them is forbidden.
@@ -41,6 +46,9 @@ func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model)
 		Scheme:           from.Scheme,
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject:         map[client.Object]cache.ByObject{},
+	}
+	if from.Changed != nil {
+		options.DefaultTransform = why.KeepWriters(nil)
 	}
 	for _, child := range from.Children {
 		options.ByObject[child] = cache.ByObject{Label: from.Labels}
@@ -59,7 +67,8 @@ func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model)
 		// Not as its Go type, into which an object that an older schema let through might not fit.
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
-		if err := follow(ctx, informers, object, model, func(o client.Object) Object { return DescribeFleet(o, gvk, columns) }); err != nil {
+		describe := func(o client.Object) Object { return DescribeFleet(o, gvk, columns) }
+		if err := follow(ctx, informers, object, model, describe, from.changed(gvk)); err != nil {
 			return err
 		}
 	}
@@ -68,7 +77,8 @@ func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model)
 		if err != nil {
 			return fmt.Errorf("watching the tree: %w", err)
 		}
-		if err := follow(ctx, informers, child, model, func(o client.Object) Object { return Describe(o, gvk) }); err != nil {
+		describe := func(o client.Object) Object { return Describe(o, gvk) }
+		if err := follow(ctx, informers, child, model, describe, from.changed(gvk)); err != nil {
 			return err
 		}
 	}
@@ -87,21 +97,41 @@ func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model)
 	return nil
 }
 
-func follow(ctx context.Context, informers cache.Cache, kind client.Object, model *Model, describe func(client.Object) Object) error {
-	set := func(object any) {
-		if object, ok := object.(client.Object); ok {
-			model.Set(describe(object))
-		}
+// changed tells about changes of one kind, if somebody wants to know.
+func (s Sources) changed(kind schema.GroupVersionKind) func(old, now client.Object) {
+	if s.Changed == nil {
+		return func(client.Object, client.Object) {}
 	}
-	return handle(ctx, informers, kind, toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    set,
-		UpdateFunc: func(_, object any) { set(object) },
+	return func(old, now client.Object) { s.Changed(kind, old, now) }
+}
+
+func follow(ctx context.Context, informers cache.Cache, kind client.Object, model *Model, describe func(client.Object) Object, changed func(old, now client.Object)) error {
+	return handle(ctx, informers, kind, toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, isInInitialList bool) {
+			if object, ok := object.(client.Object); ok {
+				model.Set(describe(object))
+				if !isInInitialList {
+					changed(nil, object)
+				}
+			}
+		},
+		UpdateFunc: func(old, object any) {
+			now, ok := object.(client.Object)
+			if !ok {
+				return
+			}
+			model.Set(describe(now))
+			if old, ok := old.(client.Object); ok && old.GetResourceVersion() != now.GetResourceVersion() {
+				changed(old, now)
+			}
+		},
 		DeleteFunc: func(object any) {
 			if last, missed := object.(toolscache.DeletedFinalStateUnknown); missed {
 				object = last.Obj
 			}
 			if object, ok := object.(client.Object); ok {
 				model.Remove(object.GetUID())
+				changed(object, nil)
 			}
 		},
 	})

@@ -63,10 +63,6 @@ class App {
     let more = this.objects.drain((name, data) => this.takeObjects(name, JSON.parse(data)), until);
     more = this.records.drain((name, data) => this.takeRecord(name, JSON.parse(data)), until) || more;
     if (this.view.removals !== this.store.removals && now - this.wordsAt > wordsEvery) this.view.refresh();
-    if (this.looseChanged) {
-      this.looseChanged = false;
-      this.view.refreshLoose();
-    }
     // One of the two a frame: together they could take longer than a frame lasts.
     if (this.treeChanged) {
       this.treeChanged = false;
@@ -89,8 +85,10 @@ class App {
   takeObjects(name, message) {
     if (name === "changes") {
       this.store.lost += message.lost || 0;
-      for (const change of message.changes || []) this.store.addChange(change);
-      this.looseChanged = true;
+      for (const raw of message.changes || []) {
+        const change = this.store.addChange(raw);
+        if (change) this.view.addLoose(change);
+      }
       return;
     }
     if (message.instance && message.instance !== this.instance) {

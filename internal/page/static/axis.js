@@ -70,7 +70,7 @@ export class StepAxis {
       for (const cause of pass.causes) all.push(cause.t);
       for (const write of pass.writes) all.push(write.at);
     }
-    for (const change of loose.slice(-maxStepped)) if (change.t >= from) all.push(change.t);
+    for (const change of loose.slice(-maxStepped)) if (change.users === 0 && change.t >= from) all.push(change.t);
     all.sort((a, b) => a - b);
     this.moments = [];
     for (const t of all) if (this.moments.length === 0 || t - this.moments[this.moments.length - 1] > 0.02) this.moments.push(t);

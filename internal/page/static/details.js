@@ -64,9 +64,13 @@ export class Details {
     const name = raw.object ? `${objectName(raw.object)} ${causeWords[raw.type] || raw.type}` : causeText(raw);
     const item = element("li", own ? "step own" : "step", element("div", "what", name + (subject ? ", itself" : "")));
     const who = element("div", "who");
-    if (own) who.append("the echo of its own write in ", from?.pass && !from.pass.gone ? this.link(from.pass) : `#${raw.write.record}`);
-    else if (raw.by?.length) who.append("by ", element("b", "", writers(raw.by)));
-    else if (from?.pass && !from.pass.gone) who.append("asked for by ", this.link(from.pass));
+    if (own) {
+      const other = from?.pass && from.pass.key !== pass.key;
+      const link = from?.pass && !from.pass.gone ? this.link(from.pass) : `#${raw.write.record}`;
+      who.append(other ? `by the reconcile of ${objectName(from.pass.object)}, ` : "the echo of its own write in ", link);
+    }
+    if (!own && raw.by?.length) who.append("by ", element("b", "", writers(raw.by)));
+    else if (!own && from?.pass && !from.pass.gone) who.append("asked for by ", this.link(from.pass));
     if (who.childNodes.length > 0) who.append(" · ");
     who.append(`seen ${clock(t)}, waited ${span(pass.start - t)}`);
     item.append(who);

@@ -100,6 +100,7 @@ export class Painter {
     }
     this.edges(g, scene, shown, y, tops);
     for (const change of row.loose) {
+      if (change.users > 0) continue;
       const x = axis.x(change.t);
       if (x > -10 && x < width + 10 && this.take(0, x)) drawChange(g, scene.colours, x, y[0], scene.radius, false, true);
     }
@@ -108,7 +109,7 @@ export class Painter {
       this.signs(g, scene, pass, y);
     }
     g.globalAlpha = 1;
-    if (laneHeight >= 22 && shown.length < 80) this.labels(g, scene, shown, y, background);
+    if (laneHeight >= 22 && shown.length < 80) this.labels(g, scene, row, shown, y, background);
   }
 
   /** take says whether there is nothing yet in a lane at a place. */
@@ -194,11 +195,15 @@ export class Painter {
   }
 
   /** labels say in words what there is room for. */
-  labels(g, scene, shown, y, background) {
+  labels(g, scene, row, shown, y, background) {
     const { axis, colours, chain, radius, width } = scene;
     g.font = `11px ${colours.sans}`;
     g.textBaseline = "middle";
     const lanes = [[], [], [], []];
+    for (const change of row.loose.slice(-100)) {
+      const x = axis.x(change.t);
+      if (change.users === 0 && x > -100 && x < width) lanes[0].push({ left: x - radius, right: x + radius, text: changeLabel(change), dim: Boolean(chain) });
+    }
     for (const pass of shown) {
       const dim = chain && !chain.has(pass);
       const add = (lane, left, right, text, colour) => lanes[lane].push({ left, right, text, dim, colour });
@@ -225,7 +230,7 @@ export class Painter {
         const shown = text.length > letters ? text.slice(0, letters - 1) + "…" : text;
         g.globalAlpha = 1;
         g.strokeText(shown, right + 5, y[lane] + 0.5); // so that curves do not cross it out
-        g.globalAlpha = dim ? 0.35 : 1;
+        g.globalAlpha = dim ? 0.45 : 1;
         g.fillStyle = colour || colours.muted;
         g.fillText(shown, right + 5, y[lane] + 0.5);
       });
@@ -234,11 +239,11 @@ export class Painter {
   }
 }
 
-function changeLabel(cause) {
-  const { raw } = cause;
+function changeLabel({ raw, object }) {
   const what = raw.changes?.length ? changeText(raw.changes[0]) : raw.type;
   const by = writers(raw.by);
-  return by ? `${by}: ${what}` : what;
+  const of = object ? ` of ${objectName(object)}` : ""; // that of an event is known by the row it is in
+  return (by ? `${by}: ${what}` : what) + of;
 }
 
 function passLabel(pass) {

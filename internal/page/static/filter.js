@@ -67,6 +67,7 @@ export class View {
   passes = [];
   loose = [];
   rows = new Map();
+  byObject = new Map(); // the row of an object that changes are shown in
   /** Counts changes, so that others see whether there is something to draw. */
   version = 0;
 
@@ -76,19 +77,24 @@ export class View {
 
   refresh() {
     this.passes = [];
+    this.loose = [];
     this.rows = new Map();
     this.counts = { loop: 0, "self-inflicted": 0, noop: 0 };
+    this.byObject = new Map();
     for (const pass of this.store.passes) this.add(pass);
-    this.refreshLoose();
+    for (const change of this.store.loose) this.addLoose(change);
     this.removals = this.store.removals;
     this.version++;
   }
 
-  refreshLoose() {
-    this.loose = this.store.loose.filter((change) => change.users === 0 && this.filter.matchesChange(change));
-    for (const row of this.rows.values()) row.loose = [];
-    for (const change of this.loose) this.rowFor(change)?.loose.push(change);
-    for (const [key, row] of this.rows) if (row.passes.length === 0 && row.loose.length === 0) this.rows.delete(key);
+  /** addLoose shows a change beside the reconciles of what it belongs to. If a reconcile follows, it shows it as its own. */
+  addLoose(change) {
+    if (change.users > 0 || !this.filter.matchesChange(change)) return;
+    const object = this.rowOfObject(change.object);
+    const key = objectKey(object);
+    const row = this.byObject.get(key) || this.newRow("|" + key, object, "");
+    row.loose.push(change);
+    this.loose.push(change);
     this.version++;
   }
 
@@ -97,11 +103,7 @@ export class View {
   add(pass) {
     if (!this.filter.matches(pass)) return;
     this.passes.push(pass);
-    let row = this.rows.get(pass.key);
-    if (!row) {
-      row = newRow(pass.key, pass.object, pass.controller);
-      this.rows.set(pass.key, row);
-    }
+    const row = this.rows.get(pass.key) || this.newRow(pass.key, pass.object, pass.controller);
     // Reconciles of one object come one after another, but records of several controllers may not.
     let at = row.passes.length;
     while (at > 0 && row.passes[at - 1].start > pass.start) at--;
@@ -112,17 +114,16 @@ export class View {
     this.version++;
   }
 
-  /** rowFor puts a change beside the reconciles of what it belongs to. */
-  rowFor(change) {
-    const object = this.rowOfObject(change.object);
-    const end = "|" + objectKey(object);
-    for (const [key, row] of this.rows) if (key.endsWith(end)) return row;
-    const row = newRow(end, object, "");
-    this.rows.set(end, row);
+  newRow(key, object, controller) {
+    const known = this.byObject.get(objectKey(object));
+    const row = { key, object, controller, passes: [], loose: [], loops: 0, noops: 0 };
+    if (known && !known.controller) {
+      // Changes came first; the reconciles that follow take their row over.
+      row.loose = known.loose;
+      this.rows.delete(known.key);
+    }
+    if (!known || !known.controller) this.byObject.set(objectKey(object), row);
+    this.rows.set(key, row);
     return row;
   }
-}
-
-function newRow(key, object, controller) {
-  return { key, object, controller, passes: [], loose: [], loops: 0, noops: 0 };
 }

@@ -15,7 +15,7 @@ const pass = (more) => ({ outcome: "succeeded", ...more });
 
 const signs = [
   ["a change by somebody", (g, c) => drawChange(g, c, 22, 11, 5.5, false)],
-  ["a change that a reconcile made itself", (g, c) => drawChange(g, c, 22, 11, 5.5, true)],
+  ["a change that one of these reconciles made", (g, c) => drawChange(g, c, 22, 11, 5.5, true)],
   ["an event: updated, created, deleted, unchanged", (g, c) => ["updated", "created", "deleted", "resynced"].forEach((t, i) => drawEvent(g, c, 6 + i * 11, 11, 5, t))],
   ["a reconcile, as wide as it took long", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass())],
   ["a no-op: nothing to do, nothing written", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass({ noop: true }))],

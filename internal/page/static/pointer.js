@@ -50,7 +50,7 @@ export class Pointer {
       }
       for (const write of pass.writes) near({ pass, write }, axis.x(write.at), 3);
     }
-    for (const change of row.loose) near({ loose: change }, axis.x(change.t), 0);
+    for (const change of row.loose) if (change.users === 0) near({ loose: change }, axis.x(change.t), 0);
     return best;
   }
 

@@ -62,12 +62,13 @@ export class Store {
   /** changeOf is what happened to the object of an event; retries and timers are about none. */
   changeOf(raw, t) {
     if (!raw.object || !["created", "updated", "deleted"].includes(raw.type)) return null;
-    const key = `${objectKey(raw.object)}@${raw.resourceVersion || raw.type + t}`;
+    const key = changeKey(raw, t);
     let change = this.changes.get(key);
     if (!change) {
-      change = { key, t, object: raw.object, raw, users: 0, own: Boolean(raw.write) };
+      change = { key, t, object: raw.object, raw, users: 0, own: false };
       this.changes.set(key, change);
     }
+    change.own ||= Boolean(raw.write);
     change.t = Math.min(change.t, t);
     change.users++;
     return change;
@@ -95,8 +96,8 @@ export class Store {
   /** addChange notes a change that may have led to nothing. */
   addChange(raw) {
     const t = instant(raw.seen);
-    const key = `${objectKey(raw.object)}@${raw.resourceVersion || raw.type + t}`;
-    if (this.changes.has(key)) return;
+    const key = changeKey(raw, t);
+    if (this.changes.has(key)) return null;
     const change = { key, t, object: raw.object, raw, users: 0, own: false, loose: true };
     this.changes.set(key, change);
     this.loose.push(change);
@@ -106,6 +107,7 @@ export class Store {
       }
       this.removals++;
     }
+    return change;
   }
 
   drop(count) {
@@ -131,6 +133,11 @@ export class Store {
     this.dropped = 0;
     this.last = 0;
   }
+}
+
+/** changeKey is the same for a change whoever tells about it. An object that goes may have the version that it had. */
+function changeKey(raw, t) {
+  return `${objectKey(raw.object)}@${raw.resourceVersion || t}${raw.type === "deleted" ? " gone" : ""}`;
 }
 
 /** chain is all that led to a reconcile, and all that it led to. */

@@ -94,7 +94,7 @@ export class Timeline {
     this.rows = this.all.filter((row) => {
       if (kept?.has(row) || row.key === this.selected?.key) return true;
       const at = from(row.passes, first);
-      return row.passes[at]?.first <= last || row.loose.some((change) => change.t >= first && change.t <= last);
+      return row.passes[at]?.first <= last || row.loose.some((change) => change.users === 0 && change.t >= first && change.t <= last);
     });
     const room = this.height - head - 8;
     const lane = Math.floor((room / Math.max(1, this.rows.length) - 14) / 4);

@@ -1,0 +1,94 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestStart(t *testing.T) {
+	dir := t.TempDir()
+	running, err := Start(Options{StateDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	path := filepath.Join(dir, FileName)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file File
+	if err := json.Unmarshal(data, &file); err != nil || file.Address != running.URL() {
+		t.Errorf("%s says %q (%v), and the page is at %s", path, data, err, running.URL())
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file has mode %v (%v)", info.Mode(), err)
+	}
+	get := func(path string) (int, error) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, running.URL()+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return 0, err
+		}
+		// Not read to its end, which a stream does not have.
+		return response.StatusCode, response.Body.Close()
+	}
+	for _, path := range []string{"/", "/api/stream"} {
+		if status, err := get(path); err != nil || status != http.StatusOK {
+			t.Errorf("%s: %d, %v", path, status, err)
+		}
+	}
+	if err := running.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	if status, err := get("/"); err == nil {
+		t.Errorf("it still answers: %d", status)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
+	}
+}
+
+func TestStartOnlyOnLoopback(t *testing.T) {
+	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.168.1.2:0", "example.com:0", "10.0.0.1:80"} {
+		running, err := Start(Options{Address: address})
+		var refused *LoopbackError
+		if !errors.As(err, &refused) {
+			t.Errorf("%s: %v", address, err)
+		}
+		if err == nil {
+			running.Close()
+		}
+	}
+	for _, address := range []string{"127.0.0.1:0", "localhost:0", "127.0.0.2:0"} {
+		running, err := Start(Options{Address: address})
+		if err != nil {
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		running.Close()
+	}
+	if err := CheckAddress("127.0.0.1"); err == nil {
+		t.Error("an address without a port is taken for one")
+	}
+}
+
+func TestStartWithoutAFolder(t *testing.T) {
+	if running, err := Start(Options{StateDir: filepath.Join(t.TempDir(), "missing")}); err == nil {
+		running.Close()
+		t.Error("where the page is could not be written, and nobody says so")
+	}
+}
