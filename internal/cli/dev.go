@@ -11,8 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/project"
@@ -135,6 +138,9 @@ func (a *App) dev(cmd *cobra.Command, o devOptions, arguments []string) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, t.leave()) }()
+	// What the libraries of this process log is about its own requests, and must not be taken for the operator's log.
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	show := a.newDevShow(o)
 	defer show.end()
 	found.Warn = show.Say

@@ -13,12 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/deploy"
 )
 
 // fieldOwner is the manager of everything that a session applies.
@@ -29,9 +27,9 @@ const servedTimeout = 30 * time.Second
 
 // applier applies objects, each only if it is not what was applied last.
 type applier struct {
-	server    client.Client
-	discovery discovery.DiscoveryInterface
-	applied   map[string]digest // by kind, namespace and name
+	server  client.Client
+	kinds   *deploy.Server
+	applied map[string]digest // by kind, namespace and name
 }
 
 func newApplier(config *rest.Config) (*applier, error) {
@@ -39,11 +37,11 @@ func newApplier(config *rest.Config) (*applier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	found, err := discovery.NewDiscoveryClientForConfig(config)
+	kinds, err := deploy.Connect(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, err
 	}
-	return &applier{server: server, discovery: found, applied: map[string]digest{}}, nil
+	return &applier{server: server, kinds: kinds, applied: map[string]digest{}}, nil
 }
 
 func keyOf(object *unstructured.Unstructured) string {
@@ -89,68 +87,11 @@ func (a *applier) apply(ctx context.Context, objects []*unstructured.Unstructure
 func (a *applier) awaitServed(ctx context.Context, definitions []*unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
 	defer cancel()
-	for _, definition := range definitions {
-		err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			return a.served(ctx, definition)
-		})
-		var refused *refusedError
-		if err != nil && !errors.As(err, &refused) {
-			// Another try has to wait again.
-			delete(a.applied, keyOf(definition))
-			return fmt.Errorf("waiting until CRD %s is served: %w", definition.GetName(), err)
-		}
-		if err != nil {
-			delete(a.applied, keyOf(definition))
-			return err
-		}
-	}
-	return nil
-}
-
-// served asks for the resources themselves: a CRD is Established a moment before they can be used.
-func (a *applier) served(ctx context.Context, definition *unstructured.Unstructured) (bool, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(definition.GroupVersionKind())
-	if err := a.server.Get(ctx, client.ObjectKeyFromObject(definition), live); err != nil {
-		return false, err
-	}
-	established := false
-	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-	for _, one := range conditions {
-		condition, _ := one.(map[string]any)
-		switch {
-		case condition["type"] == "NamesAccepted" && condition["status"] == "False" && condition["reason"] != "":
-			return false, &refusedError{object: definition, err: fmt.Errorf("its names are taken: %v", condition["message"])}
-		case condition["type"] == "Established" && condition["status"] == "True":
-			established = true
-		}
-	}
-	if !established {
-		return false, nil
-	}
-	group := project.GroupKindOf(definition).Group
-	names, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	for _, one := range versions {
-		version, _ := one.(map[string]any)
-		if served, _ := version["served"].(bool); served && !a.serves(fmt.Sprintf("%s/%s", group, version["name"]), names) {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-func (a *applier) serves(groupVersion, plural string) bool {
-	list, err := a.discovery.ServerResourcesForGroupVersion(groupVersion)
+	err := a.kinds.AwaitEstablished(ctx, definitions)
 	if err != nil {
-		return false
+		a.forget(definitions) // another try has to wait again
 	}
-	for _, resource := range list.APIResources {
-		if resource.Name == plural {
-			return true
-		}
-	}
-	return false
+	return err
 }
 
 // inNamespace gives objects of namespaced kinds that name no namespace this one.

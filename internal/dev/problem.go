@@ -7,7 +7,12 @@ import (
 	"errors"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/crdsource"
+	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/project"
 )
 
 // problem says what went wrong in a step, and what becomes of the operator.
@@ -18,6 +23,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		refused *refusedError
 		port    *PortError
 		samples samplesError
+		names   *deploy.RefusedError
 	)
 	p := &Problem{Step: step}
 	what := ""
@@ -37,7 +43,11 @@ func (s *Session) problem(step string, err error) *Problem {
 		}
 		return p
 	case errors.As(err, &refused):
-		what, p.Lines = "the API server refuses "+refused.object.GetKind()+" "+refused.object.GetName(), s.explainRefused(refused)
+		what = "the API server refuses " + refused.object.GetKind() + " " + refused.object.GetName()
+		p.Lines = s.explainRefused(refused.object, refused.err)
+	case errors.As(err, &names):
+		what = "the API server refuses CustomResourceDefinition " + names.Definition.GetName()
+		p.Lines = s.explainRefused(names.Definition, names.Err)
 	case errors.As(err, &port):
 		what, p.Hint = port.Error(), "stop that process, then press r or save a file"
 	default:
@@ -53,7 +63,14 @@ func (s *Session) problem(step string, err error) *Problem {
 	return p
 }
 
-// explainRefused says why an object is not accepted.
-func (s *Session) explainRefused(refused *refusedError) []string {
-	return strings.Split(refused.err.Error(), "\n")
+// explainRefused says why an object is not accepted, and for a CRD which line of Go is to blame.
+func (s *Session) explainRefused(object *unstructured.Unstructured, err error) []string {
+	if !project.IsCRD(object) {
+		return strings.Split(err.Error(), "\n")
+	}
+	var lines []string
+	for _, one := range crdsource.Refusals(s.Project.Dir, object, err) {
+		lines = append(lines, one.String())
+	}
+	return lines
 }

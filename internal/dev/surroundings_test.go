@@ -1,0 +1,105 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/project"
+)
+
+func TestPortInUse(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	port := listener.Addr().(*net.TCPAddr).Port
+	err = checkPort(port)
+	var taken *PortError
+	if !errors.As(err, &taken) || taken.Port != port {
+		t.Fatalf("got %v", err)
+	}
+	if runtime.GOOS == "linux" && !strings.Contains(err.Error(), "(pid "+strconv.Itoa(os.Getpid())+")") {
+		t.Errorf("it does not name this process: %v", err)
+	}
+	if found := portInLog([]string{"something", "failed: listen tcp :" + strconv.Itoa(port) + ": bind: address already in use"}); found == nil || found.Port != port {
+		t.Errorf("in the log: %v", found)
+	}
+	if found := portInLog([]string{"listening on :8080"}); found != nil {
+		t.Errorf("in the log: %v", found)
+	}
+	free, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkPort(free); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEnvironmentOfTheManifests(t *testing.T) {
+	deployment := object(t, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: manager, namespace: crew-system}
+spec:
+  template:
+    spec:
+      serviceAccountName: crew
+      containers:
+      - {name: proxy, env: [{name: NOT, value: ours}]}
+      - name: manager
+        env:
+        - {name: MODE, value: fast}
+        - {name: EMPTY, value: ""}
+        - {name: NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+        - {name: ACCOUNT, valueFrom: {fieldRef: {fieldPath: spec.serviceAccountName}}}
+        - {name: SECRET, valueFrom: {secretKeyRef: {name: x, key: y}}}
+        - {name: DERIVED, value: "$(MODE)-er"}
+`)
+	identity := &project.Identity{Namespace: "crew-system", ServiceAccount: "crew"}
+	got := environmentIn([]*unstructured.Unstructured{deployment}, identity)
+	if want := []string{"MODE=fast", "EMPTY=", "NAMESPACE=crew-system", "ACCOUNT=crew"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := environmentIn(nil, identity); got != nil {
+		t.Errorf("got %q", got)
+	}
+	merged := mergeEnvironments([]string{"MODE=slow", "HOME=/h"}, got, []string{"KUBECONFIG=/k"})
+	if lastValue(merged, "MODE") != "slow" || lastValue(merged, "NAMESPACE") != "crew-system" || lastValue(merged, "KUBECONFIG") != "/k" {
+		t.Errorf("merged: %q", merged)
+	}
+}
+
+func TestLocalModules(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, map[string]string{
+		"go.work":         "go 1.26\n\nuse (\n\t./operator\n\t./api\n)\n",
+		"operator/go.mod": "module example.com/operator\n\ngo 1.26\n\nreplace example.com/lib => ../lib\n\nreplace example.com/other => example.com/fork v1.0.0\n",
+		"api/go.mod":      "module example.com/api\n\ngo 1.26\n",
+		"lib/go.mod":      "module example.com/lib\n\ngo 1.26\n",
+	})
+	got, err := localModules(t.Context(), filepath.Join(dir, "operator"), os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{filepath.Join(dir, "operator"), filepath.Join(dir, "api"), filepath.Join(dir, "lib")}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,284 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/dev"
+)
+
+// patience is how long a test waits for what has to happen, on a machine that compiles other things as well.
+const patience = 3 * time.Minute
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	code := m.Run()
+	if dir := binaryDir; dir != "" {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+var binaryDir string
+
+// opdock is the program itself, built once.
+var opdock = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "opdock-dev-")
+	if err != nil {
+		return "", err
+	}
+	binaryDir = dir
+	path := filepath.Join(dir, "opdock")
+	output, err := exec.Command("go", "build", "-ldflags=-w", "-o", path, "github.com/opdock/opdock/cmd/opdock").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building opdock: %w\n%s", err, output)
+	}
+	return path, nil
+})
+
+// project is a copy of one of the projects in testdata, and the opdock dev that runs in it.
+type project struct {
+	name string
+	dir  string
+	home string
+
+	command *exec.Cmd
+	rounds  chan dev.Round
+	ended   chan struct{} // closed when the program has ended and everything it wrote was read
+	said    *buffer
+}
+
+// newProject copies a project. It uses the modules of this repository at the same versions, so that nothing is downloaded.
+func newProject(t *testing.T, name string) *project {
+	t.Helper()
+	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
+		t.Skip("OPDOCK_CONTROLPLANE is not set")
+	}
+	p := &project{name: name, dir: filepath.Join(t.TempDir(), name), home: t.TempDir(), said: &buffer{}}
+	if err := os.CopyFS(p.dir, os.DirFS(filepath.Join("testdata", name))); err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join("..", "..")
+	for _, file := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content = regexp.MustCompile(`(?m)^module .*$`).ReplaceAll(content, []byte("module example.com/"+name))
+		if err := os.WriteFile(filepath.Join(p.dir, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// start runs opdock dev. The test stops it, or its end does.
+func (p *project) start(t *testing.T, arguments ...string) {
+	t.Helper()
+	binary, err := opdock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.command = exec.Command(binary, append([]string{"dev", "-o", "json", "--dir", p.dir}, arguments...)...)
+	p.command.Env = append(os.Environ(), "OPDOCK_HOME="+p.home, "OPDOCK_CLUSTER=", "KUBECONFIG=/nonexistent", "GOFLAGS=-mod=mod", "GOPROXY=off",
+		"XDG_CACHE_HOME="+filepath.Join(p.home, "cache"), "GOCACHE="+goCache(t))
+	p.command.Stderr = p.said
+	output, err := p.command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.rounds, p.ended = make(chan dev.Round, 100), make(chan struct{})
+	go func() {
+		defer close(p.ended)
+		decoder := json.NewDecoder(output)
+		for {
+			var round dev.Round
+			if err := decoder.Decode(&round); err != nil {
+				_, _ = io.Copy(p.said, output)
+				_ = p.command.Wait()
+				return
+			}
+			p.rounds <- round
+		}
+	}()
+	t.Cleanup(func() {
+		p.stop(t, os.Interrupt)
+		if t.Failed() {
+			t.Logf("opdock dev said:\n%s\nthe operator's log:\n%s", p.said, p.log())
+		}
+	})
+}
+
+// goCache is the one that the tests themselves are built with, which knows all dependencies.
+func goCache(t *testing.T) string {
+	t.Helper()
+	output, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// stop ends the program in order and returns its exit code.
+func (p *project) stop(t *testing.T, signal os.Signal) int {
+	t.Helper()
+	if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		_ = p.command.Process.Kill()
+		t.Fatal("opdock dev does not end")
+	}
+	return p.command.ProcessState.ExitCode()
+}
+
+func (p *project) log() string {
+	logs, _ := filepath.Glob(filepath.Join(p.home, "dev", "*", "operator.log"))
+	var all strings.Builder
+	for _, log := range logs {
+		content, _ := os.ReadFile(log)
+		all.Write(content)
+	}
+	return all.String()
+}
+
+// next returns the next round.
+func (p *project) next(t *testing.T) dev.Round {
+	t.Helper()
+	select {
+	case round := <-p.rounds:
+		t.Log(round.Line())
+		return round
+	case <-p.ended:
+		t.Fatal("opdock dev has ended")
+	case <-time.After(patience):
+		t.Fatal("there is no next round")
+	}
+	return dev.Round{}
+}
+
+// good returns the next round, which has to have gone well and done exactly these steps.
+func (p *project) good(t *testing.T, steps ...string) dev.Round {
+	t.Helper()
+	round := p.next(t)
+	if round.Problem != nil {
+		t.Fatalf("%s: %q", round.Problem.Text, round.Problem.Lines)
+	}
+	var got []string
+	for _, step := range round.Steps {
+		got = append(got, step.Name)
+	}
+	if got = slices.Compact(got); !slices.Equal(got, steps) {
+		t.Fatalf("it did %q, want %q", got, steps)
+	}
+	return round
+}
+
+// bad returns the next round, which has to have failed in this step.
+func (p *project) bad(t *testing.T, step string) *dev.Problem {
+	t.Helper()
+	round := p.next(t)
+	if round.Problem == nil || round.Problem.Step != step {
+		t.Fatalf("it did not fail in %s: %+v", step, round.Problem)
+	}
+	return round.Problem
+}
+
+// edit replaces text in a file, as somebody who saves it.
+func (p *project) edit(t *testing.T, name string, beforeAndAfter ...string) {
+	t.Helper()
+	path := filepath.Join(p.dir, filepath.FromSlash(name))
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(beforeAndAfter); i += 2 {
+		if !bytes.Contains(content, []byte(beforeAndAfter[i])) {
+			t.Fatalf("%q is not in %s", beforeAndAfter[i], name)
+		}
+		content = bytes.ReplaceAll(content, []byte(beforeAndAfter[i]), []byte(beforeAndAfter[i+1]))
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// server is an administrator of the project's cluster.
+func (p *project) server(t *testing.T) client.Client {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(p.home, "clusters", p.name, "kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.WarningHandler = rest.NoWarnings{}
+	server, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// eventually waits until there is no error.
+func eventually(t *testing.T, what string, try func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Fatalf("in vain: %s: %v", what, err)
+		}
+	}
+}
+
+// buffer collects what a program says while it runs.
+type buffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *buffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(data)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
