@@ -13,10 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/project"
 )
 
 // fieldOwner is the manager of everything that a session applies.
@@ -27,9 +30,10 @@ const servedTimeout = 30 * time.Second
 
 // applier applies objects, each only if it is not what was applied last.
 type applier struct {
-	server  client.Client
-	kinds   *deploy.Server
-	applied map[string]digest // by kind, namespace and name
+	server   client.Client
+	kinds    *deploy.Server
+	requests rest.Interface
+	applied  map[string]digest // by kind, namespace and name
 }
 
 func newApplier(config *rest.Config) (*applier, error) {
@@ -41,7 +45,11 @@ func newApplier(config *rest.Config) (*applier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &applier{server: server, kinds: kinds, applied: map[string]digest{}}, nil
+	found, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return &applier{server: server, kinds: kinds, requests: found.RESTClient(), applied: map[string]digest{}}, nil
 }
 
 func keyOf(object *unstructured.Unstructured) string {
@@ -90,8 +98,42 @@ func (a *applier) awaitServed(ctx context.Context, definitions []*unstructured.U
 	err := a.kinds.AwaitEstablished(ctx, definitions)
 	if err != nil {
 		a.forget(definitions) // another try has to wait again
+		return err
 	}
-	return err
+	for _, definition := range definitions {
+		a.warm(ctx, definition)
+	}
+	return nil
+}
+
+const (
+	warmTimeout  = 2 * time.Second
+	warmInterval = 10 * time.Millisecond
+)
+
+// warm lets the API server prepare for watches of a kind. It does so with the first one, which it tells to come again
+// after a second, and that would be a second in which the operator does not reconcile.
+func (a *applier) warm(ctx context.Context, definition *unstructured.Unstructured) {
+	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
+	defer cancel()
+	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, one := range versions {
+		version, _ := one.(map[string]any)
+		name, _ := version["name"].(string)
+		if served, _ := version["served"].(bool); !served {
+			continue
+		}
+		path := "/apis/" + project.GroupKindOf(definition).Group + "/" + name + "/" + plural
+		// Without it the operator only waits for longer, so that errors do not matter.
+		_ = wait.PollUntilContextCancel(ctx, warmInterval, true, func(ctx context.Context) (bool, error) {
+			stream, err := a.requests.Get().AbsPath(path).Param("watch", "true").Param("timeoutSeconds", "1").MaxRetries(0).Stream(ctx)
+			if err == nil {
+				return true, stream.Close()
+			}
+			return !apierrors.IsTooManyRequests(err), nil
+		})
+	}
 }
 
 // inNamespace gives objects of namespaced kinds that name no namespace this one.

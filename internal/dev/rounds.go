@@ -6,7 +6,6 @@ package dev
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -230,7 +229,11 @@ func (s *Session) applySamples(ctx context.Context, round *Round, todo *work) er
 			applied++
 		}
 	}
-	round.Steps = append(round.Steps, Step{Name: "samples", Text: fmt.Sprintf("%s applied", plural(applied, "sample", "samples"))})
+	text := plural(applied, "sample", "samples") + " applied"
+	if applied == 0 && len(refused) == 0 {
+		text = "samples unchanged"
+	}
+	round.Steps = append(round.Steps, Step{Name: "samples", Text: text})
 	*todo &^= workSamples // another try with the same samples would end the same way
 	if len(refused) > 0 {
 		return refused
