@@ -47,7 +47,7 @@ func (r *Recorder) Records(q Query) []*Record {
 	if q.After == 0 {
 		return r.store.newest(q.limit(), q.wants)
 	}
-	records, _, _ := r.store.since(r.store.after(q.After), q.limit(), q.wants)
+	records, _, _ := r.store.since(r.store.after(q.After, r.lastID.Load()), q.limit(), q.wants)
 	return records
 }
 
@@ -93,7 +93,7 @@ type follower struct {
 func (r *Recorder) follow(q Query) *follower {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return &follower{recorder: r, query: q, sequence: r.store.after(q.After)}
+	return &follower{recorder: r, query: q, sequence: r.store.after(q.After, r.lastID.Load())}
 }
 
 // next returns what is new, how many records were lost, and what is closed when there is more.

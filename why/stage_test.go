@@ -42,13 +42,16 @@ func newStage(t *testing.T, o Options) *stage {
 	}
 	s := &stage{T: t, recorder: New(o), clock: clock, version: 1}
 	s.controller = s.recorder.Controller("web", &appsv1.Deployment{})
-	s.handler = s.controller.Handler(handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{request}
-	}))
+	s.handler = s.controller.Handler(sameRequest)
 	s.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(s.queue.ShutDown)
 	return s
 }
+
+// sameRequest asks for the same reconcile whatever happens.
+var sameRequest = handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+	return []reconcile.Request{request}
+})
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 

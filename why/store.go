@@ -118,18 +118,21 @@ func (s *store) remove(k *kept) {
 	k.previous, k.next, k.earlier, k.later = nil, nil, nil, nil
 }
 
-// after returns the sequence number of a record, so that reading can go on after it. If the record is gone, that is the
-// one before the oldest record that began later, and so it is for 0, which no record has.
-func (s *store) after(id uint64) uint64 {
+// after returns the sequence number of a record, so that reading can go on after it. If the record is gone, it is about that
+// of the record: reconciles end nearly in the order in which they begin. An ID that no record has had yet is that of another
+// recorder, in the process before, and 0 is that of none; whoever asks for these has seen nothing.
+func (s *store) after(id, lastID uint64) uint64 {
 	if k, ok := s.byID[id]; ok {
 		return k.sequence
 	}
-	for k := s.first; k != nil; k = k.next {
-		if k.record.ID > id {
-			return k.sequence - 1
-		}
+	oldest := s.published
+	if s.first != nil {
+		oldest = s.first.sequence - 1
 	}
-	return s.published
+	if id == 0 || id > lastID {
+		return oldest
+	}
+	return min(id, s.published)
 }
 
 // since returns at most limit records after a sequence number that a query asks for, in the order in which they ended; the
