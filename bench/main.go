@@ -57,6 +57,7 @@ var sections = []struct {
 	{"load", loadSection},
 	{"generate", generateSection},
 	{"fleet", fleetSection},
+	{"dev", devSection},
 }
 
 func run(ctx context.Context) error {

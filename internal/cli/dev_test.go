@@ -1,0 +1,157 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/project"
+)
+
+// writeFiles makes a folder with files of that content.
+func writeFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestDevThatCannotBegin(t *testing.T) {
+	const module, program = "module example.com/ship\n", "package main\n\nfunc main() {}\n"
+	for name, test := range map[string]struct {
+		files     map[string]string
+		arguments []string
+		code      int
+		says      []string
+	}{
+		"no project":      {map[string]string{"main.go": program}, nil, exitError, []string{"there is no project in", "--dir"}},
+		"no such folder":  {nil, []string{"--dir", "/nonexistent"}, exitError, []string{"/nonexistent"}},
+		"no main package": {map[string]string{"go.mod": module, "lib/lib.go": "package lib\n"}, nil, exitError, []string{"has no main package"}},
+		"two programs": {
+			map[string]string{"go.mod": module, "tools/a/main.go": program, "tools/b/main.go": program}, nil, exitUsage,
+			[]string{"./tools/a, ./tools/b", "opdock dev --main ./tools/a"},
+		},
+		"not a main package": {
+			map[string]string{"go.mod": module, "main.go": program, "lib/lib.go": "package lib\n"}, []string{"--main", "./lib"}, exitError,
+			[]string{"./lib is no main package"},
+		},
+		"a stray argument":        {nil, []string{"ship"}, exitUsage, []string{"dev --dir ship", "dev -- ship"}},
+		"one before the dashes":   {nil, []string{"ship", "--", "--verbose"}, exitUsage, []string{"dev --dir ship"}},
+		"an impossible name":      {nil, []string{"--namespace", "Not_A_Name"}, exitUsage, []string{"--namespace cannot be"}},
+		"no nodes":                {nil, []string{"--nodes", "0"}, exitUsage, []string{"--nodes must be at least 1"}},
+		"no time":                 {nil, []string{"--timeout", "0s"}, exitUsage, []string{"--timeout must be more than 0"}},
+		"two clusters":            {nil, []string{"--context", "staging", "--name", "dock"}, exitUsage, []string{"--name is about a cluster of opdock's"}},
+		"keeping somebody else's": {nil, []string{"--kubeconfig", "/k", "--keep"}, exitUsage, []string{"--keep is about a cluster of opdock's"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			arguments := append([]string{"dev", "--dir", writeFiles(t, test.files)}, test.arguments...)
+			dock := &fakeDock{}
+			code, screen := newConsole(dock).run(t.Context(), arguments...)
+			expectCode(t, code, test.code)
+			for _, part := range test.says {
+				if !strings.Contains(screen, part) {
+					t.Errorf("it does not say %q:\n%s", part, screen)
+				}
+			}
+			if len(dock.started) > 0 {
+				t.Error("a cluster was started for nothing")
+			}
+		})
+	}
+}
+
+func TestClusterOfAProject(t *testing.T) {
+	for name, want := range map[string]string{
+		"ship": "ship",
+		strings.Repeat("a", 39) + "-" + strings.Repeat("b", 10): strings.Repeat("a", 39),
+	} {
+		if got := clusterNameFor(&project.Project{Name: name}); got != want {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+}
+
+func TestDevShow(t *testing.T) {
+	fine := dev.Round{
+		Began: noon, Changed: []string{"internal/controller/ships.go"},
+		Steps: []dev.Step{{Name: "build", Text: "built", Took: dev.Duration(1200 * time.Millisecond)}, {Name: "restart", Text: "restarted"}},
+		State: "reconciling", After: dev.Duration(300 * time.Millisecond),
+	}
+	broken := dev.Round{Began: noon, Changed: []string{"main.go"}, Problem: &dev.Problem{
+		Step: "build", Text: "the build failed; the operator goes on as it was", Lines: []string{"main.go:3:4: undefined: x"},
+	}}
+	crashed := dev.Round{Began: noon, Reason: "the operator ended with exit status 2", Problem: &dev.Problem{
+		Step: dev.StepRun, Text: "starting it again in 1.0 s, or when a file changes", Lines: []string{"panic: aground"}, Hint: "port 9443 is in use by ship (pid 7)",
+	}}
+	show := func(s *console, o devOptions) {
+		shown := s.newDevShow(o)
+		shown.begin(`Developing ship on cluster "ship"`, "/state/dev/ship/operator.log", "opdock kubectl --name ship get events -A")
+		if !shown.display.live() {
+			shown.Busy("building") // a terminal would draw it at times that nobody can foretell
+		}
+		shown.Log("INFO Starting workers")
+		shown.Round(fine)
+		shown.Round(broken)
+		shown.Log("panic: aground")
+		shown.Round(crashed)
+		shown.Say("something")
+		shown.Busy("")
+		shown.end()
+	}
+	for name, test := range map[string]struct {
+		options  devOptions
+		terminal bool
+	}{
+		"plain":    {devOptions{format: outputText}, false},
+		"quiet":    {devOptions{format: outputText, quiet: true}, false},
+		"terminal": {devOptions{format: outputText}, true},
+		"json":     {devOptions{format: outputJSON}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newConsole(nil)
+			released := false
+			if test.terminal {
+				s.ErrWidth, s.Colour = 100, true
+				s.ErrSize = func() (int, int) { return 100, 30 }
+				s.Keys = func() (<-chan string, func(), error) { return make(chan string), func() { released = true }, nil }
+			}
+			show(s, test.options)
+			if released != test.terminal {
+				t.Errorf("the keyboard was given back: %t", released)
+			}
+			if test.terminal && bytes.Contains(bytes.ReplaceAll(s.err.Bytes(), []byte("\r\n"), nil), []byte("\n")) {
+				t.Error("a line does not end as a terminal without processing needs it")
+			}
+			golden(t, "dev/"+name, s.out.String()+"--- stderr\n"+strings.ReplaceAll(s.err.String(), "\r\n", "\n"))
+			if test.options.format == outputJSON {
+				decoder, count := json.NewDecoder(s.out), 0
+				for decoder.More() {
+					var round dev.Round
+					if err := decoder.Decode(&round); err != nil {
+						t.Fatal(err)
+					}
+					count++
+				}
+				if count != 3 {
+					t.Errorf("there are %d rounds", count)
+				}
+			}
+		})
+	}
+}
