@@ -113,7 +113,7 @@ func checkImage(cmd *cobra.Command, image string) error {
 func (r *projectRun) manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	manifests, err := r.project.Manifests(ctx)
 	if err != nil {
-		return nil, err
+		return nil, r.explainProject(err)
 	}
 	if len(deploy.Workloads(manifests)) == 0 {
 		return nil, withHints(fmt.Errorf("the manifests of %s have no Deployment, StatefulSet or DaemonSet: there is nothing to deploy", r.project.Name),

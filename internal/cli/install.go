@@ -91,7 +91,7 @@ func (a *App) addRemovalFlags(cmd *cobra.Command, o *uninstallOptions) {
 func (r *projectRun) definitions(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	definitions, err := r.project.CRDs(ctx)
 	if err != nil {
-		return nil, err
+		return nil, r.explainProject(err)
 	}
 	if len(definitions) == 0 {
 		return nil, withHints(r.project.NoCRDs(),

@@ -61,6 +61,10 @@ func TestProjectVerbsWithBadInput(t *testing.T) {
 	invalid := projectFixture(t, "single")
 	writeFile(t, invalid, "config/rbac/role.yaml", "kind: ClusterRole\nmetadata:\n\tname: a\n")
 	writeFile(t, invalid, "config/crd/bases/sea.example.com_ships.yaml", "kind: CustomResourceDefinition\nmetadata: [\n")
+	incomplete := projectFixture(t, "single")
+	if err := os.RemoveAll(filepath.Join(incomplete, "config/crd/bases")); err != nil {
+		t.Fatal(err)
+	}
 	module := t.TempDir()
 	writeFile(t, module, "go.mod", "module example.com/a\n\ngo 1.26.0\n")
 	twoMains := t.TempDir()
@@ -83,6 +87,7 @@ clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]}`)
 		"no manifests":         {[]string{"deploy", "--dir", module}, exitError, []string{"there is nothing to deploy", "opdock install", "opdock dev"}},
 		"only kinds":           {[]string{"deploy", "--dir", projectFixture(t, "plain")}, exitError, []string{"no Deployment, StatefulSet or DaemonSet"}},
 		"invalid CRD":          {[]string{"install", "--dir", invalid}, exitError, []string{"config/crd/bases/sea.example.com_ships.yaml:2: "}},
+		"not generated":        {[]string{"install", "--dir", incomplete}, exitError, []string{"config/crd/bases/sea.example.com_ships.yaml does not exist", "opdock generate --dir"}},
 		"invalid YAML":         {[]string{"deploy", "--dir", invalid}, exitError, []string{"building config/default: config/"}},
 		"two mains":            {[]string{"build", "--dir", twoMains}, exitUsage, []string{"2 main packages: ./one, ./two", "build --main ./one"}},
 		"not a main":           {[]string{"build", "--dir", twoMains, "--main", "three"}, exitError, []string{"three is no main package", "./one, ./two"}},

@@ -147,22 +147,30 @@ func (r *projectRun) generated(ctx context.Context) error {
 	if r.noGenerate || !has {
 		return nil
 	}
-	began := r.Now()
-	check := r.dryRun || r.format == manifestYAML
-	result, err := r.Generate(ctx, generate.Options{Dir: r.project.Dir, Only: only, Check: check})
-	switch {
-	case errors.Is(err, generate.ErrNothing):
-		return nil
-	case err != nil:
-		return withHints(r.explainGenerate(r.cmd, err, outputText), "or use the manifests as they are: --no-generate")
-	case len(result.Changes) == 0:
-		return nil
-	case check:
-		r.note("%s stale, and shown as they are: %s generate", are(len(result.Changes)), shellQuote(r.Program))
-	default:
-		r.display.done(fmt.Sprintf("generated %s, %d of which changed", files(result.Files), len(result.Changes)), r.Now().Sub(began))
+	return r.step("generating", func() (done string, err error) {
+		result, err := r.Generate(ctx, generate.Options{Dir: r.project.Dir, Only: only, Check: r.dryRun})
+		switch {
+		case errors.Is(err, generate.ErrNothing):
+			return "", nil
+		case err != nil:
+			return "", withHints(r.explainGenerate(r.cmd, err, outputText), "or use the manifests as they are: --no-generate")
+		case len(result.Changes) == 0:
+			return "", nil
+		case r.dryRun:
+			r.note("%s stale, and used as they are; write them: %s generate", are(len(result.Changes)), shellQuote(r.Program))
+			return "", nil
+		default:
+			return fmt.Sprintf("generated %s, %d of which changed", files(result.Files), len(result.Changes)), nil
+		}
+	})
+}
+
+// explainProject adds to an error of package project what the user can do about it.
+func (r *projectRun) explainProject(err error) error {
+	if errors.As(err, new(*project.MissingFileError)) {
+		return withHints(err, "if it is generated: "+shellQuote(r.Program)+" generate --dir "+shellQuote(r.dir))
 	}
-	return nil
+	return err
 }
 
 // note keeps something that the user should know for the end.

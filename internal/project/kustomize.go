@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,5 +68,19 @@ func (p *Project) explainKustomize(folder string, cause error) error {
 	if errors.As(wrong, new(*FileError)) {
 		return fmt.Errorf("building %s: %w", folder, wrong)
 	}
+	if match := missingFile.FindStringSubmatch(cause.Error()); match != nil {
+		return fmt.Errorf("building %s: %w", folder, &MissingFileError{File: p.relative(match[1])})
+	}
 	return fmt.Errorf("building %s with kustomize: %w", folder, cause)
 }
+
+// missingFile finds the path in what kustomize says about a resource that does not exist.
+var missingFile = regexp.MustCompile(`evalsymlink failure on '([^']+)'`)
+
+// MissingFileError means that a kustomization names a file that does not exist.
+type MissingFileError struct {
+	// File is relative to the project's folder, with slashes.
+	File string
+}
+
+func (e *MissingFileError) Error() string { return e.File + " does not exist" }
