@@ -1,0 +1,165 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Transport records what reconcilers write through clients that cannot be wrapped, such as client-go's clientsets. It is for
+// the Wrap method of a rest.Config. What goes through a client of Recorder.Client is recorded by that one.
+func (r *Recorder) Transport(inner http.RoundTripper) http.RoundTripper {
+	if r == nil {
+		return inner
+	}
+	return &transport{inner: inner, recorder: r}
+}
+
+type transport struct {
+	inner    http.RoundTripper
+	recorder *Recorder
+}
+
+// WrappedRoundTripper lets client-go look below.
+func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.inner }
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	ctx := request.Context()
+	p := t.recorder.passOf(ctx)
+	if p == nil || ctx.Value(countedKey{}) != nil {
+		return t.inner.RoundTrip(request)
+	}
+	w, ok := writeOf(request)
+	if !ok {
+		return t.inner.RoundTrip(request)
+	}
+	began := t.recorder.options.Clock.Now()
+	response, err := t.inner.RoundTrip(request)
+	switch {
+	case err != nil:
+	case response.StatusCode >= http.StatusBadRequest:
+		err = errors.New(response.Status)
+		t.recorder.wrote(p, &w, "", began, err)
+		return response, nil
+	case w.Verb != verbDeleteCollection:
+		readAnswer(response, &w)
+	}
+	t.recorder.wrote(p, &w, "", began, err)
+	return response, err
+}
+
+// writeOf says what a request is to change, as far as its address tells.
+func writeOf(request *http.Request) (w Write, ok bool) {
+	if len(request.URL.Query()["dryRun"]) > 0 {
+		return w, false
+	}
+	switch request.Method {
+	case http.MethodPost:
+		w.Verb = verbCreate
+	case http.MethodPut:
+		w.Verb = verbUpdate
+	case http.MethodDelete:
+		w.Verb = verbDelete
+	case http.MethodPatch:
+		w.Verb = verbPatch
+		if strings.HasPrefix(request.Header.Get("Content-Type"), "application/apply-patch") {
+			w.Verb = verbApply
+		}
+	default:
+		return w, false
+	}
+	// api/VERSION or apis/GROUP/VERSION, after the prefix that the server may have.
+	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	for len(parts) > 0 && parts[0] != "api" && parts[0] != "apis" {
+		parts = parts[1:]
+	}
+	if len(parts) > 0 && parts[0] == "apis" {
+		w.Object.Group = partAt(parts, 1)
+		parts = parts[1:]
+	}
+	w.Object.Version = partAt(parts, 1)
+	parts = parts[min(2, len(parts)):]
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		w.Object.Namespace = parts[1]
+		parts = parts[2:]
+	}
+	if len(parts) == 0 || isReview(w.Object.Group) {
+		return w, false
+	}
+	// The answer says the kind; until then it is the resource.
+	w.Object.Kind, w.Object.Name, w.Subresource = parts[0], partAt(parts, 1), partAt(parts, 2)
+	if w.Verb == verbDelete && w.Object.Name == "" {
+		w.Verb = verbDeleteCollection
+	}
+	return w, true
+}
+
+func partAt(parts []string, index int) string {
+	if index >= len(parts) {
+		return ""
+	}
+	return parts[index]
+}
+
+// readAnswer fills in what the answer says, and leaves the answer to be read once more.
+func readAnswer(response *http.Response, w *Write) {
+	data, err := io.ReadAll(response.Body)
+	response.Body.Close()
+	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(data), failing{err}))
+	if err != nil {
+		return
+	}
+	answer := &metav1.PartialObjectMetadata{}
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch kind {
+	case runtime.ContentTypeJSON:
+		if json.Unmarshal(data, answer) != nil {
+			return
+		}
+	case runtime.ContentTypeProtobuf:
+		// In all kinds, metadata is the first field, so this reads it and skips the rest.
+		var envelope runtime.Unknown
+		body, ok := bytes.CutPrefix(data, []byte("k8s\x00"))
+		if !ok || envelope.Unmarshal(body) != nil || answer.Unmarshal(envelope.Raw) != nil {
+			return
+		}
+		answer.TypeMeta = metav1.TypeMeta{Kind: envelope.Kind, APIVersion: envelope.APIVersion}
+	}
+	if answer.Kind == "" || answer.Name == "" {
+		return
+	}
+	if answer.Kind == "Status" {
+		return // the answer to a deletion
+	}
+	group := schema.FromAPIVersionAndKind(answer.APIVersion, answer.Kind)
+	w.Object = Object{
+		Kind: group.Kind, Group: group.Group, Version: group.Version,
+		Namespace: answer.Namespace, Name: answer.Name, UID: string(answer.UID),
+	}
+	if w.Verb != verbDelete {
+		w.ResourceVersion = answer.ResourceVersion
+	}
+}
+
+// failing is what remains of a body that broke off.
+type failing struct{ err error }
+
+// Read implements io.Reader.
+func (f failing) Read([]byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	return 0, io.EOF
+}
