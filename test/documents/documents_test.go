@@ -159,6 +159,7 @@ func (u *user) stops(t *testing.T) {
 
 // downAtTheEnd leaves nothing behind, whatever goes wrong.
 func (u *user) downAtTheEnd(t *testing.T) {
+	t.Helper()
 	t.Cleanup(func() {
 		if u.dev != nil {
 			_ = u.dev.process.Process.Kill()
