@@ -12,7 +12,7 @@ SHELL := bash
 OPDOCK := bin/opdock
 CONTROLPLANE := bin/opdock-controlplane
 GOLANGCI_LINT := bin/golangci-lint
-MODULES := . controlplane tools test/charts
+MODULES := . controlplane tools test/charts test/browser
 
 # The chart says which version this is; an image is tagged with it, and made at the time of the last commit, so that it
 # is the same whenever and wherever it is made from the same source.
@@ -58,6 +58,19 @@ test: build ## Run all tests
 	go test $(RACE) ./...
 	CGO_ENABLED=0 go -C controlplane test ./...
 	go -C test/charts test ./...
+	@$(MAKE) --no-print-directory chromium
+	go -C test/browser test ./...
+
+# Debian's, where it may be installed. Without it the tests that look at the page skip themselves, which is said here
+# because go test says it to nobody.
+.PHONY: chromium
+chromium:
+	@if [ -n "$${OPDOCK_CHROMIUM:-}" ] || command -v chromium chromium-browser google-chrome >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing Chromium, to look at the page with."; \
+		export DEBIAN_FRONTEND=noninteractive; { apt-get install -y --no-install-recommends chromium || { apt-get update && apt-get install -y --no-install-recommends chromium; }; } >/dev/null 2>&1 && exit 0; \
+	fi; \
+	echo "NOT RUN: there is no Chromium, and it could not be installed; the tests in test/browser, which look at the page, are skipped." >&2
 
 .PHONY: generate
 generate: $(OPDOCK) ## Write what is made from the types in api, and the chart's copies of it
@@ -69,6 +82,7 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint on all our code
 	$(GOLANGCI_LINT) run ./...
 	cd controlplane && ../$(GOLANGCI_LINT) run --config ../.golangci.yml ./...
 	cd test/charts && ../../$(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
+	cd test/browser && ../../$(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 
 # Built once and not run by "go tool", which would link it anew for each run that misses the cache.
 $(GOLANGCI_LINT): tools/go.mod tools/go.sum
@@ -117,7 +131,7 @@ verify-generated:
 	[ "$$before" = "$$(tree)" ] || { echo 'go generate has changed files; look at them and commit them' >&2; git status --short >&2; exit 1; }
 
 .PHONY: bench
-bench: build ## Measure start-up, memory and throughput
+bench: build chromium ## Measure start-up, memory and throughput
 	go run ./bench
 
 .PHONY: image

@@ -58,6 +58,7 @@ var sections = []struct {
 	{"generate", generateSection},
 	{"fleet", fleetSection},
 	{"dev", devSection},
+	{"page", pageSection},
 }
 
 func run(ctx context.Context) error {
@@ -113,6 +114,9 @@ func run(ctx context.Context) error {
 		text, err := section.measure(ctx, e)
 		if err != nil {
 			return fmt.Errorf("%s: %w", section.name, err)
+		}
+		if text == "" {
+			continue // it could not be measured here, and has said why
 		}
 		fmt.Print("\n", text)
 		measured[section.name] = text

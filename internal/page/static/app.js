@@ -170,7 +170,7 @@ class App {
     this.list.choose(pass, reveal);
     if (pass) {
       document.getElementById("say").textContent = `${clock(pass.start)} ${objectName(pass.object)}: ${because(pass)}. ${outcomeWords[pass.outcome] || pass.outcome}.`;
-      if (this.details.pass) this.details.show(pass);
+      if (this.details.pass && this.details.pass !== pass) this.details.show(pass);
     }
   }
 

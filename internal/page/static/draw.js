@@ -38,8 +38,11 @@ export function from(passes, t) {
  */
 export class Painter {
   taken = new Set();
+  /** What the last painting consisted of, for those who cannot look. */
+  drawn = {};
 
   paint(g, scene) {
+    this.drawn = { passes: 0, changes: 0, events: 0, writes: 0, edges: 0, echoes: 0 };
     const { colours, width, height, laneHeight, scroll } = scene;
     g.fillStyle = colours.row;
     g.fillRect(0, 0, width, height);
@@ -102,7 +105,9 @@ export class Painter {
     for (const change of row.loose) {
       if (change.users > 0) continue;
       const x = axis.x(change.t);
-      if (x > -10 && x < width + 10 && this.take(0, x)) drawChange(g, scene.colours, x, y[0], scene.radius, false, true);
+      if (x < -10 || x > width + 10) continue;
+      this.drawn.changes++;
+      if (this.take(0, x)) drawChange(g, scene.colours, x, y[0], scene.radius, false, true);
     }
     for (const pass of shown) {
       g.globalAlpha = chain && !chain.has(pass) ? 0.28 : 1;
@@ -121,6 +126,9 @@ export class Painter {
   }
 
   signs(g, scene, pass, y) {
+    this.drawn.passes++;
+    this.drawn.events += pass.causes.length;
+    this.drawn.writes += pass.writes.length;
     const { axis, colours, radius, laneHeight } = scene;
     for (const cause of pass.causes) {
       const x = axis.x(cause.t);
@@ -170,6 +178,8 @@ export class Painter {
         if (within || this.take(6, x)) into.push(x, y[2] + 7, x, y[2] + 10, x, y[3] - 10, x, y[3] - radius);
       }
     }
+    this.drawn.edges += (plain.length + strong.length) / 8;
+    this.drawn.echoes += (echoes.length + strongEchoes.length) / 8;
     g.lineCap = "round";
     g.globalAlpha = chain ? 0.3 : 0.9;
     stroke(g, plain, colours.edge, 1.25);

@@ -90,7 +90,7 @@ export class Timeline {
   fitRows() {
     const first = this.axis.t(0);
     const last = this.axis.t(this.width);
-    const kept = this.held && new Set(this.rows);
+    const kept = this.held ? new Set(this.rows) : null;
     this.rows = this.all.filter((row) => {
       if (kept?.has(row) || row.key === this.selected?.key) return true;
       const at = from(row.passes, first);

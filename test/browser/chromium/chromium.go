@@ -177,7 +177,7 @@ func (p *Page) Do(statements string) error {
 
 // Await waits until an expression is true on the page.
 func (p *Page) Await(expression string) error {
-	_, err := chromedp.Run(p.ctx, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(patience)))
+	_, err := chromedp.Run(p.ctx, chromedp.Poll[chromedp.Void]("Boolean("+expression+")", chromedp.WithPollingTimeout(patience)))
 	if err != nil {
 		return fmt.Errorf("waiting for %s: %w", expression, err)
 	}

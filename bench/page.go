@@ -1,0 +1,76 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// pageFrames is what test/browser/frames prints; see there for what the fields mean.
+type pageFrames struct {
+	Objects             int     `json:"objects"`
+	EventsPerSecond     int     `json:"eventsPerSecond"`
+	Seconds             float64 `json:"seconds"`
+	FramesPerSecond     float64 `json:"framesPerSecond"`
+	OnTime              float64 `json:"onTime"`
+	P50                 float64 `json:"p50"`
+	P99                 float64 `json:"p99"`
+	Longest             float64 `json:"longest"`
+	WorkP50             float64 `json:"workP50"`
+	WorkP99             float64 `json:"workP99"`
+	LongTasks           int     `json:"longTasks"`
+	IdleFramesPerSecond float64 `json:"idleFramesPerSecond"`
+	IdleOnTime          float64 `json:"idleOnTime"`
+	Reconciles          int     `json:"reconciles"`
+	Browser             string  `json:"browser"`
+}
+
+// pageScales are the two ways in which the page shows time, and what is measured of each.
+var pageScales = []string{"time", "steps"}
+
+// pageSection measures in Chromium how evenly the page draws. The browser is driven by a program of another module.
+func pageSection(ctx context.Context, e environment) (string, error) {
+	if _, err := exec.LookPath("chromium"); err != nil {
+		say("Page: not measured, because there is no Chromium: make chromium")
+		return "", nil
+	}
+	began := time.Now()
+	program := filepath.Join(e.work, "frames")
+	build := exec.CommandContext(ctx, "go", "-C", "test/browser", "build", "-o", program, "./frames")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building test/browser/frames: %w\n%s", err, out)
+	}
+	results := make([]pageFrames, len(pageScales))
+	for i, scale := range pageScales {
+		say("Page, scale of %s", scale)
+		out, err := exec.CommandContext(ctx, program, "-scale", scale).Output()
+		if err != nil {
+			return "", fmt.Errorf("measuring the page: %w", err)
+		}
+		if err := json.Unmarshal(out, &results[i]); err != nil {
+			return "", fmt.Errorf("reading what test/browser/frames printed: %w", err)
+		}
+	}
+	first := results[0]
+	return sectionPage("page", "The page", time.Since(began), func(p printer) {
+		p("Headless %s without a graphics card, in a window of 1440 × 900, with %d objects and %d events a second for %.0f s, while it", first.Browser, first.Objects,
+			first.EventsPerSecond, first.Seconds)
+		p("follows. A frame is on time if none was left out before it. The empty page is what the machine can do at all.\n")
+		p("| scale | frames a second | on time | median | 99 %% within | longest | own work, median | own work, 99 %% within | tasks over 50 ms |")
+		p("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+		for i, r := range results {
+			p("| %s | %.1f | %.1f %% | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %d |", pageScales[i], r.FramesPerSecond, 100*r.OnTime, r.P50, r.P99,
+				r.Longest, r.WorkP50, r.WorkP99, r.LongTasks)
+			p("| an empty page beside it | %.1f | %.1f %% | | | | | | |", r.IdleFramesPerSecond, 100*r.IdleOnTime)
+		}
+	}, []goal{
+		{"frames a second, scale of time", "60, as far as the machine can", fmt.Sprintf("%.1f", first.FramesPerSecond), first.FramesPerSecond >= 0.98*min(60, first.IdleFramesPerSecond)},
+		{"frames a second, scale of steps", "60, as far as the machine can", fmt.Sprintf("%.1f", results[1].FramesPerSecond), results[1].FramesPerSecond >= 0.98*min(60, results[1].IdleFramesPerSecond)},
+	}), nil
+}
