@@ -31,6 +31,7 @@ type buildOptions struct {
 	output    string
 	platforms []string
 	ldflags   string
+	push      bool
 	quiet     bool
 }
 
@@ -40,11 +41,11 @@ func (a *App) newBuild() *cobra.Command {
 		Use:   "build [--image NAME:TAG] [FLAG]...",
 		Short: "Make a container image of a project, without a container engine",
 		Long: `Compiles the operator of the Go project in the current folder and writes an OCI image with nothing in it
-but that program, run by a user who is not root. No Docker, no Dockerfile and no base image are needed, and
-nothing is pushed or loaded anywhere.
+but that program, run by a user who is not root. No Docker, no Dockerfile and no base image are needed.
 
-The image is an archive if --output ends in .tar, and otherwise a folder in the OCI image layout. Tools that
-move images read both:
+The image is an archive if --output ends in .tar, and otherwise a folder in the OCI image layout. With --push
+it is brought to the registry that its name says as well, with the credentials that "docker login" and the
+like have stored. Otherwise nothing leaves this machine, and tools that move images read both:
 
   skopeo copy oci-archive:dist/image.tar docker://NAME:TAG
   crane push dist/image NAME:TAG             podman load -i dist/image.tar
@@ -54,7 +55,7 @@ The program is where the manifests of the project expect it, or else at /manager
 same folder makes the same image, byte by byte; it says that it was made at $SOURCE_DATE_EPOCH, or else in
 1970. Flags for the compiler can be given in $GOFLAGS. The image has no CA certificates and no shell.`,
 		Example: `  opdock build --image team/harbour:v1
-  opdock build --image team/harbour:v1 --platform linux/amd64,linux/arm64
+  opdock build --image team/harbour:v1 --platform linux/amd64,linux/arm64 --push
   opdock build --output dist/image --main ./cmd/operator
   SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) opdock build --image team/harbour:v1`,
 		Args: noArguments,
@@ -72,6 +73,7 @@ same folder makes the same image, byte by byte; it says that it was made at $SOU
 	flags.StringVar(&o.output, "output", "", "archive (.tar) or folder to write (default: dist/image.tar in the project)")
 	flags.StringSliceVar(&o.platforms, "platform", []string{oci.HostPlatform().String()}, "platforms, separated by commas")
 	flags.StringVar(&o.ldflags, "ldflags", "", "flags for the linker, such as -X main.version=v1")
+	flags.BoolVar(&o.push, "push", false, "bring the image to the registry that --image names")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
 	a.complete(cmd, "platform", func() []string {
 		return []string{"linux/amd64", "linux/arm64", "linux/arm/v7", "linux/s390x", "linux/ppc64le"}
@@ -92,6 +94,8 @@ func (o *buildOptions) check(cmd *cobra.Command) error {
 	switch {
 	case strings.Contains(o.image, "@"):
 		return wrong("--image cannot have a digest: that comes from what is built")
+	case o.push && o.image == "":
+		return wrong("--push needs --image: the name says where to")
 	case strings.HasSuffix(o.output, ".gz") || strings.HasSuffix(o.output, ".tgz"):
 		return wrong("--output cannot be compressed: what is in the archive already is")
 	case len(o.platforms) == 0:
@@ -163,6 +167,11 @@ func (a *App) build(ctx context.Context, cmd *cobra.Command, o buildOptions) err
 	for _, note := range notes {
 		fmt.Fprintf(a.Err, "note: %s\n", note)
 	}
+	if o.push {
+		if err := a.push(ctx, layout, image.References["io.containerd.image.name"], o.quiet); err != nil {
+			return err
+		}
+	}
 	_, err = fmt.Fprintf(a.Out, "%s\t%s@%s\n", output, image.References["io.containerd.image.name"], digest)
 	return err
 }
@@ -219,6 +228,20 @@ func (a *App) compile(ctx context.Context, p *project.Project, main string, o bu
 		programs = append(programs, program)
 	}
 	return programs, nil
+}
+
+func (a *App) push(ctx context.Context, layout oci.Layout, reference string, quiet bool) error {
+	d := a.newDisplay(quiet)
+	began := a.Now()
+	d.run("pushing " + reference)
+	stop := d.animate()
+	err := layout.Push(ctx, reference)
+	stop()
+	if err != nil {
+		return withHints(err, "does the name say the registry that is meant, and are you logged in there?")
+	}
+	d.done("pushed "+reference, a.Now().Sub(began))
+	return nil
 }
 
 // checkOutput keeps an image from replacing what is none.

@@ -9,10 +9,15 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 )
 
 // built runs opdock build and returns the archive's files by their names.
@@ -111,6 +116,30 @@ func TestBuildFollowsTheManifests(t *testing.T) {
 	if code, screen := s.run(t.Context(), "build", "--dir", dir, "--output", filepath.Join(dir, "image"), "--quiet"); code != exitOK {
 		t.Errorf("the second time:\n%s", screen)
 	}
+}
+
+func TestBuildPushes(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	reference := strings.TrimPrefix(server.URL, "http://") + "/team/rowing:v1"
+	s := newConsole(nil)
+	s.Env = os.Environ()
+	code, screen := s.run(t.Context(), "build", "--dir", projectFixture(t, "plain"), "--image", reference, "--push")
+	expectCode(t, code, exitOK)
+	expectScreen(t, screen, "pushed "+reference, reference+"@sha256:")
+	_, digest, _ := strings.Cut(strings.TrimSpace(s.out.String()), "@")
+	answer, err := http.Get(server.URL + "/v2/team/rowing/manifests/" + digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("the registry says %s", answer.Status)
+	}
+	server.Close()
+	code, screen = s.run(t.Context(), "build", "--dir", projectFixture(t, "plain"), "--image", reference, "--push")
+	expectCode(t, code, exitError)
+	expectScreen(t, screen, "pushing "+reference, "are you logged in there?")
 }
 
 func TestBuildShowsWhatDoesNotCompile(t *testing.T) {

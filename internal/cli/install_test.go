@@ -95,6 +95,7 @@ clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]}`)
 		"image missing":        {[]string{"deploy", "--dir", single, "--kubeconfig", unreachable}, exitUsage, []string{"--image is missing", "controller:latest", "opdock build --image"}},
 		"image wrong":          {[]string{"deploy", "--dir", single, "--image", "Not An Image"}, exitUsage, []string{"--image cannot be"}},
 		"image with a digest":  {[]string{"build", "--dir", single, "--image", "a@sha256:" + strings.Repeat("a", 64)}, exitUsage, []string{"digest"}},
+		"push without a name":  {[]string{"build", "--dir", single, "--push"}, exitUsage, []string{"--push needs --image"}},
 		"platform":             {[]string{"build", "--dir", single, "--platform", "amd64"}, exitUsage, []string{`"amd64" is no platform`}},
 		"compressed":           {[]string{"build", "--dir", single, "--output", "a.tar.gz"}, exitUsage, []string{"compressed"}},
 		"folder would be lost": {[]string{"build", "--dir", single, "--output", single}, exitError, []string{"no image, and would be lost", "--output"}},
