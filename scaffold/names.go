@@ -99,7 +99,7 @@ func checkKind(kind string) error {
 	case !kindPattern.MatchString(kind):
 		wrong := wrongInput("%q cannot be a kind: kinds begin with a capital letter and consist of letters and digits", kind)
 		if better := camelCase(kind); better != kind && kindPattern.MatchString(better) {
-			wrong.hint("say: --kind %s", better)
+			return wrong.hint("say: --kind %s", better)
 		}
 		return wrong
 	case len(kind) > 50:

@@ -3,6 +3,274 @@
 
 package scaffold
 
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/opdock/opdock/internal/projectfile"
+)
+
 // Webhook is what templates know about the webhooks of a kind.
 type Webhook struct {
+	Defaulting bool
+	Validation bool
+	Conversion bool
+	Spokes     []API // versions that are converted to and from the kind's
+	Spoke      API   // the one that a file is about
+
+	Dir    string
+	Import string
+	Alias  string // under which main imports it
+	Root   string // leads from Dir to the folder of the project
+	Sample string // path of the kind's sample, from the root
+	Suffix string // of the paths under which webhooks are served
+
+	HasImage    bool // the spec has a string of that name
+	HasReplicas bool // the spec has a pointer to a number of that name
+}
+
+// Admission says whether the API server asks before it stores objects.
+func (w Webhook) Admission() bool { return w.Defaulting || w.Validation }
+
+// WebhookOptions say which webhooks to make for a kind of the project.
+type WebhookOptions struct {
+	Dir                  string
+	Group, Version, Kind string
+	Defaulting           bool
+	Validation           bool
+	Conversion           bool
+	// Spokes are the versions that are converted to and from Version. Default: all others.
+	Spokes []string
+}
+
+// CreateWebhook plans webhooks for a kind.
+func CreateWebhook(o WebhookOptions) (*Plan, error) {
+	p, err := open(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	resource, err := p.findForWebhook(o)
+	if err != nil {
+		return nil, err
+	}
+	before := projectfile.Webhooks{}
+	if resource.Webhooks != nil {
+		before = *resource.Webhooks
+	}
+	after := before
+	after.WebhookVersion = "v1"
+	after.Defaulting, after.Validation, after.Conversion = before.Defaulting || o.Defaulting, before.Validation || o.Validation, before.Conversion || o.Conversion
+	if o.Conversion {
+		if after.Spoke, err = p.spokes(resource, o.Spokes); err != nil {
+			return nil, err
+		}
+	}
+	api := p.api(resource)
+	if err := p.replaceWebhookFiles(api, before, after); err != nil {
+		return nil, err
+	}
+	resource.Webhooks = &after
+	if err := p.wireWebhook(api, p.webhook(api, after)); err != nil {
+		return nil, err
+	}
+	return p.finish()
+}
+
+func (p *project) findForWebhook(o WebhookOptions) (*projectfile.Resource, error) {
+	if !o.Defaulting && !o.Validation && !o.Conversion {
+		return nil, wrongInput("which webhooks should it be?").hint("say at least one of --defaulting, --programmatic-validation and --conversion")
+	}
+	if len(o.Spokes) > 0 && !o.Conversion {
+		return nil, wrongInput("--spoke names versions to convert, but conversion is not asked for").hint("say --conversion as well")
+	}
+	resource, err := p.find(o.Group, o.Version, o.Kind)
+	if err != nil {
+		return nil, err
+	}
+	if resource.API == nil {
+		return nil, wrongInput("the types of %s are not part of this project: webhooks for them are not supported", o.Kind)
+	}
+	if w := resource.Webhooks; w != nil && (w.Defaulting || !o.Defaulting) && (w.Validation || !o.Validation) && (w.Conversion || !o.Conversion) {
+		return nil, wrongInput("%s %s has these webhooks already", o.Kind, o.Version).
+			hint("remove them: opdock delete webhook %s", gvkFlags(o.Group, o.Version, o.Kind))
+	}
+	return resource, nil
+}
+
+// find returns a resource of the project, or says which there are.
+func (p *project) find(group, version, kind string) (*projectfile.Resource, error) {
+	if version == "" || kind == "" {
+		return nil, wrongInput("which kind is it about?").hint("for example: --group ship --version v1 --kind Frigate")
+	}
+	if found := p.file.Find(group, version, kind); found != nil {
+		return found, nil
+	}
+	wrong := wrongInput("there is no %s of %s in this project", kind, strings.Trim(group+"/"+version, "/"))
+	for i := range p.file.Resources {
+		r := &p.file.Resources[i]
+		_ = wrong.hint("there is: %s", gvkFlags(r.Group, r.Version, r.Kind))
+	}
+	return nil, wrong
+}
+
+func (p *project) spokes(hub *projectfile.Resource, wanted []string) ([]string, error) {
+	var others []string
+	for i := range p.file.Resources {
+		other := &p.file.Resources[i]
+		if other.Group != hub.Group || other.Kind != hub.Kind || other.Version == hub.Version || other.API == nil {
+			continue
+		}
+		others = append(others, other.Version)
+		if other.Webhooks != nil && other.Webhooks.Conversion {
+			return nil, wrongInput("%s %s is what the other versions are converted to already", hub.Kind, other.Version)
+		}
+	}
+	for _, version := range wanted {
+		if !slices.Contains(others, version) {
+			return nil, wrongInput("there is no version %s of %s to convert", version, hub.Kind).hint("make it: opdock create api %s", gvkFlags(hub.Group, version, hub.Kind))
+		}
+	}
+	if len(others) == 0 {
+		return nil, wrongInput("%s has no other version to convert", hub.Kind).hint("make one: opdock create api %s", gvkFlags(hub.Group, "v2", hub.Kind))
+	}
+	if len(wanted) == 0 {
+		wanted = others
+	}
+	return wanted, nil
+}
+
+// webhook describes webhooks to templates.
+func (p *project) webhook(api API, w projectfile.Webhooks) Webhook {
+	made := Webhook{
+		Defaulting: w.Defaulting, Validation: w.Validation, Conversion: w.Conversion,
+		Dir: path.Join("internal/webhook", api.Version), Alias: "webhook" + api.Version, Root: "../../..",
+		Sample: sampleFolder + sampleName(api),
+		Suffix: strings.ReplaceAll(api.QualifiedGroup, ".", "-") + "-" + api.Version + "-" + api.Singular,
+	}
+	if p.MultiGroup && api.Group != "" {
+		made.Dir = path.Join("internal/webhook", api.Group, api.Version)
+		made.Alias, made.Root = "webhook"+api.Alias, "../../../.."
+	}
+	made.Import = path.Join(p.Repo, made.Dir)
+	for _, version := range w.Spoke {
+		if spoke := p.file.Find(api.Group, version, api.Kind); spoke != nil {
+			made.Spokes = append(made.Spokes, p.api(spoke))
+		}
+	}
+	made.HasImage = p.specHas(api, "Image", "string")
+	made.HasReplicas = p.specHas(api, "Replicas", "*int32")
+	return made
+}
+
+// specHas says whether the spec of a kind has a field of that name and type.
+func (p *project) specHas(api API, name, typeName string) bool {
+	content, err := p.read(path.Join(api.Dir, api.Singular+"_types.go"))
+	if err != nil || content == nil {
+		return false
+	}
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, "", content, parser.SkipObjectResolution)
+	if err != nil {
+		return false
+	}
+	has := false
+	ast.Inspect(parsed, func(node ast.Node) bool {
+		spec, ok := node.(*ast.TypeSpec)
+		if !ok || spec.Name.Name != api.Kind+"Spec" {
+			return true
+		}
+		fields, ok := spec.Type.(*ast.StructType)
+		if !ok {
+			return true
+		}
+		for _, field := range fields.Fields.List {
+			source := string(content[files.Position(field.Type.Pos()).Offset:files.Position(field.Type.End()).Offset])
+			has = has || source == typeName && slices.ContainsFunc(field.Names, func(i *ast.Ident) bool { return i.Name == name })
+		}
+		return true
+	})
+	return has
+}
+
+// webhookFiles are the files that belong to the webhooks of one kind.
+func (p *project) webhookFiles(api API, w projectfile.Webhooks) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	if !w.Defaulting && !w.Validation && !w.Conversion {
+		return files, nil
+	}
+	data := view{Project: p.Project, API: api, Webhook: p.webhook(api, w)}
+	add := func(name, template string) error {
+		content, err := render(template, data)
+		files[name] = content
+		return err
+	}
+	if err := add(path.Join(data.Webhook.Dir, api.Singular+"_webhook.go"), "webhook/webhook.go.tmpl"); err != nil {
+		return nil, err
+	}
+	if err := add(path.Join(data.Webhook.Dir, api.Singular+"_webhook_test.go"), "webhook/webhook_test.go.tmpl"); err != nil {
+		return nil, err
+	}
+	if !w.Conversion {
+		return files, nil
+	}
+	if err := add(path.Join(api.Dir, api.Singular+"_conversion.go"), "webhook/hub.go.tmpl"); err != nil {
+		return nil, err
+	}
+	for _, spoke := range data.Webhook.Spokes {
+		data.Webhook.Spoke = spoke
+		if err := add(path.Join(spoke.Dir, api.Singular+"_conversion.go"), "webhook/spoke.go.tmpl"); err != nil {
+			return nil, err
+		}
+	}
+	return files, add(p.conversionPatch(api), "webhook/crd_patch.yaml.tmpl")
+}
+
+func (p *project) conversionPatch(api API) string {
+	name := api.Plural
+	if p.MultiGroup && api.Group != "" {
+		name = api.Group + "_" + name
+	}
+	return "config/crd/patches/webhook_in_" + name + ".yaml"
+}
+
+// replaceWebhookFiles goes from some webhooks to more of them. Files that somebody has edited cannot be made anew.
+func (p *project) replaceWebhookFiles(api API, before, after projectfile.Webhooks) error {
+	old, err := p.webhookFiles(api, before)
+	if err != nil {
+		return err
+	}
+	files, err := p.webhookFiles(api, after)
+	if err != nil {
+		return err
+	}
+	for name, content := range files {
+		existing, err := p.read(name)
+		if err != nil {
+			return err
+		}
+		if existing != nil && !bytes.Equal(existing, old[name]) {
+			return wrongInput("%s would be overwritten, but somebody has written or edited it", name).
+				hint("move it away, and try again; or add the webhook there by hand")
+		}
+		if err := p.write(name, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func webhookFragment(api API, w Webhook) string {
+	return fmt.Sprintf(`	if os.Getenv("ENABLE_WEBHOOKS") != "false" {
+		if err := %s.Setup%sWebhookWithManager(mgr); err != nil {
+			setupLog.Error(err, "unable to create webhook", "webhook", "%s")
+			os.Exit(1)
+		}
+	}
+`, w.Alias, api.Kind, api.Kind)
 }

@@ -20,7 +20,7 @@ func (a *App) newCreate() *cobra.Command {
 both programs can go on from there.`,
 		Example: `  opdock create api --group ship --version v1 --kind Frigate
   opdock create webhook --group ship --version v1 --kind Frigate --defaulting --programmatic-validation`,
-	}, a.newCreateAPI())
+	}, a.newCreateAPI(), a.newCreateWebhook())
 }
 
 // apiName is how flags name a kind.

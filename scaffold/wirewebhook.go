@@ -1,0 +1,130 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"bytes"
+	"path"
+)
+
+// sharedWebhookFiles are there as long as any kind has webhooks.
+var sharedWebhookFiles = map[string]string{
+	"config/webhook/service.yaml":                      "webhook/service.yaml.tmpl",
+	"config/webhook/kustomizeconfig.yaml":              "webhook/kustomizeconfig.yaml.tmpl",
+	webhookKustomization:                               "webhook/kustomization.yaml.tmpl",
+	"config/certmanager/kustomization.yaml":            "webhook/certmanager_kustomization.yaml.tmpl",
+	"config/certmanager/issuer.yaml":                   "webhook/issuer.yaml.tmpl",
+	"config/certmanager/certificate-webhook.yaml":      "webhook/certificate.yaml.tmpl",
+	"config/certmanager/kustomizeconfig.yaml":          "webhook/certmanager_kustomizeconfig.yaml.tmpl",
+	"config/network-policy/allow-webhook-traffic.yaml": "webhook/allow-webhook-traffic.yaml.tmpl",
+	defaultFolder + "manager_webhook_patch.yaml":       "webhook/manager_patch.yaml.tmpl",
+	defaultFolder + replacementsFile:                   "webhook/replacements.yaml.tmpl",
+}
+
+const (
+	webhookKustomization = "config/webhook/" + kustomization
+	policyKustomization  = "config/network-policy/" + kustomization
+	replacementsFile     = "webhook_replacements.yaml"
+	webhookManifests     = "config/webhook/manifests.yaml"
+
+	serviceLine   = "- service.yaml\n"
+	manifestsLine = "- manifests.yaml\n"
+	policyLine    = "- allow-webhook-traffic.yaml\n"
+
+	configurationsOff = "#configurations:\n#- kustomizeconfig.yaml\n"
+	configurationsOn  = "configurations:\n- kustomizeconfig.yaml\n"
+)
+
+// webhookSwitches are lines of config/default that webhooks need, as they stand there before and after. The last is how
+// kubebuilder has it, which fills in the names of certificates with text in that file itself.
+var webhookSwitches = [][2]string{
+	{"#- ../webhook\n", "- ../webhook\n"},
+	{"#- ../certmanager\n", "- ../certmanager\n"},
+	{
+		"#- path: manager_webhook_patch.yaml\n#  target:\n#    kind: Deployment\n",
+		"- path: manager_webhook_patch.yaml\n  target:\n    kind: Deployment\n",
+	},
+	{"#replacements: [{path: " + replacementsFile + "}]\n", "replacements: [{path: " + replacementsFile + "}]\n"},
+	{"#replacements:\n", "replacements:\n - path: " + replacementsFile + "\n"},
+}
+
+func conversionFragment(patch string) string { return "- path: patches/" + path.Base(patch) + "\n" }
+
+func webhookImport(w Webhook) goImport { return goImport{alias: w.Alias, path: w.Import} }
+
+// wireWebhook makes webhooks part of the files that they share with others.
+func (p *project) wireWebhook(api API, w Webhook) error {
+	if err := p.addImports(mainFile, p.Repo, webhookImport(w)); err != nil {
+		return err
+	}
+	if err := p.insert(mainFile, markerBuilder, webhookFragment(api, w)); err != nil {
+		return err
+	}
+	if err := p.enableWebhooks(api, w); err != nil {
+		return err
+	}
+	if w.Admission() {
+		if err := p.listManifests(); err != nil {
+			return err
+		}
+	}
+	if !w.Conversion {
+		return nil
+	}
+	if err := p.insert(crdKustomization, markerCRDPatch, conversionFragment(p.conversionPatch(api))); err != nil {
+		return err
+	}
+	_, err := p.replace(crdKustomization, configurationsOff, configurationsOn)
+	return err
+}
+
+// enableWebhooks adds what the first webhook of a project needs.
+func (p *project) enableWebhooks(api API, w Webhook) error {
+	content, err := p.read(defaultKustomation)
+	if err != nil {
+		return err
+	}
+	if content == nil {
+		return wrongInput("there is no %s, which should deploy the webhooks", defaultKustomation).hint("this layout of a project is not known")
+	}
+	if bytes.Contains(content, []byte("\n"+webhookSwitches[0][1])) {
+		return nil // somebody else has done that, maybe in another way
+	}
+	data := view{Project: p.Project, API: api, Webhook: w}
+	for name, template := range sharedWebhookFiles {
+		if err := p.writeIfMissing(name, template, data); err != nil {
+			return err
+		}
+	}
+	for i, one := range webhookSwitches {
+		found, err := p.replace(defaultKustomation, one[0], one[1])
+		if err != nil {
+			return err
+		}
+		if last := len(webhookSwitches) - 1; found && i == last-1 {
+			break // the two last ones are two ways for the same
+		} else if !found && i != last-1 {
+			return wrongInput("%s has been edited, and lacks what webhooks need", defaultKustomation).hint("add this, at the place where it belongs, and try again:").hint("%s", one[0])
+		}
+	}
+	return p.appendIfThere(policyKustomization, policyLine)
+}
+
+func (p *project) appendIfThere(file, line string) error {
+	content, err := p.read(file)
+	if err != nil || content == nil {
+		return err
+	}
+	return p.appendText(file, line)
+}
+
+// listManifests lets the webhook configurations be deployed, which there are none of with conversion alone.
+func (p *project) listManifests() error {
+	content, err := p.read(webhookKustomization)
+	if err != nil || bytes.Contains(content, []byte(manifestsLine)) {
+		return err
+	}
+	_, err = p.replace(webhookKustomization, serviceLine, manifestsLine+serviceLine)
+	return err
+}
