@@ -57,6 +57,7 @@ var sections = []struct {
 	{"load", loadSection},
 	{"generate", generateSection},
 	{"fleet", fleetSection},
+	{"scaffold", scaffoldSection},
 	{"dev", devSection},
 	{"page", pageSection},
 }

@@ -1,0 +1,135 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// scaffoldLimit is how much of the time of kubebuilder's steps our own may take.
+const scaffoldLimit = 0.5
+
+// scaffoldSection measures the way from an empty folder to an operator that is built, against what kubebuilder runs for the
+// same.
+func scaffoldSection(ctx context.Context, e environment) (string, error) {
+	began := time.Now()
+	s := &scaffoldBench{work: filepath.Join(e.work, "scaffold"), programs: filepath.Join(e.work, "scaffold-programs")}
+	say("Building opdock and controller-gen")
+	build := exec.CommandContext(ctx, "go", "build", "-o", s.programs+"/", "./cmd/opdock", "sigs.k8s.io/controller-tools/cmd/controller-gen") //nolint:gosec // our own folder
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building: %w\n%s", err, out)
+	}
+	// What both need of other modules is compiled before, and not measured.
+	if _, err := s.theirs(ctx, "warm"); err != nil {
+		return "", err
+	}
+	var ours, theirs []time.Duration
+	for round := range e.runs {
+		took, err := s.ours(ctx, fmt.Sprintf("ours-%d", round))
+		if err != nil {
+			return "", err
+		}
+		ours = append(ours, took)
+		if took, err = s.theirs(ctx, fmt.Sprintf("theirs-%d", round)); err != nil {
+			return "", err
+		}
+		theirs = append(theirs, took)
+		say("Scaffold, round %d of %d: opdock %s, kubebuilder's steps %s", round+1, e.runs, ms(ours[round]), ms(theirs[round]))
+	}
+	share := ratio(median(ours), median(theirs))
+	return sectionPage("scaffold", "A new project", time.Since(began), func(p printer) {
+		p("From an empty folder to a program, with all modules downloaded and compiled before. Each round makes a module of another")
+		p("name, so that its own packages are compiled anew. kubebuilder itself is not run: its files are there already, with a go.mod")
+		p("that names what they import, and what is measured are the steps that follow. Median of %d rounds, in which they took turns.\n", e.runs)
+		p("| | median | fastest | slowest |")
+		p("|---|---:|---:|---:|")
+		p("| `opdock init`, `opdock create api`, `opdock generate`, `go build` | %s | %s | %s |", ms(median(ours)), ms(fastest(ours)), ms(slowest(ours)))
+		p("| `go mod tidy`, `controller-gen` for code and for manifests, `go fmt`, `go vet`, `go build` | %s | %s | %s |", ms(median(theirs)), ms(fastest(theirs)), ms(slowest(theirs)))
+	}, []goal{{"an operator from nothing, against kubebuilder's steps", fmt.Sprintf("at most %.2f ×", scaffoldLimit), times(share), share <= scaffoldLimit}}), nil
+}
+
+// scaffoldBench makes the same project again and again, under other names.
+type scaffoldBench struct{ work, programs string }
+
+func (s *scaffoldBench) ours(ctx context.Context, name string) (time.Duration, error) {
+	dir, err := s.folder(name)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	err = s.run(ctx, dir, s.initialise(name), s.create(), []string{"opdock", "generate"}, []string{"go", "build", "-o", "bin/manager", "./cmd"})
+	return time.Since(began), err
+}
+
+func (s *scaffoldBench) theirs(ctx context.Context, name string) (time.Duration, error) {
+	dir, err := s.folder(name)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.run(ctx, dir, s.initialise(name), append(s.create(), "--no-generate")); err != nil {
+		return 0, err
+	}
+	if err := forgetIndirect(dir); err != nil {
+		return 0, err
+	}
+	const header = "object:headerFile=hack/boilerplate.go.txt"
+	began := time.Now()
+	err = s.run(ctx, dir,
+		[]string{"go", "mod", "tidy"},
+		[]string{"controller-gen", header, "paths=./..."},
+		[]string{"controller-gen", "rbac:roleName=manager-role", "crd", "webhook", "paths=./...", "output:crd:artifacts:config=config/crd/bases"},
+		[]string{"go", "fmt", "./..."},
+		[]string{"go", "vet", "./..."},
+		[]string{"go", "build", "-o", "bin/manager", "./cmd"})
+	return time.Since(began), err
+}
+
+func (s *scaffoldBench) initialise(name string) []string {
+	return []string{"opdock", "init", "--domain", "example.com", "--repo", "example.com/" + name, "--project-name", "ship"}
+}
+
+func (s *scaffoldBench) create() []string {
+	return []string{"opdock", "create", "api", "--group", "sea", "--version", "v1", "--kind", "Frigate"}
+}
+
+func (s *scaffoldBench) folder(name string) (string, error) {
+	dir := filepath.Join(s.work, name)
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// forgetIndirect leaves in go.mod what kubebuilder writes there before go mod tidy: what is imported.
+func forgetIndirect(dir string) error {
+	path := filepath.Join(dir, "go.mod")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	direct := regexp.MustCompile(`(?m)^.*// indirect\n`).ReplaceAll(content, nil)
+	if err := os.WriteFile(path, direct, 0o600); err != nil {
+		return err
+	}
+	return os.Remove(filepath.Join(dir, "go.sum"))
+}
+
+func (s *scaffoldBench) run(ctx context.Context, dir string, commands ...[]string) error {
+	for _, command := range commands {
+		program := command[0]
+		if program != "go" {
+			program = filepath.Join(s.programs, program)
+		}
+		process := exec.CommandContext(ctx, program, command[1:]...) //nolint:gosec // built by us
+		process.Dir = dir
+		if out, err := process.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)
+		}
+	}
+	return nil
+}
