@@ -1,0 +1,241 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/opdock/opdock/why"
+)
+
+type whyOptions struct {
+	name      string
+	address   string
+	namespace string
+	last      int
+	follow    bool
+	totals    bool
+	format    outputFormat
+}
+
+// maxLast is how many records the endpoint gives at once.
+const maxLast = 1000
+
+func (a *App) newWhy() *cobra.Command {
+	var o whyOptions
+	cmd := &cobra.Command{
+		Use:   "why [KIND[/NAME]] [FLAG]...",
+		Short: "Tell why objects were reconciled, and what came of it",
+		Long: `Tells of each reconcile which events led to it, which fields they changed and who changed them, how
+long it waited, how many events were folded into it, what it wrote and how it ended. No-ops, reconciles
+that an object owes to its own writes, and loops are pointed out.
+
+It asks the controllers that opdock run has on the cluster, or those at --address: a manager with
+--why-bind-address, or a page of opdock dev. On a terminal it goes on with each new reconcile until
+Ctrl-C, and elsewhere it ends after those that there are; --follow and --last choose.
+
+With -o json it prints the answer of the endpoint, and with --follow a record in each line.`,
+		Example: `  opdock why                               # follow all reconciles
+  opdock why appservice/web --last 3       # why was it reconciled the last three times?
+  opdock why robot -n team-a --follow
+  opdock why --totals                      # how often, for which causes
+  opdock why --last 100 -o json | jq '.records[] | select(.findings)'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return &usageError{message: "why takes one object, as KIND/NAME", hints: []string{seeHelp(cmd)}}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			what := ""
+			if len(args) > 0 {
+				what = args[0]
+			}
+			err := a.why(cmd.Context(), cmd, o, what)
+			if err != nil && cmd.Context().Err() != nil {
+				return errQuit
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	a.addNameFlag(cmd, &o.name, a.defaultName(), "the cluster")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "only objects of this namespace (default: all)")
+	flags.IntVar(&o.last, "last", 0, "how many of the last reconciles to tell (default: 10)")
+	flags.BoolVarP(&o.follow, "follow", "f", false, "go on with each new reconcile (default on a terminal without --last)")
+	flags.BoolVar(&o.totals, "totals", false, "print what was counted since the controllers started")
+	flags.StringVar(&o.address, "address", "", "URL of an endpoint, such as http://127.0.0.1:8082, instead of that of the cluster")
+	a.addOutputFlag(cmd, &o.format)
+	return cmd
+}
+
+func (o *whyOptions) check(cmd *cobra.Command) error {
+	var message string
+	switch {
+	case cmd.Flags().Changed("last") && (o.last < 1 || o.last > maxLast):
+		message = fmt.Sprintf("--last must be from 1 to %d, not %d", maxLast, o.last)
+	case o.totals && (o.follow || o.last > 0):
+		message = "--totals is about all reconciles: it goes with neither --last nor --follow"
+	case o.address != "" && cmd.Flags().Changed("name"):
+		message = "--name is about a cluster of opdock's, and --address names an endpoint"
+	case o.address != "" && !strings.HasPrefix(o.address, "http://") && !strings.HasPrefix(o.address, "https://"):
+		message = fmt.Sprintf("--address must be a URL such as http://127.0.0.1:8082, not %q", o.address)
+	}
+	if message == "" {
+		return nil
+	}
+	return &usageError{message: message, hints: []string{seeHelp(cmd)}}
+}
+
+func (a *App) why(ctx context.Context, cmd *cobra.Command, o whyOptions, what string) error {
+	endpoint, err := a.findEndpoint(o)
+	if err != nil {
+		return err
+	}
+	summary, err := endpoint.summary(ctx)
+	if err != nil {
+		return err
+	}
+	if o.totals {
+		return a.printTotals(summary, what, o)
+	}
+	query := why.Query{Namespace: o.namespace, Limit: o.last}
+	if query.Limit == 0 {
+		query.Limit = 10
+	}
+	if what != "" {
+		if query.Kind, query.Name, err = whichObject(what, summary); err != nil {
+			return err
+		}
+	}
+	follow := o.follow || !cmd.Flags().Changed("last") && !cmd.Flags().Changed("follow") && a.outIsTerminal() && o.format == outputText
+	answer, err := endpoint.records(ctx, query)
+	if err != nil {
+		return err
+	}
+	if len(answer.Records) == 0 && !follow {
+		return a.nothingRecorded(ctx, endpoint, query, o)
+	}
+	show := &whyShow{out: a.Out, colour: a.Colour && a.outIsTerminal(), location: a.Now().Location()}
+	switch {
+	case o.format == outputJSON && !follow:
+		return a.printJSON(answer)
+	case o.format == outputJSON:
+		for _, record := range answer.Records {
+			if err := a.printLine(record); err != nil {
+				return err
+			}
+		}
+	default:
+		for _, record := range answer.Records {
+			show.record(record)
+		}
+	}
+	if !follow {
+		return nil
+	}
+	if a.outIsTerminal() && len(answer.Records) == 0 {
+		fmt.Fprintln(a.Err, "Nothing has been reconciled yet. Waiting, until Ctrl-C.")
+	}
+	query.After = answer.Last
+	if query.After == 0 {
+		query.After = summary.Last
+	}
+	return endpoint.follow(ctx, query, func(record *why.Record, lost uint64) error {
+		switch {
+		case record == nil:
+			fmt.Fprintf(a.Err, "%d reconciles were too many to tell\n", lost)
+		case o.format == outputJSON:
+			return a.printLine(record)
+		default:
+			show.record(record)
+		}
+		return nil
+	})
+}
+
+// printLine prints JSON that ends with the line.
+func (a *App) printLine(record *why.Record) error { return json.NewEncoder(a.Out).Encode(record) }
+
+// outIsTerminal says whether results are read by a person.
+func (a *App) outIsTerminal() bool {
+	file, ok := a.Out.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// nothingRecorded says what there would be instead.
+func (a *App) nothingRecorded(ctx context.Context, e *whyEndpoint, q why.Query, o whyOptions) error {
+	if o.format == outputJSON && q.Name == "" {
+		return a.printJSON(why.Answer{Records: []*why.Record{}})
+	}
+	what := "any object"
+	switch {
+	case q.Name != "":
+		what = q.Kind + " " + q.Name
+	case q.Kind != "":
+		what = "any " + q.Kind
+	}
+	if q.Namespace != "" {
+		what += " in namespace " + q.Namespace
+	}
+	message := "no reconcile of " + what + " is recorded"
+	var hints []string
+	others, err := e.records(ctx, why.Query{Limit: maxLast})
+	if err != nil {
+		return err
+	}
+	if known := knownObjects(others.Records); known != "" {
+		hints = append(hints, "there are: "+known)
+	}
+	if others.Dropped.Records > 0 {
+		hints = append(hints, fmt.Sprintf("%d older records have made room for newer ones", others.Dropped.Records))
+	}
+	return withHints(errors.New(message), hints...)
+}
+
+// knownObjects names a few of the objects that there are records of.
+func knownObjects(records []*why.Record) string {
+	const few = 8
+	var names []string
+	seen := map[why.Object]bool{}
+	for i := len(records) - 1; i >= 0; i-- {
+		object := why.Object{Kind: records[i].Object.Kind, Namespace: records[i].Object.Namespace, Name: records[i].Object.Name}
+		if seen[object] {
+			continue
+		}
+		seen[object] = true
+		if len(names) == few {
+			return strings.Join(names, ", ") + ", …"
+		}
+		name := strings.ToLower(object.Kind) + "/" + object.Name
+		if object.Namespace != "" && object.Namespace != "default" {
+			name += " -n " + object.Namespace
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// clock is a time of day as it stands before a record.
+const clock = "15:04:05.000"
+
+// waitedFor is a duration as it stands in a record.
+func waitedFor(d time.Duration) string {
+	if d < time.Millisecond {
+		return d.Round(time.Microsecond).String()
+	}
+	return short(d)
+}

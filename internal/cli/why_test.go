@@ -1,0 +1,183 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/why"
+)
+
+var whyStart = time.Date(2026, 3, 1, 12, 0, 0, 250e6, time.UTC)
+
+// whyRecords have one of everything that is shown.
+func whyRecords() []*why.Record {
+	app := why.Object{Kind: "AppService", Group: "app.example.com", Version: "v1", Namespace: "default", Name: "web"}
+	deployment := why.Object{Kind: "Deployment", Group: "apps", Version: "v1", Namespace: "default", Name: "web"}
+	return []*why.Record{
+		{
+			ID: 41, Controller: "appservice", Object: app, Start: whyStart, Folded: 1, Waited: 400 * time.Microsecond, Duration: 12 * time.Millisecond,
+			Causes: []why.Cause{{
+				Type: why.Updated, Object: &app, Changed: 3, By: []why.Writer{{Manager: "kubectl-edit", Operation: "Update"}},
+				Changes: []why.Change{{Path: "spec.size", Old: "3", New: "1"}, {Path: "metadata.labels.team", New: `"a"`}},
+			}},
+			Writes: []why.Write{
+				{Verb: "apply", Object: deployment, Duration: 5 * time.Millisecond},
+				{Verb: "patch", Subresource: "status", Object: app, Duration: 4 * time.Millisecond, NoChange: true},
+				{Verb: "update", Object: deployment, Duration: time.Millisecond, Error: "409 Conflict"},
+			},
+			Written: 4, Outcome: why.Failed, Error: "applying Deployment web: conflict",
+		},
+		{
+			ID: 42, Controller: "appservice", Object: app, Start: whyStart.Add(time.Second), Folded: 5, Waited: 50 * time.Millisecond,
+			Causes: []why.Cause{
+				{Type: why.Retried}, {Type: why.Listed, Object: &app},
+				{
+					Type: why.Updated, Object: &deployment, Changed: 1, Changes: []why.Change{{Path: "status.readyReplicas", Old: "0", New: "1"}},
+					By:    []why.Writer{{Manager: "kube-controller-manager", Subresource: "status"}},
+					Write: &why.WriteRef{Record: 41},
+				},
+			},
+			Outcome: why.Requeued, RequeueAfter: 5 * time.Second,
+			Findings: []why.Finding{
+				{Type: why.NoOp, Message: "nothing that it reads had changed, and it wrote nothing"},
+				{Type: why.Loop, Message: "spec.replicas goes back and forth"},
+			},
+		},
+	}
+}
+
+func whySummary() why.Summary {
+	return why.Summary{
+		Version: 1, Since: whyStart, Last: 42, Kept: why.Kept{Records: 2, Objects: 1}, Dropped: why.Dropped{Records: 7, Causes: 1},
+		Controllers: []why.ControllerSummary{
+			{
+				Name: "appservice", Kind: "AppService", Reconciles: 9, Folded: 3, Writes: 6, NoOp: 1, SelfInflicted: 2, UserChanges: 2,
+				ReconcilesPerChange: 4.5, WritesPerChange: 3, Filtered: 12, Causes: map[why.CauseType]uint64{why.Updated: 8, why.Listed: 1},
+			},
+			{Name: "robot", Kind: "Robot"},
+		},
+	}
+}
+
+// whyServer answers as a page does.
+func whyServer(t *testing.T) *httptest.Server {
+	t.Helper()
+	answer := func(w http.ResponseWriter, value any) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(value); err != nil {
+			t.Error(err)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/why/summary", func(w http.ResponseWriter, _ *http.Request) { answer(w, whySummary()) })
+	mux.HandleFunc("/why/records", func(w http.ResponseWriter, r *http.Request) {
+		a := why.Answer{Records: []*why.Record{}}
+		if name := r.FormValue("name"); name == "" || name == "web" && r.FormValue("kind") == "AppService" {
+			a = why.Answer{Records: whyRecords(), Last: 42}
+		}
+		answer(w, a)
+	})
+	mux.HandleFunc("/why/stream", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		data, err := json.Marshal(whyRecords()[1])
+		if err != nil || r.FormValue("after") != "42" {
+			t.Errorf("%v: it follows after %q", err, r.FormValue("after"))
+		}
+		fmt.Fprintf(w, ": hello\n\nevent: lost\ndata: {\"records\":3}\n\nevent: record\nid: 43\ndata: %s\n\n", data)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestWhy(t *testing.T) {
+	server := whyServer(t)
+	old := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(old.Close)
+	for name, test := range map[string]struct {
+		args []string
+		code int
+	}{
+		"last":            {[]string{"--last", "2"}, exitOK},
+		"an object":       {[]string{"appsvc/web"}, exitOK},
+		"plural":          {[]string{"APPSERVICES/web"}, exitOK},
+		"json":            {[]string{"--last", "2", "-o", "json"}, exitOK},
+		"follow":          {[]string{"--follow"}, exitError},
+		"totals":          {[]string{"--totals"}, exitOK},
+		"totals-of-one":   {[]string{"robots", "--totals"}, exitOK},
+		"unknown-kind":    {[]string{"potato/web"}, exitUsage},
+		"unknown-object":  {[]string{"appservice/other", "-n", "team"}, exitError},
+		"no-object":       {[]string{"appservice/"}, exitUsage},
+		"two":             {[]string{"appservice", "web"}, exitUsage},
+		"too-many":        {[]string{"--last", "0"}, exitUsage},
+		"totals-and-last": {[]string{"--totals", "--last", "2"}, exitUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, screen := newConsole(nil).run(t.Context(), append([]string{"why", "--address", server.URL}, test.args...)...)
+			expectCode(t, code, test.code)
+			golden(t, "why/"+strings.ReplaceAll(name, " ", "-"), strings.ReplaceAll(screen, server.URL, "http://127.0.0.1:8082"))
+		})
+	}
+	t.Run("too old", func(t *testing.T) {
+		code, screen := newConsole(nil).run(t.Context(), "why", "--address", old.URL+"/why/")
+		expectCode(t, code, exitError)
+		golden(t, "why/too-old", strings.ReplaceAll(screen, old.URL, "http://127.0.0.1:8082"))
+	})
+	t.Run("no URL", func(t *testing.T) {
+		code, screen := newConsole(nil).run(t.Context(), "why", "--address", "127.0.0.1:8082")
+		expectCode(t, code, exitUsage)
+		golden(t, "why/no-url", screen)
+	})
+}
+
+func TestWhyFindsThePageOfACluster(t *testing.T) {
+	server := whyServer(t)
+	here := alive
+	here.Dir = t.TempDir()
+	dock := &fakeDock{clusters: map[string]cluster.Status{here.Name: here, stopped.Name: stopped}}
+
+	code, screen := newConsole(dock).run(t.Context(), "why", "--name", stopped.Name)
+	expectCode(t, code, exitError)
+	golden(t, "why/stopped", screen)
+
+	code, screen = newConsole(dock).run(t.Context(), "why")
+	expectCode(t, code, exitError)
+	golden(t, "why/nobody", screen)
+
+	file := filepath.Join(here.Dir, page.FileName)
+	write := func(address string) {
+		data, err := json.Marshal(page.File{Address: address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(server.URL)
+	code, screen = newConsole(dock).run(t.Context(), "why", "robot", "--totals")
+	expectCode(t, code, exitOK)
+	if !strings.Contains(screen, "robot") {
+		t.Errorf("it says %s", screen)
+	}
+
+	// One that a fleet has left which was killed.
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	write(gone.URL)
+	code, screen = newConsole(dock).run(t.Context(), "why")
+	expectCode(t, code, exitError)
+	golden(t, "why/nobody", screen)
+}

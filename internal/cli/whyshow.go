@@ -1,0 +1,208 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/opdock/opdock/why"
+)
+
+const (
+	bold   = "\x1b[1m"
+	faint  = "\x1b[2m"
+	yellow = "\x1b[33m"
+)
+
+// whyShow prints records for people: a block for each.
+type whyShow struct {
+	out      io.Writer
+	colour   bool
+	location *time.Location
+}
+
+func (s *whyShow) paint(colour, text string) string {
+	if !s.colour || text == "" {
+		return text
+	}
+	return colour + text + noColour
+}
+
+func (s *whyShow) record(r *why.Record) {
+	var text strings.Builder
+	object := objectName(&r.Object)
+	if r.Object.Kind == "" {
+		object = r.Controller + " " + object
+	}
+	fmt.Fprintf(&text, "%s  %s  %s\n", s.paint(faint, r.Start.In(s.location).Format(clock)), s.paint(bold, object), s.paint(faint, fmt.Sprintf("#%d", r.ID)))
+	for i := range r.Causes {
+		s.cause(&text, &r.Causes[i])
+	}
+	if more := r.Folded - len(r.Causes); more > 0 {
+		fmt.Fprintf(&text, "  • and %s more\n", many(more, "event"))
+	}
+	for i := range r.Writes {
+		s.write(&text, &r.Writes[i])
+	}
+	if more := r.Written - len(r.Writes); more > 0 {
+		fmt.Fprintf(&text, "  → and %s more\n", many(more, "write"))
+	}
+	s.outcome(&text, r)
+	for _, f := range r.Findings {
+		colour := yellow
+		if f.Type == why.Loop {
+			colour = red
+		}
+		fmt.Fprintf(&text, "  %s\n", s.paint(colour, fmt.Sprintf("! %s: %s", f.Type, f.Message)))
+	}
+	fmt.Fprintln(s.out, text.String())
+}
+
+func (s *whyShow) cause(text *strings.Builder, c *why.Cause) {
+	what := map[why.CauseType]string{
+		why.Listed: "there when the watch began:", why.Retried: "once more after an error", why.Timer: "its timer ended",
+		why.Generic: "an event of another source", why.Unknown: "nobody knows what led to it",
+	}[c.Type]
+	if what == "" {
+		what = string(c.Type)
+	}
+	if c.Object != nil {
+		what += " " + objectName(c.Object)
+	}
+	fmt.Fprintf(text, "  • %s", what)
+	if by := writerNames(c.By); by != "" {
+		fmt.Fprintf(text, " %s", s.paint(faint, "by "+by))
+	}
+	if c.Write != nil {
+		fmt.Fprintf(text, " %s", s.paint(yellow, fmt.Sprintf("(written by #%d)", c.Write.Record)))
+	}
+	text.WriteByte('\n')
+	for _, change := range c.Changes {
+		fmt.Fprintf(text, "      %s  %s → %s\n", change.Path, s.paint(red, orDash(change.Old)), s.paint(green, orDash(change.New)))
+	}
+	if more := c.Changed - len(c.Changes); more > 0 {
+		fmt.Fprintf(text, "      and %s more\n", many(more, "field"))
+	}
+}
+
+func (s *whyShow) write(text *strings.Builder, w *why.Write) {
+	what := w.Verb + " " + objectName(&w.Object)
+	if w.Subresource != "" {
+		what += ", " + w.Subresource
+	}
+	notes := []string{waitedFor(w.Duration)}
+	if w.NoChange {
+		notes = append(notes, "changed nothing")
+	}
+	fmt.Fprintf(text, "  → %s %s", what, s.paint(faint, inParentheses(notes...)[1:]))
+	if w.Error != "" {
+		fmt.Fprintf(text, " %s", s.paint(red, "✗ "+w.Error))
+	}
+	text.WriteByte('\n')
+}
+
+func (s *whyShow) outcome(text *strings.Builder, r *why.Record) {
+	mark, what := s.paint(green, "✓"), string(r.Outcome)
+	switch r.Outcome {
+	case why.Failed, why.Terminal, why.Panicked:
+		mark = s.paint(red, "✗")
+		if r.Error != "" {
+			what += ": " + r.Error
+		}
+		if r.Outcome == why.Terminal {
+			what += " (not retried)"
+		}
+	case why.Requeued:
+		if r.RequeueAfter > 0 {
+			what += " after " + waitedFor(r.RequeueAfter)
+		}
+	case why.Succeeded:
+	}
+	fmt.Fprintf(text, "  %s %s %s\n", mark, what, s.paint(faint,
+		fmt.Sprintf("(%s, waited %s, took %s)", many(r.Folded, "event"), waitedFor(r.Waited), waitedFor(r.Duration))))
+}
+
+func objectName(o *why.Object) string {
+	name := o.Name
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + name
+	}
+	return strings.TrimSpace(o.Kind + " " + name)
+}
+
+func writerNames(writers []why.Writer) string {
+	names := make([]string, 0, len(writers))
+	for _, w := range writers {
+		name := w.Manager
+		if w.Subresource != "" {
+			name += ", " + w.Subresource
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " and ")
+}
+
+func many(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// causeTypes are the columns of the totals.
+var causeTypes = []why.CauseType{
+	why.Listed, why.Created, why.Updated, why.Deleted, why.Resynced, why.Generic, why.Retried, why.Timer, why.Unknown,
+}
+
+func (a *App) printTotals(summary why.Summary, what string, o whyOptions) error {
+	if what != "" {
+		kind, name, err := whichObject(what, summary)
+		if err != nil {
+			return err
+		}
+		if name != "" || o.namespace != "" {
+			return &usageError{message: "totals are counted by controller, not by object", hints: []string{"for all of a kind: " + a.command("why", a.defaultName(), "--totals", strings.ToLower(kind))}}
+		}
+		summary.Controllers = slices.DeleteFunc(summary.Controllers, func(c why.ControllerSummary) bool { return c.Kind != kind })
+	}
+	if o.format == outputJSON {
+		return a.printJSON(summary)
+	}
+	table := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprint(table, "CONTROLLER\tRECONCILES\tFOLDED\tFILTERED\tWRITES\tNO-OPS\tOWN ECHOES\tLOOPS\tUSER CHANGES\tRECONCILES EACH\tWRITES EACH\n")
+	for _, c := range summary.Controllers {
+		each, writes := "-", "-"
+		if c.UserChanges > 0 {
+			each, writes = fmt.Sprintf("%.1f", c.ReconcilesPerChange), fmt.Sprintf("%.1f", c.WritesPerChange)
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n",
+			c.Name, c.Reconciles, c.Folded, c.Filtered, c.Writes, c.NoOp, c.SelfInflicted, c.Loops, c.UserChanges, each, writes)
+	}
+	fmt.Fprint(table, "\nCAUSES")
+	for _, cause := range causeTypes {
+		fmt.Fprintf(table, "\t%s", strings.ToUpper(string(cause)))
+	}
+	fmt.Fprintln(table)
+	for _, c := range summary.Controllers {
+		fmt.Fprint(table, c.Name)
+		for _, cause := range causeTypes {
+			fmt.Fprintf(table, "\t%d", c.Causes[cause])
+		}
+		fmt.Fprintln(table)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "\nSince %s; %d records of %s are kept", a.when(summary.Since), summary.Kept.Records, many(summary.Kept.Objects, "object"))
+	if dropped := summary.Dropped; dropped.Records > 0 || dropped.Causes > 0 {
+		fmt.Fprintf(a.Out, ", %d have made room, and %s found no room", dropped.Records, many(int(dropped.Causes), "cause"))
+	}
+	fmt.Fprintln(a.Out, ".")
+	return nil
+}
