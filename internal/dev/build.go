@@ -16,7 +16,11 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
+
+// cancelGrace is how long go may take to end when its result is no longer wanted.
+const cancelGrace = 2 * time.Second
 
 // BuildOptions say how the operator is built.
 type BuildOptions struct {
@@ -53,9 +57,10 @@ func (b *builder) build(ctx context.Context) (changed bool, err error) {
 	cmd := exec.CommandContext(ctx, "go", b.arguments(next)...)
 	cmd.Dir = b.dir
 	cmd.Env = b.environment()
-	// Compilers and linkers that go has started end with it.
+	// Compilers and linkers that go has started end with it, and go removes what it has written so far.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = cancelGrace
 	output, err := cmd.CombinedOutput()
 	switch {
 	case ctx.Err() != nil:

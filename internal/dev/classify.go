@@ -27,6 +27,8 @@ const (
 	workBuild                      // the binary; the operator is restarted if it comes out different
 	workFlags                      // find out anew what the binary can be told on its command line
 	workRestart                    // restart the operator even with the same binary
+	workWebhooks                   // tell the API server where the webhooks are, once they are served
+	workAwait                      // wait until the operator reconciles
 	workSamples                    // apply the samples
 
 	workAll = workGenerate | workManifests | workBuild | workFlags | workRestart

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
@@ -52,6 +53,24 @@ func TokenKubeconfig(ctx context.Context, config *rest.Config, namespace, name s
 		Contexts:       map[string]*clientcmdapi.Context{here: {Cluster: here, AuthInfo: here, Namespace: namespace}},
 		CurrentContext: here,
 	})
+}
+
+// releaseLease gives back the lease of an operator that has ended without doing so itself: the next would wait until it
+// expires. It belongs to a process that is gone, and on a cluster of opdock's nobody else asks for it.
+func (s *Session) releaseLease(ctx context.Context, ended *process) {
+	if ended == nil || !s.Cluster.CallsBack {
+		return
+	}
+	namespace, name, found := strings.Cut(ended.ready.wantedLease(), "/")
+	if !found {
+		return
+	}
+	lease := &unstructured.Unstructured{}
+	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+	lease.SetNamespace(namespace)
+	lease.SetName(name)
+	// If it stays, the operator only waits for longer.
+	_ = s.applier.remove(ctx, []*unstructured.Unstructured{lease})
 }
 
 // environmentIn is what the manifests put into the environment of the operator's container, as far as it means something

@@ -38,7 +38,7 @@ const (
 var (
 	controllerStarts = regexp.MustCompile(`(?i)\bstarting (controller|eventsource)\b`)
 	workersStart     = regexp.MustCompile(`(?i)\bstart(ing|ed) workers\b`)
-	waitsForLease    = regexp.MustCompile(`(?i)\battempting to acquire leader lease\b`)
+	waitsForLease    = regexp.MustCompile(`(?i)\battempting to acquire leader lease\b(?:.*?([a-z0-9.-]+/[a-z0-9][a-z0-9-]*))?`)
 	controllerName   = regexp.MustCompile(`"?controller"?[:=]\s*"?([^",\s}]+)`)
 )
 
@@ -48,6 +48,7 @@ type readiness struct {
 	announced map[string]bool // controllers, by name; those that tell none count as one
 	started   map[string]bool // those whose workers run
 	leader    bool            // it waits, or waited, for a lease
+	lease     string          // namespace and name of that, if the log tells
 	said      bool
 
 	workersRun chan struct{} // closed when the workers of all controllers run
@@ -69,8 +70,10 @@ func (r *readiness) read(line string) {
 		r.started[nameIn(line)] = true
 	case controllerStarts.MatchString(line):
 		r.announced[nameIn(line)] = true
-	case waitsForLease.MatchString(line):
-		r.leader = true
+	default:
+		if match := waitsForLease.FindStringSubmatch(line); match != nil {
+			r.leader, r.lease = true, match[1]
+		}
 	}
 	if len(r.started) == 0 {
 		return
@@ -95,6 +98,13 @@ func (r *readiness) waits() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.leader
+}
+
+// wantedLease is the namespace and name of the lease that it asked for; empty if it asked for none.
+func (r *readiness) wantedLease() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lease
 }
 
 // awaitReady waits until the operator is known to work, and returns how that is known. It returns nothing if the operator

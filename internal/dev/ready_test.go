@@ -33,6 +33,7 @@ INFO Starting workers {"controller": "captain"}`, true},
 		"client-go's example":    {"I0101 Starting Foo controller\nI0101 Waiting for informer caches to sync\nI0101 Starting workers count=2\nI0101 Started workers", true},
 		"only stopping":          {"INFO Shutdown signal received, waiting for all workers to finish", false},
 		"waiting for the leader": {"I0101 attempting to acquire leader lease default/x...", false},
+		"waiting, newer":         {`{"level":"info","msg":"Attempting to acquire leader lease...","lock":"default/x"}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReadiness()
@@ -47,6 +48,9 @@ INFO Starting workers {"controller": "captain"}`, true},
 			}
 			if got != test.want {
 				t.Errorf("got %t", got)
+			}
+			if lease := r.wantedLease(); r.waits() && lease != "default/x" {
+				t.Errorf("the lease is %q", lease)
 			}
 			if leader := strings.Contains(test.log, "lease"); r.waits() != leader {
 				t.Errorf("waits for a lease: %t", r.waits())

@@ -46,13 +46,8 @@ func (s *Session) applyManifests(ctx context.Context, round *Round, todo *work) 
 	if err := s.applier.awaitServed(ctx, changed); err != nil {
 		return err
 	}
-	if s.process.running() && len(s.configured) > 0 {
-		// Those that are not served yet come with the restart.
-		if err := s.configureWebhooks(ctx); err != nil {
-			return err
-		}
-	}
 	*todo &^= workManifests
+	*todo |= workWebhooks
 	took := Duration(time.Since(began))
 	if len(changed) > 0 {
 		round.Steps = append(round.Steps, Step{Name: "apply", Text: plural(len(changed), "CRD", "CRDs") + " applied", Took: took})
@@ -134,6 +129,7 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 			verb = fmt.Sprintf("restarted by force, because it did not end within %s", Duration(stopGrace))
 		}
 	}
+	s.releaseLease(ctx, s.process)
 	if s.manifests.serves() {
 		if err := checkPort(s.plan.webhookPort); err != nil {
 			return err
@@ -151,21 +147,32 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 	}
 	s.process = next
 	*todo &^= workRestart
+	*todo |= workWebhooks | workAwait
 	round.Steps = append(round.Steps, Step{Name: stepRestart, Text: verb})
-	s.Screen.Busy("waiting until it reconciles")
-	return s.awaitWork(ctx, round)
+	return nil
 }
 
-// awaitWork waits until the operator does its work, and its webhooks are called.
-func (s *Session) awaitWork(ctx context.Context, round *Round) error {
+// configureWebhooks tells the API server where the webhooks are.
+func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) error {
 	if s.Cluster.CallsBack && s.manifests.serves() {
 		if err := s.certificates.awaitWebhooks(ctx, s.process, s.plan.webhookPort); err != nil {
 			return err
 		}
-		if err := s.configureWebhooks(ctx); err != nil {
+		local := make([]*unstructured.Unstructured, 0, len(s.manifests.webhooks))
+		for _, one := range s.manifests.webhooks {
+			local = append(local, localWebhooks(one, s.plan.webhookPort, s.certificates.authority))
+		}
+		s.configured = local
+		if _, err := s.applier.apply(ctx, local); err != nil {
 			return err
 		}
 	}
+	*todo &^= workWebhooks
+	return nil
+}
+
+// await waits until the operator does its work.
+func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 	reached := s.process.awaitReady(ctx, s.plan.probe)
 	if reached == "" {
 		if ctx.Err() != nil {
@@ -174,18 +181,8 @@ func (s *Session) awaitWork(ctx context.Context, round *Round) error {
 		return errEnded
 	}
 	round.State, round.After = string(reached), Duration(time.Since(s.process.began))
+	*todo &^= workAwait
 	return nil
-}
-
-// configureWebhooks tells the API server where the webhooks are.
-func (s *Session) configureWebhooks(ctx context.Context) error {
-	local := make([]*unstructured.Unstructured, 0, len(s.manifests.webhooks))
-	for _, one := range s.manifests.webhooks {
-		local = append(local, localWebhooks(one, s.plan.webhookPort, s.certificates.authority))
-	}
-	s.configured = local
-	_, err := s.applier.apply(ctx, local)
-	return err
 }
 
 // writeKubeconfig gives the operator an identity.

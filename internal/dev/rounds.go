@@ -47,6 +47,8 @@ func (s *Session) do(ctx context.Context, todo work, round Round) (result outcom
 		{"flags", workFlags, "looking at its flags", s.askFlags},
 		{"apply", workManifests, "applying CRDs and roles", s.applyManifests},
 		{stepRestart, workRestart, "restarting", s.restart},
+		{"webhooks", workWebhooks, "waiting until its webhooks are served", s.configureWebhooks},
+		{"await", workAwait, "waiting until it reconciles", s.await},
 		{"samples", workSamples, "applying samples", s.applySamples},
 	}
 	for _, one := range steps {
@@ -59,13 +61,13 @@ func (s *Session) do(ctx context.Context, todo work, round Round) (result outcom
 		case err == nil:
 			continue
 		case ctx.Err() != nil:
-			return outcome{round: round, remaining: todo, cancelled: true}
+			return outcome{round: round, remaining: todo &^ workAwait, cancelled: true}
 		case errors.Is(err, errEnded):
 			round.Steps = append(round.Steps, Step{Name: StepRun, Text: "the operator " + s.process.how()})
-			return outcome{round: round, remaining: todo &^ workRestart, crashed: true}
+			return outcome{round: round, remaining: todo &^ workAwait, crashed: true}
 		}
 		round.Problem = s.problem(one.name, err)
-		return outcome{round: round, remaining: todo}
+		return outcome{round: round, remaining: todo &^ workAwait}
 	}
 	return outcome{round: round}
 }

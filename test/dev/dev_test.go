@@ -291,7 +291,8 @@ func TestPlainProject(t *testing.T) {
 	noProcess(t, p)
 }
 
-// TestPortInUse names who has the port that the operator's webhooks need.
+// TestPortInUse names who has the port that the operator's webhooks need. The operator is also told to elect a leader,
+// which those do that have no flag against it.
 func TestPortInUse(t *testing.T) {
 	p := newProject(t, "ship")
 	listener, err := net.Listen("tcp", ":0")
@@ -300,7 +301,7 @@ func TestPortInUse(t *testing.T) {
 	}
 	defer listener.Close()
 	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-	p.start(t, "--", "--webhook-port="+port)
+	p.start(t, "--", "--leader-elect", "--webhook-port="+port)
 	problem := p.bad(t, "restart")
 	if !strings.Contains(problem.Text, "port "+port+" is in use by") {
 		t.Errorf("got %q", problem.Text)
@@ -315,5 +316,20 @@ func TestPortInUse(t *testing.T) {
 	p.edit(t, controllerFile, "lets ships greet", "lets all ships greet")
 	if round := p.next(t); round.State != "reconciling" {
 		t.Errorf("got %+v", round)
+	}
+	server := p.server(t)
+	lease := func() *unstructured.Unstructured {
+		t.Helper()
+		found, err := get(t.Context(), server, schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, "ship")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	before := lease()
+	p.edit(t, controllerFile, `"ahoy, "`, `"hello, "`)
+	p.good(t, "build", "restart")
+	if lease().GetUID() == before.GetUID() {
+		t.Error("the lease of the process from before was not released, so that the next has waited for it")
 	}
 }

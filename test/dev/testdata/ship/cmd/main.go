@@ -43,7 +43,7 @@ func run(metrics, probe string, elect bool, port int) error {
 	}
 	manager, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
 		Scheme: scheme, Metrics: server.Options{BindAddress: metrics}, HealthProbeBindAddress: probe,
-		LeaderElection: elect, LeaderElectionID: "ship", WebhookServer: webhook.NewServer(webhook.Options{Port: port}),
+		LeaderElection: elect, LeaderElectionID: "ship", LeaderElectionNamespace: "default", WebhookServer: webhook.NewServer(webhook.Options{Port: port}),
 	})
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ type Ships struct{ client.Client }
 
 // +kubebuilder:rbac:groups=harbour.example.com,resources=ships,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 
 // Reconcile writes the greeting.
 func (s *Ships) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
