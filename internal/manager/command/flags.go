@@ -30,6 +30,8 @@ type settings struct {
 	metricsAddress string
 	metricsSecure  bool
 	metricsCertDir string
+	whyAddress     string
+	traces         bool
 	showVersion    bool
 }
 
@@ -60,6 +62,8 @@ func parse(args []string, getenv func(string) string, errOut io.Writer) (*settin
 		"Serve metrics by HTTPS, and only to those whom the API server allows to get /metrics.")
 	flags.StringVar(&s.metricsCertDir, "metrics-cert-dir", "", "`Folder` with tls.crt and tls.key for metrics. Default: a certificate made at the start.")
 	flags.StringVar(&o.HealthProbeAddress, "health-probe-bind-address", off, "`Address` to serve healthz and readyz at, such as :8081; 0 serves none.")
+	flags.StringVar(&s.whyAddress, "why-bind-address", off,
+		"Loopback `address` to serve at why objects are reconciled, such as 127.0.0.1:8082; 0 does not record it.")
 	flags.BoolVar(&o.LeaderElection, "leader-elect", false, "Work only while no other manager does.")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "`Namespace` of the lease. Default: that of the pod.")
 
@@ -84,6 +88,7 @@ func parse(args []string, getenv func(string) string, errOut io.Writer) (*settin
 	if len(o.Kinds) == 0 {
 		o.Kinds = controller.Kinds
 	}
+	s.traces = slices.ContainsFunc(exports, func(name string) bool { return getenv(name) != "" }) && getenv("OTEL_SDK_DISABLED") != "true"
 	return s, s.check()
 }
 
@@ -94,10 +99,15 @@ func (s *settings) check() error {
 			return fmt.Errorf("invalid value %q for flag -%s: it must be more than 0", value, name)
 		}
 	}
-	for name, value := range map[string]string{"metrics-bind-address": s.metricsAddress, "health-probe-bind-address": s.manager.HealthProbeAddress} {
+	for name, value := range map[string]string{
+		"metrics-bind-address": s.metricsAddress, "health-probe-bind-address": s.manager.HealthProbeAddress, "why-bind-address": s.whyAddress,
+	} {
 		if _, _, err := net.SplitHostPort(value); err != nil && value != off {
 			return fmt.Errorf("invalid value %q for flag -%s: give host:port, :port or 0", value, name)
 		}
+	}
+	if s.whyAddress != off && !isLoopback(s.whyAddress) {
+		return fmt.Errorf("invalid value %q for flag -why-bind-address: it shows what is in objects, so it must be a loopback address such as 127.0.0.1:8082; reach it by kubectl port-forward", s.whyAddress)
 	}
 	return nil
 }

@@ -55,11 +55,18 @@ func TestFlagsThatAreRight(t *testing.T) {
 		}},
 		"servers": {args: []string{"--metrics-bind-address=:8443", "--metrics-secure=false", "--health-probe-bind-address=127.0.0.1:8081"},
 			check: func(s *settings) bool {
-				options := metrics(s)
+				options := metricsOptions(s)
 				return options.BindAddress == ":8443" && options.FilterProvider == nil && s.manager.HealthProbeAddress == "127.0.0.1:8081"
 			}},
+		"why, on this machine": {args: []string{"--why-bind-address=[::1]:8082"}, check: func(s *settings) bool { return s.whyAddress == "[::1]:8082" }},
+		"spans": {
+			getenv: func(name string) string {
+				return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4317"}[name]
+			},
+			check: func(s *settings) bool { return s.traces && s.whyAddress == off },
+		},
 		"protected metrics": {args: []string{"--metrics-bind-address=:8443"}, check: func(s *settings) bool {
-			options := metrics(s)
+			options := metricsOptions(s)
 			return options.SecureServing && options.FilterProvider != nil
 		}},
 	} {
@@ -93,6 +100,10 @@ func TestFlagsThatAreWrong(t *testing.T) {
 		"--reconcile-timeout=soon":          "parse error",
 		"--metrics-bind-address=8443":       "give host:port, :port or 0",
 		"--health-probe-bind-address=later": "give host:port, :port or 0",
+		"--why-bind-address=:8082":          "must be a loopback address",
+		"--why-bind-address=0.0.0.0:8082":   "must be a loopback address",
+		"--why-bind-address=10.1.2.3:8082":  "must be a loopback address",
+		"--why-bind-address=8082":           "give host:port, :port or 0",
 		"--leader-elect=perhaps":            "invalid boolean value",
 		"--no-such-flag":                    "flag provided but not defined",
 		"serve":                             `unexpected argument "serve"`,

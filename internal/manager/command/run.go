@@ -61,10 +61,21 @@ func run(ctx context.Context, s *settings, errOut io.Writer) error {
 		return fmt.Errorf("finding the cluster: %w; give --kubeconfig, or set KUBECONFIG", err)
 	}
 	s.manager.Logger = logger
-	s.manager.Metrics = metrics(s)
+	s.manager.Metrics = metricsOptions(s)
+	recorder, endRecorder, err := newRecorder(ctx, s, logger)
+	if err != nil {
+		return err
+	}
+	defer endRecorder()
+	s.manager.Why = recorder
 	mgr, err := manager.New(restConfig, s.manager)
 	if err != nil {
 		return err
+	}
+	if s.whyAddress != off {
+		if err := mgr.Add(&whyServer{address: s.whyAddress, recorder: recorder, log: logger.WithName("why")}); err != nil {
+			return fmt.Errorf("adding the endpoint: %w", err)
+		}
 	}
 	logger.Info("The manager starts", "version", version(), "server", restConfig.Host, "kinds", kindNames(s.manager.Kinds), "namespaces", s.manager.Namespaces)
 	if err := mgr.Start(ctx); err != nil {
@@ -73,8 +84,8 @@ func run(ctx context.Context, s *settings, errOut io.Writer) error {
 	return nil
 }
 
-// metrics are for those only whom the API server knows and allows to read them, unless they are served without TLS.
-func metrics(s *settings) metricsserver.Options {
+// metricsOptions are for those only whom the API server knows and allows to read them, unless they are served without TLS.
+func metricsOptions(s *settings) metricsserver.Options {
 	options := metricsserver.Options{
 		BindAddress: s.metricsAddress, SecureServing: s.metricsSecure, CertDir: s.metricsCertDir,
 		// HTTP/2 can be made to do much work by few requests, and a scrape has no use for it.
