@@ -36,7 +36,7 @@ var pageScales = []string{"time", "steps"}
 
 // pageSection measures in Chromium how evenly the page draws. The browser is driven by a program of another module.
 func pageSection(ctx context.Context, e environment) (string, error) {
-	if _, err := exec.LookPath("chromium"); err != nil {
+	if path, _ := exec.LookPath("chromium"); path == "" {
 		say("Page: not measured, because there is no Chromium: make chromium")
 		return "", nil
 	}

@@ -44,7 +44,7 @@ func TestTheTimelineConnects(t *testing.T) {
 			t.Errorf("only %d pixels have the colour of %s", n, name)
 		}
 	}
-	expect(t, p, "list", "kubectl-client-side-apply: spec.size 1 → 2", "apply Deployment shop", "No-op", "Self-inflicted")
+	expect(t, p, "list", "shop AppService", "kubectl-client-side-apply: spec.size 1 → 2", "apply Deployment shop", "No-op", "Self-inflicted")
 }
 
 // pixels counts those of a colour in the timeline.

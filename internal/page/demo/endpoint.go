@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -53,14 +54,11 @@ func (e *Endpoint) add(r why.Record) {
 	e.news = make(chan struct{})
 }
 
-// Last is the last record that there is.
-func (e *Endpoint) Last() (why.Record, bool) {
+// Records are those that there are.
+func (e *Endpoint) Records() []why.Record {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	if len(e.records) == 0 {
-		return why.Record{}, false
-	}
-	return e.records[len(e.records)-1], true
+	return slices.Clone(e.records)
 }
 
 // after returns the records that came after so many, in the order of their arrival.

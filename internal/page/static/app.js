@@ -145,7 +145,7 @@ class App {
     showCard(document.getElementById("card"), node, Date.now());
     this.controls.scope(node);
     this.refilter();
-    this.treeView.rows.draw();
+    this.treeView.show(node);
   }
 
   chosenChanged() {
@@ -158,8 +158,7 @@ class App {
 
   refilter() {
     this.view.refresh();
-    this.timeline.touch();
-    this.timeline.step.offset = Infinity;
+    this.timeline.toLatest();
     this.wordsAt = 0;
     this.wake();
   }

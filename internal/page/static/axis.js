@@ -63,14 +63,14 @@ export class StepAxis {
 
   build(passes, loose) {
     const recent = passes.slice(-maxStepped);
-    const from = recent.length > 0 ? recent[0].first : -Infinity;
     const all = [];
     for (const pass of recent) {
       all.push(pass.start, pass.end);
       for (const cause of pass.causes) all.push(cause.t);
       for (const write of pass.writes) all.push(write.at);
     }
-    for (const change of loose.slice(-maxStepped)) if (change.users === 0 && change.t >= from) all.push(change.t);
+    // Changes that led to nothing find their place in between, unless there is nothing else.
+    if (recent.length === 0) for (const change of loose.slice(-maxStepped)) all.push(change.t);
     all.sort((a, b) => a - b);
     this.moments = [];
     for (const t of all) if (this.moments.length === 0 || t - this.moments[this.moments.length - 1] > 0.02) this.moments.push(t);

@@ -101,13 +101,13 @@ export class Painter {
       if (axis.x(pass.first) > width + 20) break;
       shown.push(pass);
     }
-    this.edges(g, scene, shown, y, tops);
+    this.edges(g, scene, row, shown, y, tops);
     for (const change of row.loose) {
       if (change.users > 0) continue;
       const x = axis.x(change.t);
       if (x < -10 || x > width + 10) continue;
       this.drawn.changes++;
-      if (this.take(0, x)) drawChange(g, scene.colours, x, y[0], scene.radius, false, true);
+      if (this.take(0, x)) drawChange(g, scene.colours, x, y[0], scene.radius * 0.7, change.own, true);
     }
     for (const pass of shown) {
       g.globalAlpha = chain && !chain.has(pass) ? 0.28 : 1;
@@ -145,7 +145,8 @@ export class Painter {
     if (chosen) {
       g.fillStyle = colours.accent;
       g.beginPath();
-      g.roundRect(x - 6, y[2] - laneHeight / 2 - 3, width + 12, laneHeight + 6, 7);
+      const height = Math.min(laneHeight - 4, 16) + 14;
+      g.roundRect(x - 6, y[2] - height / 2, width + 12, height, 7);
       g.globalAlpha = 0.22;
       g.fill();
       g.globalAlpha = 1;
@@ -157,7 +158,7 @@ export class Painter {
   }
 
   /** edges are what connects: change, event, reconcile, write, and the change that is the echo of the write. */
-  edges(g, scene, shown, y, tops) {
+  edges(g, scene, row, shown, y, tops) {
     const { axis, colours, chain, radius } = scene;
     const plain = [];
     const strong = [];
@@ -177,6 +178,12 @@ export class Painter {
         const x = Math.max(start + 2, axis.x(write.at));
         if (within || this.take(6, x)) into.push(x, y[2] + 7, x, y[2] + 10, x, y[3] - 10, x, y[3] - radius);
       }
+    }
+    for (const change of row.loose) {
+      const x = axis.x(change.t);
+      if (!change.from || change.users > 0 || x < -10 || x > scene.width + 10) continue;
+      const within = chain?.has(change.from.pass);
+      this.echo(within ? strongEchoes : echoes, scene, { from: change.from, change }, x, y, tops, within);
     }
     this.drawn.edges += (plain.length + strong.length) / 8;
     this.drawn.echoes += (echoes.length + strongEchoes.length) / 8;
@@ -212,7 +219,9 @@ export class Painter {
     const lanes = [[], [], [], []];
     for (const change of row.loose.slice(-100)) {
       const x = axis.x(change.t);
-      if (change.users === 0 && x > -100 && x < width) lanes[0].push({ left: x - radius, right: x + radius, text: changeLabel(change), dim: Boolean(chain) });
+      // Where there are reconciles, what led to none only takes up its place.
+      const text = row.passes.length === 0 ? changeLabel(change) : "";
+      if (change.users === 0 && x > -100 && x < width) lanes[0].push({ left: x - radius, right: x + radius, text, dim: Boolean(chain) });
     }
     for (const pass of shown) {
       const dim = chain && !chain.has(pass);

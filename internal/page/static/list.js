@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { because, clock, did, findingWords, objectName, outcomeWords, span } from "/format.js";
+import { because, clock, did, findingWords, outcomeWords, span } from "/format.js";
 import { attribute, element, Rows, set } from "/rows.js";
 
 /** List says in words what the timeline draws, the latest first. */
@@ -73,7 +73,7 @@ export class List {
     row.pass = pass;
     const [time, object, reason, then, took] = row.children;
     set(time, clock(pass.start));
-    set(object, objectName(pass.object));
+    object.replaceChildren(element("b", "", pass.object.name), " ", element("span", "kind", pass.object.kind || ""));
     set(reason, because(pass));
     set(took, span(pass.end - pass.start));
     row.classList.toggle("noop", pass.noop);
@@ -90,6 +90,6 @@ function makeRow(index) {
   const row = element("div", "");
   row.id = `reconcile-${index}`;
   row.setAttribute("role", "option");
-  row.append(element("span", "time"), element("span", "name"), element("span", "because"), element("span", "then"), element("span", "took"));
+  row.append(element("span", "time"), element("span", "object"), element("span", "because"), element("span", "then"), element("span", "took"));
   return row;
 }

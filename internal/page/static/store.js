@@ -12,6 +12,7 @@ export class Store {
   passes = []; // in the order of their arrival
   byId = new Map();
   changes = new Map(); // what happened to an object, by object and resource version; shared by all events that it caused
+  writes = new Map(); // by object and resource version, to find the change that each of them made
   loose = []; // changes that led to no reconcile that is known
   controllers = new Set();
   namespaces = new Set();
@@ -47,7 +48,14 @@ export class Store {
     };
     pass.writes = (record.writes || []).map((raw, index) => {
       const at = instant(raw.at);
-      return { raw, pass, index, at, end: at + nanoseconds(raw.duration) };
+      const write = { raw, pass, index, at, end: at + nanoseconds(raw.duration) };
+      if (raw.resourceVersion && !raw.noChange) {
+        write.key = changeKey(raw, at);
+        this.writes.set(write.key, write);
+        const change = this.changes.get(write.key);
+        if (change) Object.assign(change, { own: true, from: write });
+      }
+      return write;
     });
     for (const raw of record.causes || []) {
       const t = instant(raw.seen || record.start);
@@ -98,7 +106,8 @@ export class Store {
     const t = instant(raw.seen);
     const key = changeKey(raw, t);
     if (this.changes.has(key)) return null;
-    const change = { key, t, object: raw.object, raw, users: 0, own: false, loose: true };
+    const from = this.writes.get(key) || null;
+    const change = { key, t, object: raw.object, raw, users: 0, own: Boolean(from), from, loose: true };
     this.changes.set(key, change);
     this.loose.push(change);
     if (this.loose.length > maxChanges * 1.1) {
@@ -119,6 +128,7 @@ export class Store {
         if (cause.change && --cause.change.users === 0) this.changes.delete(cause.change.key);
         cause.from = null; // or else a chain of causes would keep everything alive
       }
+      for (const write of pass.writes) if (write.key) this.writes.delete(write.key);
       pass.ledTo = [];
       pass.gone = true;
     }
@@ -130,6 +140,7 @@ export class Store {
     this.drop(this.passes.length);
     this.loose = [];
     this.changes.clear();
+    this.writes.clear();
     this.dropped = 0;
     this.last = 0;
   }

@@ -11,7 +11,7 @@ const natural = new Intl.Collator("en", { numeric: true });
 
 /** A row that would be lower than this is scrolled to instead; one that would be higher wastes room. */
 const leastLane = 13;
-const mostLane = 40;
+const mostLane = 52;
 
 /** Timeline draws the view and keeps up with it. */
 export class Timeline {
@@ -112,8 +112,7 @@ export class Timeline {
     else if (passesPerSecond < 4) this.steps = true;
     if (before !== this.steps) {
       this.laidOut = -1;
-      this.step.offset = Infinity; // jump to the end instead of running there
-      this.touch();
+      this.toLatest();
     }
   }
 
@@ -142,6 +141,7 @@ export class Timeline {
   draw(now) {
     const began = performance.now();
     this.layout();
+    if (this.jumping) this.jump();
     const moving = this.steps && this.following && this.glide();
     this.fitRows();
     const scene = {
@@ -164,6 +164,20 @@ export class Timeline {
     return moving;
   }
 
+  /** toLatest shows the latest at the next drawing, without running there. */
+  toLatest() {
+    this.jumping = true;
+    this.touch();
+  }
+
+  jump() {
+    this.jumping = false;
+    this.step.offset = this.step.rest;
+    const last = this.view.passes.at(-1);
+    const seen = last && this.time.x(last.end) > 0 && this.time.x(last.end) < this.width;
+    if (last && !seen && !this.following) this.time.end = last.end + this.time.range * 0.1;
+  }
+
   /** glide moves the steps towards the latest and returns whether they are still on their way. */
   glide() {
     const left = this.step.rest - this.step.offset;
@@ -183,6 +197,7 @@ export class Timeline {
 
   reveal(pass) {
     this.layout();
+    if (this.jumping) this.jump();
     const x = this.axis.x(pass.start);
     if (!(x > 40 && x < this.width - 60)) {
       this.follow(false);

@@ -94,7 +94,14 @@ export class TreeView {
   select(node) {
     this.chosen = this.chosen === node ? null : node;
     this.choose(this.chosen);
-    this.rows.draw();
+  }
+
+  /** show brings an object into sight, which the card below may have covered. */
+  show(node) {
+    this.rows.size = this.box.clientHeight;
+    const at = node ? this.rows.items.findIndex((l) => l.node === node) : -1;
+    if (at >= 0) this.rows.moveTo(at);
+    else this.rows.draw();
   }
 
   toggle(line, open = !line.open) {

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Copyright The Opdock Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Takes the pictures of the page in docs/images: what follows when somebody scales an application of the fleet. Needs
+# Chromium and a built opdock: make build chromium && hack/picture.sh
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+OPDOCK=${OPDOCK:-$PWD/bin/opdock}
+home=$(mktemp -d)
+export OPDOCK_HOME=$home
+run=
+trap '[ -z "$run" ] || { kill -INT "$run"; wait "$run" || true; }; rm -rf "$home"' EXIT
+
+go -C test/browser build -o "$home/shot" ./shot
+"$OPDOCK" run --samples store,nginx-app >"$home/run.log" 2>&1 &
+run=$!
+note=$home/clusters/dock/page.json
+# await COMMAND waits until it succeeds.
+await() {
+	for _ in $(seq 600); do
+		if "$@" >/dev/null 2>&1; then return; fi
+		sleep 0.2
+	done
+	cat "$home/run.log" >&2
+	exit 1
+}
+await test -s "$note"
+await grep -q "KAPP store: Ready" "$home/run.log"
+await grep -q "AppService nginx-app: Ready" "$home/run.log"
+"$OPDOCK" kubectl patch appservice nginx-app --type=merge -p '{"spec":{"size":3}}'
+"$OPDOCK" kubectl wait appservice nginx-app --for=jsonpath='{.status.availableReplicas}'=3
+
+address=$(sed 's/.*"address":"\([^"]*\)".*/\1/' "$note")
+caused="opdock.store.passes.find((p) => p.causes.some((c) => c.raw.changes?.some((f) => f.path === 'spec.size')))"
+choose="opdock.choose(opdock.forest.byKey.get('AppService/app.example.com/default/nginx-app'))"
+"$home/shot" -url "$address" -out docs/images/page.png -await "globalThis.opdock && $caused" -do "$choose; opdock.open($caused)" -after 2s
+"$home/shot" -url "$address" -out docs/images/page-dark.png -dark -await "globalThis.opdock && $caused" \
+	-do "opdock.controls.scale('steps'); opdock.choose(opdock.forest.byKey.get('KAPP/kanggege.k8sio.com/default/store'))" -after 2s
