@@ -58,6 +58,32 @@ func expectRun(t *testing.T, code int, user *console, wantCode int, parts ...str
 	expectScreen(t, screen, parts...)
 }
 
+// readSample reads the object of a manifest.
+func readSample(t *testing.T, path string) *unstructured.Unstructured {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(content, &sample.Object); err != nil {
+		t.Fatal(err)
+	}
+	return sample
+}
+
+// breakPods lets the pods of the project sdk behave as if there were no image.
+func breakPods(t *testing.T, dir string) {
+	t.Helper()
+	const name = "deploy/operator.yaml"
+	content, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const labels = "      labels:\n"
+	writeFile(t, dir, name, strings.Replace(string(content), labels, "      annotations: {opdock.dev/behaviour: image-pull-error}\n"+labels, 1))
+}
+
 func TestAProjectOnACluster(t *testing.T) {
 	run, dir := projectOnRealCluster(t, "single")
 	step := func(code int, args, parts []string) {
@@ -76,14 +102,7 @@ func TestAProjectOnACluster(t *testing.T) {
 	step(exitOK, []string{"deploy", "--image", "team/harbour:v2", "--dry-run"}, []string{"Deployment                 harbour-system   harbour-controller-manager            configured"})
 
 	// The kinds are served, as install has promised.
-	content, err := os.ReadFile(filepath.Join(dir, "config/samples/sea_v1_ship.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sample := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(content, &sample.Object); err != nil {
-		t.Fatal(err)
-	}
+	sample := readSample(t, filepath.Join(dir, "config/samples/sea_v1_ship.yaml"))
 	sample.SetNamespace(clustertest.Namespace(t))
 	if err := fleettest.Client(t).Create(t.Context(), sample); err != nil {
 		t.Fatal(err)
@@ -131,13 +150,7 @@ func TestWhyADeploymentFails(t *testing.T) {
 	expectRun(t, code, user, exitError, "does not know the kinds of Certificate serving (cert-manager.io/v1); nothing was changed")
 
 	// Where pods are simulated, nobody would act upon it anyway.
-	manifest := filepath.Join(dir, "deploy/operator.yaml")
-	content, err := os.ReadFile(manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	broken := strings.Replace(string(content), "      labels:\n", "      annotations: {opdock.dev/behaviour: image-pull-error}\n      labels:\n", 1)
-	writeFile(t, dir, "deploy/operator.yaml", broken)
+	breakPods(t, dir)
 	code, user = run("deploy", "--namespace", clustertest.Namespace(t), "--timeout", "8s")
 	expectRun(t, code, user, exitError, "not available after 8s: Deployment ferry-operator is not available: pod ferry-operator-",
 		"ImagePull", "opdock undeploy", "--timeout 16s")
