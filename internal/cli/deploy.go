@@ -155,6 +155,7 @@ func (r *projectRun) deploy(ctx context.Context, o deployOptions) error {
 			return err
 		}
 	}
+	r.noteConversion(manifests)
 	r.display.title("Deploying %s to %s", r.project.Name, r.target.title)
 	return r.applyAndAwait(ctx, manifests)
 }
@@ -204,6 +205,17 @@ func (r *projectRun) withoutUnserved(manifests []*unstructured.Unstructured, web
 		}
 	}
 	return kept, nil
+}
+
+// noteConversion tells that nobody converts between the versions of a kind where pods are simulated.
+func (r *projectRun) noteConversion(objects []*unstructured.Unstructured) {
+	for _, object := range objects {
+		strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy")
+		if r.target.ours && project.IsCRD(object) && strategy == "Webhook" {
+			r.note("CRD %s: no process converts between its versions, so that only the stored one can be used; %s dev runs one",
+				object.GetName(), shellQuote(r.Program))
+		}
+	}
 }
 
 func (r *projectRun) undeploy(ctx context.Context, o uninstallOptions) error {

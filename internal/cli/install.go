@@ -116,6 +116,7 @@ func (r *projectRun) install(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
+	r.noteConversion(definitions)
 	r.display.title("Installing the kinds of %s on %s", r.project.Name, r.target.title)
 	var outcomes []deploy.Outcome
 	limited, cancel := r.within(ctx)
@@ -162,7 +163,7 @@ func (r *projectRun) remove(ctx context.Context, objects, definitions []*unstruc
 		return r.explainDeploy(ctx, err)
 	}
 	if len(left) > 0 {
-		if err := r.mayDelete(left, o.force); err != nil {
+		if err := r.mayDelete(ctx, left, o.force); err != nil {
 			return err
 		}
 	}
@@ -200,7 +201,7 @@ func (r *projectRun) remove(ctx context.Context, objects, definitions []*unstruc
 }
 
 // mayDelete finds out whether the objects that go with their kinds may go.
-func (r *projectRun) mayDelete(left []deploy.Remainder, force bool) error {
+func (r *projectRun) mayDelete(ctx context.Context, left []deploy.Remainder, force bool) error {
 	var all []string
 	for _, one := range left {
 		all = append(all, one.String())
@@ -212,7 +213,7 @@ func (r *projectRun) mayDelete(left []deploy.Remainder, force bool) error {
 	case r.dryRun:
 		r.note("what goes with the kinds, and needs --force: %s", what)
 		return nil
-	case r.confirm(fmt.Sprintf("There is %s on %s, to be deleted with the kinds.", what, r.target.title)):
+	case r.confirm(ctx, fmt.Sprintf("There is %s on %s, to be deleted with the kinds.", what, r.target.title)):
 		return nil
 	default:
 		return withHints(fmt.Errorf("nothing was deleted, because there is %s on %s", what, r.target.title),
@@ -221,7 +222,7 @@ func (r *projectRun) mayDelete(left []deploy.Remainder, force bool) error {
 }
 
 // confirm asks a person. Where there is none, the answer is no.
-func (a *App) confirm(text string) bool {
+func (a *App) confirm(ctx context.Context, text string) bool {
 	if a.Keys == nil || a.ErrWidth == 0 {
 		return false
 	}
@@ -231,7 +232,11 @@ func (a *App) confirm(text string) bool {
 	}
 	defer release()
 	fmt.Fprintf(a.Err, "%s\r\nGo on? [y/N] ", text)
-	answer := <-keys
+	answer := ""
+	select {
+	case answer = <-keys:
+	case <-ctx.Done():
+	}
 	fmt.Fprint(a.Err, "\r\n")
 	return answer == "y" || answer == "Y"
 }

@@ -211,7 +211,7 @@ func TestOnlyAPersonCanSayYes(t *testing.T) {
 		released := false
 		s.ErrWidth = 80
 		s.Keys = func() (<-chan string, func(), error) { return keys, func() { released = true }, nil }
-		if s.confirm("There is something.") != expected {
+		if s.confirm(t.Context(), "There is something.") != expected {
 			t.Errorf("%q is taken for %v", typed, !expected)
 		}
 		if !released {
@@ -219,8 +219,15 @@ func TestOnlyAPersonCanSayYes(t *testing.T) {
 		}
 	}
 	s := newConsole(nil)
-	if s.confirm("There is something.") || s.err.Len() > 0 {
+	if s.confirm(t.Context(), "There is something.") || s.err.Len() > 0 {
 		t.Error("nobody was asked and said yes")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	s.ErrWidth = 80
+	s.Keys = func() (<-chan string, func(), error) { return nil, func() {}, nil }
+	if s.confirm(ended, "There is something.") {
+		t.Error("the end of the program is taken for a yes")
 	}
 }
 

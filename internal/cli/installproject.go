@@ -193,10 +193,9 @@ func (r *projectRun) reach(ctx context.Context, start bool) error {
 	} else if err := r.reachOurs(ctx, o, start); err != nil {
 		return err
 	}
-	// Which namespaces have to be there depends on the manifests.
 	r.namespace = r.target.namespace
-	r.target.namespace = "default"
-	if err := r.target.reach(ctx); err != nil {
+	// Which namespaces have to be there depends on the manifests.
+	if err := r.target.answers(); err != nil {
 		return err
 	}
 	r.server, err = deploy.Connect(r.target.config)

@@ -117,6 +117,14 @@ func TestAProjectOnACluster(t *testing.T) {
 	step(exitError, []string{"uninstall", "--ignore-not-found=false"}, []string{"1 of 1 objects were not there"})
 }
 
+func TestKindsThatNobodyConverts(t *testing.T) {
+	run, _ := projectOnRealCluster(t, "multigroup")
+	code, user := run("install")
+	expectRun(t, code, user, exitOK, "CRDs established: 2 created", "CRD carts.land.example.com: no process converts between its versions")
+	code, user = run("uninstall")
+	expectRun(t, code, user, exitOK, "gone: 2 deleted")
+}
+
 func TestWhatProgramsReadAboutADeployment(t *testing.T) {
 	run, _ := projectOnRealCluster(t, "sdk")
 	namespace := clustertest.Namespace(t)

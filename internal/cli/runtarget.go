@@ -176,6 +176,14 @@ func (a *App) loadKubeconfig(path, contextName string) (*rest.Config, clientcmd.
 
 // reach finds out whether the API server answers and the namespace can be used.
 func (t *target) reach(ctx context.Context) error {
+	if err := t.answers(); err != nil {
+		return err
+	}
+	return t.ensureNamespace(ctx)
+}
+
+// answers finds out whether the API server answers.
+func (t *target) answers() error {
 	quick := rest.CopyConfig(t.config)
 	quick.Timeout = reachTimeout
 	server, err := discovery.NewDiscoveryClientForConfig(quick)
@@ -186,7 +194,7 @@ func (t *target) reach(ctx context.Context) error {
 		return withHints(fmt.Errorf("the API server at %s cannot be used: %w", t.config.Host, err),
 			"is it running, and does the kubeconfig belong to it?")
 	}
-	return t.ensureNamespace(ctx)
+	return nil
 }
 
 func (t *target) ensureNamespace(ctx context.Context) error {

@@ -223,6 +223,8 @@ func (s *Server) missingNamespaces(ctx context.Context, objects []*unstructured.
 		switch {
 		case apierrors.IsNotFound(err):
 			missing = append(missing, name)
+		case apierrors.IsForbidden(err):
+			// Who may only work in a namespace need not be able to see that there is one.
 		case err != nil:
 			return nil, fmt.Errorf("looking for namespace %s: %w", name, err)
 		}

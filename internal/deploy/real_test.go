@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -311,6 +312,32 @@ spec:
 	defer end()
 	err = s.AwaitAvailable(ended, manifests, namespace)
 	if !errors.As(err, new(*UnavailableError)) || !strings.Contains(err.Error(), "Deployment broken is not available: pod broken-") || !strings.Contains(err.Error(), "ImagePull") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestWhoMayOnlyWorkInANamespace(t *testing.T) {
+	admin := server(t)
+	namespace := clustertest.Namespace(t)
+	applied(t, admin, parse(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: jane},
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, patch]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: jane},
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: jane}, subjects: [{kind: User, name: jane}]}`), Options{Namespace: namespace})
+	identity, err := clustertest.Shared(t).As("jane")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jane, err := Connect(identity.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")
+	if got := applied(t, jane, settings, Options{Namespace: namespace}); got != "ConfigMap created" {
+		t.Error(got)
+	}
+	_, err = jane.Apply(t.Context(), parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: settings}}"), Options{Namespace: namespace})
+	if !apierrors.IsForbidden(err) {
 		t.Errorf("the error is %v", err)
 	}
 }
