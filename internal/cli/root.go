@@ -93,6 +93,7 @@ Verbs work on the cluster that --name says, or else $OPDOCK_CLUSTER, or else "do
 	add(groupCluster, a.newUp(), a.newDown(), a.newStatus())
 	add(groupUse, a.newRun(), a.newKubectl(), a.newKubeconfig(), a.newAssets())
 	add(groupUse, a.newWhy())
+	add(groupUse, a.newExperiment())
 	add(groupCode, a.newInit(), a.newCreate(), a.newDelete(), a.newGenerate(), a.newDev())
 	add(groupCode, a.newInstall(), a.newUninstall(), a.newDeploy(), a.newUndeploy(), a.newBuild())
 	add("", a.newVersion(), newCompletion(), a.newBuildControlPlane())

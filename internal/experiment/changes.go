@@ -1,0 +1,109 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// State is what somebody can ask of a Deployment or an AppService here.
+type State struct {
+	Replicas int32
+	Strategy appsv1.DeploymentStrategyType
+}
+
+const (
+	rolling  = appsv1.RollingUpdateDeploymentStrategyType
+	recreate = appsv1.RecreateDeploymentStrategyType
+)
+
+// Change is one thing that the learner did.
+type Change struct {
+	// Name is what it is called on the command line, and Title in tables.
+	Name, Title string
+	// From is how things are before.
+	From State
+
+	// to is how they are to be afterwards, and deletes how many pods are deleted: it is one or the other.
+	to      State
+	deletes int
+}
+
+// Changes are all of them, in an order in which few need anything to be done before.
+func Changes() []Change {
+	three, four, two := State{3, rolling}, State{4, rolling}, State{2, rolling}
+	scale := func(from, to int32) Change {
+		return Change{
+			Name: fmt.Sprintf("scale-%d-%d", from, to), Title: fmt.Sprintf("replicas %d → %d", from, to),
+			From: State{from, rolling}, to: State{to, rolling},
+		}
+	}
+	strategy := func(from State, to appsv1.DeploymentStrategyType) Change {
+		return Change{
+			Name:  fmt.Sprintf("%s-%d", strings.ToLower(string(to)), from.Replicas),
+			Title: fmt.Sprintf("strategy %s → %s, %d replicas", from.Strategy, to, from.Replicas),
+			From:  from, to: State{from.Replicas, to},
+		}
+	}
+	return []Change{
+		{Name: "delete-1", Title: "delete one pod of three", From: three, deletes: 1},
+		{Name: "delete-2", Title: "delete two pods of three", From: three, deletes: 2},
+		scale(3, 1), scale(1, 3), scale(3, 4),
+		strategy(four, recreate), strategy(State{4, recreate}, rolling),
+		scale(4, 0),
+		strategy(two, recreate), strategy(State{2, recreate}, rolling),
+	}
+}
+
+// ChangeNames are the names of all changes.
+func ChangeNames() []string {
+	var names []string
+	for _, change := range Changes() {
+		names = append(names, change.Name)
+	}
+	return names
+}
+
+// ChooseChanges returns the changes of these names, in their usual order, and all if there are none.
+func ChooseChanges(names []string) ([]Change, error) {
+	if len(names) == 0 {
+		return Changes(), nil
+	}
+	wanted := map[string]bool{}
+	for _, name := range names {
+		wanted[name] = true
+	}
+	var chosen []Change
+	for _, change := range Changes() {
+		if wanted[change.Name] {
+			chosen = append(chosen, change)
+			delete(wanted, change.Name)
+		}
+	}
+	for _, name := range names {
+		if wanted[name] {
+			return nil, fmt.Errorf("there is no change %q", name)
+		}
+	}
+	return chosen, nil
+}
+
+// State is how things are afterwards.
+func (c *Change) State() State {
+	if c.deletes > 0 {
+		return c.From
+	}
+	return c.to
+}
+
+func (c *Change) make(ctx context.Context, s subject) error {
+	if c.deletes > 0 {
+		return s.deletePods(ctx, c.deletes)
+	}
+	return s.set(ctx, c.to)
+}

@@ -1,0 +1,60 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/opdock/opdock/internal/flow"
+)
+
+const (
+	// naiveRest is how long nothing has to happen until it is over for a naive reconciler, which never waits by itself.
+	naiveRest = 2 * time.Second
+	// fleetRest is the same for the fleet. It is longer than news may wait there that can change nothing but numbers.
+	fleetRest = flow.MinorInterval + naiveRest
+
+	// patience is how long all of it may take.
+	patience = 2 * time.Minute
+	interval = 20 * time.Millisecond
+)
+
+// await waits until nothing is missing.
+func await(ctx context.Context, missing func(context.Context) (string, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		what, err := missing(ctx)
+		if err != nil || what == "" {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", what, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// awaitRest waits until a number, of everything that happens, has not changed for a while and nothing is missing either.
+func awaitRest(ctx context.Context, rest time.Duration, happened func() uint64, missing func(context.Context) (string, error)) error {
+	last, since := happened(), time.Now()
+	return await(ctx, func(ctx context.Context) (string, error) {
+		if now := happened(); now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) <= rest {
+			return "it does not come to rest", nil
+		}
+		what, err := missing(ctx)
+		if what != "" {
+			since = time.Now()
+		}
+		return what, err
+	})
+}
