@@ -170,7 +170,7 @@ func (a *applier) remove(ctx context.Context, objects []*unstructured.Unstructur
 	return errors.Join(problems...)
 }
 
-// forget makes the next apply apply everything.
+// forget makes the next apply take the objects for new.
 func (a *applier) forget(objects []*unstructured.Unstructured) {
 	for _, object := range objects {
 		delete(a.applied, keyOf(object))

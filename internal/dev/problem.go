@@ -26,7 +26,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		names   *deploy.RefusedError
 	)
 	p := &Problem{Step: step}
-	what := ""
+	var what string
 	switch {
 	case errors.As(err, &build):
 		what, p.Lines = "the build failed", build.lines()

@@ -39,6 +39,7 @@ var (
 	controllerStarts = regexp.MustCompile(`(?i)\bstarting (controller|eventsource)\b`)
 	workersStart     = regexp.MustCompile(`(?i)\bstart(ing|ed) workers\b`)
 	waitsForLease    = regexp.MustCompile(`(?i)\battempting to acquire leader lease\b(?:.*?([a-z0-9.-]+/[a-z0-9][a-z0-9-]*))?`)
+	kindIsMissing    = regexp.MustCompile(`no matches for kind \\*"(\w+)\\*" in version \\*"([^"\\]+)`)
 	controllerName   = regexp.MustCompile(`"?controller"?[:=]\s*"?([^",\s}]+)`)
 )
 
@@ -49,6 +50,7 @@ type readiness struct {
 	started   map[string]bool // those whose workers run
 	leader    bool            // it waits, or waited, for a lease
 	lease     string          // namespace and name of that, if the log tells
+	missing   string          // a kind that the cluster does not have
 	said      bool
 
 	workersRun chan struct{} // closed when the workers of all controllers run
@@ -62,6 +64,9 @@ func newReadiness() *readiness {
 func (r *readiness) read(line string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if match := kindIsMissing.FindStringSubmatch(line); match != nil {
+		r.missing = match[1] + " of " + match[2]
+	}
 	if r.said {
 		return
 	}
@@ -98,6 +103,12 @@ func (r *readiness) waits() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.leader
+}
+
+func (r *readiness) missingKind() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.missing
 }
 
 // wantedLease is the namespace and name of the lease that it asked for; empty if it asked for none.

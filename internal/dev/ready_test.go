@@ -58,3 +58,11 @@ INFO Starting workers {"controller": "captain"}`, true},
 		})
 	}
 }
+
+func TestMissingKindIsReadFromTheLog(t *testing.T) {
+	r := newReadiness()
+	r.read(`ERROR if kind is a CRD, it should be installed before calling Start {"error": "no matches for kind \"Certificate\" in version \"cert-manager.io/v1\""}`)
+	if got := r.missingKind(); got != "Certificate of cert-manager.io/v1" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -124,12 +124,12 @@ func (r Round) Details() []string {
 
 // cause names the files that have changed, as long as they are few.
 func (r Round) cause() string {
-	switch n := len(r.Changed); {
-	case n == 0:
+	switch n := len(r.Changed); n {
+	case 0:
 		return r.Reason
-	case n == 1:
+	case 1:
 		return r.Changed[0] + " changed"
-	case n == 2:
+	case 2:
 		return r.Changed[0] + " and " + r.Changed[1] + " changed"
 	default:
 		return fmt.Sprintf("%s and %d more files changed", r.Changed[0], n-1)

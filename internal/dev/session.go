@@ -319,6 +319,8 @@ func (s *Session) crash(round Round) {
 	problem := &Problem{Step: StepRun, Text: fmt.Sprintf("starting it again in %s, or when a file changes", Duration(delay)), Lines: lines}
 	if taken := portInLog(lines); taken != nil {
 		problem.Hint = taken.Error()
+	} else if kind := s.process.ready.missingKind(); kind != "" {
+		problem.Hint = "the cluster has no kind " + kind + ", which one of its controllers waits for; install the CRD of that"
 	}
 	if round.Problem == nil {
 		round.Problem = problem
