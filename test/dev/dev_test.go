@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/cluster/clustertest"
 )
 
 const (
@@ -331,5 +333,39 @@ func TestPortInUse(t *testing.T) {
 	p.good(t, "build", "restart")
 	if lease().GetUID() == before.GetUID() {
 		t.Error("the lease of the process from before was not released, so that the next has waited for it")
+	}
+}
+
+// TestOtherCluster runs on a cluster that opdock dev has not started and takes for somebody else's.
+func TestOtherCluster(t *testing.T) {
+	p := newProject(t, "ship")
+	other := clustertest.Shared(t)
+	p.kubeconfig = other.Kubeconfig()
+	p.start(t, "--kubeconfig", other.Kubeconfig(), "--samples")
+	p.good(t, "generate", "build", "apply", "restart", "samples")
+	server := p.server(t)
+	greets(t, server, "sample", "ahoy, world")
+	if said := p.said.String(); !strings.Contains(said, "system:serviceaccount:ship-system:ship-captain") {
+		t.Errorf("it was not said: %s", said)
+	}
+	// It cannot call this machine, so that a webhook would refuse everything.
+	hooks := &unstructured.UnstructuredList{}
+	hooks.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfigurationList"})
+	if err := server.List(t.Context(), hooks); err != nil {
+		t.Fatal(err)
+	}
+	if len(hooks.Items) > 0 {
+		t.Errorf("it has webhooks: %v", hooks.Items)
+	}
+	if code := p.stop(t, os.Interrupt); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	noProcess(t, p)
+	greeted, err := get(t.Context(), server, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "sample")
+	if err != nil {
+		t.Fatalf("the cluster has not survived: %v", err)
+	}
+	if err := server.Delete(t.Context(), greeted); err != nil {
+		t.Error(err)
 	}
 }

@@ -60,9 +60,9 @@ var opdock = sync.OnceValues(func() (string, error) {
 
 // project is a copy of one of the projects in testdata, and the opdock dev that runs in it.
 type project struct {
-	name string
-	dir  string
-	home string
+	dir        string
+	home       string
+	kubeconfig string // of an administrator of the cluster
 
 	command *exec.Cmd
 	rounds  chan dev.Round
@@ -76,7 +76,8 @@ func newProject(t *testing.T, name string) *project {
 	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
 		t.Skip("OPDOCK_CONTROLPLANE is not set")
 	}
-	p := &project{name: name, dir: filepath.Join(t.TempDir(), name), home: t.TempDir(), said: &buffer{}}
+	p := &project{dir: filepath.Join(t.TempDir(), name), home: t.TempDir(), said: &buffer{}}
+	p.kubeconfig = filepath.Join(p.home, "clusters", name, "kubeconfig")
 	if err := os.CopyFS(p.dir, os.DirFS(filepath.Join("testdata", name))); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +234,7 @@ func (p *project) edit(t *testing.T, name string, beforeAndAfter ...string) {
 // server is an administrator of the project's cluster.
 func (p *project) server(t *testing.T) client.Client {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(p.home, "clusters", p.name, "kubeconfig"))
+	config, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
