@@ -36,6 +36,7 @@ type devOptions struct {
 	timeout    time.Duration
 	build      dev.BuildOptions
 	format     outputFormat
+	page       pageOptions
 }
 
 func (a *App) newDev() *cobra.Command {
@@ -97,6 +98,7 @@ kept. Your kubeconfig is not touched.`,
 	flags.BoolVar(&o.keep, "keep", false, "leave the cluster running at the end, even if it was started here")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the cluster's start may take")
 	a.addOutputFlag(cmd, &o.format)
+	o.page.addFlags(cmd)
 	return cmd
 }
 
@@ -119,7 +121,7 @@ func (o *devOptions) check(cmd *cobra.Command) error {
 		}
 	}
 	if message == "" {
-		return nil
+		return o.page.check(cmd)
 	}
 	return &usageError{message: message, hints: []string{seeHelp(cmd)}}
 }
@@ -160,6 +162,11 @@ func (a *App) dev(cmd *cobra.Command, o devOptions, arguments []string) (err err
 		return err
 	}
 	show.begin(fmt.Sprintf("Developing %s on %s", found.Name, t.title), session.LogPath(), t.kubectl)
+	closePage, err := a.serveDevPage(ctx, o, t, show)
+	if err != nil {
+		return err
+	}
+	defer closePage()
 	err = session.Run(ctx)
 	show.end()
 	if errors.Is(err, dev.ErrClusterEnded) {

@@ -29,7 +29,13 @@ func serve(t *testing.T, o Options) *httptest.Server {
 	return server
 }
 
-func ask(t *testing.T, server *httptest.Server, method, path string, change func(*http.Request)) (*http.Response, string) {
+// reply is what is left of a response once its body is read.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+}
+
+func ask(t *testing.T, server *httptest.Server, method, path string, change func(*http.Request)) (reply, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, http.NoBody)
 	if err != nil {
@@ -47,7 +53,7 @@ func ask(t *testing.T, server *httptest.Server, method, path string, change func
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, string(body)
+	return reply{response.StatusCode, response.Header}, string(body)
 }
 
 // The port of the requests below stands for the one that the server really has.
