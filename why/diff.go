@@ -8,11 +8,13 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -51,10 +53,15 @@ const (
 // hidden stands for the values of Secrets, in JSON.
 const hidden = `"(hidden)"`
 
+// paths are kept for the next comparison.
+var paths = sync.Pool{New: func() any { return ptr.To(make([]step, 0, 32)) }}
+
 // compare returns the first fields that differ, and how many there are. If an object is so large that not all of it was
 // compared, what is left counts as one change more, without a path.
 func (d differ) compare(old, now client.Object, secret bool) ([]Change, int) {
-	c := &comparison{differ: d, secret: secret, left: d.maxCompared}
+	buffer := paths.Get().(*[]step)
+	defer paths.Put(buffer)
+	c := &comparison{differ: d, secret: secret, left: d.maxCompared, path: (*buffer)[:0]}
 	if a, ok := old.(*unstructured.Unstructured); ok {
 		if b, ok := now.(*unstructured.Unstructured); ok {
 			c.compareMaps(a.Object, b.Object)
@@ -152,17 +159,17 @@ func sameLeaf(a, b reflect.Value) bool {
 func (c *comparison) compareStructs(a, b reflect.Value) {
 	switch a.Type() {
 	case timeType:
-		if x, y := a.Interface().(metav1.Time), b.Interface().(metav1.Time); !x.Equal(&y) {
+		if !pointerTo[metav1.Time](a).Equal(pointerTo[metav1.Time](b)) {
 			c.add(a, b)
 		}
 		return
 	case microTimeType:
-		if x, y := a.Interface().(metav1.MicroTime), b.Interface().(metav1.MicroTime); !x.Equal(&y) {
+		if !pointerTo[metav1.MicroTime](a).Equal(pointerTo[metav1.MicroTime](b)) {
 			c.add(a, b)
 		}
 		return
 	case quantityType:
-		if x, y := a.Interface().(resource.Quantity), b.Interface().(resource.Quantity); x.Cmp(y) != 0 {
+		if pointerTo[resource.Quantity](a).Cmp(*pointerTo[resource.Quantity](b)) != 0 {
 			c.add(a, b)
 		}
 		return
@@ -173,12 +180,17 @@ func (c *comparison) compareStructs(a, b reflect.Value) {
 		c.compareRaw(a.Field(plan.raw).Bytes(), b.Field(plan.raw).Bytes())
 		return
 	case plan.leaf:
-		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+		if !sameStruct(a, b) {
 			c.add(a, b)
 		}
 		return
 	}
-	for _, field := range plan.fields {
+	for i := range plan.fields {
+		field := &plan.fields[i]
+		if field.isSame(a, b) {
+			c.left--
+			continue
+		}
 		c.path = append(c.path, step{name: field.name})
 		switch {
 		case field.inline:
@@ -189,6 +201,37 @@ func (c *comparison) compareStructs(a, b reflect.Value) {
 			c.compareValues(a.Field(field.index), b.Field(field.index))
 		}
 		c.path = c.path[:len(c.path)-1]
+	}
+}
+
+// pointerTo returns a value without copying it, if it is not an element of a map.
+func pointerTo[T any](v reflect.Value) *T {
+	if v.CanAddr() {
+		return v.Addr().Interface().(*T)
+	}
+	value := v.Interface().(T)
+	return &value
+}
+
+func sameStruct(a, b reflect.Value) bool {
+	if a.Comparable() && b.Comparable() {
+		return a.Equal(b)
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
+// isSame recognises without further ado what most fields are: the same plain value, or not there in both.
+func (f *planned) isSame(a, b reflect.Value) bool {
+	a, b = a.Field(f.index), b.Field(f.index)
+	switch f.kind {
+	case reflect.Pointer, reflect.Interface:
+		return a.IsNil() && b.IsNil()
+	case reflect.Map, reflect.Slice:
+		return a.Len() == 0 && b.Len() == 0
+	case reflect.Struct, reflect.Array:
+		return false
+	default:
+		return sameLeaf(a, b)
 	}
 }
 
@@ -204,33 +247,6 @@ func (c *comparison) compareRaw(a, b []byte) {
 		return
 	}
 	c.compareAny(x, y)
-}
-
-func (c *comparison) compareTypedMaps(a, b reflect.Value) {
-	if a.Len() == 0 && b.Len() == 0 || a.Type().Key().Kind() != reflect.String {
-		return
-	}
-	visit := func(key, x, y reflect.Value) {
-		c.path = append(c.path, step{name: key.String(), kind: stepKey})
-		if !c.isNoise() {
-			if x.IsValid() && y.IsValid() {
-				c.compareValues(x, y)
-			} else {
-				c.left--
-				c.add(x, y)
-			}
-		}
-		c.path = c.path[:len(c.path)-1]
-	}
-	for entries := a.MapRange(); entries.Next() && c.left > 0; {
-		key := entries.Key()
-		visit(key, entries.Value(), b.MapIndex(key))
-	}
-	for entries := b.MapRange(); entries.Next() && c.left > 0; {
-		if key := entries.Key(); !a.MapIndex(key).IsValid() {
-			visit(key, reflect.Value{}, entries.Value())
-		}
-	}
 }
 
 // add notes a field that differs; a value that is not valid is that of a field that is not there.

@@ -193,6 +193,7 @@ type planned struct {
 	index  int
 	name   string // in JSON
 	inline bool
+	kind   reflect.Kind
 }
 
 var plans sync.Map // *plan by reflect.Type
@@ -215,7 +216,7 @@ func planFor(t reflect.Type) *plan {
 			name = field.Name
 		}
 		inline := strings.Contains(options, "inline") || field.Anonymous && field.Tag.Get("json") == ""
-		p.fields = append(p.fields, planned{index: i, name: name, inline: inline})
+		p.fields = append(p.fields, planned{index: i, name: name, inline: inline, kind: field.Type.Kind()})
 	}
 	for _, key := range mergeKeys {
 		if i := slices.IndexFunc(p.fields, func(f planned) bool { return f.name == key && !f.inline }); i >= 0 {
