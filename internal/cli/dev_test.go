@@ -155,3 +155,17 @@ func TestDevShow(t *testing.T) {
 		})
 	}
 }
+
+func TestFoldParts(t *testing.T) {
+	const line = "12:00:00 a.go changed · built 1.2 s · restarted · reconciling after 0.3 s"
+	for width, want := range map[int]string{
+		100: line,
+		40:  "12:00:00 a.go changed · built 1.2 s\n         · restarted\n         · reconciling after 0.3 s",
+		49:  "12:00:00 a.go changed · built 1.2 s · restarted\n         · reconciling after 0.3 s",
+		1:   "12:00:00 a.go changed\n         · built 1.2 s\n         · restarted\n         · reconciling after 0.3 s",
+	} {
+		if got := strings.Join(foldParts(line, width), "\n"); got != want {
+			t.Errorf("%d columns:\n%s", width, got)
+		}
+	}
+}

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/opdock/opdock/internal/dev"
 )
@@ -81,7 +83,12 @@ func (s *devShow) Round(r dev.Round) {
 	if !s.display.live() {
 		s.display.title("%s", r.Line())
 	} else {
-		s.display.title("%s %s", s.paint(colour, mark), r.Line())
+		width, _ := s.app.ErrSize()
+		lines := foldParts(r.Line(), width-2) // for the mark
+		s.display.title("%s %s", s.paint(colour, mark), lines[0])
+		for _, line := range lines[1:] {
+			s.display.title("  %s", line)
+		}
 	}
 	details := r.Details()
 	if r.Problem != nil && r.Problem.Step == dev.StepRun && !s.options.quiet {
@@ -112,6 +119,29 @@ func (s *devShow) paint(colour, text string) string {
 		return text
 	}
 	return colour + text + noColour
+}
+
+// partSeparator is what stands between the parts of a status line.
+const partSeparator = " · "
+
+// foldParts breaks a status line between its parts, so that the lines fit. All but the first are indented as far as the time
+// of the first is long.
+func foldParts(line string, width int) []string {
+	const indent = "         "
+	var lines []string
+	current := ""
+	for i, part := range strings.Split(line, partSeparator) {
+		switch longer := current + partSeparator + part; {
+		case i == 0:
+			current = part
+		case utf8.RuneCountInString(longer) <= width:
+			current = longer
+		default:
+			lines = append(lines, current)
+			current = indent + "· " + part
+		}
+	}
+	return append(lines, current)
 }
 
 // carriage ends lines as a terminal wants it that does not do so by itself.
