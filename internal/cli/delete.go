@@ -54,7 +54,7 @@ code is 1. --force removes them, too.`,
 			if err != nil {
 				return explainScaffold(err)
 			}
-			if err := a.carryOut(cmd.Context(), plan, flags, fmt.Sprintf("Deleted %s %s", name.kind, name.version)); err != nil {
+			if err := a.carryOut(cmd.Context(), plan, flags, fmt.Sprintf("Deleted %s %s %s", what, name.kind, name.version)); err != nil {
 				return err
 			}
 			return a.tellRemaining(plan, flags)

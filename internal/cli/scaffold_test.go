@@ -1,0 +1,248 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opdock/opdock/generate"
+)
+
+// workshop is a folder in which projects are made, without generating.
+type workshop struct {
+	t        *testing.T
+	dir      string
+	generate func(context.Context, generate.Options) (*generate.Result, error)
+	answers  string // what the user types; empty: there is nobody
+}
+
+func newWorkshop(t *testing.T) *workshop {
+	t.Helper()
+	return &workshop{t: t, dir: t.TempDir(), generate: fakeGenerate(&generate.Result{
+		Changes: []generate.Change{{Path: "api/v1/zz_generated.deepcopy.go", Kind: generate.Missing}},
+	}, nil)}
+}
+
+// run runs a verb and returns the exit code and what is on the screen, with other words for the folder.
+func (w *workshop) run(ctx context.Context, args ...string) (code int, screen string) {
+	w.t.Helper()
+	s := newConsole(nil)
+	s.Generate = w.generate
+	if w.answers != "" {
+		s.Ask = asking(strings.NewReader(w.answers), s.err)
+	}
+	code, screen = s.run(ctx, append(args, "--dir", w.dir)...)
+	return code, strings.ReplaceAll(strings.ReplaceAll(screen, w.dir, "DIR"), filepath.Base(w.dir), "FOLDER")
+}
+
+// must runs verbs that have to work.
+func (w *workshop) must(lines ...string) {
+	w.t.Helper()
+	for _, line := range lines {
+		if code, screen := w.run(w.t.Context(), strings.Fields(line)...); code != exitOK {
+			w.t.Fatalf("%s\n%s", line, screen)
+		}
+	}
+}
+
+func (w *workshop) files() map[string]string {
+	w.t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(w.dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		files[strings.TrimPrefix(name, w.dir+"/")] = string(content)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return files
+}
+
+const (
+	initYard   = "init --domain example.com --repo example.com/yard --project-name yard --owner Me"
+	addFrigate = "create api --group ship --version v1 --kind Frigate"
+	addWebhook = "create webhook --group ship --version v1 --kind Frigate --defaulting"
+)
+
+func TestScaffoldOutput(t *testing.T) {
+	for name, test := range map[string]struct {
+		before []string
+		line   string
+		edit   string // a file that somebody edits before
+		code   int
+	}{
+		"init":           {line: initYard},
+		"init-quiet":     {line: initYard + " -q"},
+		"create-api":     {before: []string{initYard}, line: addFrigate},
+		"create-json":    {before: []string{initYard}, line: addFrigate + " -o json"},
+		"create-webhook": {before: []string{initYard, addFrigate}, line: addWebhook},
+		"delete-webhook": {before: []string{initYard, addFrigate, addWebhook}, line: "delete webhook --group ship --version v1 --kind Frigate"},
+		"delete-api":     {before: []string{initYard, addFrigate}, line: "delete api --api-version ship.example.com/v1 --kind Frigate"},
+		"delete-edited": {
+			before: []string{initYard, addFrigate}, line: "delete api --group ship --version v1 --kind Frigate",
+			edit: "internal/controller/frigate_controller.go", code: exitError,
+		},
+
+		"bad-not-empty":   {before: []string{initYard}, line: initYard, code: exitUsage},
+		"bad-no-domain":   {line: "init", code: exitUsage},
+		"bad-license":     {line: initYard + " --license gpl9", code: exitUsage},
+		"bad-no-project":  {line: addFrigate, code: exitUsage},
+		"bad-kind":        {before: []string{initYard}, line: "create api --group ship --version v1 --kind tea-pot", code: exitUsage},
+		"bad-exists":      {before: []string{initYard, addFrigate}, line: addFrigate, code: exitUsage},
+		"bad-api-version": {before: []string{initYard}, line: "create api --api-version ship.other.com/v1 --kind Frigate", code: exitUsage},
+		"bad-both-names":  {before: []string{initYard}, line: addFrigate + " --api-version ship.example.com/v1", code: exitUsage},
+		"bad-argument":    {line: addFrigate + " stray", code: exitUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkshop(t)
+			w.must(test.before...)
+			if test.edit != "" {
+				if err := os.WriteFile(filepath.Join(w.dir, test.edit), []byte("package controller\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := w.files()
+			code, screen := w.run(t.Context(), strings.Fields(test.line)...)
+			expectCode(t, code, test.code)
+			golden(t, "scaffold/"+name, regexp.MustCompile(` \([0-9.]+m?s\)`).ReplaceAllString(screen, ""))
+			if test.code == exitUsage && !maps.Equal(before, w.files()) {
+				t.Error("something was written")
+			}
+		})
+	}
+}
+
+func TestScaffoldAsks(t *testing.T) {
+	w := newWorkshop(t)
+	w.answers = "example.com\nexample.com/yard\n\nmit\n"
+	code, screen := w.run(t.Context(), "init")
+	expectCode(t, code, exitOK)
+	for _, want := range []string{"Domain that the groups of your kinds end with [example.com]: ", "Path of the Go module [example.com/FOLDER]: ", "Owner of the copyright [The "} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("%q is not asked\n%s", want, screen)
+		}
+	}
+	if files := w.files(); !strings.Contains(files["PROJECT"], "repo: example.com/yard\n") || !strings.Contains(files["hack/boilerplate.go.txt"], "MIT") {
+		t.Errorf("the answers were not heard: %s%s", files["PROJECT"], files["hack/boilerplate.go.txt"])
+	}
+	w.answers = "ship\n\nFrigate\n"
+	code, _ = w.run(t.Context(), "create", "api")
+	expectCode(t, code, exitOK)
+	if !strings.Contains(w.files()["PROJECT"], "kind: Frigate") {
+		t.Error("there is no Frigate")
+	}
+	before := w.files()
+	w.answers = "ship\n" // and then the terminal is closed
+	code, screen = w.run(t.Context(), "create", "webhook")
+	expectCode(t, code, exitError)
+	if !strings.Contains(screen, "there was no answer: nothing was written") || !maps.Equal(before, w.files()) {
+		t.Errorf("got\n%s", screen)
+	}
+}
+
+func TestFlagsAreNotAskedFor(t *testing.T) {
+	w := newWorkshop(t)
+	w.answers = "never.read\n"
+	code, screen := w.run(t.Context(), strings.Fields(initYard)...)
+	expectCode(t, code, exitOK)
+	if strings.Contains(screen, "]: ") {
+		t.Errorf("something was asked:\n%s", screen)
+	}
+}
+
+func TestFlagsKnownFromElsewhere(t *testing.T) {
+	w := newWorkshop(t)
+	w.must(initYard+" --skip-go-version-check --plugins go/v4", addFrigate+" --make=false --resource --controller")
+}
+
+func TestWhatFailsLaterIsTakenBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"problems":    {&generate.Error{Problems: []generate.Problem{{File: "api/v1/other.go", Line: 3, Message: "undefined: Thing"}}}, "no file was changed"},
+		"interrupted": {context.Canceled, "interrupted: no file was changed"},
+		"the disk":    {errors.New("the disk is full"), "no file was changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkshop(t)
+			w.must(initYard)
+			before := w.files()
+			w.generate = fakeGenerate(nil, test.err)
+			code, screen := w.run(t.Context(), strings.Fields(addFrigate)...)
+			expectCode(t, code, exitError)
+			if !strings.Contains(screen, test.want) {
+				t.Errorf("got\n%s", screen)
+			}
+			if after := w.files(); !maps.Equal(before, after) {
+				t.Errorf("it was %q and is %q", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+			}
+			w.must(addFrigate + " --no-generate")
+		})
+	}
+}
+
+func TestInterruptedBeforeWriting(t *testing.T) {
+	w := newWorkshop(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, screen := w.run(ctx, strings.Fields(initYard)...)
+	expectCode(t, code, exitError)
+	if !strings.Contains(screen, "interrupted: no file was changed") || len(w.files()) > 0 {
+		t.Errorf("got\n%s", screen)
+	}
+}
+
+func TestAsking(t *testing.T) {
+	var out bytes.Buffer
+	ask := asking(strings.NewReader("one\n\nlast"), &out)
+	for _, want := range []string{"one", "proposal", "last"} {
+		if got, err := ask("Question", "proposal"); err != nil || got != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+	if _, err := ask("Question", "proposal"); err == nil {
+		t.Error("no answer is no error")
+	}
+}
+
+func TestUnknownThingsCannotBeCreated(t *testing.T) {
+	for _, verb := range []string{"create", "delete"} {
+		code, screen := newConsole(nil).run(t.Context(), verb, "nonsense")
+		expectCode(t, code, exitUsage)
+		if !strings.Contains(screen, "opdock cannot "+verb+` "nonsense"`) {
+			t.Errorf("got\n%s", screen)
+		}
+	}
+}
+
+// Every verb below create and delete has what those on top have.
+func TestScaffoldHelp(t *testing.T) {
+	for _, line := range []string{"create api", "create webhook", "delete api", "delete webhook"} {
+		code, screen := newConsole(nil).run(t.Context(), append(strings.Fields(line), "--help")...)
+		expectCode(t, code, exitOK)
+		if !strings.Contains(screen, "\nExamples:\n  ") {
+			t.Errorf("%s has no examples:\n%s", line, screen)
+		}
+		for one := range strings.Lines(screen) {
+			if len(one) > 141 {
+				t.Errorf("%s: line of %d characters: %s", line, len(one), one)
+			}
+		}
+	}
+}
