@@ -40,6 +40,7 @@ type experimentOptions struct {
 	timeout    time.Duration
 	format     string
 	write      string
+	from       string
 }
 
 func (a *App) newExperiment() *cobra.Command {
@@ -72,6 +73,9 @@ A full run takes about two minutes, most of which it waits until nothing happens
 			if err != nil {
 				return err
 			}
+			if o.from != "" {
+				return a.showSaved(o)
+			}
 			return a.experimentReconciles(cmd.Context(), o, changes)
 		},
 	}
@@ -83,6 +87,7 @@ A full run takes about two minutes, most of which it waits until nothing happens
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the cluster's start may take")
 	flags.StringVarP(&o.format, "output", "o", string(outputText), "output format: text, json or markdown")
 	flags.StringVar(&o.write, "write", "", "write the page to this file instead of printing anything")
+	flags.StringVar(&o.from, "from", "", "show what -o json has written to this file, and make no changes")
 	a.complete(cmd, "only", experiment.ChangeNames)
 	a.complete(cmd, "output", func() []string { return experimentFormats })
 	return cmd
@@ -104,6 +109,8 @@ func (o *experimentOptions) check(cmd *cobra.Command) ([]experiment.Change, erro
 		return nil, usage("--timeout must be more than 0, not %s", o.timeout)
 	case !slices.Contains(experimentFormats, o.format):
 		return nil, usage("--output cannot be %q: there is only %s", o.format, strings.Join(experimentFormats, ", "))
+	case o.from != "" && (cmd.Flags().Changed("only") || cmd.Flags().Changed("containers") || cmd.Flags().Changed("runs") || cmd.Flags().Changed("ready-after")):
+		return nil, usage("--from shows what was measured before, so nothing can be said about what to measure")
 	case o.write != "" && cmd.Flags().Changed("output"):
 		return nil, usage("--write writes markdown, so there is no need for --output")
 	}
@@ -191,6 +198,20 @@ func (a *App) showExperiment(o experimentOptions, result *experiment.Result) err
 	default:
 		return result.WriteText(a.Out)
 	}
+}
+
+// showSaved shows a result of an earlier run.
+func (a *App) showSaved(o experimentOptions) error {
+	file, err := os.Open(o.from)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	result, err := experiment.ReadResult(file)
+	if err != nil {
+		return withHints(fmt.Errorf("%s: %w", o.from, err), "write one: opdock experiment reconciles -o json > "+shellQuote(o.from))
+	}
+	return a.showExperiment(o, result)
 }
 
 func (a *App) writePage(path string, result *experiment.Result) error {

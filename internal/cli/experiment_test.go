@@ -26,6 +26,7 @@ func TestExperimentUsage(t *testing.T) {
 		"ready-before":       {"experiment", "reconciles", "--ready-after", "-1s"},
 		"timeout":            {"experiment", "reconciles", "--timeout", "0s"},
 		"format":             {"experiment", "reconciles", "-o", "yaml"},
+		"from-and-runs":      {"experiment", "reconciles", "--from", "result.json", "--runs", "2"},
 		"write-and-format":   {"experiment", "reconciles", "-o", "json", "--write", "page.md"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,6 +79,14 @@ func TestExperimentOutput(t *testing.T) {
 	page := show(experimentOptions{format: outputMarkdown}).out.String()
 	if !strings.HasPrefix(page, "# ") || !strings.Contains(page, "| delete one pod of three | 2 |") {
 		t.Errorf("the page is:\n%s", page)
+	}
+	saved := filepath.Join(t.TempDir(), "result.json")
+	if err := os.WriteFile(saved, show(experimentOptions{format: string(outputJSON)}).out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := newConsole(nil)
+	if code, screen := again.run(t.Context(), "experiment", "reconciles", "--from", saved, "-o", "markdown"); code != exitOK || again.out.String() != page {
+		t.Errorf("exit code %d, and the page of what was saved is:\n%s", code, screen)
 	}
 	path := filepath.Join(t.TempDir(), "docs", "page.md")
 	for range 2 { // it replaces what is there

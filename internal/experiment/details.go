@@ -31,24 +31,24 @@ func (r *Result) details() string {
 func detail(text *strings.Builder, rows []*Row) {
 	fmt.Fprintf(text, "### %s\n\n", upperFirst(rows[0].Title))
 	for _, row := range rows {
-		fmt.Fprintf(text, "- with %d containers: %s\n", row.Containers, row.Verdict())
+		fmt.Fprintf(text, "- with %s: %s\n", row.Size(), row.Verdict())
 	}
 	for i, row := range rows {
 		trace := &row.Plain().Trace
 		if i > 0 && slices.Equal(meanings(trace), meanings(&rows[0].Plain().Trace)) {
-			fmt.Fprintf(text, "\nNaive, %d containers: the same.\n", row.Containers)
+			fmt.Fprintf(text, "\nNaive, %s: the same.\n", row.Size())
 			continue
 		}
-		fmt.Fprintf(text, "\nNaive, %d containers:\n\n", row.Containers)
+		fmt.Fprintf(text, "\nNaive, %s:\n\n", row.Size())
 		naiveList(text, trace)
 	}
 	for i, row := range rows {
 		app := &row.AppService
 		if i > 0 && slices.Equal(meanings(&app.Trace), meanings(&rows[0].AppService.Trace)) {
-			fmt.Fprintf(text, "\nAppService, %d containers: the same%s\n", row.Containers, ignoredOf(app))
+			fmt.Fprintf(text, "\nAppService, %s: the same%s\n", row.Size(), ignoredOf(app))
 			continue
 		}
-		fmt.Fprintf(text, "\nAppService, %d containers:\n\n", row.Containers)
+		fmt.Fprintf(text, "\nAppService, %s:\n\n", row.Size())
 		appServiceList(text, app)
 	}
 	text.WriteString("\n")

@@ -137,7 +137,7 @@ func (r *Result) fitNote() string {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if possible := row.Plain().Possible; row.Counted != nil && !possible.has(*row.Counted) {
-			fmt.Fprintf(&text, " Not so %s with %d containers: %d were noted, where %s would be possible.", row.Title, row.Containers, *row.Counted, possible)
+			fmt.Fprintf(&text, " Not so %s with %s: %d were noted, where %s would be possible.", row.Title, row.Size(), *row.Counted, possible)
 		}
 	}
 	if fit.Within < fit.Rows {

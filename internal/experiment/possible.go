@@ -61,7 +61,7 @@ func possible(events []Event) (r Range) {
 
 // follows says whether both events would be one, if their writer had been slower.
 func (e *Event) follows(before *Event) bool {
-	return e.isStatus() && before.isStatus() && e.Writers() == before.Writers() && e.seen.Sub(before.seen) < foldable
+	return e.isStatus() && before.isStatus() && e.Writers() == before.Writers() && e.Seen.Sub(before.Seen) < foldable
 }
 
 func (e *Event) isStatus() bool {

@@ -4,7 +4,10 @@
 package experiment
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -19,6 +22,25 @@ type Result struct {
 	// ReadyAfter is how long a pod took to become ready, or a little longer.
 	ReadyAfter time.Duration `json:"readyAfter"`
 	Rows       []Row         `json:"rows"`
+}
+
+// ReadResult reads a result that was written as JSON.
+func ReadResult(from io.Reader) (*Result, error) {
+	var r Result
+	if err := json.NewDecoder(from).Decode(&r); err != nil {
+		return nil, fmt.Errorf("reading a result: %w", err)
+	}
+	if r.Runs < 1 || len(r.Rows) == 0 {
+		return nil, errors.New("reading a result: there is none")
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		unknown := func(e Event) bool { return e.Object == nil }
+		if row.Title == "" || len(row.Naive) != len(Watchings) || slices.ContainsFunc(row.AppService.Seen, unknown) {
+			return nil, fmt.Errorf("reading a result: row %d is incomplete", i+1)
+		}
+	}
+	return &r, nil
 }
 
 // Row is a change, for a number of containers.

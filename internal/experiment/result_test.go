@@ -5,10 +5,12 @@ package experiment
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +43,27 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "page.md", page)
+}
+
+func TestPageOfASavedResult(t *testing.T) {
+	data, err := json.Marshal(scene())
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, err := ReadResult(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := saved.Page()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "page.md", page)
+	for _, wrong := range []string{"", "[]", `{"rows": []}`, `{"rows": [{"title": "x", "naive": []}]}`, `{"runs": 1, "rows": [{"naive": [{}, {}, {}], "appService": {"seen": [{}]}}]}`} {
+		if _, err := ReadResult(strings.NewReader(wrong)); err == nil {
+			t.Errorf("%q is no result", wrong)
+		}
+	}
 }
 
 func TestText(t *testing.T) {

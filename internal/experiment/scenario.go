@@ -28,7 +28,7 @@ type scenario struct {
 func (e *experiment) naiveScenario(containers int) *scenario {
 	namespace := e.naiveNamespace(containers)
 	return &scenario{
-		experiment: e, title: fmt.Sprintf("Deployment, %d containers", containers), rest: naiveRest,
+		experiment: e, title: "Deployment, " + containerCount(containers), rest: naiveRest,
 		subject:  &deploymentSubject{place{e.client, namespace}, containers, e.behaviour()},
 		happened: func() uint64 { return e.naive.last(namespace) },
 		observe: func() map[string]observation {
@@ -45,7 +45,7 @@ func (e *experiment) naiveScenario(containers int) *scenario {
 func (e *experiment) fleetScenario(containers int) *scenario {
 	namespace := e.fleetNamespace(containers)
 	return &scenario{
-		experiment: e, title: fmt.Sprintf("AppService, %d containers", containers), rest: fleetRest,
+		experiment: e, title: "AppService, " + containerCount(containers), rest: fleetRest,
 		subject:  &appServiceSubject{place{e.client, namespace}, e.behaviour()},
 		happened: func() uint64 { return e.witness.last(namespace) + e.fleet.last(namespace) },
 		observe: func() map[string]observation {

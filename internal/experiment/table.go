@@ -65,7 +65,7 @@ func (r *Result) notes() string {
 }
 
 func explainRow(text *strings.Builder, row *Row) {
-	fmt.Fprintf(text, "\n%s, %d containers: %s\n", row.Title, row.Containers, row.Verdict())
+	fmt.Fprintf(text, "\n%s, %s: %s\n", row.Title, row.Size(), row.Verdict())
 	trace := &row.Plain().Trace
 	for i := range trace.Events {
 		e := &trace.Events[i]

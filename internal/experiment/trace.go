@@ -29,9 +29,9 @@ type Event struct {
 	By      []why.Writer  `json:"by,omitempty"`
 	// Reconcile is the index of the reconcile that it was folded into.
 	Reconcile int `json:"reconcile"`
-
-	version string
-	seen    time.Time
+	// ResourceVersion is the object's after the event, and Seen when the event arrived.
+	ResourceVersion string    `json:"resourceVersion,omitempty"`
+	Seen            time.Time `json:"seen"`
 }
 
 // Reconcile is one call of a reconciler.
@@ -50,7 +50,8 @@ func newTrace(records []*why.Record) Trace {
 		t.Writes += r.Written
 		for _, c := range r.Causes {
 			t.Events = append(t.Events, Event{
-				Type: c.Type, Object: c.Object, Changes: c.Changes, By: slices.Clone(c.By), Reconcile: i, version: c.ResourceVersion, seen: c.Seen,
+				Type: c.Type, Object: c.Object, Changes: c.Changes, By: slices.Clone(c.By), Reconcile: i,
+				ResourceVersion: c.ResourceVersion, Seen: c.Seen,
 			})
 		}
 	}
@@ -78,7 +79,7 @@ func (e *Event) isSince() bool { return e.only("status.terminatingReplicas") }
 
 // same says whether both are the same event, seen by two controllers.
 func (e *Event) same(other *Event) bool {
-	return e.Type == other.Type && e.version == other.version && e.Object != nil && other.Object != nil && e.Object.UID == other.Object.UID
+	return e.Type == other.Type && e.ResourceVersion == other.ResourceVersion && e.Object != nil && other.Object != nil && e.Object.UID == other.Object.UID
 }
 
 // only says whether an event changed nothing but these fields.

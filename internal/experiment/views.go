@@ -13,6 +13,16 @@ import (
 // Plain is the naive controller that the learner's numbers fit.
 func (r *Row) Plain() *Measured { return &r.Naive[0] }
 
+// Size is that of its pods.
+func (r *Row) Size() string { return containerCount(r.Containers) }
+
+func containerCount(n int) string {
+	if n == 1 {
+		return "1 container"
+	}
+	return fmt.Sprintf("%d containers", n)
+}
+
 // CountedText is what the learner noted.
 func (r *Row) CountedText() string {
 	if r.Counted == nil {
