@@ -71,7 +71,7 @@ same folder makes the same image, byte by byte; it says that it was made at $SOU
 	flags.StringVar(&o.main, "main", "", "the operator's main package, if the project has several")
 	flags.StringVar(&o.image, "image", "", "name and tag of the image (default: the one in the manifests, or else PROJECT:latest)")
 	flags.StringVar(&o.output, "output", "", "archive (.tar) or folder to write (default: dist/image.tar in the project)")
-	flags.StringSliceVar(&o.platforms, "platform", []string{oci.HostPlatform().String()}, "platforms, separated by commas")
+	flags.StringSliceVar(&o.platforms, "platform", nil, "platforms, separated by commas (default: Linux on this machine's processor)")
 	flags.StringVar(&o.ldflags, "ldflags", "", "flags for the linker, such as -X main.version=v1")
 	flags.BoolVar(&o.push, "push", false, "bring the image to the registry that --image names")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
@@ -98,8 +98,9 @@ func (o *buildOptions) check(cmd *cobra.Command) error {
 		return wrong("--push needs --image: the name says where to")
 	case strings.HasSuffix(o.output, ".gz") || strings.HasSuffix(o.output, ".tgz"):
 		return wrong("--output cannot be compressed: what is in the archive already is")
-	case len(o.platforms) == 0:
-		return wrong("--platform needs at least one platform, such as linux/amd64")
+	}
+	if len(o.platforms) == 0 {
+		o.platforms = []string{oci.HostPlatform().String()}
 	}
 	for _, text := range o.platforms {
 		if _, err := oci.ParsePlatform(text); err != nil {
