@@ -36,5 +36,8 @@ address=$(sed 's/.*"address":"\([^"]*\)".*/\1/' "$note")
 caused="opdock.store.passes.find((p) => p.causes.some((c) => c.raw.changes?.some((f) => f.path === 'spec.size')))"
 choose="opdock.choose(opdock.forest.byKey.get('AppService/app.example.com/default/nginx-app'))"
 "$home/shot" -url "$address" -out docs/images/page.png -await "globalThis.opdock && $caused" -do "$choose; opdock.open($caused)" -after 2s
-"$home/shot" -url "$address" -out docs/images/page-dark.png -dark -await "globalThis.opdock && $caused" \
-	-do "opdock.controls.scale('steps'); opdock.choose(opdock.forest.byKey.get('KAPP/kanggege.k8sio.com/default/store'))" -after 2s
+for theme in light dark; do
+	"$home/shot" -url "$address" -out docs/images/page-$theme.png -dark=$([ $theme = dark ] && echo true || echo false) \
+		-await "globalThis.opdock && $caused" \
+		-do "opdock.controls.scale('steps'); opdock.choose(opdock.forest.byKey.get('KAPP/kanggege.k8sio.com/default/store'))" -after 2s
+done

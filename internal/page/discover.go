@@ -122,7 +122,7 @@ func (l *latest) end() {
 
 // sourcesOf are the kinds that can be used now, and what objects of such kinds own as a rule.
 func sourcesOf(ctx context.Context, definitions client.Reader) (tree.Sources, []schema.GroupVersionKind, error) {
-	from := tree.Sources{Scheme: clientgoscheme.Scheme, Fleet: map[schema.GroupVersionKind]tree.Columns{}, Children: commonChildren()}
+	from := tree.Sources{Scheme: clientgoscheme.Scheme, Fleet: map[schema.GroupVersionKind]tree.Columns{}, Children: commonChildren(), Foreign: true}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(definitionKind)
 	if err := definitions.List(ctx, list); err != nil {

@@ -84,6 +84,11 @@ func TestKindsAreDiscovered(t *testing.T) {
 		}
 	}
 	fleettest.Eventually(t, func() string { return missing(d.Tree, namespace, "Ferry", "ConfigMap", "Secret") })
+	for _, object := range d.Tree.Since(0).Objects {
+		if object.Kind == "Ferry" && (object.State != tree.Plain || !object.Fleet) {
+			t.Errorf("an object without conditions is %+v", object)
+		}
+	}
 	settings.Data["colour"] = "red"
 	if err := server.Update(t.Context(), settings, client.FieldOwner("painter")); err != nil {
 		t.Fatal(err)

@@ -30,6 +30,8 @@ type Sources struct {
 	// Children are the other kinds, of which only objects with the labels are watched.
 	Children []client.Object
 	Labels   labels.Selector
+	// Foreign says that the kinds are not ours: their objects may do without conditions, and are not new for the lack of them.
+	Foreign bool
 	// Namespaces to watch; all if empty.
 	Namespaces []string
 	// Changed, if set, is told about every object that appears, changes or goes after the first look: old is nil for one that
@@ -67,7 +69,13 @@ func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model)
 		// Not as its Go type, into which an object that an older schema let through might not fit.
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
-		describe := func(o client.Object) Object { return DescribeFleet(o, gvk, columns) }
+		describe := func(o client.Object) Object {
+			described := DescribeFleet(o, gvk, columns)
+			if from.Foreign && len(described.Conditions) == 0 && !described.Deleting {
+				described.State, described.Status, described.Message = Plain, "", ""
+			}
+			return described
+		}
 		if err := follow(ctx, informers, object, model, describe, from.changed(gvk)); err != nil {
 			return err
 		}

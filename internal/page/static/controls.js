@@ -231,7 +231,7 @@ export class Controls {
     }
     this.options("controller", store.controllers, "All controllers");
     this.options("namespace", store.namespaces, "All namespaces");
-    const notes = [];
+    const notes = app.recorded ? [] : ["changes only, the operator runs without a recorder"];
     const lost = store.lost + app.records.lost + app.objects.lost;
     if (store.dropped > 0) notes.push(`${plural(store.dropped, "older reconcile")} no longer kept`);
     if (lost > 0) notes.push(`${plural(lost, "message")} missed`);

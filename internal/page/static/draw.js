@@ -259,8 +259,9 @@ export class Painter {
 }
 
 function changeLabel({ raw, object }) {
-  const what = raw.changes?.length ? changeText(raw.changes[0]) : raw.type;
   const by = writers(raw.by);
+  if (!raw.changes?.length) return `${by} ${raw.type}${object ? ` ${objectName(object)}` : ""}`.trim();
+  const what = changeText(raw.changes[0]);
   const of = object ? ` of ${objectName(object)}` : ""; // that of an event is known by the row it is in
   return (by ? `${by}: ${what}` : what) + of;
 }
