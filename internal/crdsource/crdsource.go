@@ -50,6 +50,10 @@ func Refusals(dir string, definition *unstructured.Unstructured, refused error) 
 	for _, cause := range causes(refused) {
 		message := cause.Message
 		place := parseField(cause.Field)
+		if strings.Contains(message, "rule compile error") {
+			// A server may notice it first while it checks a default against the rule, and then complains about the default.
+			place.keyword, place.quoted = validations, message
+		}
 		if text := place.text(); text != "" {
 			message = text + ": " + message
 		} else if cause.Field != "" {

@@ -114,6 +114,18 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+func TestARuleThatDoesNotCompile(t *testing.T) {
+	// This is how a server puts it if the field has a default.
+	refused := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{
+		Field:   "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[flag].default",
+		Message: "Invalid value: \"string\": rule compile error: compilation failed: ERROR: <input>:1:7: Syntax error\n | self >\n | ......^",
+	}}}}}
+	all := Refusals(module(t), definition("sea.example.com", "Ship"), refused)
+	if len(all) != 1 || !strings.Contains(strings.Split(sources[all[0].File], "\n")[all[0].Line-1], `"self >"`) {
+		t.Errorf("got %v", all)
+	}
+}
+
 func TestTheGroupDecides(t *testing.T) {
 	all := Refusals(module(t), definition("air.example.com", "Ship"), errors.New("no"))
 	if expected := []Refusal{{File: "api/air/v1/ship_types.go", Line: 4, Message: "no"}}; !reflect.DeepEqual(all, expected) {

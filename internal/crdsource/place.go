@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,7 +19,11 @@ type place struct {
 	properties []string // names on the way from the object to the field; items and values of maps have none
 	keyword    string   // of the schema, such as default or pattern; empty if it is about all of it
 	index      int      // of the keyword's element
+	quoted     string   // a text that repeats the marker's; empty if there is none
 }
+
+// validations is the keyword of rules.
+const validations = "x-kubernetes-validations"
 
 func (p place) text() string { return strings.Join(p.properties, ".") }
 
@@ -52,7 +57,7 @@ func parseField(field string) place {
 
 // markers are the names of markers whose keyword in the schema is another word.
 var markers = map[string]string{
-	"x-kubernetes-validations": "XValidation", "x-kubernetes-list-type": "listType", "x-kubernetes-list-map-keys": "listMapKey",
+	validations: "XValidation", "x-kubernetes-list-type": "listType", "x-kubernetes-list-map-keys": "listMapKey",
 	"x-kubernetes-map-type": "mapType", "x-kubernetes-int-or-string": "XIntOrString",
 	"x-kubernetes-preserve-unknown-fields": "PreserveUnknownFields", "x-kubernetes-embedded-resource": "EmbeddedResource",
 }
@@ -81,6 +86,9 @@ func markerOf(doc []*ast.Comment, at place) *ast.Comment {
 			}
 		}
 	}
+	if i := slices.IndexFunc(found, func(comment *ast.Comment) bool { return at.quotes(comment) }); i >= 0 {
+		return found[i]
+	}
 	switch {
 	case len(found) == 0:
 		return nil
@@ -89,6 +97,22 @@ func markerOf(doc []*ast.Comment, at place) *ast.Comment {
 	default:
 		return found[0]
 	}
+}
+
+// ruleText finds the rule of a marker, in either kind of quotes.
+var ruleText = regexp.MustCompile("rule=(?:\"((?:[^\"\\\\]|\\\\.)*)\"|`([^`]*)`)")
+
+// quotes says whether the marker's rule is the one that the message repeats.
+func (p place) quotes(marker *ast.Comment) bool {
+	match := ruleText.FindStringSubmatch(marker.Text)
+	if p.quoted == "" || match == nil {
+		return false
+	}
+	rule := match[2]
+	if match[1] != "" {
+		rule = strings.ReplaceAll(match[1], `\"`, `"`)
+	}
+	return strings.Contains(p.quoted, "| "+rule+"\n")
 }
 
 // maxEmbedding ends the search in types that embed each other.
