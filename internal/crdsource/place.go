@@ -86,7 +86,7 @@ func markerOf(doc []*ast.Comment, at place) *ast.Comment {
 			}
 		}
 	}
-	if i := slices.IndexFunc(found, func(comment *ast.Comment) bool { return at.quotes(comment) }); i >= 0 {
+	if i := slices.IndexFunc(found, at.quotes); i >= 0 {
 		return found[i]
 	}
 	switch {
