@@ -30,17 +30,18 @@ type fleet struct {
 
 	program, kubeconfig string
 	log                 *os.File
-	address             string // of its metrics
+	arguments           []string // more than the usual ones
+	address             string   // of its metrics
 	process             *exec.Cmd
 }
 
-func withFleet(ctx context.Context, e environment, program, name string, use func(*fleet) error) error {
+func withFleet(ctx context.Context, e environment, program, name string, use func(*fleet) error, arguments ...string) error {
 	return withCluster(ctx, cluster.Options{Name: name, Binary: e.binary}, func(c *cluster.Cluster, _ int) error {
 		fleetClient, err := installFleet(ctx, c)
 		if err != nil {
 			return err
 		}
-		f := &fleet{WithWatch: fleetClient, program: program, kubeconfig: c.Kubeconfig()}
+		f := &fleet{WithWatch: fleetClient, program: program, kubeconfig: c.Kubeconfig(), arguments: arguments}
 		if f.log, err = os.Create(filepath.Join(e.work, name+".log")); err != nil {
 			return err
 		}
@@ -62,7 +63,8 @@ func (f *fleet) start(ctx context.Context) error {
 	if err := listener.Close(); err != nil {
 		return err
 	}
-	f.process = exec.CommandContext(ctx, f.program, "--kubeconfig", f.kubeconfig, "--metrics-bind-address", f.address, "--metrics-secure=false")
+	arguments := append([]string{"--kubeconfig", f.kubeconfig, "--metrics-bind-address", f.address, "--metrics-secure=false"}, f.arguments...)
+	f.process = exec.CommandContext(ctx, f.program, arguments...)
 	f.process.Stdout, f.process.Stderr = f.log, f.log
 	if err := f.process.Start(); err != nil {
 		return err
@@ -99,18 +101,23 @@ func (f *fleet) pid() int { return f.process.Process.Pid }
 // counts are totals since the manager started.
 type counts struct{ writes, reconciles float64 }
 
-func (f *fleet) metrics(ctx context.Context) (counts, error) {
+// scrape returns all metrics of the manager.
+func (f *fleet) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.address+"/metrics", nil)
 	if err != nil {
-		return counts{}, err
+		return nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return counts{}, err
+		return nil, err
 	}
 	defer response.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
+	return parser.TextToMetricFamilies(response.Body)
+}
+
+func (f *fleet) metrics(ctx context.Context) (counts, error) {
+	families, err := f.scrape(ctx)
 	if err != nil {
 		return counts{}, err
 	}

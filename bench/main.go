@@ -46,6 +46,8 @@ type environment struct {
 	fleetRuns  int
 	fleetSizes []int
 	idle       time.Duration
+	// flood is how long a recorder is flooded with events.
+	flood time.Duration
 }
 
 // sections are the parts of the page, in their order.
@@ -57,6 +59,7 @@ var sections = []struct {
 	{"load", loadSection},
 	{"generate", generateSection},
 	{"fleet", fleetSection},
+	{"why", whySection},
 	{"scaffold", scaffoldSection},
 	{"dev", devSection},
 	{"page", pageSection},
@@ -81,6 +84,7 @@ func run(ctx context.Context) error {
 	})
 	flag.IntVar(&e.fleetRuns, "fleet-runs", 3, "how often the fleet is created")
 	flag.DurationVar(&e.idle, "idle", 5*time.Minute, "how long the fleet is watched doing nothing")
+	flag.DurationVar(&e.flood, "flood", 10*time.Minute, "how long a recorder of reconciles is flooded with events")
 	out := flag.String("out", "docs/benchmarks.md", "the page to write; empty: none")
 	only := flag.String("only", "", "the sections to measure, separated by commas; the others stay on the page as they are; empty: all")
 	flag.Parse()
