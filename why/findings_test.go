@@ -258,3 +258,26 @@ func TestWriters(t *testing.T) {
 		})
 	}
 }
+
+func TestFlipsAreBounded(t *testing.T) {
+	s := newStage(t, Options{MaxRecords: 2})
+	s.created(web(), false)
+	s.reconcile(nil)
+	for i := range 100 {
+		s.changed(pod("a"), "", func(o client.Object) { o.SetLabels(map[string]string{fmt.Sprint("label", i): "x"}) })
+		s.reconcile(nil)
+	}
+	if s.recorder.store.flips != 8 {
+		t.Errorf("%d fields are watched", s.recorder.store.flips)
+	}
+	s.clock.Step(time.Hour)
+	s.changed(pod("a"), "", label("other"))
+	s.reconcile(nil)
+	if s.recorder.store.flips != 1 {
+		t.Errorf("%d fields are watched an hour later", s.recorder.store.flips)
+	}
+	s.run(5)
+	if s.recorder.store.flips != 0 {
+		t.Errorf("%d fields are watched of nothing", s.recorder.store.flips)
+	}
+}

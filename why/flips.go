@@ -5,19 +5,22 @@ package why
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"time"
 )
 
-// maxFlips bounds the fields per object that are watched for going back and forth.
-const maxFlips = 64
+// maxFlips bounds the fields per object that are watched for going back and forth, and flipsPerRecord those of all objects,
+// together with the number of records.
+const maxFlips, flipsPerRecord = 32, 4
 
 // flipKey names a field of an object that led to reconciles.
 type flipKey struct{ uid, path string }
 
 // flip is a field that changed lately.
 type flip struct {
-	old, now string
+	// old and now are hashes: the values are in the records, as long as those are kept.
+	old, now uint64
 	// turns are when it last went back to what it was before, oldest first.
 	turns []time.Time
 	last  time.Time
@@ -50,27 +53,25 @@ func (r *Recorder) noteFlip(h *history, e *trigger, change *Change) *Finding {
 		return nil // what is not known cannot be compared
 	}
 	key, now := flipKey{e.object.UID, change.Path}, e.cause.Seen
+	was, is := maphash.String(hashSeed, change.Old), maphash.String(hashSeed, change.New)
 	f := h.flips[key]
-	if f == nil || now.Sub(f.last) > r.options.LoopWindow {
-		if h.flips == nil {
-			h.flips = map[flipKey]*flip{}
+	if f == nil {
+		if r.store.hasRoomForFlip(h, now, r.options.LoopWindow) {
+			h.flips[key] = &flip{old: was, now: is, last: now, there: e.cause.By}
+			r.store.flips++
 		}
-		if f == nil && len(h.flips) >= maxFlips && !h.forgetFlips(now, r.options.LoopWindow) {
-			return nil
-		}
-		h.flips[key] = &flip{old: change.Old, now: change.New, last: now, there: e.cause.By}
 		return nil
 	}
-	if e.cause.Seen.Equal(f.last) && change.New == f.now {
+	if now.Equal(f.last) && is == f.now {
 		return nil // the same event once more
 	}
-	if change.Old != f.now || change.New != f.old {
-		*f = flip{old: change.Old, now: change.New, last: now, there: e.cause.By}
+	if was != f.now || is != f.old || now.Sub(f.last) > r.options.LoopWindow {
+		*f = flip{old: was, now: is, last: now, there: e.cause.By}
 		return nil
 	}
 	f.turns = append(f.turns, now)
 	f.turns = slices.DeleteFunc(f.turns, func(turn time.Time) bool { return now.Sub(turn) > r.options.LoopWindow })
-	f.old, f.now, f.last = change.Old, change.New, now
+	f.old, f.now, f.last = was, is, now
 	f.there, f.back = e.cause.By, f.there
 	if len(f.turns) < r.options.LoopFlips-1 {
 		return nil
@@ -85,14 +86,34 @@ func (r *Recorder) noteFlip(h *history, e *trigger, change *Change) *Finding {
 	}
 }
 
-// forgetFlips makes room, and says whether it did.
-func (h *history) forgetFlips(now time.Time, window time.Duration) bool {
-	for key, f := range h.flips {
-		if now.Sub(f.last) > window {
-			delete(h.flips, key)
+var hashSeed = maphash.MakeSeed()
+
+// hasRoomForFlip says whether one more field of an object can be watched, and makes room if it can.
+func (s *store) hasRoomForFlip(h *history, now time.Time, window time.Duration) bool {
+	if h.flips == nil {
+		h.flips = map[flipKey]*flip{}
+	}
+	if len(h.flips) >= maxFlips {
+		s.forgetFlips(h, now, window)
+	}
+	// Looking at all objects takes a while, so it is not done for each field that finds no room.
+	limit := flipsPerRecord * s.maxRecords
+	if s.flips >= limit && now.Sub(s.forgot).Abs() > window/10 {
+		s.forgot = now
+		for _, each := range s.byObject {
+			s.forgetFlips(each, now, window)
 		}
 	}
-	return len(h.flips) < maxFlips
+	return len(h.flips) < maxFlips && s.flips < limit
+}
+
+func (s *store) forgetFlips(h *history, now time.Time, window time.Duration) {
+	for key, f := range h.flips {
+		if now.Sub(f.last).Abs() > window {
+			delete(h.flips, key)
+			s.flips--
+		}
+	}
 }
 
 func distinct(a, b []Writer) []Writer {

@@ -3,7 +3,10 @@
 
 package why
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // store keeps the newest records, within bounds. Records are never changed once they are here, so whoever reads them needs
 // the recorder's lock only to find them.
@@ -18,6 +21,9 @@ type store struct {
 	published uint64
 	// dropped counts those that had to make room.
 	dropped uint64
+	// flips is how many fields are watched for loops, and forgot when those that had not changed lately were last dropped.
+	flips  int
+	forgot time.Time
 }
 
 // kept is a record in two lists: that of all, and that of its object, both in the order in which they ended.
@@ -112,6 +118,7 @@ func (s *store) remove(k *kept) {
 		k.later.earlier = k.earlier
 	}
 	if h.count--; h.count == 0 {
+		s.flips -= len(h.flips)
 		delete(s.byObject, h.key)
 	}
 	// A reader may hold on to it, but must not hold on to all that ever followed.
@@ -169,7 +176,7 @@ func (s *store) newest(limit int, wanted func(*Record) bool) (records []*Record)
 
 // sizeOf is about how many bytes a record takes.
 func sizeOf(r *Record) int {
-	const record, cause, change, write, finding, writer = 400, 240, 48, 200, 80, 80
+	const record, cause, change, write, finding, writer = 600, 480, 48, 300, 120, 80
 	bytes := record + len(r.Object.Namespace) + len(r.Object.Name) + len(r.Error)
 	for i := range r.Causes {
 		c := &r.Causes[i]
