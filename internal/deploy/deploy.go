@@ -29,6 +29,10 @@ type Server struct {
 
 // Connect makes a Server. It does not find out whether anybody answers.
 func Connect(config *rest.Config) (*Server, error) {
+	config = rest.CopyConfig(config)
+	// The server's priority and fairness limits requests. A limit here would refuse the last ones before a deadline, with
+	// an error that hides what was waited for.
+	config.QPS = -1
 	objects, err := client.New(config, client.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
