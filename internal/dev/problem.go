@@ -24,6 +24,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		port    *PortError
 		samples samplesError
 		names   *deploy.RefusedError
+		unread  *manifestsError
 	)
 	p := &Problem{Step: step}
 	var what string
@@ -48,6 +49,8 @@ func (s *Session) problem(step string, err error) *Problem {
 	case errors.As(err, &names):
 		what = "the API server refuses CustomResourceDefinition " + names.Definition.GetName()
 		p.Lines = s.explainRefused(names.Definition, names.Err)
+	case errors.As(err, &unread):
+		p.Step, what, p.Lines = "apply", "the manifests cannot be read", strings.Split(unread.Error(), "\n")
 	case errors.As(err, &port):
 		what, p.Hint = port.Error(), "stop that process, then press r or save a file"
 	default:

@@ -158,7 +158,7 @@ func (s *Session) buildAndRead(ctx context.Context, round *Round, todo *work) er
 	}
 	found := <-reading
 	if found.err != nil {
-		return found.err
+		return &manifestsError{found.err}
 	}
 	before := s.manifests
 	s.manifests = found.manifests
@@ -167,6 +167,12 @@ func (s *Session) buildAndRead(ctx context.Context, round *Round, todo *work) er
 	}
 	return nil
 }
+
+// manifestsError is a manifest, or a kustomization, that cannot be read.
+type manifestsError struct{ err error }
+
+func (e *manifestsError) Error() string { return e.err.Error() }
+func (e *manifestsError) Unwrap() error { return e.err }
 
 func userOf(identity *project.Identity) string {
 	if identity == nil {

@@ -182,6 +182,15 @@ func TestProject(t *testing.T) {
 		p.next(t)
 	})
 
+	t.Run("a manifest is wrong", func(t *testing.T) {
+		p.edit(t, "config/rbac/service_account.yaml", "kind: ServiceAccount", "kind: [ServiceAccount")
+		if problem := p.bad(t, "apply"); !strings.Contains(strings.Join(problem.Lines, "\n"), "config/rbac/service_account.yaml:") {
+			t.Errorf("got %+v", problem)
+		}
+		p.edit(t, "config/rbac/service_account.yaml", "kind: [ServiceAccount", "kind: ServiceAccount")
+		p.good(t)
+	})
+
 	t.Run("it crashes", func(t *testing.T) {
 		p.edit(t, "cmd/main.go", "	scheme := runtime.NewScheme()", "	scheme := runtime.NewScheme()\n	panic(\"aground\")")
 		problem := p.bad(t, "run")

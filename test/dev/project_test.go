@@ -51,7 +51,8 @@ var opdock = sync.OnceValues(func() (string, error) {
 	}
 	binaryDir = dir
 	path := filepath.Join(dir, "opdock")
-	output, err := exec.Command("go", "build", "-ldflags=-w", "-o", path, "github.com/opdock/opdock/cmd/opdock").CombinedOutput()
+	build := append([]string{"build", "-o", path}, buildFlags...)
+	output, err := exec.Command("go", append(build, "github.com/opdock/opdock/cmd/opdock")...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building opdock: %w\n%s", err, output)
 	}

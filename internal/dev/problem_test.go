@@ -1,0 +1,61 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/project"
+)
+
+func TestProblem(t *testing.T) {
+	s := &Session{Options: Options{Project: &project.Project{Dir: t.TempDir()}}}
+	definition := object(t, "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ships.x.example.com}}")
+	role := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: captain}}")
+	for name, test := range map[string]struct {
+		step string
+		err  error
+		want Problem
+	}{
+		"compiler": {"build", fmt.Errorf("wrapped: %w", &buildError{"# x\n./a.go:1:2: wrong"}), Problem{Step: "build", Text: "the build failed", Lines: []string{"a.go:1:2: wrong"}}},
+		"generator": {
+			"generate", &generate.Error{Problems: []generate.Problem{{File: "api/v1/t.go", Line: 3, Column: 4, Message: "no"}}},
+			Problem{Step: "generate", Text: "generating failed", Lines: []string{"api/v1/t.go:3:4: no"}},
+		},
+		"CRD":   {"apply", &refusedError{definition, errors.New("no")}, Problem{Step: "apply", Text: "the API server refuses CustomResourceDefinition ships.x.example.com", Lines: []string{"no"}}},
+		"names": {"apply", &deploy.RefusedError{Definition: definition, Err: errors.New("taken")}, Problem{Step: "apply", Text: "the API server refuses CustomResourceDefinition ships.x.example.com", Lines: []string{"taken"}}},
+		"role":  {"apply", &refusedError{role, errors.New("no\nreally")}, Problem{Step: "apply", Text: "the API server refuses ClusterRole captain", Lines: []string{"no", "really"}}},
+		"samples": {
+			"samples", samplesError{errors.New("one"), errors.New("two")},
+			Problem{Step: "samples", Text: "2 samples were not accepted", Lines: []string{"one", "two"}},
+		},
+		"manifests": {"build", &manifestsError{errors.New("a.yaml:1: no")}, Problem{Step: "apply", Text: "the manifests cannot be read", Lines: []string{"a.yaml:1: no"}}},
+		"port":      {"restart", &PortError{Port: 9443, Owner: "ship (pid 7)"}, Problem{Step: "restart", Text: "port 9443 is in use by ship (pid 7)", Hint: "stop that process, then press r or save a file"}},
+		"anything":  {"restart", errors.New("it rained"), Problem{Step: "restart", Text: "restart failed", Lines: []string{"it rained"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := s.problem(test.step, test.err)
+			if got.Step != test.want.Step || got.Text != test.want.Text || got.Hint != test.want.Hint || !slices.Equal(got.Lines, test.want.Lines) {
+				t.Errorf("got %+v, want %+v", *got, test.want)
+			}
+		})
+	}
+	long := s.problem("apply", errors.New(strings.Repeat("line\n", 30)))
+	if len(long.Lines) != mostLines {
+		t.Errorf("it has %d lines", len(long.Lines))
+	}
+	s.process, _ = shell(t, "sleep 1000")
+	if got := s.problem("build", &buildError{"x"}); got.Text != "the build failed; the operator goes on as it was" {
+		t.Errorf("got %q", got.Text)
+	}
+	if got := s.problem("samples", samplesError{errors.New("x")}); strings.Contains(got.Text, "goes on") {
+		t.Errorf("got %q", got.Text)
+	}
+}
