@@ -38,12 +38,24 @@ func (c whyCost) share(run whyRun) float64 {
 
 func measureCost() whyCost {
 	say("An event and a reconcile, without a recorder, with one that is off, and with one that is on")
-	var off *why.Recorder
-	return whyCost{
-		without: testing.Benchmark(func(b *testing.B) { benchmarkWhy(b, &handler.EnqueueRequestForObject{}, nothingToDo) }),
-		off:     testing.Benchmark(func(b *testing.B) { benchmarkRecorder(b, off) }),
-		on:      testing.Benchmark(func(b *testing.B) { benchmarkRecorder(b, why.New(why.Options{})) }),
+	var (
+		off  *why.Recorder
+		best whyCost
+	)
+	// In turn, and the best of each: what else the machine does can only make them slower.
+	for range 5 {
+		best.without = faster(best.without, testing.Benchmark(func(b *testing.B) { benchmarkWhy(b, &handler.EnqueueRequestForObject{}, nothingToDo) }))
+		best.off = faster(best.off, testing.Benchmark(func(b *testing.B) { benchmarkRecorder(b, off) }))
+		best.on = faster(best.on, testing.Benchmark(func(b *testing.B) { benchmarkRecorder(b, why.New(why.Options{})) }))
 	}
+	return best
+}
+
+func faster(a, b testing.BenchmarkResult) testing.BenchmarkResult {
+	if a.N == 0 || b.NsPerOp() < a.NsPerOp() {
+		return b
+	}
+	return a
 }
 
 var nothingToDo = reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })

@@ -243,3 +243,29 @@ func TestWaitingIsBounded(t *testing.T) {
 		t.Errorf("the summary is %+v", summary)
 	}
 }
+
+func TestWaitingCausesAreBounded(t *testing.T) {
+	s := newStage(t, Options{MaxWaitingBytes: 20_000})
+	for range 50 {
+		object := s.changed(web(), "kubectl", replicas(1))
+		for i := range 10 {
+			s.controller.add(i, s.recorder.describe(Updated, web(), object, s.clock.Now()), 0)
+		}
+	}
+	if bytes := s.recorder.waitingBytes.Load(); bytes > 30_000 {
+		t.Errorf("%d bytes wait", bytes)
+	}
+	r := s.reconcile(nil)
+	if r.Folded != 50 || len(r.Causes) < 2 || r.Causes[0].Changes == nil || r.Causes[len(r.Causes)-1].Changes != nil || r.Causes[len(r.Causes)-1].Object == nil {
+		t.Errorf("%d events, the causes are %s", r.Folded, causes(r))
+	}
+	for i := range 10 {
+		s.controller.take(i, s.clock.Now())
+	}
+	if bytes := s.recorder.waitingBytes.Load(); bytes != 0 {
+		t.Errorf("%d bytes wait for nothing", bytes)
+	}
+	if s.recorder.Summary().Dropped.Changes == 0 {
+		t.Error("nobody says that something is missing")
+	}
+}

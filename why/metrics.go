@@ -23,7 +23,7 @@ var (
 	userChangesDesc = description("user_changes_total", "Changes that were not made by controllers.", "controller")
 	waitDesc        = description("wait_seconds", "Time from the first event until the reconcile began.", "controller")
 	keptBytesDesc   = description("kept_bytes", "About how much the records take that are kept.")
-	droppedDesc     = description("dropped_total", "What there was no room for: records that made room for newer ones, causes, and writes after the end.", "what")
+	droppedDesc     = description("dropped_total", "What there was no room for: records that made room for newer ones, causes, changes of causes, and writes after the end.", "what")
 )
 
 // Describe implements prometheus.Collector.
@@ -72,6 +72,7 @@ func (c *collector) Collect(collected chan<- prometheus.Metric) {
 	r.mutex.Unlock()
 	add(prometheus.CounterValue, droppedDesc, float64(dropped.Records), "records")
 	add(prometheus.CounterValue, droppedDesc, float64(dropped.Causes), "causes")
+	add(prometheus.CounterValue, droppedDesc, float64(dropped.Changes), "changes")
 	add(prometheus.CounterValue, droppedDesc, float64(dropped.Writes), "writes")
 	for _, metric := range metrics {
 		collected <- metric

@@ -32,8 +32,11 @@ type Options struct {
 	// MaxCompared bounds how many values of an object are compared with those before, so that huge objects hold up
 	// nobody: 20,000.
 	MaxCompared int
-	// MaxWaiting bounds for how many objects of a controller causes are kept while they wait to be reconciled: 50,000.
-	MaxWaiting int
+	// MaxWaiting bounds for how many objects of a controller causes are kept while they wait to be reconciled: 50,000. If
+	// they take more than MaxWaitingBytes together, 16 MiB, those that come are told without what changed and by whom, and
+	// only the first and the last one of each object.
+	MaxWaiting      int
+	MaxWaitingBytes int
 	// MaxEchoes bounds how many writes are remembered so that the events they lead to are recognised: 8192.
 	MaxEchoes int
 
@@ -60,7 +63,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	for setting, fallback := range map[*int]int{
 		&o.MaxRecords: 4096, &o.MaxBytes: 32 << 20, &o.MaxPerObject: 128, &o.MaxCauses: 16, &o.MaxWrites: 32, &o.MaxChanges: 16,
-		&o.MaxValue: 120, &o.MaxCompared: 20_000, &o.MaxWaiting: 50_000, &o.MaxEchoes: 8192, &o.LoopFlips: 4, &o.LoopLength: 5,
+		&o.MaxValue: 120, &o.MaxCompared: 20_000, &o.MaxWaiting: 50_000, &o.MaxWaitingBytes: 16 << 20, &o.MaxEchoes: 8192, &o.LoopFlips: 4, &o.LoopLength: 5,
 	} {
 		if *setting <= 0 {
 			*setting = fallback

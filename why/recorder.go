@@ -24,9 +24,11 @@ type Recorder struct {
 	differ  differ
 	kinds   sync.Map // schema.GroupVersionKind by reflect.Type
 	lastID  atomic.Uint64
-	dropped struct{ causes, writes atomic.Uint64 }
-	tracer  tracer
-	loops   loops
+	dropped struct{ causes, changes, writes atomic.Uint64 }
+	// waitingBytes is about what the causes take that wait.
+	waitingBytes atomic.Int64
+	tracer       tracer
+	loops        loops
 
 	schemesMutex sync.Mutex
 	schemes      []*runtime.Scheme

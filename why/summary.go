@@ -68,6 +68,8 @@ type Dropped struct {
 	Records uint64 `json:"records"`
 	// Causes were not noted because too many objects waited.
 	Causes uint64 `json:"causes"`
+	// Changes is how many causes are told without what changed, because too many waited.
+	Changes uint64 `json:"changes"`
 	// Writes were made by goroutines after their reconcile had ended.
 	Writes uint64 `json:"writes"`
 }
@@ -97,7 +99,7 @@ func (r *Recorder) Summary() Summary {
 }
 
 func (r *Recorder) droppedNow() Dropped {
-	return Dropped{Records: r.store.dropped, Causes: r.dropped.causes.Load(), Writes: r.dropped.writes.Load()}
+	return Dropped{Records: r.store.dropped, Causes: r.dropped.causes.Load(), Changes: r.dropped.changes.Load(), Writes: r.dropped.writes.Load()}
 }
 
 // summary needs the recorder's mutex.

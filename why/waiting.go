@@ -44,12 +44,47 @@ func (c *Controller) add(key any, e *trigger, after time.Duration) {
 	if count := len(w.events); count > 0 && w.events[count-1] == e {
 		return // a handler that asks twice
 	}
+	c.put(w, e)
+}
+
+// put adds an event within the bounds. The mutex is held.
+func (c *Controller) put(w *waiting, e *trigger) {
+	r := c.recorder
 	w.folded++
-	if len(w.events) < c.recorder.options.MaxCauses {
+	limit := r.options.MaxCauses
+	if r.waitingBytes.Load() > int64(r.options.MaxWaitingBytes) {
+		limit = min(limit, 2)
+		e = e.bare()
+		r.dropped.changes.Add(1)
+	}
+	if len(w.events) < limit {
 		w.events = append(w.events, e)
 	} else {
-		w.events[len(w.events)-1] = e
+		last := &w.events[len(w.events)-1]
+		r.waitingBytes.Add(-int64((*last).size()))
+		*last = e
 	}
+	r.waitingBytes.Add(int64(e.size()))
+}
+
+// bare is an event without what changed and by whom.
+func (e *trigger) bare() *trigger {
+	b := &trigger{cause: e.cause, object: e.object, generation: e.generation, deletion: e.deletion}
+	b.cause.Changes, b.cause.By = nil, nil
+	if b.cause.Object != nil {
+		b.cause.Object = &b.object
+	}
+	return b
+}
+
+// size is about how many bytes an event takes. One that leads to several reconciles is counted for each.
+func (e *trigger) size() int {
+	const itself, change, writer = 400, 48, 80
+	bytes := itself + len(e.cause.By)*writer
+	for i := range e.cause.Changes {
+		bytes += change + len(e.cause.Changes[i].Path) + len(e.cause.Changes[i].Old) + len(e.cause.Changes[i].New)
+	}
+	return bytes
 }
 
 // comeBack notes that a reconcile has asked for another one, after a failure or by a timer.
@@ -65,13 +100,7 @@ func (c *Controller) comeBack(key any, why CauseType, after time.Duration) {
 		w.timer = now.Add(after)
 		return
 	}
-	w.folded++
-	again := &trigger{cause: Cause{Type: why, Seen: now}}
-	if len(w.events) < c.recorder.options.MaxCauses {
-		w.events = append(w.events, again)
-	} else {
-		w.events[len(w.events)-1] = again
-	}
+	c.put(w, &trigger{cause: Cause{Type: why, Seen: now}})
 }
 
 // waitingFor returns what waits for an object; nil if there is no room for it.
@@ -115,6 +144,9 @@ func (c *Controller) take(key any, now time.Time) (events []*trigger, folded int
 		return nil, 0
 	}
 	events, folded = w.events, w.folded
+	for _, e := range events {
+		c.recorder.waitingBytes.Add(-int64(e.size()))
+	}
 	switch {
 	case w.timer.IsZero():
 	case !w.timer.After(now) || len(events) == 0 && w.spare.IsZero():
