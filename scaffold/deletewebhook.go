@@ -59,15 +59,24 @@ func (r *removal) disableWebhooks(api API, w Webhook) error {
 	if left(func(*projectfile.Webhooks) bool { return true }) {
 		return nil
 	}
-	for _, one := range webhookSwitches {
+	for _, one := range append(slices.Clone(webhookSwitches), replacementsSwitch) {
 		if _, err := r.replace(defaultKustomation, one[1], one[0]); err != nil {
+			return err
+		}
+	}
+	data := view{Project: r.Project, API: api, Webhook: w}
+	foreign, err := r.replace(defaultKustomation, kubebuilderReplacementsSwitch[1], kubebuilderReplacementsSwitch[0])
+	if err != nil {
+		return err
+	}
+	if foreign { // our projects have that file from the beginning
+		if err := r.removeTemplate(defaultFolder+replacementsFile, replacementsTemplate, data); err != nil {
 			return err
 		}
 	}
 	if err := r.cut(policyKustomization, policyLine); err != nil {
 		return err
 	}
-	data := view{Project: r.Project, API: api, Webhook: w}
 	for name, template := range sharedWebhookFiles {
 		if err := r.removeTemplate(name, template, data); err != nil {
 			return err

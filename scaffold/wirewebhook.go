@@ -5,7 +5,9 @@ package scaffold
 
 import (
 	"bytes"
+	"errors"
 	"path"
+	"strings"
 )
 
 // sharedWebhookFiles are there as long as any kind has webhooks.
@@ -19,13 +21,13 @@ var sharedWebhookFiles = map[string]string{
 	"config/certmanager/kustomizeconfig.yaml":          "webhook/certmanager_kustomizeconfig.yaml.tmpl",
 	"config/network-policy/allow-webhook-traffic.yaml": "webhook/allow-webhook-traffic.yaml.tmpl",
 	defaultFolder + "manager_webhook_patch.yaml":       "webhook/manager_patch.yaml.tmpl",
-	defaultFolder + replacementsFile:                   "webhook/replacements.yaml.tmpl",
 }
 
 const (
 	webhookKustomization = "config/webhook/" + kustomization
 	policyKustomization  = "config/network-policy/" + kustomization
 	replacementsFile     = "webhook_replacements.yaml"
+	replacementsTemplate = "init/" + defaultFolder + replacementsFile + templateSuffix
 	webhookManifests     = "config/webhook/manifests.yaml"
 
 	serviceLine   = "- service.yaml\n"
@@ -36,8 +38,7 @@ const (
 	configurationsOn  = "configurations:\n- kustomizeconfig.yaml\n"
 )
 
-// webhookSwitches are lines of config/default that webhooks need, as they stand there before and after. The last is how
-// kubebuilder has it, which fills in the names of certificates with text in that file itself.
+// webhookSwitches are lines of config/default that webhooks need, as they stand there before and after.
 var webhookSwitches = [][2]string{
 	{"#- ../webhook\n", "- ../webhook\n"},
 	{"#- ../certmanager\n", "- ../certmanager\n"},
@@ -45,9 +46,13 @@ var webhookSwitches = [][2]string{
 		"#- path: manager_webhook_patch.yaml\n#  target:\n#    kind: Deployment\n",
 		"- path: manager_webhook_patch.yaml\n  target:\n    kind: Deployment\n",
 	},
-	{"#replacements: [{path: " + replacementsFile + "}]\n", "replacements: [{path: " + replacementsFile + "}]\n"},
-	{"#replacements:\n", "replacements:\n - path: " + replacementsFile + "\n"},
 }
+
+// What fills in the names of certificates: a file that our projects have from the beginning. kubebuilder has text for it in config/default itself.
+var (
+	replacementsSwitch            = [2]string{"#replacements: [{path: " + replacementsFile + "}]\n", "replacements: [{path: " + replacementsFile + "}]\n"}
+	kubebuilderReplacementsSwitch = [2]string{"#replacements:\n", "replacements:\n - path: " + replacementsFile + "\n"}
+)
 
 func conversionFragment(patch string) string { return "- path: patches/" + path.Base(patch) + "\n" }
 
@@ -88,8 +93,19 @@ func (p *project) enableWebhooks(api API, w Webhook) error {
 	if content == nil {
 		return wrongInput("there is no %s, which should deploy the webhooks", defaultKustomation).hint("this layout of a project is not known")
 	}
-	if bytes.Contains(content, []byte("\n"+webhookSwitches[0][1])) {
-		return nil // somebody else has done that, maybe in another way
+	for _, one := range webhookSwitches {
+		if err := p.turnOn(one); err != nil {
+			return err
+		}
+	}
+	if !bytes.Contains(content, []byte("\nreplacements:")) { // otherwise somebody fills in names in a way of their own
+		found, err := p.replace(defaultKustomation, replacementsSwitch[0], replacementsSwitch[1])
+		if err == nil && !found {
+			err = errors.Join(p.turnOn(kubebuilderReplacementsSwitch), p.writeIfMissing(defaultFolder+replacementsFile, replacementsTemplate, view{Project: p.Project}))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	data := view{Project: p.Project, API: api, Webhook: w}
 	for name, template := range sharedWebhookFiles {
@@ -97,18 +113,21 @@ func (p *project) enableWebhooks(api API, w Webhook) error {
 			return err
 		}
 	}
-	for i, one := range webhookSwitches {
-		found, err := p.replace(defaultKustomation, one[0], one[1])
-		if err != nil {
-			return err
-		}
-		if last := len(webhookSwitches) - 1; found && i == last-1 {
-			break // the two last ones are two ways for the same
-		} else if !found && i != last-1 {
-			return wrongInput("%s has been edited, and lacks what webhooks need", defaultKustomation).hint("add this, at the place where it belongs, and try again:").hint("%s", one[0])
-		}
-	}
 	return p.appendIfThere(policyKustomization, policyLine)
+}
+
+// turnOn changes lines of config/default, unless that has been done already.
+func (p *project) turnOn(one [2]string) error {
+	content, err := p.read(defaultKustomation)
+	if err != nil || bytes.Contains(content, []byte("\n"+one[1])) {
+		return err
+	}
+	found, err := p.replace(defaultKustomation, one[0], one[1])
+	if err == nil && !found {
+		return wrongInput("%s has been edited, and lacks what webhooks need", defaultKustomation).
+			hint("add this where it belongs, and try again:").hint("%s", strings.TrimRight(one[0], "\n"))
+	}
+	return err
 }
 
 func (p *project) appendIfThere(file, line string) error {
