@@ -22,7 +22,7 @@ export class List {
   }
 
   render() {
-    const top = this.box.scrollTop;
+    const { top } = this.rows;
     const anchor = top > 0 ? this.rows.items[Math.floor(top / 28)] : null;
     const items = this.view.passes.toReversed();
     this.rows.active = this.selected ? items.indexOf(this.selected) : -1;
@@ -30,7 +30,7 @@ export class List {
     // Whoever has scrolled down reads, and what is read must not move away.
     if (anchor) {
       const now = items.indexOf(anchor);
-      if (now >= 0) this.box.scrollTop = now * 28 + (top % 28);
+      if (now >= 0 && now * 28 + (top % 28) !== top) this.box.scrollTop = now * 28 + (top % 28);
     }
   }
 

@@ -30,10 +30,10 @@ export class Pointer {
     const { axis, laneHeight, rows } = timeline;
     if (y < head || x < 0 || !laneHeight) return null;
     const tall = rowHeight(laneHeight);
-    const index = Math.floor((y - head + timeline.scroller.scrollTop) / tall);
+    const index = Math.floor((y - head + timeline.scroll) / tall);
     const row = rows[index];
     if (!row) return null;
-    const top = head + index * tall - timeline.scroller.scrollTop;
+    const top = head + index * tall - timeline.scroll;
     let best = null;
     const near = (item, itemX, lane, width = 0) => {
       const dx = x < itemX ? itemX - x : Math.max(0, x - itemX - width);

@@ -14,7 +14,9 @@ export class Rows {
     Object.assign(this, { box, height, make, fill });
     this.spacer = box.querySelector(".spacer");
     this.size = box.clientHeight;
-    box.addEventListener("scroll", () => this.draw(), { passive: true });
+    // Remembered, because asking would lay out the page each time.
+    this.top = 0;
+    box.addEventListener("scroll", () => this.scrollTo(box.scrollTop), { passive: true });
     new ResizeObserver(() => {
       this.size = box.clientHeight;
       this.draw();
@@ -29,7 +31,7 @@ export class Rows {
   }
 
   draw() {
-    const top = this.box.scrollTop;
+    const { top } = this;
     const first = Math.max(0, Math.floor(top / this.height) - 2);
     const last = Math.min(this.items.length, Math.ceil((top + this.size) / this.height) + 2);
     const wanted = last - first;
@@ -64,9 +66,16 @@ export class Rows {
 
   moveTo(index) {
     this.active = Math.max(0, Math.min(index, this.items.length - 1));
-    const top = this.active * this.height;
-    if (top < this.box.scrollTop) this.box.scrollTop = top;
-    else if (top + this.height > this.box.scrollTop + this.size) this.box.scrollTop = top + this.height - this.size;
+    const place = this.active * this.height;
+    let to = this.top;
+    if (place < to) to = place;
+    else if (place + this.height > to + this.size) to = place + this.height - this.size;
+    if (to !== this.top) this.box.scrollTop = to;
+    this.scrollTo(to);
+  }
+
+  scrollTo(top) {
+    this.top = top;
     this.draw();
   }
 

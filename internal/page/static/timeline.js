@@ -24,6 +24,7 @@ export class Timeline {
   cost = 0; // milliseconds that a drawing took lately
   all = []; // every row, in order
   rows = []; // those that are seen
+  scroll = 0;
   drawnAt = 0;
   drawnEnd = 0;
 
@@ -37,13 +38,19 @@ export class Timeline {
     this.step = new StepAxis();
     this.painter = new Painter();
     this.colours = palette();
-    this.scroller.addEventListener("scroll", () => this.touch(), { passive: true });
+    this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
     new ResizeObserver(() => this.resize()).observe(this.box);
     this.resize();
   }
 
   get axis() {
     return this.steps ? this.step : this.time;
+  }
+
+  /** Where it is scrolled to is remembered: asking in the middle of a drawing would lay out the whole page first. */
+  scrolled() {
+    this.scroll = this.scroller.scrollTop;
+    this.touch();
   }
 
   touch() {
@@ -71,6 +78,7 @@ export class Timeline {
     fit(this.field, this.width, gutter);
     fit(this.gutter, gutter, 0);
     this.time.width = this.step.width = this.width;
+    this.named = ""; // another size has emptied it
     this.touch();
   }
 
@@ -146,15 +154,13 @@ export class Timeline {
     this.fitRows();
     const scene = {
       axis: this.axis, colours: this.colours, width: this.width, height: this.height, laneHeight: this.laneHeight, rows: this.rows,
-      scroll: this.scroller.scrollTop, selected: this.selected, radius: this.laneHeight >= 20 ? 5 : 3.5,
+      scroll: this.scroll, selected: this.selected, radius: this.laneHeight >= 20 ? 5 : 3.5,
       chain: this.hovered || this.selected ? chain(this.hovered || this.selected) : null,
     };
     const g = this.field.getContext("2d", { alpha: false });
     g.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     this.painter.paint(g, scene);
-    const side = this.gutter.getContext("2d");
-    side.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    drawGutter(side, scene);
+    this.drawGutter(scene);
     this.field.style.transform = "";
     this.drawnAt = now;
     this.drawnEnd = this.time.end;
@@ -162,6 +168,18 @@ export class Timeline {
     this.dirty = moving;
     this.cost = 0.7 * this.cost + 0.3 * (performance.now() - began);
     return moving;
+  }
+
+  /** drawGutter draws the names only if they are others than before: text takes longer than anything else. */
+  drawGutter(scene) {
+    const { rows, scroll, laneHeight, selected, width, height } = scene;
+    let named = `${scroll} ${laneHeight} ${selected?.key} ${width} ${height} ${this.colours.text}`;
+    for (const row of rows) named += ` ${row.key} ${row.loops} ${row.noops}`;
+    if (named === this.named) return;
+    this.named = named;
+    const g = this.gutter.getContext("2d");
+    g.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    drawGutter(g, scene);
   }
 
   /** toLatest shows the latest at the next drawing, without running there. */
@@ -207,7 +225,9 @@ export class Timeline {
     const tall = rowHeight(this.laneHeight);
     const top = this.rows.findIndex((r) => r.key === pass.key) * tall;
     const visible = this.height - head;
-    if (top >= 0 && (top < this.scroller.scrollTop || top + tall > this.scroller.scrollTop + visible)) this.scroller.scrollTop = top - visible / 3;
+    if (top < 0 || (top >= this.scroll && top + tall <= this.scroll + visible)) return;
+    this.scroller.scrollTop = top - visible / 3;
+    this.scrolled();
   }
 
   follow(on) {
