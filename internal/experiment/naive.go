@@ -34,8 +34,8 @@ type Watching struct {
 // Watchings are the naive controllers. The first one is the one that the learner's numbers fit.
 var Watchings = []Watching{
 	{Name: "deployments", Title: "Deployments"},
-	{Name: "replicasets", Title: "and ReplicaSets", replicaSets: true},
-	{Name: "pods", Title: "and pods", replicaSets: true, pods: true},
+	{Name: "replicasets", Title: "Deployments and ReplicaSets", replicaSets: true},
+	{Name: "pods", Title: "Deployments, ReplicaSets and pods", replicaSets: true, pods: true},
 }
 
 // naive is a reconciler as a tutorial leaves it: it is called for every event, looks at everything, and writes what it has

@@ -5,8 +5,10 @@ package experiment
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -21,7 +23,8 @@ var pageTemplate = template.Must(template.New("page").Parse(pageText))
 type page struct {
 	*Result
 	Flags, Table, Fits, Details                string
-	RunNote, RaceNote, FitNote, ContainersNote string
+	RunNote, RaceNote, FitNote, BestNote       string
+	ContainersNote                             string
 	QueueNote, ReadyNote, Comparison           string
 	Foldable                                   time.Duration
 }
@@ -30,7 +33,7 @@ type page struct {
 func (r *Result) Page() ([]byte, error) {
 	p := page{
 		Result: r, Flags: r.flags(), Table: r.mainTable(), Fits: r.fitTable(), Details: r.details(), RunNote: r.runNote(),
-		RaceNote: r.raceNote(), ContainersNote: r.containersNote(), FitNote: r.fitNote(), Foldable: foldable, QueueNote: r.queueNote(),
+		RaceNote: r.raceNote(), ContainersNote: r.containersNote(), FitNote: r.fitNote(), BestNote: r.bestNote(), Foldable: foldable, QueueNote: r.queueNote(),
 		ReadyNote: r.readyNote(), Comparison: r.comparison(),
 	}
 	var out bytes.Buffer
@@ -81,11 +84,9 @@ func (r *Result) mainTable() string {
 
 func (r *Result) fitTable() string {
 	var text strings.Builder
-	text.WriteString("| watched | of the numbers that were noted, are possible | the medians here are off by, all together |\n|---|---:|---:|\n")
-	name := ""
+	text.WriteString("| watched | of the numbers noted, are possible | were seen here | the medians here are off by, all together |\n|---|---:|---:|---:|\n")
 	for _, fit := range r.Fits() {
-		name = strings.TrimSpace(name + " " + fit.Watching.Title)
-		fmt.Fprintf(&text, "| %s | %d of %d | %d |\n", name, fit.Within, fit.Rows, fit.Off)
+		fmt.Fprintf(&text, "| %s | %d of %d | %d of %d | %d |\n", fit.Watching.Title, fit.Within, fit.Rows, fit.Seen, fit.Rows, fit.Off)
 	}
 	return text.String()
 }
@@ -129,11 +130,27 @@ func (r *Result) containersNote() string {
 		compared, same, overlap)
 }
 
+// bestNote says what fits best, if anything does.
+func (r *Result) bestNote() string {
+	fits := r.Fits()
+	best := slices.MaxFunc(fits, func(a, b Fit) int { return cmp.Compare(a.Within, b.Within) })
+	same := 0
+	for _, fit := range fits {
+		if fit.Within == best.Within {
+			same++
+		}
+	}
+	if same > 1 {
+		return "This run does not tell them apart."
+	}
+	return "What fits best is: " + best.Watching.Title + "."
+}
+
 // fitNote says which of the learner's numbers are possible.
 func (r *Result) fitNote() string {
 	fit := r.Fits()[0]
 	var text strings.Builder
-	fmt.Fprintf(&text, "Of the %d numbers, %d are possible.", fit.Rows, fit.Within)
+	fmt.Fprintf(&text, "Of the %d numbers, %d are possible, and %d of them were seen here.", fit.Rows, fit.Within, fit.Seen)
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if possible := row.Plain().Possible; row.Counted != nil && !possible.has(*row.Counted) {
@@ -146,12 +163,18 @@ func (r *Result) fitNote() string {
 	return text.String()
 }
 
+// queueNote says how often events were folded into one reconcile.
 func (r *Result) queueNote() string {
-	naive, _ := r.Sums()
-	if naive.Events == naive.Reconciles {
-		return fmt.Sprintf("This one has so little to do that all its %d events were one reconcile each.", naive.Events)
+	folded := 0
+	for i := range r.Rows {
+		if plain := r.Rows[i].Plain(); plain.Reconciles != plain.Events {
+			folded++
+		}
 	}
-	return fmt.Sprintf("Here, %d events were %d reconciles.", naive.Events, naive.Reconciles)
+	if folded == 0 {
+		return "This one has so little to do that each of its events was one reconcile."
+	}
+	return fmt.Sprintf("This one has little to do; in %d of %d rows it was still called less often than there were events, at least once.", folded, len(r.Rows))
 }
 
 func (r *Result) readyNote() string {
@@ -163,6 +186,7 @@ func (r *Result) readyNote() string {
 
 func (r *Result) comparison() string {
 	naive, app := r.Sums()
-	return fmt.Sprintf("For the %d rows above, %d events led the naive reconciler to %d reconciles and as many writes (%d). The AppService is shown %d events, because it "+
-		"watches more, and is called %d times.", len(r.Rows), naive.Events, naive.Reconciles, naive.Writes, app.Events, app.Reconciles)
+	return fmt.Sprintf(`All rows together, the naive reconciler gets %d events, is called %d times and writes %d times. The AppService is shown
+%d events, because it watches more. It is called %d times and writes %d times, its own status and its Deployment included.`,
+		naive.Events, naive.Reconciles, naive.Writes, app.Events, app.Reconciles, app.Writes)
 }

@@ -116,12 +116,12 @@ func TestWitnessNamesWriters(t *testing.T) {
 func TestFits(t *testing.T) {
 	result := scene()
 	// Of scale-3-1 five and four were noted, and four of scale-3-4 with two containers only. Five is one too many.
-	if fit := result.Fits()[0]; fit.Rows != 3 || fit.Within != 2 || fit.Off != 4 {
+	if fit := result.Fits()[0]; fit.Rows != 3 || fit.Within != 2 || fit.Seen != 0 || fit.Off != 4 {
 		t.Errorf("got %+v", fit)
 	}
 	other := &result.Rows[0].Naive[1]
-	other.Possible, other.Then = Range{5, 9}, Spread{9, 9, 9}
-	if fit := result.Fits()[1]; fit.Within != 3 || fit.Off != 6 {
+	other.Possible, other.Then = Range{5, 9}, Spread{9, 5, 9}
+	if fit := result.Fits()[1]; fit.Within != 3 || fit.Seen != 1 || fit.Off != 6 {
 		t.Errorf("got %+v", fit)
 	}
 }

@@ -94,12 +94,14 @@ func (t *Trace) CausesOf(reconcile int) (causes []Event) {
 	return causes
 }
 
+func (s Spread) has(value int) bool { return s.Least <= value && value <= s.Most }
+
 // Fit is how well the numbers of a naive controller fit what the learner noted.
 type Fit struct {
 	Watching Watching
-	// Rows is how many numbers the learner noted, Within how many of them are possible, and Off how far the medians are from
-	// all of them together.
-	Rows, Within, Off int
+	// Rows is how many numbers the learner noted, Within how many of them are possible, Seen how many of those were seen
+	// here, and Off how far the medians are from all of them together.
+	Rows, Within, Seen, Off int
 }
 
 // Fits compares what was watched.
@@ -115,6 +117,9 @@ func (r *Result) Fits() []Fit {
 			fits[i].Rows++
 			if m.Possible.has(*row.Counted) {
 				fits[i].Within++
+				if m.Then.has(*row.Counted) {
+					fits[i].Seen++
+				}
 			}
 			fits[i].Off += max(m.Then.Median-*row.Counted, *row.Counted-m.Then.Median)
 		}
