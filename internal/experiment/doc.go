@@ -9,6 +9,7 @@
 //   - subject.go is what is changed: a Deployment, or an AppService. Both have pods of as many containers as are asked for.
 //   - naive.go and witness.go are the controllers that are recorded beside the fleet's.
 //   - trace.go makes events, reconciles and writes of what package why has recorded; explain.go puts them into words.
-//   - run.go makes the changes, and rest.go waits until all is quiet again.
-//   - table.go and markdown.go show the result.
+//   - run.go and scenario.go make the changes, and rest.go waits until all is quiet again.
+//   - possible.go says how many events a change could have been.
+//   - table.go, page.go and details.go show the result.
 package experiment

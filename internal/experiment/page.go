@@ -22,11 +22,11 @@ var pageTemplate = template.Must(template.New("page").Parse(pageText))
 // page is what the template needs. The prose is there, and what depends on the numbers comes from here.
 type page struct {
 	*Result
-	Flags, Table, Fits, Details                string
-	RunNote, RaceNote, FitNote, BestNote       string
-	ContainersNote                             string
-	QueueNote, ReadyNote, Comparison           string
-	Foldable                                   time.Duration
+	Flags, Table, Fits, Details          string
+	RunNote, RaceNote, FitNote, BestNote string
+	ContainersNote                       string
+	QueueNote, ReadyNote, Comparison     string
+	Foldable                             time.Duration
 }
 
 // Page returns the result as a page of the documentation.
