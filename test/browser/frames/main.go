@@ -148,6 +148,7 @@ func run(ctx context.Context, objects, events int, length time.Duration, scale, 
 			return err
 		}
 	}
+	p.Close() // it would draw beside the empty page
 	idle, err := chromium.Open(ctx, address+"/logo.svg", chromium.Options{Width: 1440, Height: 900})
 	if err != nil {
 		return err
