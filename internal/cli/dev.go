@@ -149,7 +149,7 @@ func (a *App) dev(cmd *cobra.Command, o devOptions, arguments []string) (err err
 	options := dev.Options{
 		Project: found, Main: main, Build: o.build, Arguments: arguments, Env: a.Env,
 		StateDir: t.stateDir, Cluster: t.cluster, Namespace: o.namespace, Samples: o.samples,
-		Generate: a.Generate, Screen: show, Keys: show.keys,
+		Generate: a.generateApart, Screen: show, Keys: show.keys,
 	}
 	if o.noGenerate {
 		options.Generate = nil
