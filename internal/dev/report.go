@@ -104,8 +104,11 @@ func (r Round) Line() string {
 			parts = append(parts, r.State+" after "+r.After.String())
 		}
 	}
-	if r.Problem != nil {
+	switch {
+	case r.Problem != nil:
 		parts = append(parts, r.Problem.Text)
+	case len(r.Steps) == 0:
+		parts = append(parts, "nothing to do")
 	}
 	return r.Began.Format(time.TimeOnly) + " " + strings.Join(parts, " · ")
 }

@@ -22,6 +22,7 @@ func TestLine(t *testing.T) {
 		"12:01:07 a.yaml and b.yaml changed · 2 samples applied": {
 			Changed: []string{"a.yaml", "b.yaml"}, Steps: []Step{{"samples", "2 samples applied", 0}},
 		},
+		"12:01:07 role.yaml changed · nothing to do": {Changed: []string{"role.yaml"}},
 		"12:01:07 a.go and 2 more files changed · the build failed": {
 			Changed: []string{"a.go", "b.go", "c.go"}, Problem: &Problem{Text: "the build failed"},
 		},

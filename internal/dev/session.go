@@ -14,47 +14,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
-
-	"github.com/opdock/opdock/generate"
-	"github.com/opdock/opdock/internal/project"
 )
-
-// Options say what a session works on.
-type Options struct {
-	Project *project.Project
-	// Main is the pattern of the operator's main package.
-	Main  string
-	Build BuildOptions
-	// Arguments are the operator's own, which win over those that it is given here.
-	Arguments []string
-	Env       []string
-	// StateDir is a private folder for the binary, the log, the kubeconfig and certificates.
-	StateDir string
-	Cluster  Cluster
-	// Namespace is where samples go that name none.
-	Namespace string
-	// Samples applies the samples from the beginning.
-	Samples bool
-	// Generate is generate.Run, or nil if nothing is to be generated.
-	Generate func(context.Context, generate.Options) (*generate.Result, error)
-	Screen   Screen
-	// Keys receives what the user types; nil if there is no keyboard.
-	Keys <-chan string
-}
-
-// Cluster is where the operator works.
-type Cluster struct {
-	// Config is an administrator's, and Kubeconfig the same as a file.
-	Config     *rest.Config
-	Kubeconfig []byte
-	// KubeconfigAs returns a kubeconfig of a service account that exists.
-	KubeconfigAs func(ctx context.Context, namespace, name string) ([]byte, error)
-	// CallsBack says that its API server can call webhooks on this machine.
-	CallsBack bool
-	// Done is closed when the cluster ends, and nil if nobody can tell.
-	Done <-chan struct{}
-}
 
 // ErrClusterEnded ends a session whose cluster is gone.
 var ErrClusterEnded = errors.New("the cluster has ended")
@@ -357,37 +317,4 @@ func (s *Session) end() {
 	if err := s.applier.remove(ctx, s.configured); err != nil {
 		s.Screen.Say(err.Error())
 	}
-}
-
-// Keys that mean something.
-const (
-	keySamples = 's'
-	keyRestart = 'r'
-	keyQuit    = 'q'
-	keyHelp    = '?'
-	keyCtrlC   = '\x03'
-)
-
-// KeyHelp says what the keys do.
-const KeyHelp = "keys: s applies the samples · r restarts · q quits · ? shows this"
-
-func (s *Session) press(input string) (quit bool) {
-	for _, key := range input {
-		switch key {
-		case keyQuit, keyCtrlC:
-			return true
-		case keyHelp:
-			s.Screen.Say(KeyHelp)
-		case keySamples:
-			s.sampled = true
-			s.add(workSamples|s.leftover, nil, "samples")
-			s.leftover = 0
-		case keyRestart:
-			s.crashes = 0
-			s.retry.Stop()
-			s.add(workRestart|s.leftover, nil, "restart")
-			s.leftover = 0
-		}
-	}
-	return false
 }

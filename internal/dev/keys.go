@@ -1,0 +1,37 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+// Keys that mean something.
+const (
+	keySamples = 's'
+	keyRestart = 'r'
+	keyQuit    = 'q'
+	keyHelp    = '?'
+	keyCtrlC   = '\x03'
+)
+
+// KeyHelp says what the keys do.
+const KeyHelp = "keys: s applies the samples · r restarts · q quits · ? shows this"
+
+func (s *Session) press(input string) (quit bool) {
+	for _, key := range input {
+		switch key {
+		case keyQuit, keyCtrlC:
+			return true
+		case keyHelp:
+			s.Screen.Say(KeyHelp)
+		case keySamples:
+			s.sampled = true
+			s.add(workSamples|s.leftover, nil, "samples")
+			s.leftover = 0
+		case keyRestart:
+			s.crashes = 0
+			s.retry.Stop()
+			s.add(workRestart|s.leftover, nil, "restart")
+			s.leftover = 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,49 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/project"
+)
+
+// Options say what a session works on.
+type Options struct {
+	Project *project.Project
+	// Main is the pattern of the operator's main package.
+	Main  string
+	Build BuildOptions
+	// Arguments are the operator's own, which win over those that it is given here.
+	Arguments []string
+	Env       []string
+	// StateDir is a private folder for the binary, the log, the kubeconfig and certificates.
+	StateDir string
+	Cluster  Cluster
+	// Namespace is where samples go that name none.
+	Namespace string
+	// Samples applies the samples from the beginning.
+	Samples bool
+	// Generate is generate.Run, or nil if nothing is to be generated.
+	Generate func(context.Context, generate.Options) (*generate.Result, error)
+	Screen   Screen
+	// Keys receives what the user types; nil if there is no keyboard.
+	Keys <-chan string
+}
+
+// Cluster is where the operator works.
+type Cluster struct {
+	// Config is an administrator's, and Kubeconfig the same as a file.
+	Config     *rest.Config
+	Kubeconfig []byte
+	// KubeconfigAs returns a kubeconfig of a service account that exists.
+	KubeconfigAs func(ctx context.Context, namespace, name string) ([]byte, error)
+	// CallsBack says that its API server can call webhooks on this machine.
+	CallsBack bool
+	// Done is closed when the cluster ends, and nil if nobody can tell.
+	Done <-chan struct{}
+}
