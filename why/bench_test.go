@@ -59,7 +59,7 @@ func BenchmarkEventThatLeadsToNothing(b *testing.B) {
 	now.ResourceVersion, now.Status.ReadyReplicas = "2", 1
 	recorders(b, func(b *testing.B, c *Controller, wrap bool) {
 		b.Helper()
-		var h handler.EventHandler = handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return nil })
+		h := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return nil })
 		if wrap {
 			h = c.Handler(h)
 		}

@@ -40,11 +40,11 @@ func TestMetrics(t *testing.T) {
 	got := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
-			name := family.GetName()
+			words := []string{family.GetName()}
 			for _, label := range metric.GetLabel() {
-				name += " " + label.GetValue()
+				words = append(words, label.GetValue())
 			}
-			got[name] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount())
+			got[strings.Join(words, " ")] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount())
 		}
 	}
 	for name, want := range map[string]float64{
