@@ -102,6 +102,11 @@ export class Painter {
       shown.push(pass);
     }
     this.edges(g, scene, row, shown, y, tops);
+    for (const pass of shown) {
+      g.globalAlpha = chain && !chain.has(pass) ? 0.28 : 1;
+      this.signs(g, scene, pass, y);
+    }
+    g.globalAlpha = 1;
     for (const change of row.loose) {
       if (change.users > 0) continue;
       const x = axis.x(change.t);
@@ -109,11 +114,6 @@ export class Painter {
       this.drawn.changes++;
       if (this.take(0, x)) drawChange(g, scene.colours, x, y[0], scene.radius * 0.7, change.own, true);
     }
-    for (const pass of shown) {
-      g.globalAlpha = chain && !chain.has(pass) ? 0.28 : 1;
-      this.signs(g, scene, pass, y);
-    }
-    g.globalAlpha = 1;
     if (laneHeight >= 22 && shown.length < 80) this.labels(g, scene, row, shown, y, background);
   }
 
