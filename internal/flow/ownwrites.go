@@ -91,8 +91,8 @@ func (o *ownWrites) add(child client.Object) {
 	if o.versions == nil {
 		o.versions = map[types.UID][]string{}
 	}
-	versions := append(o.versions[child.GetUID()], child.GetResourceVersion())
-	o.versions[child.GetUID()] = versions[max(0, len(versions)-maxOwnVersions):]
+	known := o.versions[child.GetUID()]
+	o.versions[child.GetUID()] = append(slices.Clone(known[max(0, len(known)-maxOwnVersions+1):]), child.GetResourceVersion())
 }
 
 func (o *ownWrites) has(child client.Object) bool {
