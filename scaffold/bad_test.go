@@ -238,16 +238,13 @@ func TestAWriteThatFailsChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A file where a folder is needed: it is found while the new files are put beside the old ones.
-	put(t, dir, "internal/controller", "in the way")
+	put(t, dir, "api", "in the way")
 	before := snapshot(t, dir)
 	if err := plan.Write(); err == nil {
 		t.Fatal("no error")
 	}
 	expectSame(t, before, snapshot(t, dir))
-	if err := os.Remove(filepath.Join(dir, "internal/controller")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, "internal")); err != nil {
+	if err := os.Remove(filepath.Join(dir, "api")); err != nil {
 		t.Fatal(err)
 	}
 	before = snapshot(t, dir)

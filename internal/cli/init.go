@@ -49,11 +49,11 @@ or none. On a terminal, what is not said by flags is asked for.`,
 	}
 	a.addScaffoldFlags(cmd, &flags)
 	cmd.Flags().StringVar(&options.Domain, "domain", "", "domain that the groups of the kinds end with")
-	cmd.Flags().StringVar(&options.Repo, "repo", "", "path of the Go module (default: that of go.mod, or the domain and the folder's name)")
+	cmd.Flags().StringVar(&options.Repo, "repo", "", "path of the Go module (default: as go.mod says, or DOMAIN/FOLDER)")
 	cmd.Flags().StringVar(&options.ProjectName, "project-name", "", "begins the names of what is deployed (default: the folder's name)")
 	cmd.Flags().StringVar(&options.Owner, "owner", "", "who has the copyright")
 	cmd.Flags().StringVar(&options.License, "license", scaffold.Licenses[0],
-		"what Go files begin with: "+strings.Join(scaffold.Licenses, ", ")+", or a file with a text")
+		"how Go files begin: "+strings.Join(scaffold.Licenses, ", ")+", or a file")
 	cmd.Flags().BoolVar(&options.MultiGroup, "multigroup", false, "keep kinds of several groups in folders of their own")
 	// Known from elsewhere, and without a meaning here: this program brings its own compiler checks.
 	cmd.Flags().Bool("skip-go-version-check", false, "")
