@@ -7,6 +7,7 @@ import (
 	"errors"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -169,13 +170,23 @@ func (p *project) api(r *projectfile.Resource) API {
 	return a
 }
 
-// importAlias is the name that kubebuilder gives the package of an API.
+// kubernetesGroups are those whose packages are imported under their own names all over Kubernetes, such as appsv1.
+var kubernetesGroups = []string{
+	"admission", "admissionregistration", "apiextensions", "apps", "authentication", "authorization", "autoscaling", "batch", "certificates",
+	"coordination", "core", "discovery", "events", "flowcontrol", "meta", "networking", "node", "policy", "rbac", "resource", "scheduling",
+	"storage",
+}
+
+// importAlias is the name that kubebuilder gives the package of an API, unless that is the name of one of Kubernetes' own.
 func importAlias(r *projectfile.Resource) string {
-	group := r.Group
-	if group == "" {
-		group = r.Domain
+	group := goName(r.Group)
+	if r.Group == "" {
+		group = goName(r.Domain)
 	}
-	return goName(group) + r.Version
+	if slices.Contains(kubernetesGroups, group) {
+		group = "own" + group
+	}
+	return group + r.Version
 }
 
 // goName leaves out what cannot be part of a name in Go. A name that would begin with a digit gets a letter.

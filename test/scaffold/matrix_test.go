@@ -127,6 +127,7 @@ func TestProjects(t *testing.T) {
 			"create api --group ship --version v1alpha1 --kind Fleet --namespaced=false --plural armada",
 			"create api --api-version collector.ip.example.com/v1 --kind Collector --empty --namespaced=false",
 			"create api --api-version example.com/v1 --kind Harbour --controller=false",
+			"create api --group apps --version v1 --kind Raft", // as a group of Kubernetes
 			"create webhook --group ship --version v1alpha1 --kind Fleet --programmatic-validation",
 		},
 		"starters": append([]string{"init --domain example.com --repo example.com/yard"}, everyStarter(t)...),
