@@ -47,12 +47,12 @@ func scaffoldSection(ctx context.Context, e environment) (string, error) {
 	share := ratio(median(ours), median(theirs))
 	return sectionPage("scaffold", "A new project", time.Since(began), func(p printer) {
 		p("From an empty folder to a program, with all modules downloaded and compiled before. Each round makes a module of another")
-		p("name, so that its own packages are compiled anew. kubebuilder itself is not run: its files are there already, with a go.mod")
-		p("that names what they import, and what is measured are the steps that follow. Median of %d rounds, in which they took turns.\n", e.runs)
+		p("name, so that its own packages are compiled anew. kubebuilder itself is not run, and its writing of files not measured, but what")
+		p("its verbs and the Makefile run after that. Median of %d rounds, in which they took turns.\n", e.runs)
 		p("| | median | fastest | slowest |")
 		p("|---|---:|---:|---:|")
 		p("| `opdock init`, `opdock create api`, `opdock generate`, `go build` | %s | %s | %s |", ms(median(ours)), ms(fastest(ours)), ms(slowest(ours)))
-		p("| `go mod tidy`, `controller-gen` for code and for manifests, `go fmt`, `go vet`, `go build` | %s | %s | %s |", ms(median(theirs)), ms(fastest(theirs)), ms(slowest(theirs)))
+		p("| after `init`: `go mod tidy`; after `create api`: `go mod tidy`, `controller-gen object`; by `make build`: `controller-gen` for manifests and code, `go fmt`, `go vet`, `go build` | %s | %s | %s |", ms(median(theirs)), ms(fastest(theirs)), ms(slowest(theirs)))
 	}, []goal{{"an operator from nothing, against kubebuilder's steps", fmt.Sprintf("at most %.2f ×", scaffoldLimit), times(share), share <= scaffoldLimit}}), nil
 }
 
@@ -69,27 +69,37 @@ func (s *scaffoldBench) ours(ctx context.Context, name string) (time.Duration, e
 	return time.Since(began), err
 }
 
+// theirs runs what kubebuilder's init and create api, and the target build of its Makefile, run after files were written.
 func (s *scaffoldBench) theirs(ctx context.Context, name string) (time.Duration, error) {
 	dir, err := s.folder(name)
 	if err != nil {
 		return 0, err
 	}
-	if err := s.run(ctx, dir, s.initialise(name), append(s.create(), "--no-generate")); err != nil {
+	if err := s.run(ctx, dir, s.initialise(name)); err != nil {
 		return 0, err
 	}
 	if err := forgetIndirect(dir); err != nil {
 		return 0, err
 	}
-	const header = "object:headerFile=hack/boilerplate.go.txt"
 	began := time.Now()
+	if err := s.run(ctx, dir, []string{"go", "mod", "tidy"}); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	if err := s.run(ctx, dir, append(s.create(), "--no-generate")); err != nil {
+		return 0, err
+	}
+	code := []string{"controller-gen", "object:headerFile=hack/boilerplate.go.txt", "paths=./..."}
+	began = time.Now()
 	err = s.run(ctx, dir,
 		[]string{"go", "mod", "tidy"},
-		[]string{"controller-gen", header, "paths=./..."},
+		code,
 		[]string{"controller-gen", "rbac:roleName=manager-role", "crd", "webhook", "paths=./...", "output:crd:artifacts:config=config/crd/bases"},
+		code,
 		[]string{"go", "fmt", "./..."},
 		[]string{"go", "vet", "./..."},
 		[]string{"go", "build", "-o", "bin/manager", "./cmd"})
-	return time.Since(began), err
+	return took + time.Since(began), err
 }
 
 func (s *scaffoldBench) initialise(name string) []string {
