@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -130,10 +131,15 @@ func (o *experimentOptions) check(cmd *cobra.Command) ([]experiment.Change, erro
 	return changes, nil
 }
 
-func (a *App) experimentReconciles(ctx context.Context, o experimentOptions, changes []experiment.Change) (err error) {
-	// The libraries have nothing to say that belongs on this screen.
+// silenceLibraries is for verbs in which the libraries have nothing to say that belongs on the screen. Once for the process:
+// goroutines of controllers that have ended may still look at the logger.
+var silenceLibraries = sync.OnceFunc(func() {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
+})
+
+func (a *App) experimentReconciles(ctx context.Context, o experimentOptions, changes []experiment.Change) (err error) {
+	silenceLibraries()
 	c, err := a.startPrivate(ctx, o)
 	if err != nil {
 		return err

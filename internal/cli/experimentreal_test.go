@@ -6,12 +6,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/opdock/opdock/cluster"
-	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/experiment"
 	"github.com/opdock/opdock/internal/fleettest"
 )
@@ -19,8 +19,18 @@ import (
 func TestExperimentOnARealCluster(t *testing.T) {
 	fleettest.Config(t) // skips the test if there is no control plane
 	dock := &fakeDock{binary: "/bin/opdock-controlplane"}
+	// Not the one that the tests share: the experiment leaves its namespaces to the end of its cluster.
+	private, err := cluster.Start(t.Context(), cluster.Options{Binary: os.Getenv("OPDOCK_CONTROLPLANE")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := private.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 	dock.start = func(context.Context, cluster.Options) (Running, error) {
-		return &fakeCluster{dock: dock, kubeconfig: clustertest.Shared(t).Kubeconfig()}, nil
+		return &fakeCluster{dock: dock, kubeconfig: private.Kubeconfig()}, nil
 	}
 	user := newConsole(dock)
 	user.Now = time.Now

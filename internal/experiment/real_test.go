@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/why"
 )
@@ -24,8 +25,9 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	reports := 0
+	prefix := clustertest.Namespace(t) + "-" // another one each time
 	result, err := Run(t.Context(), config, Options{
-		Changes: chosen, Containers: []int{2}, Runs: 1, ReadyAfter: time.Second, Prefix: "short-",
+		Changes: chosen, Containers: []int{2}, Runs: 1, ReadyAfter: time.Second, Prefix: prefix,
 		Progress: func(p Progress) {
 			if reports++; p.Done != reports || p.Total != 4 || p.Message == "" {
 				t.Errorf("after %d reports: %+v", reports, p)
@@ -43,7 +45,7 @@ func TestRun(t *testing.T) {
 	}
 	checkDeletedPod(t, &result.Rows[0])
 	checkStrategy(t, &result.Rows[1])
-	checkContainers(t)
+	checkContainers(t, prefix)
 	if _, err := result.Page(); err != nil {
 		t.Error(err)
 	}
@@ -114,9 +116,9 @@ func meaningsOnly(trace *Trace) (all []string) {
 	return all
 }
 
-func checkContainers(t *testing.T) {
+func checkContainers(t *testing.T, prefix string) {
 	t.Helper()
-	for _, namespace := range []string{"short-naive-2", "short-appservice-2"} {
+	for _, namespace := range []string{prefix + "naive-2", prefix + "appservice-2"} {
 		var pods corev1.PodList
 		if err := fleettest.Client(t).List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
 			t.Fatal(err)
