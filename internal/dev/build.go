@@ -26,7 +26,7 @@ const cancelGrace = 2 * time.Second
 type BuildOptions struct {
 	Tags string // as go build's -tags
 	Race bool
-	// Debug keeps what a debugger needs in the binary. Without it linking takes about two thirds of the time.
+	// Debug keeps what a debugger needs in the binary. Without it linking takes less time.
 	Debug bool
 }
 
