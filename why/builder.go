@@ -146,6 +146,9 @@ func (b *Builder) Build(r reconcile.Reconciler) (controller.Controller, error) {
 	if err := b.prepare(); err != nil {
 		return nil, err
 	}
+	if err := b.recorder.addTo(b.manager); err != nil {
+		return nil, err
+	}
 	if b.options.Reconciler != nil {
 		return nil, errors.New("reconciler was set via WithOptions() and via Build() or Complete()")
 	}

@@ -29,6 +29,8 @@ type Recorder struct {
 	waitingBytes atomic.Int64
 	tracer       tracer
 	loops        loops
+	// serving says that Start does.
+	serving atomic.Bool
 
 	schemesMutex sync.Mutex
 	schemes      []*runtime.Scheme

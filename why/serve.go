@@ -1,0 +1,97 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// BindAddressVariable is the environment variable by which whoever runs an operator asks it to serve what is recorded: a
+// loopback address such as 127.0.0.1:8082. opdock dev sets it.
+const BindAddressVariable = "OPDOCK_WHY_BIND_ADDRESS"
+
+// Start makes a recorder a manager.Runnable that serves what is recorded at the address that BindAddressVariable names, if
+// it names one. ControllerManagedBy adds the recorder to its manager; who does without it says mgr.Add(recorder).
+//
+// That nobody can look at it is no reason for an operator to end, so what goes wrong here is logged.
+func (r *Recorder) Start(ctx context.Context) error {
+	address := os.Getenv(BindAddressVariable)
+	// Each of its controllers may have added it.
+	if r != nil && address != "" && r.serving.CompareAndSwap(false, true) {
+		defer r.serving.Store(false)
+		if err := r.Serve(ctx, address); err != nil {
+			log.Log.WithName("why").Error(err, "What is recorded is not served", "variable", BindAddressVariable)
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// NeedLeaderElection lets it answer whoever leads.
+func (r *Recorder) NeedLeaderElection() bool { return false }
+
+// addTo lets the manager start the recorder, if that has something to do.
+func (r *Recorder) addTo(m ctrl.Manager) error {
+	if os.Getenv(BindAddressVariable) == "" {
+		return nil
+	}
+	return m.Add(r)
+}
+
+// Serve serves what HTTPHandler does until the context ends. It shows what is in objects to whoever can reach it, so that is
+// only who is on the same machine, or in the same pod: other addresses than those of loopback are refused, and so are
+// requests that a browser sends for a page from elsewhere.
+func (r *Recorder) Serve(ctx context.Context, address string) error {
+	if !isLoopback(address) {
+		return fmt.Errorf("serving what is recorded: %q is not a loopback address such as 127.0.0.1:8082", address)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("serving what is recorded: %w", err)
+	}
+	log.Log.WithName("why").V(1).Info("Serving what is recorded", "address", "http://"+listener.Addr().String()+"/why/summary")
+	server := &http.Server{
+		Handler: onlyLocal(r.HTTPHandler()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	stopped := context.AfterFunc(ctx, func() { server.Close() })
+	defer stopped()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving what is recorded: %w", err)
+	}
+	return nil
+}
+
+// onlyLocal refuses what a browser sends for a page from elsewhere, even if the name of that page leads here.
+func onlyLocal(inner http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		origin := request.Header.Get("Origin")
+		from, err := url.Parse(origin)
+		if !isLoopback(request.Host) || origin != "" && (err != nil || !isLoopback(from.Host)) {
+			refuse(w, http.StatusForbidden, "only pages of this machine may ask")
+			return
+		}
+		inner.ServeHTTP(w, request)
+	})
+}
+
+// isLoopback says whether an address, with or without a port, is that of this machine only.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
