@@ -35,6 +35,7 @@ var markerPrefixes = []struct {
 	{"kubebuilder:object:", markerObject | markerKubebuilder},
 	{"kubebuilder:rbac", markerRBAC},
 	{"kubebuilder:webhook", markerWebhook},
+	{"kubebuilder:scaffold", 0}, // where scaffolding inserts code, such as in main, which imports nearly everything
 	{"kubebuilder:", markerKubebuilder},
 	{"k8s:deepcopy-gen=", markerDeepcopyGen},
 	{"k8s:defaulter-gen=", markerDefaulter},

@@ -33,6 +33,7 @@ func TestScanMarkers(t *testing.T) {
 		"// +kubebuilder:resource:path=a":     markerKubebuilder,
 		"// +kubebuilder:rbac:groups=a":       markerRBAC,
 		"// +kubebuilder:webhook:path=/a":     markerWebhook,
+		"// +kubebuilder:scaffold:imports":    0,
 		"var AddToScheme = b.AddToScheme":     codeRegisters,
 		"// +optional\n// +required":          0,
 		"// +genclient\n// +groupName=a":      markerClient | markerGroupName,
