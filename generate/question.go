@@ -5,6 +5,7 @@ package generate
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,12 +126,30 @@ func executableID() (string, error) {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return "", err
 	}
-	if _, after, found := bytes.Cut(start[:n], []byte("\xff Go build ID: \"")); found {
-		if id, _, ended := bytes.Cut(after, []byte("\"\n \xff")); ended && len(id) > 0 {
-			return string(id), nil
-		}
+	if id := buildID(start[:n]); id != "" {
+		return id, nil
 	}
 	return hashFile(name)
+}
+
+// buildID finds the build ID at the start of a program: as text, or in a note of an ELF file, where it is the only one if
+// another linker than Go's has put the program together.
+func buildID(start []byte) string {
+	if _, after, found := bytes.Cut(start, []byte("\xff Go build ID: \"")); found {
+		if id, _, ended := bytes.Cut(after, []byte("\"\n \xff")); ended {
+			return string(id)
+		}
+	}
+	const noteOfGo = "\x04\x00\x00\x00Go\x00\x00" // the type of the note, and whose it is; before them is the size of its text
+	before, after, found := bytes.Cut(start, []byte(noteOfGo))
+	if !found || len(before) < 4 {
+		return ""
+	}
+	size := binary.LittleEndian.Uint32(before[len(before)-4:])
+	if uint64(size) > uint64(len(after)) {
+		return ""
+	}
+	return string(after[:size])
 }
 
 // moduleCache is where go keeps the modules it has downloaded.
