@@ -24,7 +24,7 @@ import (
 type arrivals struct {
 	manager ctrl.Manager
 	log     logr.Logger
-	setup   func(controller.Kind) error
+	setup   func(ctrl.Manager, controller.Kind) error
 	// kinds are all those that the manager knows, started or not.
 	kinds []controller.Kind
 
@@ -43,7 +43,7 @@ type expected struct {
 	then func() error
 }
 
-func newArrivals(mgr ctrl.Manager, kinds []controller.Kind, setup func(controller.Kind) error) *arrivals {
+func newArrivals(mgr ctrl.Manager, kinds []controller.Kind, setup func(ctrl.Manager, controller.Kind) error) *arrivals {
 	a := &arrivals{manager: mgr, log: mgr.GetLogger().WithName("arrivals"), setup: setup, kinds: kinds, wake: make(chan struct{}, 1)}
 	for _, kind := range kinds {
 		a.whenInstalled(kind.GroupVersionKind, func() error { return a.start(kind) })
@@ -68,8 +68,12 @@ func (a *arrivals) wakeUp() {
 }
 
 func (a *arrivals) start(kind controller.Kind) error {
-	if err := a.setup(kind); err != nil {
+	held := &held{Manager: a.manager}
+	if err := a.setup(held, kind); err != nil {
 		return fmt.Errorf("setting up %s: %w", kind.Kind, err)
+	}
+	if err := held.release(); err != nil {
+		return fmt.Errorf("starting %s: %w", kind.Kind, err)
 	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

@@ -111,7 +111,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
 	var arriving *arrivals
-	arriving = newArrivals(mgr, o.Kinds, func(kind controller.Kind) error {
+	arriving = newArrivals(mgr, o.Kinds, func(mgr ctrl.Manager, kind controller.Kind) error {
 		return kind.Setup(mgr, flow.Options{
 			Concurrency:      orDefault(o.Concurrency[strings.ToLower(kind.Kind)], defaultConcurrency),
 			ReconcileTimeout: orDefault(o.ReconcileTimeout, defaultReconcileTimeout),
