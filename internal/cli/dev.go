@@ -162,7 +162,7 @@ func (a *App) dev(cmd *cobra.Command, o devOptions, arguments []string) (err err
 		return err
 	}
 	show.begin(fmt.Sprintf("Developing %s on %s", found.Name, t.title), session.LogPath(), t.kubectl)
-	closePage, err := a.serveDevPage(ctx, o, t, show)
+	closePage, err := a.serveDevPage(ctx, o, t, show, session)
 	if err != nil {
 		return err
 	}

@@ -6,29 +6,34 @@ package cli
 import (
 	"context"
 
+	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/internal/tree"
 )
 
-// serveDevPage serves the page about all custom resources of the cluster until the returned function is called. What the
-// operator does is its own affair, so there are no reconciles to show, but there are the changes and who made them.
-func (a *App) serveDevPage(ctx context.Context, o devOptions, t *devTarget, show *devShow) (end func(), err error) {
+// serveDevPage serves the page about all custom resources of the cluster until the returned function is called. Changes are
+// seen by watching; the session's operator tells about its reconciles itself, if it uses package why.
+func (a *App) serveDevPage(ctx context.Context, o devOptions, t *devTarget, show *devShow, session *dev.Session) (end func(), err error) {
 	if !o.page.serve {
 		return func() {}, nil
 	}
-	model, changes := tree.NewModel(), page.NewChanges()
-	options := page.Options{Title: t.title, Tree: model, Changes: changes, Address: o.page.address}
+	model, changes, relay := tree.NewModel(), page.NewChanges(), page.NewRelay()
+	options := page.Options{
+		Title: t.title, Tree: model, Changes: changes, Operator: relay, Address: o.page.address,
+		StateDir: session.StateDir, Project: session.Project.Dir,
+	}
 	if !o.foreign() {
 		status, err := a.Dock.Find(o.name)
 		if err != nil {
 			return nil, err
 		}
-		options.StateDir = status.Dir
+		options.StateDir = status.Dir // where opdock why --name looks for it
 	}
 	running, err := page.Start(options)
 	if err != nil {
 		return nil, withHints(err, "choose another address with --page-address, or do without: --page=false")
 	}
+	session.Observer = relay
 	show.Say("what changes is shown at " + running.URL())
 	discovery := page.Discovery{Tree: model, Changes: changes, Problem: func(err error) { show.Say("the page: " + err.Error()) }}
 	ctx, cancel := context.WithCancel(ctx)

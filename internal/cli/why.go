@@ -40,9 +40,10 @@ func (a *App) newWhy() *cobra.Command {
 long it waited, how many events were folded into it, what it wrote and how it ended. No-ops, reconciles
 that an object owes to its own writes, and loops are pointed out.
 
-It asks the controllers that opdock run has on the cluster, or those at --address: a manager with
---why-bind-address, or a page of opdock dev. On a terminal it goes on with each new reconcile until
-Ctrl-C, and elsewhere it ends after those that there are; --follow and --last choose.
+In the folder of an operator that opdock dev runs, it asks that operator, if it uses package why.
+Elsewhere, or with --name, it asks whoever opdock run or opdock dev has on the cluster, and with
+--address others, such as a manager with --why-bind-address. On a terminal it goes on with each new
+reconcile until Ctrl-C, and elsewhere it ends after those that there are; --follow and --last choose.
 
 With -o json it prints the answer of the endpoint, and with --follow a record in each line.`,
 		Example: `  opdock why                               # follow all reconciles
@@ -101,7 +102,7 @@ func (o *whyOptions) check(cmd *cobra.Command) error {
 }
 
 func (a *App) why(ctx context.Context, cmd *cobra.Command, o whyOptions, what string) error {
-	endpoint, err := a.findEndpoint(o)
+	endpoint, err := a.findEndpoint(o, cmd.Flags().Changed("name"))
 	if err != nil {
 		return err
 	}

@@ -156,28 +156,65 @@ func TestWhyFindsThePageOfACluster(t *testing.T) {
 	expectCode(t, code, exitError)
 	golden(t, "why/nobody", screen)
 
-	file := filepath.Join(here.Dir, page.FileName)
-	write := func(address string) {
-		data, err := json.Marshal(page.File{Address: address})
+	announce := func(dir string, file page.File) *page.Note {
+		note, err := page.Announce(dir, file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		t.Cleanup(func() { note.Close() })
+		return note
 	}
-	write(server.URL)
+	announce(here.Dir, page.File{Address: server.URL})
 	code, screen = newConsole(dock).run(t.Context(), "why", "robot", "--totals")
 	expectCode(t, code, exitOK)
 	if !strings.Contains(screen, "robot") {
 		t.Errorf("it says %s", screen)
 	}
 
-	// One that a fleet has left which was killed.
+	// One that does not answer is passed over for the one before.
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	write(gone.URL)
+	silent := announce(here.Dir, page.File{Address: gone.URL})
+	code, _ = newConsole(dock).run(t.Context(), "why", "--totals")
+	expectCode(t, code, exitOK)
+
+	// In the folder of a project, its own operator is asked, whatever cluster it runs on.
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := alive
+	other.Name, other.Dir = "other", t.TempDir()
+	dock.clusters[other.Name] = other
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusConflict)
+		fmt.Fprint(w, `{"error":"this operator does not use package why"}`)
+	}))
+	t.Cleanup(refusing.Close)
+	developed := announce(other.Dir, page.File{Address: refusing.URL, Project: filepath.Dir(folder)})
 	code, screen = newConsole(dock).run(t.Context(), "why")
 	expectCode(t, code, exitError)
-	golden(t, "why/nobody", screen)
+	golden(t, "why/developed", screen)
+	code, _ = newConsole(dock).run(t.Context(), "why", "--name", here.Name, "--totals")
+	expectCode(t, code, exitOK)
+	for _, note := range []*page.Note{silent, developed} {
+		if err := note.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	announce(other.Dir, page.File{Address: refusing.URL, Project: t.TempDir()})
+	code, _ = newConsole(dock).run(t.Context(), "why", "--totals")
+	expectCode(t, code, exitOK)
+}
+
+// What a process leaves that is killed is not taken for a page, and said.
+func TestWhyNoticesThatThePageIsDead(t *testing.T) {
+	here := alive
+	here.Dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(here.Dir, page.FileName), []byte(`{"address":"http://127.0.0.1:1"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, screen := newConsole(&fakeDock{clusters: map[string]cluster.Status{here.Name: here}}).run(t.Context(), "why")
+	expectCode(t, code, exitError)
+	golden(t, "why/killed", screen)
 }

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,16 +11,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/why"
@@ -30,38 +27,10 @@ import (
 // whyEndpoint is where records are served.
 type whyEndpoint struct {
 	address string
-	// absent is what it means if nobody answers.
+	// others are tried if nobody answers there.
+	others []string
+	// absent is what it means if nobody answers anywhere.
 	absent error
-}
-
-// findEndpoint finds the page of the fleet that runs on the cluster, unless an address is given.
-func (a *App) findEndpoint(o whyOptions) (*whyEndpoint, error) {
-	if o.address != "" {
-		address := strings.TrimSuffix(strings.TrimSuffix(o.address, "/"), "/why")
-		return &whyEndpoint{address: address, absent: withHints(fmt.Errorf("nobody answers at %s", o.address),
-			"a manager serves it with --why-bind-address, and opdock run and opdock dev with their page")}, nil
-	}
-	status, err := a.Dock.Find(o.name)
-	if err != nil {
-		return nil, err
-	}
-	if status.State != cluster.Alive {
-		return nil, &cluster.NotRunningError{Status: status}
-	}
-	absent := withHints(fmt.Errorf("nobody runs the fleet on cluster %q", o.name),
-		"run it: "+a.command("run", o.name), "or say where your controllers run: "+a.command("why", a.defaultName(), "--address", "URL"))
-	data, err := os.ReadFile(filepath.Join(status.Dir, page.FileName))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, absent
-	}
-	var file page.File
-	if err == nil {
-		err = json.Unmarshal(data, &file)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading where the page is: %w", err)
-	}
-	return &whyEndpoint{address: file.Address, absent: absent}, nil
 }
 
 // open asks the endpoint for something. Who answers it closes the body.
@@ -77,10 +46,14 @@ func (e *whyEndpoint) open(ctx context.Context, what string, values url.Values) 
 	// Loopback needs no proxy, and must not get one.
 	client := &http.Client{Transport: &http.Transport{Proxy: nil, ResponseHeaderTimeout: 10 * time.Second}}
 	response, err := client.Do(request)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case len(e.others) > 0:
+		e.address, e.others = e.others[0], e.others[1:]
+		return e.open(ctx, what, values)
+	default:
 		return nil, e.absent
 	}
 	kind := response.Header.Get("Content-Type")
@@ -150,39 +123,14 @@ func (e *whyEndpoint) follow(ctx context.Context, q why.Query, see func(record *
 		return err
 	}
 	defer body.Close()
-	lines := bufio.NewReader(body)
-	var kind string
-	for {
-		line, err := lines.ReadString('\n')
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			return errors.New("the controllers have ended")
-		}
-		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		switch {
-		case name == "event":
-			kind = value
-		case name != "data":
-		case kind == "record":
-			record := &why.Record{}
-			if err := json.Unmarshal([]byte(value), record); err != nil {
-				return fmt.Errorf("reading a record: %w", err)
-			}
-			if err := see(record, 0); err != nil {
-				return err
-			}
-		case kind == "lost":
-			var lost struct{ Records uint64 }
-			if err := json.Unmarshal([]byte(value), &lost); err != nil {
-				return fmt.Errorf("reading how many records were lost: %w", err)
-			}
-			if err := see(nil, lost.Records); err != nil {
-				return err
-			}
-		}
+	err = page.ReadRecords(body, see)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return errors.New("the controllers have ended")
 	}
+	return err
 }
 
 // whichObject reads KIND or KIND/NAME. Kinds are called as with kubectl: in any case, in the plural, or short.

@@ -62,6 +62,7 @@ var (
 	probeFlags       = []string{"health-probe-bind-address", "health-probe-addr", "health-addr", "healthz-addr", "probe-addr"}
 	webhookPortFlags = []string{"webhook-port", "webhook-server-port"}
 	webhookCertFlags = []string{"webhook-cert-path", "webhook-cert-dir", "cert-dir"}
+	recordsFlags     = []string{"why-bind-address"}
 )
 
 // surroundings are what an operator is told about where it runs.
@@ -70,6 +71,7 @@ type surroundings struct {
 	probe       string // host:port
 	webhookPort int
 	certificate string // folder with tls.crt and tls.key
+	records     string // host:port; empty if nobody looks at them
 }
 
 // plan is the operator's command line, and what it comes to.
@@ -81,6 +83,10 @@ type plan struct {
 	webhookPort int
 	// ownCertificates says that it reads its certificate from where controller-runtime looks without being told.
 	ownCertificates bool
+	// records is where it serves what it records, if it does; empty if the user has told it not to.
+	records string
+	// recordsByVariable says that it is told that by its environment, because it has no flag for it.
+	recordsByVariable bool
 }
 
 // defaultWebhookPort is controller-runtime's.
@@ -89,7 +95,7 @@ const defaultWebhookPort = 9443
 // newPlan tells the operator whatever it can be told: loopback ports that are free, no leader election, no metrics. What
 // the user has said on the command line is not said otherwise.
 func newPlan(known flagSet, s surroundings, user []string) plan {
-	p := plan{webhookPort: defaultWebhookPort, ownCertificates: true}
+	p := plan{webhookPort: defaultWebhookPort, ownCertificates: true, records: s.records}
 	// tell returns the name of the flag that was or will be given, and the user's value for it.
 	tell := func(names []string, value string) (name, given string) {
 		for _, name := range names {
@@ -124,6 +130,14 @@ func newPlan(known flagSet, s surroundings, user []string) plan {
 	}
 	if name, _ := tell(webhookCertFlags, s.certificate); name != "" {
 		p.ownCertificates = false
+	}
+	if s.records != "" {
+		switch name, given := tell(recordsFlags, s.records); {
+		case given != "":
+			p.records = reachable(given)
+		case name == "":
+			p.recordsByVariable = true
+		}
 	}
 	p.args = append(p.args, user...)
 	return p

@@ -67,6 +67,33 @@ func TestParseFlags(t *testing.T) {
 	}
 }
 
+// Where an operator records is told by a flag if it has one, as the fleet's manager does, and else by its environment.
+func TestPlanOfRecords(t *testing.T) {
+	const flag = "  -why-bind-address string\n"
+	for name, test := range map[string]struct {
+		help     string
+		where    string
+		user     string
+		args     string
+		records  string
+		variable bool
+	}{
+		"a variable":             {"", "127.0.0.1:6000", "", "", "127.0.0.1:6000", true},
+		"a flag":                 {flag, "127.0.0.1:6000", "", "--why-bind-address=127.0.0.1:6000", "127.0.0.1:6000", false},
+		"the user's":             {flag, "127.0.0.1:6000", "--why-bind-address=:8082", "--why-bind-address=:8082", "127.0.0.1:8082", false},
+		"the user wants none":    {flag, "127.0.0.1:6000", "--why-bind-address=0", "--why-bind-address=0", "", false},
+		"nobody looks":           {"", "", "", "", "", false},
+		"nobody looks at a flag": {flag, "", "", "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := newPlan(parseFlags(test.help), surroundings{records: test.where}, strings.Fields(test.user))
+			if args := strings.Join(got.args, " "); args != test.args || got.records != test.records || got.recordsByVariable != test.variable {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
 func TestPlan(t *testing.T) {
 	where := surroundings{kubeconfig: "/k", probe: "127.0.0.1:4000", webhookPort: 5000, certificate: "/certs"}
 	for name, test := range map[string]struct {

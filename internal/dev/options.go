@@ -31,9 +31,29 @@ type Options struct {
 	// Generate is generate.Run, or nil if nothing is to be generated.
 	Generate func(context.Context, generate.Options) (*generate.Result, error)
 	Screen   Screen
+	// Observer is told about the operator's processes; nil if nobody looks at what they record.
+	Observer Observer
 	// Keys receives what the user types; nil if there is no keyboard.
 	Keys <-chan string
 }
+
+// Observer looks at what the operator records. It is told about each process, one after the other.
+type Observer interface {
+	// Begin says that a process was started, and where it serves what it records, if it records anything; the address is
+	// empty if the user has told it to serve nothing.
+	Begin(address string)
+	// Works says that the process is known to do its work.
+	Works()
+	// End says that the process has ended.
+	End()
+}
+
+// unobserved is the observer of a session that nobody looks at.
+type unobserved struct{}
+
+func (unobserved) Begin(string) {}
+func (unobserved) Works()       {}
+func (unobserved) End()         {}
 
 // Cluster is where the operator works.
 type Cluster struct {

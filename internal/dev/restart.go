@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/why"
 )
 
 // applyManifests brings CRDs, and who the operator is, to the cluster.
@@ -103,10 +105,14 @@ func (s *Session) askFlags(ctx context.Context, _ *Round, todo *work) error {
 	if err != nil {
 		return err
 	}
-	s.plan = newPlan(flags, surroundings{
+	around := surroundings{
 		kubeconfig: s.KubeconfigPath(), probe: net.JoinHostPort(loopback, strconv.Itoa(s.probePort)),
 		webhookPort: s.hookPort, certificate: s.certificates.dir,
-	}, s.Arguments)
+	}
+	if s.Observer != (unobserved{}) {
+		around.records = net.JoinHostPort(loopback, strconv.Itoa(s.recordsPort))
+	}
+	s.plan = newPlan(flags, around, s.Arguments)
 	*todo &^= workFlags
 	return nil
 }
@@ -129,6 +135,7 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 			verb = fmt.Sprintf("restarted by force, because it did not end within %s", Duration(stopGrace))
 		}
 	}
+	s.Observer.End()
 	s.releaseLease(ctx, s.process)
 	if s.manifests.serves() {
 		if err := checkPort(s.plan.webhookPort); err != nil {
@@ -146,6 +153,7 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 		return err
 	}
 	s.process = next
+	s.Observer.Begin(s.plan.records)
 	*todo &^= workRestart
 	*todo |= workWebhooks | workAwait
 	round.Steps = append(round.Steps, Step{Name: stepRestart, Text: verb})
@@ -181,6 +189,7 @@ func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 		return errEnded
 	}
 	round.State, round.After = string(reached), Duration(time.Since(s.process.began))
+	s.Observer.Works()
 	*todo &^= workAwait
 	return nil
 }
@@ -202,6 +211,9 @@ func (s *Session) writeKubeconfig(ctx context.Context) error {
 
 func (s *Session) environment() []string {
 	forced := []string{"KUBECONFIG=" + s.KubeconfigPath()}
+	if s.plan.recordsByVariable {
+		forced = append(forced, why.BindAddressVariable+"="+s.plan.records)
+	}
 	if s.plan.ownCertificates {
 		forced = append(forced, "TMPDIR="+s.certificates.tempDir)
 	}

@@ -32,6 +32,7 @@ type Session struct {
 	log          *logFile
 	probePort    int
 	hookPort     int
+	recordsPort  int
 
 	mu    sync.Mutex // held while files are generated, so that they are not taken for somebody's changes
 	files *files
@@ -95,6 +96,9 @@ func New(o Options) (*Session, error) {
 	if s.hookPort, err = freePort(); err != nil {
 		return nil, err
 	}
+	if s.recordsPort, err = freePort(); err != nil {
+		return nil, err
+	}
 	if s.log, err = openLog(s.LogPath()); err != nil {
 		return nil, err
 	}
@@ -114,6 +118,9 @@ func (s *Session) KubeconfigPath() string { return filepath.Join(s.StateDir, "ku
 // Run works until the context ends, the user quits or the cluster is gone. Afterwards the operator has ended.
 func (s *Session) Run(ctx context.Context) error {
 	defer s.log.Close()
+	if s.Observer == nil {
+		s.Observer = unobserved{}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	roots, err := localModules(ctx, s.Project.Dir, s.Env)
@@ -269,6 +276,7 @@ func (s *Session) conclude(result outcome) {
 // crash tells that the operator has ended by itself, and starts it again after a while.
 func (s *Session) crash(round Round) {
 	s.seen = s.process
+	s.Observer.End()
 	if time.Since(s.process.began) > stable {
 		s.crashes = 0
 	}
@@ -303,6 +311,7 @@ func (s *Session) end() {
 	if s.process.running() {
 		s.process.stop(stopGrace)
 	}
+	s.Observer.End()
 	if len(s.configured) == 0 {
 		return
 	}

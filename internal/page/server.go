@@ -22,12 +22,16 @@ type Options struct {
 	Tree *tree.Model
 	// Records serves records, summary and stream of a recorder of package why; nil if nothing is recorded.
 	Records http.Handler
+	// Operator serves the records of an operator that runs in processes of its own, instead of Records; nil if there is none.
+	Operator *Relay
 	// Changes are the changes of objects that the page shows even if they led to no reconcile; nil if nobody notes them.
 	Changes *Changes
 	// Address is where Start listens; a free port of loopback if empty.
 	Address string
-	// StateDir is where Start leaves page.json, by which others find the page; nowhere if empty.
+	// StateDir is where Start leaves a note by which others find the page; nowhere if empty.
 	StateDir string
+	// Project is the folder of the project that the page is about, for the note; empty if it is about none.
+	Project string
 	// MaxStreams is how many may follow at a time; 16 if 0. A page that is looked at takes two.
 	MaxStreams int
 }
@@ -68,7 +72,10 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("/api/tree", s.serveTree)
 	s.mux.Handle("/api/stream", s.bounded(http.HandlerFunc(s.serveStream)))
 	records := o.Records
-	if records == nil {
+	switch {
+	case o.Operator != nil:
+		records = o.Operator
+	case records == nil:
 		records = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			refuse(w, http.StatusNotFound, "nothing is recorded here")
 		})
@@ -101,7 +108,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		default:
 			w.Header().Set("Retry-After", "5")
-			refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages follow already; close one of them", cap(s.streams)))
+			refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("too many pages are open: there are %d streams already, and a page takes two", cap(s.streams)))
 		}
 	})
 }

@@ -5,34 +5,21 @@ package page
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 )
 
-// FileName is the file in a cluster's state folder that says where the page is.
-const FileName = "page.json"
-
 // maxConnections bounds what all clients together can take.
 const maxConnections = 128
-
-// File is what stands in it.
-type File struct {
-	Address string `json:"address"`
-}
 
 // Running is a page that is served.
 type Running struct {
 	url    string
 	server *http.Server
-	file   string
+	note   *Note
 	ended  chan struct{}
 	close  sync.Once
 }
@@ -50,10 +37,9 @@ func Start(o Options) (*Running, error) {
 	url := "http://" + listener.Addr().String()
 	r := &Running{url: url, ended: make(chan struct{})}
 	if o.StateDir != "" {
-		r.file = filepath.Join(o.StateDir, FileName)
-		if err := writeFile(r.file, File{Address: url}); err != nil {
+		if r.note, err = Announce(o.StateDir, File{Address: url, Project: o.Project}); err != nil {
 			listener.Close()
-			return nil, fmt.Errorf("saying where the page is: %w", err)
+			return nil, err
 		}
 	}
 	streams, endStreams := context.WithCancel(context.Background())
@@ -78,10 +64,8 @@ func (r *Running) URL() string { return r.url }
 func (r *Running) Close() error {
 	var err error
 	r.close.Do(func() {
-		if r.file != "" {
-			if removal := os.Remove(r.file); removal != nil && !errors.Is(removal, fs.ErrNotExist) {
-				err = fmt.Errorf("removing the note of where the page is: %w", removal)
-			}
+		if r.note != nil {
+			err = r.note.Close()
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -129,22 +113,4 @@ func listen(address string) (net.Listener, error) {
 		return nil, &LoopbackError{Address: listener.Addr().String()}
 	}
 	return listener, nil
-}
-
-// writeFile replaces the file at once, so that nobody reads half of it.
-func writeFile(path string, content File) error {
-	data, err := json.Marshal(content)
-	if err != nil {
-		return err
-	}
-	temporary, err := os.CreateTemp(filepath.Dir(path), FileName+".*") // readable by its owner alone
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary.Name())
-	_, err = temporary.Write(append(data, '\n'))
-	if err = errors.Join(err, temporary.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), path)
 }

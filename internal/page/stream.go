@@ -21,7 +21,7 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// serveStream sends what changes in the tree, and the changes of objects. A client that reads slowly gets fewer and larger
+// serveStream sends what changes in the tree, the changes of objects, and what becomes of the operator. A client that reads slowly gets fewer and larger
 // messages; nothing is kept for it but how far it has come.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
@@ -34,9 +34,10 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	revision, seen := s.resume(r)
 	pulse := time.NewTicker(heartbeat)
 	defer pulse.Stop()
+	known := uint64(0) // of the operator
 	for first := true; ; first = false {
 		// Taken before looking, so that nothing that happens meanwhile is missed.
-		treeChanged, objectChanged := s.options.Tree.Next(), s.options.Changes.next()
+		treeChanged, objectChanged, operatorChanged := s.options.Tree.Next(), s.options.Changes.next(), s.options.Operator.next()
 		message := s.treeSince(revision)
 		if first || message.Revision != revision {
 			revision = message.Revision
@@ -50,7 +51,13 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		if out.flush() != nil || !s.awaitNews(r, &out, pulse, treeChanged, objectChanged) {
+		var operator *operatorMessage
+		if operator, known = s.options.Operator.since(known); operator != nil {
+			if out.send("operator", s.position(revision, seen), operator) != nil {
+				return
+			}
+		}
+		if out.flush() != nil || !s.awaitNews(r, &out, pulse, treeChanged, objectChanged, operatorChanged) {
 			return
 		}
 	}
@@ -59,13 +66,15 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 // awaitNews returns false when the client is gone.
 func (s *Server) awaitNews(r *http.Request, out *events, pulse *time.Ticker, news ...<-chan struct{}) bool {
 	var calmed <-chan time.Time
-	tree, changes := news[0], news[1]
+	tree, changes, operator := news[0], news[1], news[2]
 	for {
 		select {
 		case <-tree:
 			tree = nil
 		case <-changes:
 			changes = nil
+		case <-operator:
+			operator = nil
 		case <-calmed:
 			return true
 		case <-pulse.C:

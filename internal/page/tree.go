@@ -60,7 +60,7 @@ type treeMessage struct {
 func (s *Server) treeSince(revision uint64) treeMessage {
 	delta := s.options.Tree.Since(revision)
 	message := treeMessage{
-		Revision: delta.Revision, Whole: delta.Whole, Removed: delta.Removed, Recorded: s.options.Records != nil,
+		Revision: delta.Revision, Whole: delta.Whole, Removed: delta.Removed, Recorded: s.options.Records != nil || s.options.Operator != nil,
 	}
 	if delta.Whole {
 		message.Instance, message.Title = s.instance, s.options.Title

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { causeText, causeWords, clock, findingWords, nanoseconds, objectKey, objectName, outcomeWords, plural, span, writerName, writers } from "/format.js";
+import { causeText, causeWords, clock, findingWords, nanoseconds, objectKey, objectName, outcomeWords, plural, span, writerName, writersOf } from "/format.js";
 import { element } from "/rows.js";
 
 /** Details opens a reconcile: what led to it field by field, what it did, and what that led to. */
@@ -69,7 +69,8 @@ export class Details {
       const link = from?.pass && !from.pass.gone ? this.link(from.pass) : `#${raw.write.record}`;
       who.append(other ? `by the reconcile of ${objectName(from.pass.object)}, ` : "the echo of its own write in ", link);
     }
-    if (!own && raw.by?.length) who.append("by ", element("b", "", writers(raw.by)));
+    const by = writersOf(raw);
+    if (!own && by) who.append("by ", element("b", "", by));
     else if (!own && from?.pass && !from.pass.gone) who.append("asked for by ", this.link(from.pass));
     if (who.childNodes.length > 0) who.append(" · ");
     who.append(`seen ${clock(t)}, waited ${span(pass.start - t)}`);

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { changeText, objectName, writers } from "/format.js";
+import { changeText, objectName, writersOf } from "/format.js";
 import { drawChange, drawEvent, drawPass, drawWrite } from "/glyphs.js";
 
 export const head = 24; // height of the times above the rows
@@ -259,7 +259,7 @@ export class Painter {
 }
 
 function changeLabel({ raw, object }) {
-  const by = writers(raw.by);
+  const by = writersOf(raw);
   if (!raw.changes?.length) return `${by} ${raw.type}${object ? ` ${objectName(object)}` : ""}`.trim();
   const what = changeText(raw.changes[0]);
   const of = object ? ` of ${objectName(object)}` : ""; // that of an event is known by the row it is in

@@ -72,6 +72,12 @@ export function writers(list) {
   return (list || []).map(writerName).join(", ");
 }
 
+/** writersOf says who caused a change: nobody in particular if managed fields do not tell, nor a write of a reconcile. */
+export function writersOf(cause) {
+  const known = writers(cause.by);
+  return known || cause.type !== "updated" || !cause.changes?.length || cause.write ? known : "somebody unknown";
+}
+
 const clip = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
 export function changeText(change) {
@@ -85,7 +91,7 @@ export function changeText(change) {
 export function causeText(cause, subject) {
   if (!cause.object) return causeWords[cause.type] || cause.type;
   const name = subject && objectKey(subject) === objectKey(cause.object) ? "it" : objectName(cause.object);
-  const by = writers(cause.by);
+  const by = writersOf(cause);
   if (cause.type === "updated" && cause.changes?.length) {
     const more = (cause.changed || cause.changes.length) - 1;
     const what = changeText(cause.changes[0]) + (more > 0 ? ` and ${more} more` : "");

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { barWidth, from, head, laneY, rowHeight } from "/draw.js";
-import { because, causeText, changeText, clock, did, objectName, outcomeWords, span, writers } from "/format.js";
+import { because, causeText, changeText, clock, did, objectName, outcomeWords, span, writersOf } from "/format.js";
 import { gutter } from "/gutter.js";
 import { element } from "/rows.js";
 
@@ -141,7 +141,7 @@ function changeLines(raw) {
   const lines = (raw.changes || []).slice(0, 4).map((c) => element("div", "", changeText(c)));
   const more = (raw.changed || 0) - lines.length;
   if (more > 0) lines.push(element("div", "", `and ${more} more`));
-  const by = writers(raw.by);
+  const by = writersOf(raw);
   if (by) lines.unshift(element("div", "", `by ${by}`));
   return lines;
 }

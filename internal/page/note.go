@@ -1,0 +1,139 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// FileName is the file in a cluster's state folder that says where the page is. If several are served at a time, there are
+// others beside it whose names differ before the ending.
+const FileName = "page.json"
+
+const fileNames = "page*.json"
+
+// File is what stands in it.
+type File struct {
+	Address string `json:"address"`
+	// Project is the folder of the project that the page is about; empty if it is about none.
+	Project string    `json:"project,omitempty"`
+	Started time.Time `json:"started"`
+}
+
+// Note is a file that says where a page is. It is locked as long as its process lives, by which others know that it is true:
+// a process that is killed leaves the file, but not the lock.
+type Note struct {
+	path string
+	file *os.File
+}
+
+// Announce leaves a note in a folder. The note of another page that is served is left alone.
+func Announce(dir string, content File) (*Note, error) {
+	content.Started = time.Now()
+	data, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("saying where the page is: %w", err)
+	}
+	n := &Note{path: filepath.Join(dir, FileName)}
+	if _, alive, err := readNote(n.path); err == nil && alive {
+		n.path = filepath.Join(dir, fmt.Sprintf("page-%d.json", os.Getpid()))
+	}
+	n.file, err = os.CreateTemp(dir, FileName+".*") // readable by its owner alone
+	if err != nil {
+		return nil, fmt.Errorf("saying where the page is: %w", err)
+	}
+	// It gets its name only once it is complete and locked, so that nobody reads half of it or takes it for one of the dead.
+	_, err = n.file.Write(append(data, '\n'))
+	if err == nil {
+		err = lock(n.file, syscall.LOCK_EX)
+	}
+	if err == nil {
+		err = os.Rename(n.file.Name(), n.path)
+	}
+	if err != nil {
+		n.file.Close()
+		os.Remove(n.file.Name())
+		return nil, fmt.Errorf("saying where the page is: %w", err)
+	}
+	return n, nil
+}
+
+// Close takes the note back.
+func (n *Note) Close() error {
+	defer n.file.Close()
+	ours, err := n.file.Stat()
+	if err == nil {
+		var there fs.FileInfo
+		if there, err = os.Stat(n.path); err == nil && os.SameFile(ours, there) {
+			err = os.Remove(n.path)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the note of where the page is: %w", err)
+	}
+	return nil
+}
+
+// Find returns the pages that are served, as their notes in a folder say, the latest first. Left is whether there are notes
+// of processes that were killed.
+func Find(dir string) (served []File, left bool, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, fileNames))
+	if err != nil {
+		return nil, false, fmt.Errorf("looking for pages: %w", err)
+	}
+	for _, path := range paths {
+		content, alive, err := readNote(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it has just ended
+		case err != nil:
+			return nil, false, fmt.Errorf("reading where the page is: %w", err)
+		case alive:
+			served = append(served, content)
+		default:
+			left = true
+		}
+	}
+	slices.SortFunc(served, func(a, b File) int { return b.Started.Compare(a.Started) })
+	return served, left, nil
+}
+
+// readNote reads a note and says whether the process that left it lives.
+func readNote(path string) (content File, alive bool, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return content, false, err
+	}
+	defer file.Close()
+	switch err := lock(file, syscall.LOCK_SH); {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+	case err != nil:
+		return content, false, fmt.Errorf("looking at %s: %w", path, err)
+	default:
+		return content, false, nil
+	}
+	const enough = 64 << 10
+	if err := json.NewDecoder(io.LimitReader(file, enough)).Decode(&content); err != nil {
+		return content, true, fmt.Errorf("%s: %w", path, err)
+	}
+	return content, true, nil
+}
+
+// lock never waits; EWOULDBLOCK says that somebody else has the lock.
+func lock(file *os.File, how int) error {
+	for {
+		err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
