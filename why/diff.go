@@ -29,7 +29,10 @@ type comparison struct {
 	path    []step
 	changes []Change
 	changed int
-	left    int // of maxCompared
+	// given has a bit for each of the first changes after which there is something that was not there before. The others may
+	// be removals.
+	given uint64
+	left  int // of maxCompared
 }
 
 // step is a part of a path: a field, a key of a map, or an element of a list.
@@ -56,31 +59,31 @@ const hidden = `"(hidden)"`
 // paths are kept for the next comparison.
 var paths = sync.Pool{New: func() any { return ptr.To(make([]step, 0, 32)) }}
 
-// compare returns the first fields that differ, and how many there are. If an object is so large that not all of it was
+// compare finds the first fields that differ, and how many there are. If an object is so large that not all of it was
 // compared, what is left counts as one change more, without a path.
-func (d differ) compare(old, now client.Object, secret bool) ([]Change, int) {
+func (d differ) compare(old, now client.Object, secret bool) comparison {
 	buffer := paths.Get().(*[]step)
 	defer paths.Put(buffer)
-	c := &comparison{differ: d, secret: secret, left: d.maxCompared, path: (*buffer)[:0]}
-	if a, ok := old.(*unstructured.Unstructured); ok {
-		if b, ok := now.(*unstructured.Unstructured); ok {
-			c.compareMaps(a.Object, b.Object)
-			return c.result()
-		}
-	}
-	a, b := reflect.ValueOf(old), reflect.ValueOf(now)
-	if a.Type() != b.Type() || a.Kind() != reflect.Pointer {
-		return nil, 0
-	}
-	c.compareValues(a.Elem(), b.Elem())
-	return c.result()
-}
-
-func (c *comparison) result() ([]Change, int) {
+	c := comparison{differ: d, secret: secret, left: d.maxCompared, path: (*buffer)[:0]}
+	c.compareObjects(old, now)
+	c.path = nil
 	if c.left <= 0 {
 		c.changed++
 	}
-	return c.changes, c.changed
+	return c
+}
+
+func (c *comparison) compareObjects(old, now client.Object) {
+	if a, ok := old.(*unstructured.Unstructured); ok {
+		if b, ok := now.(*unstructured.Unstructured); ok {
+			c.compareMaps(a.Object, b.Object)
+			return
+		}
+	}
+	a, b := reflect.ValueOf(old), reflect.ValueOf(now)
+	if a.Type() == b.Type() && a.Kind() == reflect.Pointer {
+		c.compareValues(a.Elem(), b.Elem())
+	}
 }
 
 // isNoise says whether the field that the path leads to changes with every write, or says once more what others say.
@@ -255,6 +258,9 @@ func (c *comparison) add(a, b reflect.Value) {
 	if len(c.changes) >= c.maxChanges {
 		return
 	}
+	if index := len(c.changes); c.gives(a, b) {
+		c.given |= 1 << index // which is nothing beyond the last bit
+	}
 	change := Change{Path: renderPath(c.path)}
 	if !c.secret {
 		change.Old, change.New = render(a, c.maxValue), render(b, c.maxValue)
@@ -275,6 +281,24 @@ func (c *comparison) add(a, b reflect.Value) {
 		}
 	}
 	c.changes = append(c.changes, change)
+}
+
+// gives says whether there is something new at the path. Numbers that are 0 may as well be gone, a list that is shorter may
+// have lost an element, and elements that are counted move up when one before them goes.
+func (c *comparison) gives(a, b reflect.Value) bool {
+	for b.IsValid() && (b.Kind() == reflect.Pointer || b.Kind() == reflect.Interface) {
+		b = b.Elem()
+	}
+	if !b.IsValid() || b.IsZero() {
+		return false
+	}
+	for i := range c.path {
+		if c.path[i].kind == stepIndex {
+			return false
+		}
+	}
+	isList := func(v reflect.Value) bool { return v.IsValid() && v.Kind() == reflect.Slice }
+	return !isList(a) || !isList(b) || b.Len() >= a.Len()
 }
 
 func renderPath(path []step) string {
@@ -305,6 +329,6 @@ func Compare(old, now client.Object) ([]Change, []Writer) {
 	o := Options{}.withDefaults()
 	_, secret := now.(*corev1.Secret)
 	kind := now.GetObjectKind().GroupVersionKind()
-	changes, _ := differ{o.MaxChanges, o.MaxValue, o.MaxCompared}.compare(old, now, secret || isSecret(&Object{Kind: kind.Kind, Group: kind.Group}))
-	return changes, writersOf(old, now, changes)
+	found := differ{o.MaxChanges, o.MaxValue, o.MaxCompared}.compare(old, now, secret || isSecret(&Object{Kind: kind.Kind, Group: kind.Group}))
+	return found.changes, writersOf(old, now, &found, o.Clock.Now())
 }

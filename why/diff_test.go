@@ -152,17 +152,17 @@ func relaxed(want []string) []string {
 
 func checkChanges(t *testing.T, old, now client.Object, want []string) {
 	t.Helper()
-	changes, changed := testDiffer.compare(old, now, false)
+	found := testDiffer.compare(old, now, false)
 	var got []string
-	for _, change := range changes {
+	for _, change := range found.changes {
 		got = append(got, fmt.Sprintf("%s %s→%s", change.Path, change.Old, change.New))
 	}
 	slices.Sort(got)
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if changed != len(changes) {
-		t.Errorf("%d changes, but %d are said", changed, len(changes))
+	if found.changed != len(found.changes) {
+		t.Errorf("%d changes, but %d are said", found.changed, len(found.changes))
 	}
 }
 
@@ -236,12 +236,12 @@ func TestCompareBoundsHugeObjects(t *testing.T) {
 		}
 		return c
 	}
-	changes, changed := testDiffer.compare(config("a"), config("b"), false)
-	if len(changes) != 16 || changed < 1000 || changed > testDiffer.maxCompared+1 {
-		t.Errorf("%d changes of %d", len(changes), changed)
+	found := testDiffer.compare(config("a"), config("b"), false)
+	if len(found.changes) != 16 || found.changed < 1000 || found.changed > testDiffer.maxCompared+1 {
+		t.Errorf("%d changes of %d", len(found.changes), found.changed)
 	}
 	big := &corev1.ConfigMap{Data: map[string]string{"big": strings.Repeat("ä", 1<<20)}}
-	changes, _ = testDiffer.compare(&corev1.ConfigMap{}, big, false)
+	changes := testDiffer.compare(&corev1.ConfigMap{}, big, false).changes
 	if len(changes) != 1 || len(changes[0].New) > 120 || !strings.HasSuffix(changes[0].New, "…") {
 		t.Errorf("the value is not shortened: %d changes, %d bytes", len(changes), len(changes[0].New))
 	}
@@ -252,7 +252,7 @@ func TestCompareBoundsHugeObjects(t *testing.T) {
 		}
 		return &unstructured.Unstructured{Object: map[string]any{"list": all}}
 	}
-	if _, changed := testDiffer.compare(list(30_000), list(30_001), false); changed > testDiffer.maxCompared+1 {
+	if changed := testDiffer.compare(list(30_000), list(30_001), false).changed; changed > testDiffer.maxCompared+1 {
 		t.Errorf("%d changes", changed)
 	}
 }

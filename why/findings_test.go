@@ -6,6 +6,7 @@ package why
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -206,6 +207,40 @@ func TestLoopOfTwoWriters(t *testing.T) {
 	}
 }
 
+// TestLoopOfRemovals is about a label that comes and goes, and managed fields tell only who sets it.
+func TestLoopOfRemovals(t *testing.T) {
+	tests := map[string]struct {
+		write   bool // it is the reconciler that removes it
+		message string
+	}{
+		"by somebody unknown": {false, "labeller writes it, and somebody unknown takes it back"},
+		"by its own writes":   {true, "labeller and the controller web disagree"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, Options{})
+			object := client.Object(web())
+			s.created(object, false)
+			s.reconcile(nil)
+			var last *Record
+			for range 3 {
+				object = s.changed(object, "labeller", label("x"))
+				write := func(context.Context) (reconcile.Result, error) { return reconcile.Result{}, nil }
+				if test.write {
+					write = s.writing(verbUpdate, web(), strconv.Itoa(s.version+1))
+				}
+				s.reconcile(write)
+				object = s.changed(object, "", func(o client.Object) { o.SetLabels(nil) })
+				last = s.reconcile(nil)
+			}
+			loops := slices.DeleteFunc(last.Findings, func(f Finding) bool { return f.Type != Loop })
+			if len(loops) != 1 || !strings.HasSuffix(loops[0].Message, test.message) || managers(loops[0].Writers) != "labeller" {
+				t.Errorf("the findings are %+v", last.Findings)
+			}
+		})
+	}
+}
+
 func TestAmplification(t *testing.T) {
 	s := newStage(t, Options{})
 	s.created(web(), true)
@@ -227,35 +262,6 @@ func TestAmplification(t *testing.T) {
 	total := s.recorder.Summary().Controllers[0]
 	if total.UserChanges != 2 || total.ReconcilesPerChange != 2.5 || total.WritesPerChange != 1.5 {
 		t.Errorf("the total is %+v", total)
-	}
-}
-
-func TestWriters(t *testing.T) {
-	at := func(second int64) *metav1.Time { return &metav1.Time{Time: time.Unix(second, 0)} }
-	entry := func(manager, subresource string, second int64) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", Subresource: subresource, Time: at(second)}
-	}
-	tests := map[string]struct {
-		old, now []metav1.ManagedFieldsEntry
-		path     string
-		want     string
-	}{
-		"nobody knows":                      {nil, nil, "spec.replicas", ""},
-		"a new one":                         {[]metav1.ManagedFieldsEntry{entry("a", "", 1)}, []metav1.ManagedFieldsEntry{entry("a", "", 1), entry("b", "", 2)}, "spec", "b"},
-		"once more":                         {[]metav1.ManagedFieldsEntry{entry("a", "", 1), entry("b", "", 1)}, []metav1.ManagedFieldsEntry{entry("a", "", 5), entry("b", "", 1)}, "spec", "a"},
-		"in the same second":                {[]metav1.ManagedFieldsEntry{entry("a", "", 1), entry("b", "", 2), entry("c", "status", 3)}, []metav1.ManagedFieldsEntry{entry("a", "", 1), entry("b", "", 2), entry("c", "status", 3)}, "spec", "b"},
-		"a status in the same second":       {[]metav1.ManagedFieldsEntry{entry("a", "", 1), entry("c", "status", 3)}, []metav1.ManagedFieldsEntry{entry("a", "", 1), entry("c", "status", 3)}, "status.replicas", "c (status)"},
-		"taken over, which is no write":     {[]metav1.ManagedFieldsEntry{entry("a", "", 1)}, []metav1.ManagedFieldsEntry{entry("a", "", 1), entry("b", "scale", 4)}, "spec.replicas", "b (scale)"},
-		"entries without a time are silent": {[]metav1.ManagedFieldsEntry{{Manager: "a"}}, []metav1.ManagedFieldsEntry{{Manager: "a"}}, "spec", ""},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			old, now := pod("a"), pod("a")
-			old.ManagedFields, now.ManagedFields = test.old, test.now
-			if got := managers(writersOf(old, now, []Change{{Path: test.path}})); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
 	}
 }
 

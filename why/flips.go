@@ -24,8 +24,33 @@ type flip struct {
 	// turns are when it last went back to what it was before, oldest first.
 	turns []time.Time
 	last  time.Time
-	// there and back are the writers of the last two changes.
-	there, back []Writer
+	// there and back are who made the last two changes.
+	there, back mover
+}
+
+// mover is who changed a field.
+type mover struct {
+	by []Writer
+	// controller is whose reconcile it was, for those that managed fields do not tell of.
+	controller string
+}
+
+func (r *Recorder) moverOf(e *trigger) mover {
+	m := mover{by: e.cause.By}
+	if len(m.by) == 0 {
+		if written := r.echoes.find(e); written != nil {
+			m.controller = written.by.controller
+		}
+	}
+	return m
+}
+
+// String is empty if nobody knows.
+func (m mover) String() string {
+	if m.controller != "" {
+		return "the controller " + m.controller
+	}
+	return managers(m.by)
 }
 
 // findFlips notes what the events of a reconcile changed, and returns the fields that go back and forth. It finds them in
@@ -57,7 +82,7 @@ func (r *Recorder) noteFlip(h *history, e *trigger, change *Change) *Finding {
 	f := h.flips[key]
 	if f == nil {
 		if r.store.hasRoomForFlip(h, now, r.options.LoopWindow) {
-			h.flips[key] = &flip{old: was, now: is, last: now, there: e.cause.By}
+			h.flips[key] = &flip{old: was, now: is, last: now, there: r.moverOf(e)}
 			r.store.flips++
 		}
 		return nil
@@ -66,13 +91,13 @@ func (r *Recorder) noteFlip(h *history, e *trigger, change *Change) *Finding {
 		return nil // the same event once more
 	}
 	if was != f.now || is != f.old || now.Sub(f.last) > r.options.LoopWindow {
-		*f = flip{old: was, now: is, last: now, there: e.cause.By}
+		*f = flip{old: was, now: is, last: now, there: r.moverOf(e)}
 		return nil
 	}
 	f.turns = append(f.turns, now)
 	f.turns = slices.DeleteFunc(f.turns, func(turn time.Time) bool { return now.Sub(turn) > r.options.LoopWindow })
 	f.old, f.now, f.last = was, is, now
-	f.there, f.back = e.cause.By, f.there
+	f.there, f.back = r.moverOf(e), f.there
 	if len(f.turns) < r.options.LoopFlips-1 {
 		return nil
 	}
@@ -80,7 +105,7 @@ func (r *Recorder) noteFlip(h *history, e *trigger, change *Change) *Finding {
 		f.turns = f.turns[extra:]
 	}
 	return &Finding{
-		Type: Loop, Path: change.Path, Writers: distinct(f.back, f.there),
+		Type: Loop, Path: change.Path, Writers: distinct(f.back.by, f.there.by),
 		Message: fmt.Sprintf("%s of %s goes back and forth between %s and %s: %s", change.Path, describeObject(e.cause.Object),
 			orNothing(change.Old), orNothing(change.New), contestants(f.back, f.there)),
 	}
@@ -126,21 +151,24 @@ func distinct(a, b []Writer) []Writer {
 	return all
 }
 
-func contestants(a, b []Writer) string {
-	one, other := managers(a), managers(b)
+func contestants(a, b mover) string {
+	one, other := a.String(), b.String()
 	switch {
 	case one == "" && other == "":
 		return "nobody knows who writes it"
 	case one == other:
 		return one + " writes both"
+	case one == "" || other == "":
+		// They may be the same: whoever updates an object leaves no trace of what is removed.
+		return one + other + " writes it, and somebody unknown takes it back"
 	default:
-		return orSomebody(one) + " and " + orSomebody(other) + " disagree"
+		return one + " and " + other + " disagree"
 	}
 }
 
 func orSomebody(text string) string {
 	if text == "" {
-		return "somebody"
+		return "somebody unknown"
 	}
 	return text
 }

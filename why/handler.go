@@ -109,8 +109,9 @@ func (r *Recorder) describe(what CauseType, oldObject, newObject any, seen time.
 	default:
 		e.deletion = old.GetDeletionTimestamp().IsZero() && !now.GetDeletionTimestamp().IsZero()
 		e.generation = e.deletion || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration()
-		e.cause.Changes, e.cause.Changed = r.differ.compare(old, now, isSecret(&e.object))
-		e.cause.By = writersOf(old, now, e.cause.Changes)
+		found := r.differ.compare(old, now, isSecret(&e.object))
+		e.cause.Changes, e.cause.Changed = found.changes, found.changed
+		e.cause.By = writersOf(old, now, &found, seen)
 	}
 	return e
 }

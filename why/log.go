@@ -28,7 +28,7 @@ func (r *Recorder) log(p *pass) {
 			continue
 		}
 		r.options.Logger.Info("Loop", "record", record.ID, "controller", record.Controller, "object", describeObject(&record.Object),
-			"message", f.Message, "field", f.Path, "writers", managers(f.Writers))
+			"message", f.Message, "field", f.Path, "writers", orSomebody(managers(f.Writers)))
 	}
 }
 
@@ -47,13 +47,19 @@ func (c *Cause) String() string {
 		}
 		fmt.Fprintf(&text, " %s %s→%s", change.Path, change.Old, change.New)
 	}
-	if by := managers(c.By); by != "" {
-		text.WriteString(" by " + by)
+	if by := managers(c.By); by != "" || c.HasUnknownWriter() {
+		text.WriteString(" by " + orSomebody(by))
 	}
 	if c.Write != nil {
 		fmt.Fprintf(&text, " (write of record %d)", c.Write.Record)
 	}
 	return text.String()
+}
+
+// HasUnknownWriter says whether somebody has changed an object, and neither managed fields nor a write of this recorder tell
+// who that was.
+func (c *Cause) HasUnknownWriter() bool {
+	return c.Type == Updated && c.Changed > 0 && len(c.By) == 0 && c.Write == nil
 }
 
 // loops remembers which ones were told, so that the log does not become one itself.

@@ -261,6 +261,30 @@ func TestRealController(t *testing.T) {
 	}
 }
 
+// TestRealRemoval looks at what leaves no trace in managed fields, so that nobody is to be blamed for it.
+func TestRealRemoval(t *testing.T) {
+	w := newWorld(t, flavour{priorityQueue: true})
+	w.must(w.client.Create(t.Context(), w.original("a", map[string]string{"k": "1"})))
+	created := w.await("a", "created ConfigMap", "by user")
+	w.await("a", "copy-of-a", fmt.Sprintf("write of record %d", created.ID))
+	duplicate := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "copy-of-a"}}
+	patch := func(text string) {
+		t.Helper()
+		w.must(w.client.Patch(t.Context(), duplicate, client.RawPatch(types.MergePatchType, []byte(text)), client.FieldOwner("labeller")))
+	}
+	patch(`{"metadata": {"labels": {"a": "1", "b": "1"}}}`)
+	w.await("a", "metadata.labels.a", "by labeller")
+	patch(`{"metadata": {"labels": {"a": null}}}`)
+	removed := w.await("a", `metadata.labels.a "1"→`, "by somebody unknown")
+	cause := removed.Causes[len(removed.Causes)-1]
+	if len(cause.By) > 0 || !cause.HasUnknownWriter() {
+		t.Errorf("it was %+v", cause.By)
+	}
+	// Whoever removes one and sets another is known by what it has set.
+	patch(`{"metadata": {"labels": {"b": null, "c": "1"}}}`)
+	w.await("a", "metadata.labels.b", "by labeller")
+}
+
 func TestRealTimersAndPanics(t *testing.T) {
 	for _, priority := range []bool{true, false} {
 		t.Run(fmt.Sprintf("priority queue %t", priority), func(t *testing.T) {

@@ -147,7 +147,7 @@ func TestObjectsWithoutManagedFieldsOrMetadata(t *testing.T) {
 	s := newStage(t, Options{})
 	s.changed(web(), "", func(o client.Object) { o.SetManagedFields(nil); replicas(1)(o) })
 	r := s.reconcile(nil)
-	s.wantCauses(r, "updated Deployment default/web spec.replicas 3→1")
+	s.wantCauses(r, "updated Deployment default/web spec.replicas 3→1 by somebody unknown")
 	if r.Causes[0].By != nil {
 		t.Errorf("it was %v", r.Causes[0].By)
 	}

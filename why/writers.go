@@ -5,45 +5,37 @@ package why
 
 import (
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writersOf are those who made one version of an object of another, as far as managed fields tell.
+// writersOf are those who made one version of an object of another, as far as managed fields tell; none if they do not.
 //
-// An entry that is new, or has another time, is that of a writer. Times have no fractions of seconds, though, and whoever
-// writes the same fields twice within a second leaves no trace; then it is the newest entry that fits what changed: one of
-// the status subresource for a status, any other for the rest. An entry whose fields have changed but not its time is one
-// that somebody has taken fields from.
-func writersOf(old, now client.Object, changes []Change) []Writer {
+// An entry that is new, or has another time, is that of a writer. If there is none, either somebody has written again within
+// the second of the last write, because times have no fractions; or it was a write that leaves no trace. Nobody gets an entry
+// for taking something away, unless by an apply: those who had the field lose it, whoever it was that removed it.
+func writersOf(old, now client.Object, found *comparison, seen time.Time) []Writer {
+	if old.GetUID() != now.GetUID() {
+		return creators(now)
+	}
 	before, after := old.GetManagedFields(), now.GetManagedFields()
 	var writers []Writer
 	for i := range after {
-		if was := sameEntry(before, &after[i]); was == nil || !sameTime(was.Time, after[i].Time) {
+		if was := sameEntry(before, &after[i]); (was == nil || !sameTime(was.Time, after[i].Time)) && !isBookkeeping(&after[i]) {
 			writers = append(writers, writer(&after[i]))
 		}
 	}
 	if len(writers) > 0 || len(after) == 0 {
 		return writers
 	}
-	var status, rest bool
-	for i := range changes {
-		if isWithin(changes[i].Path, "status") {
-			status = true
-		} else {
-			rest = true
-		}
-	}
-	for _, wanted := range []struct{ yes, status bool }{{rest, false}, {status, true}} {
-		if !wanted.yes {
-			continue
-		}
-		if newest := newestEntry(after, wanted.status); newest != nil {
-			writers = append(writers, writer(newest))
-		}
-	}
-	return writers
+	return secondWriters(after, found, seen)
+}
+
+// isBookkeeping says whether an entry is one that the server makes of what others wrote before.
+func isBookkeeping(e *metav1.ManagedFieldsEntry) bool {
+	return e.Manager == "before-first-apply" || e.Manager == "ancient-changes"
 }
 
 // creators are those who wrote an object before it was first seen.
@@ -74,20 +66,6 @@ func sameTime(a, b *metav1.Time) bool {
 		return a == b
 	}
 	return a.Equal(b)
-}
-
-// newestEntry is the newest one of the status, or of all others. Later ones in the list win: they are sorted by time.
-func newestEntry(entries []metav1.ManagedFieldsEntry, status bool) (newest *metav1.ManagedFieldsEntry) {
-	for i := range entries {
-		e := &entries[i]
-		if (e.Subresource == "status") != status || e.Time == nil {
-			continue
-		}
-		if newest == nil || !e.Time.Before(newest.Time) {
-			newest = e
-		}
-	}
-	return newest
 }
 
 func writer(e *metav1.ManagedFieldsEntry) Writer {

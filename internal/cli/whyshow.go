@@ -76,7 +76,11 @@ func (s *whyShow) cause(text *strings.Builder, c *why.Cause) {
 		what += " " + objectName(c.Object)
 	}
 	fmt.Fprintf(text, "  • %s", what)
-	if by := writerNames(c.By); by != "" {
+	by := writerNames(c.By)
+	if c.HasUnknownWriter() {
+		by = "somebody unknown"
+	}
+	if by != "" {
 		fmt.Fprintf(text, " %s", s.paint(faint, "by "+by))
 	}
 	if c.Write != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,6 +56,13 @@ spec:
 	if len(r.Writes) == 0 || r.Writes[0].Object.Kind != "Deployment" || r.Writes[0].Object.UID == "" {
 		t.Errorf("it wrote %+v", r.Writes)
 	}
+	// Nobody can know who removes a label; above all, it is not whoever has applied it.
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+	patch := `{"metadata": {"labels": {"app.kubernetes.io/name": null}}}`
+	if err := user.Patch(t.Context(), deployment, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	await(t, recorder, "AppService", caused(`metadata.labels[app.kubernetes.io/name] "appservice"→ by somebody unknown`))
 	// The Deployment's controller is known by name, although the cache keeps nothing else of what it wrote.
 	await(t, recorder, "AppService", caused("by kube-controller-manager (status)"))
 	// A component's news leads to its application, whose reconcile knows that another one wrote them.

@@ -42,7 +42,7 @@ export class Painter {
   drawn = {};
 
   paint(g, scene) {
-    this.drawn = { passes: 0, changes: 0, events: 0, writes: 0, edges: 0, echoes: 0 };
+    this.drawn = { passes: 0, changes: 0, events: 0, writes: 0, edges: 0, echoes: 0, restarts: 0 };
     const { colours, width, height, laneHeight, scroll } = scene;
     g.fillStyle = colours.row;
     g.fillRect(0, 0, width, height);
@@ -65,8 +65,12 @@ export class Painter {
     this.header(g, scene);
   }
 
-  ticks(g, { axis, colours, height }) {
+  ticks(g, { axis, colours, width, height, restarts }) {
     this.marks = axis.ticks();
+    this.restarts = restarts.map((t) => axis.x(t)).filter((x) => x > 0 && x < width);
+    this.drawn.restarts = this.restarts.length;
+    g.fillStyle = colours.accent;
+    for (const x of this.restarts) for (let y = head; y < height; y += 8) g.fillRect(x, y, 1.5, 5);
     for (const { x, fold } of this.marks) {
       g.fillStyle = fold ? colours.lineStrong : colours.grid;
       if (fold) for (let y = head + 2; y < height; y += 6) g.fillRect(x, y, 1, 3);
@@ -87,6 +91,13 @@ export class Painter {
       g.fillText(text, fold ? x : x + 4, head / 2);
     }
     g.textAlign = "left";
+    for (const x of this.restarts) {
+      const text = "restarted";
+      g.fillStyle = colours.panel;
+      g.fillRect(x, 0, g.measureText(text).width + 8, head - 1);
+      g.fillStyle = colours.accent;
+      g.fillText(text, x + 4, head / 2);
+    }
   }
 
   row(g, scene, row, tops, background) {

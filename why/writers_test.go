@@ -1,0 +1,157 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// versions are two of an object, as a server has answered with them, and when.
+type versions struct {
+	Old, Now json.RawMessage
+	Seen     time.Time
+}
+
+func recordedAs(name string) string {
+	return filepath.Join("testdata", "writers", strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(name)+".json")
+}
+
+// TestWritersOfRecordedVersions says who wrote what, of objects whose managed fields are those of a real API server.
+// TestWritersOnAServer makes and checks the files.
+func TestWritersOfRecordedVersions(t *testing.T) {
+	for _, s := range writings {
+		t.Run(s.name, func(t *testing.T) {
+			data, err := os.ReadFile(recordedAs(s.name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var v versions
+			if err := json.Unmarshal(data, &v); err != nil {
+				t.Fatal(err)
+			}
+			s.check(t, decodeObject(t, v.Old), decodeObject(t, v.Now), v.Seen)
+		})
+	}
+}
+
+// check compares what is said of two versions with what is wanted, with all managed fields and with what caches keep of them.
+func (s *writing) check(t *testing.T, old, now client.Object, seen time.Time) {
+	t.Helper()
+	found := testDiffer.compare(old, now, false)
+	if got := managers(writersOf(old, now, &found, seen)); got != s.want {
+		t.Errorf("%q has written, want %q: %+v", got, s.want, found.changes)
+	}
+	for _, object := range []client.Object{old, now} {
+		if _, err := KeepWriters(nil)(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := managers(writersOf(old, now, &found, seen)); got != s.wantDropped {
+		t.Errorf("%q has written as far as caches know, want %q: %+v", got, s.wantDropped, found.changes)
+	}
+}
+
+func decodeObject(t *testing.T, data []byte) client.Object {
+	t.Helper()
+	object, err := runtime.Decode(clientgoscheme.Codecs.UniversalDeserializer(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object.(client.Object)
+}
+
+func TestWriters(t *testing.T) {
+	at := func(second int64) *metav1.Time { return &metav1.Time{Time: time.Unix(second, 0)} }
+	entry := func(manager, subresource string, second int64) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", Subresource: subresource, Time: at(second)}
+	}
+	all := func(entries ...metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry { return entries }
+	tests := map[string]struct {
+		old, now []metav1.ManagedFieldsEntry
+		path     string
+		gone     bool
+		want     string
+	}{
+		"nobody knows":                       {nil, nil, "spec.replicas", false, ""},
+		"a new one":                          {all(entry("a", "", 1)), all(entry("a", "", 1), entry("b", "", 2)), "spec", false, "b"},
+		"once more":                          {all(entry("a", "", 1), entry("b", "", 1)), all(entry("a", "", 5), entry("b", "", 1)), "spec", false, "a"},
+		"in the same second":                 {all(entry("a", "", 1), entry("b", "", 3), entry("c", "status", 3)), all(entry("a", "", 1), entry("b", "", 3), entry("c", "status", 3)), "spec", false, "b"},
+		"a status in the same second":        {all(entry("a", "", 1), entry("c", "status", 3)), all(entry("a", "", 1), entry("c", "status", 3)), "status.replicas", false, "c (status)"},
+		"after somebody else's last write":   {all(entry("a", "", 1), entry("c", "status", 3)), all(entry("a", "", 1), entry("c", "status", 3)), "spec", false, ""},
+		"two who may have":                   {all(entry("a", "", 3), entry("b", "", 3)), all(entry("a", "", 3), entry("b", "", 3)), "spec", false, ""},
+		"gone":                               {all(entry("a", "", 3)), all(entry("a", "", 3)), "metadata.labels.a", true, ""},
+		"gone, by an apply":                  {all(entry("a", "", 1)), all(entry("a", "", 3)), "metadata.labels.a", true, "a"},
+		"long ago":                           {all(entry("a", "", -60)), all(entry("a", "", -60)), "spec", false, ""},
+		"a clock that is far ahead":          {all(entry("a", "", 60)), all(entry("a", "", 60)), "spec", false, ""},
+		"a deletion":                         {all(entry("a", "", 3)), all(entry("a", "", 3)), "metadata.deletionTimestamp", false, ""},
+		"taken over, which is no write":      {all(entry("a", "", 1)), all(entry("a", "", 1), entry("b", "scale", 4)), "spec.replicas", false, "b (scale)"},
+		"entries without a time are silent":  {all(metav1.ManagedFieldsEntry{Manager: "a"}), all(metav1.ManagedFieldsEntry{Manager: "a"}), "spec", false, ""},
+		"older ones were put together":       {all(entry("a", "", 1), entry("b", "", 1)), all(entry("ancient-changes", "", 1), entry("c", "", 3)), "spec", false, "c"},
+		"older ones were put together alone": {all(entry("a", "", 1), entry("b", "", 1)), all(entry("ancient-changes", "", 1)), "spec", true, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			old, now := pod("a"), pod("a")
+			old.ManagedFields, now.ManagedFields = test.old, test.now
+			found := comparison{changes: []Change{{Path: test.path}}}
+			if !test.gone {
+				found.given = 1
+			}
+			if got := managers(writersOf(old, now, &found, time.Unix(4, 0))); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAnObjectInPlaceOfAnotherOneIsItsCreators(t *testing.T) {
+	old, now := pod("a"), pod("a")
+	now.UID = "another"
+	at := metav1.Unix(1, 0)
+	old.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "first", Operation: "Update", Time: &at}}
+	now.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "first", Operation: "Update", Time: &at}}
+	if _, by := Compare(old, now); managers(by) != "first" {
+		t.Errorf("by %q", managers(by))
+	}
+}
+
+func TestPathsAreReadAsTheyAreWritten(t *testing.T) {
+	for _, path := range [][]step{
+		{{name: "spec"}, {name: "replicas"}},
+		{{name: "metadata"}, {name: "labels"}, {name: "app.kubernetes.io/name", kind: stepKey}},
+		{{name: "spec"}, {name: "containers"}, {kind: stepElement, key: "name", value: "app"}, {name: "image"}},
+		{{name: "spec"}, {name: "a"}, {kind: stepElement, key: "id", value: "1"}, {kind: stepElement, key: "id", value: "2"}},
+	} {
+		text := renderPath(path)
+		read, ok := parsePath(text)
+		if !ok || renderPath(asKeys(read)) != text || len(read) != len(path) {
+			t.Errorf("%s is read as %+v", text, read)
+		}
+	}
+	for _, path := range []string{"", "spec.very…", "spec[a]b", "spec[a"} {
+		if read, ok := parsePath(path); ok {
+			t.Errorf("%s is read as %+v", path, read)
+		}
+	}
+}
+
+// asKeys marks names as those of keys, which are written in brackets where that is needed.
+func asKeys(path []step) []step {
+	for i := range path {
+		if path[i].kind == stepField {
+			path[i].kind = stepKey
+		}
+	}
+	return path
+}
