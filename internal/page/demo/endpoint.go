@@ -98,6 +98,9 @@ func (e *Endpoint) summary() why.Summary {
 
 func (e *Endpoint) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead {
+		return
+	}
 	control := http.NewResponseController(w)
 	after, _ := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64)
 	if last, err := strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 64); err == nil {

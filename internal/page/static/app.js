@@ -5,7 +5,7 @@ import { Controls } from "/controls.js";
 import { Details } from "/details.js";
 import { Filter, View } from "/filter.js";
 import { Forest } from "/forest.js";
-import { clock, number, objectName, because, outcomeWords } from "/format.js";
+import { clock, instant, number, objectName, because, outcomeWords } from "/format.js";
 import { listenToKeys } from "/keys.js";
 import { List } from "/list.js";
 import { Pointer } from "/pointer.js";
@@ -28,6 +28,7 @@ class App {
   forest = new Forest();
   selected = null;
   recorded = true;
+  operator = null; // what is known about an operator that runs in a process of its own
   loops = new Map(); // when an object was last part of a loop, by key
   wordsAt = 0;
 
@@ -44,7 +45,7 @@ class App {
     this.pointer = new Pointer(this.timeline, (pass) => this.open(pass));
     this.controls = new Controls(this);
     listenToKeys(this);
-    this.objects = new Stream(() => "/api/stream", ["tree", "changes"], wake);
+    this.objects = new Stream(() => "/api/stream", ["tree", "changes", "operator"], wake);
     this.records = new Stream(() => `/why/stream?after=${this.store.last}`, ["record", "lost"], wake);
     this.objects.open();
     setInterval(() => this.tick(), 1000);
@@ -83,6 +84,7 @@ class App {
   }
 
   takeObjects(name, message) {
+    if (name === "operator") return this.takeOperator(message);
     if (name === "changes") {
       this.store.lost += message.lost || 0;
       for (const raw of message.changes || []) {
@@ -104,6 +106,19 @@ class App {
     if (this.treeView.chosen) this.chosenChanged();
   }
 
+  /** takeOperator notes what becomes of the operator, whose processes come and go. */
+  takeOperator(message) {
+    this.operator = message;
+    this.timeline.restarts = message.starts.slice(1).map(instant);
+    this.timeline.touch();
+    this.listed = this.wordsAt = -Infinity;
+  }
+
+  /** Whether nobody will ever tell why something is reconciled. */
+  get silent() {
+    return this.operator?.state === "silent" && this.store.passes.length === 0;
+  }
+
   takeRecord(name, message) {
     if (name === "lost") {
       this.store.lost += message.records || 1;
@@ -120,6 +135,8 @@ class App {
 
   forget() {
     this.close();
+    this.operator = null;
+    this.timeline.restarts = [];
     this.store.clear();
     this.view.refresh();
     this.choose(null);

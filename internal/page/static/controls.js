@@ -1,13 +1,17 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { number, objectName, plural } from "/format.js";
+import { clock, instant, number, objectName, plural } from "/format.js";
 import { openHelp } from "/help.js";
 import { element, set } from "/rows.js";
 
 const byId = (id) => document.getElementById(id);
 
-const connectionWords = { connecting: "Connecting", live: "Live", lost: "Connection lost, trying again", paused: "Paused while hidden" };
+const connectionWords = {
+  connecting: "Connecting", live: "Live", lost: "Connection lost, trying again", crowded: "Too many open pages: close one", paused: "Paused while hidden",
+};
+/** What is missing in an operator of which nobody knows why it reconciles. */
+const twoLines = ["NewClient: why.New(why.Options{}).NewClient,   // in ctrl.Options, where the manager is made", "why.ControllerManagedBy(mgr, why.RecorderOf(mgr)).   // instead of ctrl.NewControllerManagedBy(mgr)."];
 const themes = ["auto", "light", "dark"];
 const themeWords = { auto: "automatic", light: "light", dark: "dark" };
 const themeSigns = { auto: "◐", light: "☀", dark: "☾" };
@@ -187,7 +191,7 @@ export class Controls {
   update() {
     const { app } = this;
     const states = [app.objects.state, app.recorded ? app.records.state : "live"];
-    const state = ["lost", "connecting", "paused"].find((s) => states.includes(s)) || "live";
+    const state = ["lost", "crowded", "connecting", "paused"].find((s) => states.includes(s)) || "live";
     const pill = byId("connection");
     if (pill.dataset.state !== state) pill.dataset.state = state;
     set(pill, connectionWords[state]);
@@ -201,13 +205,18 @@ export class Controls {
     byId("tree").hidden = !known;
     let message = false;
     if (app.view.rows.size === 0) {
-      if (state === "lost") message = ["Connection lost", "The page goes on by itself as soon as opdock answers again."];
+      if (state === "crowded") message = ["Too many pages are open", "This one goes on by itself as soon as another one is closed."];
+      else if (state === "lost") message = ["Connection lost", "The page goes on by itself as soon as opdock answers again."];
       else if (!app.recorded) message = ["No reconciles are recorded here", "The operator runs without a recorder; the tree is live all the same."];
+      else if (app.silent) message = ["This operator does not use why: tree and changes only", "Below stand the two lines that let it tell why it reconciles."];
       else if (app.filter.active) message = ["Nothing matches the filters", "Clear them, or wait until something does."];
       else if (app.filter.scope) message = ["Nothing has happened to it yet", "Change it, and see what follows."];
       else if (state === "live") message = ["Nothing has happened yet", "Change something, and see what follows.", "opdock kubectl edit appservice shop"];
     }
     this.empty("timeline-empty", message);
+    const silent = app.silent && ["This operator does not use why: tree and changes only", "Two lines let it tell why it reconciles; docs/why.md explains them.", ...twoLines];
+    this.empty("list-empty", silent);
+    byId("list").hidden = Boolean(silent);
   }
 
   empty(id, message) {
@@ -216,7 +225,7 @@ export class Controls {
     if (box.said === text) return;
     box.said = text;
     box.hidden = !message;
-    if (message) box.replaceChildren(element("strong", "", message[0]), element("span", "", message[1]), message[2] ? element("code", "", message[2]) : "");
+    if (message) box.replaceChildren(element("strong", "", message[0]), element("span", "", message[1]), ...message.slice(2).map((line) => element("code", "", line)));
   }
 
   /** words brings the texts up to date that come from what is shown. */
@@ -231,7 +240,7 @@ export class Controls {
     }
     this.options("controller", store.controllers, "All controllers");
     this.options("namespace", store.namespaces, "All namespaces");
-    const notes = app.recorded ? [] : ["changes only, the operator runs without a recorder"];
+    const notes = app.recorded ? operatorNotes(app.operator) : ["changes only, the operator runs without a recorder"];
     const lost = store.lost + app.records.lost + app.objects.lost;
     if (store.dropped > 0) notes.push(`${plural(store.dropped, "older reconcile")} no longer kept`);
     if (lost > 0) notes.push(`${plural(lost, "message")} missed`);
@@ -247,4 +256,13 @@ export class Controls {
     select.replaceChildren(new Option(all, ""), ...[...values].sort().map((v) => new Option(v, v)));
     select.value = chosen;
   }
+}
+
+/** operatorNotes say what becomes of an operator that runs in a process of its own. */
+function operatorNotes(operator) {
+  if (!operator) return [];
+  const notes = { starting: ["the operator starts"], silent: ["tree and changes only, the operator does not use why"], ended: ["the operator has ended"] }[operator.state] || [];
+  const again = operator.starts.length - 1;
+  if (again > 0) notes.push(`the operator was restarted${again > 1 ? ` ${again} times, last` : ""} at ${clock(instant(operator.starts[again]), false)}`);
+  return notes;
 }

@@ -22,6 +22,10 @@ const signs = [
   ["a loop: somebody changes it back", (g, c) => drawPass(g, c, 9, 11, 26, 11, pass({ loop: true }))],
   ["failed", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass({ outcome: "failed" }))],
   ["asked to be called again", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass({ outcome: "requeued" }))],
+  ["the operator was restarted", (g, c) => {
+    g.fillStyle = c.accent;
+    for (let y = 0; y < 22; y += 8) g.fillRect(22, y, 1.5, 5);
+  }],
   ["a write; one that changed nothing; one refused", (g, c) => [{}, { noChange: true }, { error: "x" }].forEach((w, i) => drawWrite(g, c, 8 + i * 14, 11, 5.5, w))],
 ];
 

@@ -33,11 +33,23 @@ export class Stream {
       // The browser would ask again by itself, but not after every kind of error, and not with what we know by now.
       source.close();
       this.source = null;
-      this.become("lost");
+      if (this.state !== "crowded") this.become("lost");
+      this.findOut();
       this.attempts++;
       this.retry = setTimeout(() => this.open(), Math.min(5000, 250 * 2 ** Math.min(this.attempts, 5)));
     };
     for (const name of this.names) source.addEventListener(name, (event) => this.take(name, event));
+  }
+
+  /** findOut asks what the browser does not tell: whether the server is gone, or has no room for another page. */
+  async findOut() {
+    let full = false;
+    try {
+      full = (await fetch(this.url(), { method: "HEAD" })).status === 503;
+    } catch {
+      // It is gone.
+    }
+    if (!this.source && this.state !== "paused") this.become(full ? "crowded" : "lost");
   }
 
   take(name, event) {
@@ -65,7 +77,7 @@ export class Stream {
 
   resume() {
     clearTimeout(this.pausing);
-    if (this.state === "paused" || this.state === "lost") this.open();
+    if (["paused", "lost", "crowded"].includes(this.state)) this.open();
   }
 
   become(state) {

@@ -24,6 +24,7 @@ export class Timeline {
   cost = 0; // milliseconds that a drawing took lately
   all = []; // every row, in order
   rows = []; // those that are seen
+  restarts = []; // when the operator was started anew
   scroll = 0;
   drawnAt = 0;
   drawnEnd = 0;
@@ -153,7 +154,7 @@ export class Timeline {
     const moving = this.steps && this.following && this.glide();
     this.fitRows();
     const scene = {
-      axis: this.axis, colours: this.colours, width: this.width, height: this.height, laneHeight: this.laneHeight, rows: this.rows,
+      axis: this.axis, colours: this.colours, width: this.width, height: this.height, laneHeight: this.laneHeight, rows: this.rows, restarts: this.restarts,
       scroll: this.scroll, selected: this.selected, radius: this.laneHeight >= 20 ? 5 : 3.5,
       chain: this.hovered || this.selected ? chain(this.hovered || this.selected) : null,
     };
