@@ -88,6 +88,14 @@ func TestBadInput(t *testing.T) {
 			"lib/more.go", "package lib\n\n// +kubebuilder:rbac:groups=apps,verb=get\n",
 			[]string{"lib/more.go:3:1: controller-gen: unknown argument \"verb\""},
 		},
+		"does not parse, where only comments are read": {
+			"controller/more.go", "package controller\n\n// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get\nfunc Reconcile( {}\n",
+			[]string{"controller/more.go:4:17: controller-gen: expected"},
+		},
+		"two packages in a folder where only comments are read": {
+			"controller/more.go", "package other\n\n// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get\n",
+			[]string{"controller: found packages"},
+		},
 		"go.mod": {
 			"go.mod", "module example.com/plain\n\ngo 1.26\n\nrequire nonsense\n",
 			[]string{"go.mod:5:1: usage: require module/path v1.2.3"},
@@ -99,6 +107,7 @@ func TestBadInput(t *testing.T) {
 				with("api/v1/uses.go", "package v1\n\nimport \"example.com/plain/lib\"\n\ntype Uses struct{ Pages []lib.Page }\n").
 				with("lib/lib.go", deepcopyGen+"package lib\n\ntype Page struct{ Lines []string }\n").
 				with("api/v2/kind.go", "// +groupName=a.b\npackage v2\n\nimport metav1 \"example.com/plain/meta\"\n\ntype Kind struct {\n\tmetav1.TypeMeta\n\tmetav1.ObjectMeta\n}\n").
+				with("controller/controller.go", "package controller\n").
 				with("meta/meta.go", "package meta\n\ntype TypeMeta struct{}\n\ntype ObjectMeta struct{}\n").
 				with(test.file, test.content))
 			before := tree(t, r.options.Dir)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-tools/pkg/deepcopy"
 	"sigs.k8s.io/controller-tools/pkg/genall"
 	"sigs.k8s.io/controller-tools/pkg/loader"
+	"sigs.k8s.io/controller-tools/pkg/markers"
 	"sigs.k8s.io/controller-tools/pkg/rbac"
 	"sigs.k8s.io/controller-tools/pkg/version"
 	"sigs.k8s.io/controller-tools/pkg/webhook"
@@ -65,8 +65,7 @@ func (p *plan) controllerGenerators() []controllerGenerator {
 }
 
 // runControllerGen runs the generators of controller-tools one after another: they share one loader, which is not made
-// for several goroutines. The loader asks go about the packages while they are being loaded for the other generators, and
-// then takes over what has been parsed.
+// for several goroutines. Which files are read only for their comments is found out while the packages are being loaded.
 func (p *plan) runControllerGen(ctx context.Context, loading *loading, out *outputs, done func(Step)) error {
 	crdsDone := sync.OnceFunc(func() { close(p.crdsDone) })
 	defer crdsDone()
@@ -74,24 +73,21 @@ func (p *plan) runControllerGen(ctx context.Context, loading *loading, out *outp
 	if len(all) == 0 {
 		return nil
 	}
-	generators := make(genall.Generators, len(all))
-	for i := range all {
-		generators[i] = &all[i].generator
-	}
-	config := &packages.Config{Context: ctx, Dir: p.module.dir, Fset: loading.fset}
-	var runtime *genall.Runtime
-	err := guarded(func() (err error) {
-		runtime, err = generators.ForRootsWithConfig(config, p.importPaths(p.controllerGenRoots())...)
-		return err
-	})
+	commented, err := goList(ctx, p.module, withoutImports, p.importPaths(p.commentRoots()))
 	l := loading.wait()
 	if l == nil {
 		return nil // whoever loads tells why
 	}
-	if err != nil {
-		return fmt.Errorf("loading packages: %w", err)
+	if err == nil {
+		err = l.listErrors(commented)
 	}
-	l.shareSyntax(runtime.Roots)
+	if err != nil {
+		return err
+	}
+	runtime, err := l.controllerRuntime(all, commented)
+	if err != nil {
+		return err
+	}
 	var failures []error
 	for _, one := range all {
 		if ctx.Err() != nil {
@@ -99,7 +95,7 @@ func (p *plan) runControllerGen(ctx context.Context, loading *loading, out *outp
 		}
 		began := time.Now()
 		into := &generatedFiles{dir: p.module.absolute(one.output), out: out}
-		context := runtime.GenerationContext
+		context := *runtime
 		context.Roots = p.rootsOf(runtime.Roots, one.dirs)
 		context.OutputRule = into
 		if _, needed := one.generator.(genall.NeedsTypeChecking); !needed {
@@ -117,17 +113,23 @@ func (p *plan) runControllerGen(ctx context.Context, loading *loading, out *outp
 	return errors.Join(p.markerProblems(runtime.Roots), errors.Join(failures...))
 }
 
-// shareSyntax gives parsed files to controller-tools' packages, which otherwise parse their own.
-func (l *loaded) shareSyntax(roots []*loader.Package) {
-	raw := make([]*packages.Package, 0, len(roots))
-	for _, root := range roots {
-		raw = append(raw, root.Package)
+// controllerRuntime is what controller-tools makes of packages that it has loaded itself.
+func (l *loaded) controllerRuntime(all []controllerGenerator, commented []*listedPackage) (*genall.GenerationContext, error) {
+	roots, err := l.controllerPackages(commented)
+	if err != nil {
+		return nil, err
 	}
-	packages.Visit(raw, nil, func(one *packages.Package) {
-		if parsed := l.packages[one.PkgPath]; parsed != nil && slices.Equal(parsed.GoFiles, one.CompiledGoFiles) {
-			one.Syntax = parsed.Syntax
-		}
-	})
+	generators := make(genall.Generators, len(all))
+	for i := range all {
+		generators[i] = &all[i].generator
+	}
+	context := &genall.GenerationContext{
+		Collector: &markers.Collector{Registry: &markers.Registry{}},
+		Roots:     roots,
+		InputRule: genall.InputFromFileSystem,
+		Checker:   &loader.TypeChecker{NodeFilters: generators.CheckFilters()},
+	}
+	return context, generators.RegisterMarkers(context.Collector.Registry)
 }
 
 func (p *plan) rootsOf(roots []*loader.Package, dirs []string) (chosen []*loader.Package) {

@@ -8,7 +8,6 @@ import (
 	"go/ast"
 	"reflect"
 	"sync"
-	"unsafe"
 
 	"golang.org/x/tools/go/packages"
 	"k8s.io/gengo/v2"
@@ -17,8 +16,7 @@ import (
 
 // gengo's Parser loads all packages itself, and can neither be given packages that are loaded already nor be used for two
 // generators. Loading is nearly all of the time that a generator takes, so here parsers are made that look as if they
-// had loaded what is loaded once. That needs their unexported fields. The names and types of the fields are checked, and
-// the version of gengo is pinned by go.mod: after an update that changes them, every run, and so every test, says so.
+// had loaded what is loaded once.
 
 // parserFactory makes parsers that have loaded a set of packages.
 type parserFactory struct {
@@ -35,7 +33,7 @@ func newParserFactory(l *loaded) (*parserFactory, error) {
 	for _, p := range l.order {
 		f.goPkgs[p.PkgPath] = p.Package
 	}
-	field, err := parserField(reflect.ValueOf(parser.New()).Elem(), "endLineToCommentGroup")
+	field, err := hiddenField(reflect.ValueOf(parser.New()).Elem(), "endLineToCommentGroup")
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +42,11 @@ func newParserFactory(l *loaded) (*parserFactory, error) {
 	if key.Kind() != reflect.Struct || key.NumField() != 2 || field.Type().Elem() != reflect.TypeFor[*ast.CommentGroup]() {
 		return nil, fmt.Errorf("gengo's parser keeps comments in an unknown way: %s", field.Type())
 	}
-	file, err := parserField(key, "file")
+	file, err := hiddenField(key, "file")
 	if err != nil {
 		return nil, err
 	}
-	line, err := parserField(key, "line")
+	line, err := hiddenField(key, "line")
 	if err != nil {
 		return nil, err
 	}
@@ -86,23 +84,9 @@ func (f *parserFactory) parserFor(importPaths []string) (*parser.Parser, error) 
 		"fset":                  f.loaded.fset,
 		"endLineToCommentGroup": f.comments.Interface(),
 	} {
-		field, err := parserField(fields, name)
-		if err != nil {
+		if err := setHidden(fields, name, value); err != nil {
 			return nil, err
 		}
-		if field.Type() != reflect.TypeOf(value) {
-			return nil, fmt.Errorf("field %s of gengo's parser is a %s and no longer a %T", name, field.Type(), value)
-		}
-		field.Set(reflect.ValueOf(value))
 	}
 	return p, nil
-}
-
-// parserField makes an unexported field settable.
-func parserField(of reflect.Value, name string) (reflect.Value, error) {
-	field := of.FieldByName(name)
-	if !field.IsValid() {
-		return field, fmt.Errorf("gengo's %s no longer has a field %s", of.Type(), name)
-	}
-	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem(), nil //nolint:gosec // see the top of this file
 }

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/gengo/v2"
@@ -49,10 +50,22 @@ type listError struct {
 
 const listFields = "ImportPath,Name,Dir,Standard,DepOnly,GoFiles,CgoFiles,Imports,ImportMap,Module,Error"
 
-// goList asks go about the packages and everything they import, imports first. Like the upstream tools, it does not see
-// generated files, so that the result does not depend on an earlier one.
-func goList(ctx context.Context, m module, patterns []string) ([]*listedPackage, error) {
-	args := append([]string{"list", "-e", "-deps", "-json=" + listFields, "-tags=" + gengo.StdBuildTag, "--"}, patterns...)
+// files are the names of the files that are compiled, before cgo has translated any.
+func (p *listedPackage) files() []string { return slices.Concat(p.GoFiles, p.CgoFiles) }
+
+// What goList finds out about packages.
+const (
+	withImports    = "-deps" // everything they import, imports first
+	withoutImports = "-find" // only which files they have
+)
+
+// goList asks go about packages. Like the upstream tools, it does not see generated files, so that the result does not
+// depend on an earlier one.
+func goList(ctx context.Context, m module, depth string, patterns []string) ([]*listedPackage, error) {
+	if len(patterns) == 0 {
+		return nil, nil // go would take the current folder
+	}
+	args := append([]string{"list", "-e", depth, "-json=" + listFields, "-tags=" + gengo.StdBuildTag, "--"}, patterns...)
 	command := exec.CommandContext(ctx, "go", args...) //nolint:gosec // import paths
 	command.Dir = m.dir
 	var stderr bytes.Buffer
@@ -79,6 +92,18 @@ func goList(ctx context.Context, m module, patterns []string) ([]*listedPackage,
 		}
 		packages = append(packages, p)
 	}
+}
+
+// listErrors are what go list has found wrong with the packages.
+func (l *loaded) listErrors(listed []*listedPackage) error {
+	found := problems{module: l.module}
+	for _, p := range listed {
+		if p.Error != nil {
+			position, message := l.locateListError(p)
+			found.addAt(position, "", message)
+		}
+	}
+	return found.err()
 }
 
 // locateListError finds the place of an error: as go says, or else where the last import of its stack stands, or else the folder.

@@ -65,12 +65,9 @@ func load(ctx context.Context, m module, fset *token.FileSet, dirs, importPaths 
 	for _, dir := range dirs {
 		patterns = append(patterns, m.importPath(dir))
 	}
-	var listed []*listedPackage
-	if len(patterns) > 0 { // without any, go would take the current folder
-		var err error
-		if listed, err = goList(ctx, m, patterns); err != nil {
-			return nil, err
-		}
+	listed, err := goList(ctx, m, withImports, patterns)
+	if err != nil {
+		return nil, err
 	}
 	l := &loaded{module: m, fset: fset, packages: make(map[string]*loadedPackage, len(listed))}
 	if err := l.addListed(listed); err != nil {
@@ -85,7 +82,6 @@ func load(ctx context.Context, m module, fset *token.FileSet, dirs, importPaths 
 
 // addListed makes the graph of packages, and reports what go list has found wrong with it.
 func (l *loaded) addListed(listed []*listedPackage) error {
-	found := problems{module: l.module}
 	for _, p := range listed {
 		one := &loadedPackage{
 			listed:  p,
@@ -96,7 +92,7 @@ func (l *loaded) addListed(listed []*listedPackage) error {
 				Imports: make(map[string]*packages.Package, len(p.Imports)),
 			},
 		}
-		for _, name := range slices.Concat(p.GoFiles, p.CgoFiles) {
+		for _, name := range p.files() {
 			one.GoFiles = append(one.GoFiles, filepath.Join(p.Dir, name))
 		}
 		if p.Module != nil {
@@ -114,13 +110,7 @@ func (l *loaded) addListed(listed []*listedPackage) error {
 		l.packages[p.ImportPath] = one
 		l.order = append(l.order, one)
 	}
-	for _, p := range listed {
-		if p.Error != nil {
-			position, message := l.locateListError(p)
-			found.addAt(position, "", message)
-		}
-	}
-	return found.err()
+	return l.listErrors(listed)
 }
 
 // parseNeeded parses the packages that were asked for and the module's own, and from there on only what types are made of:

@@ -193,9 +193,10 @@ func (p *plan) clientEnabled() bool {
 	return p.enabled[genApplyConfig] || p.enabled[genClient] || p.enabled[genLister] || p.enabled[genInformer]
 }
 
-// controllerGenRoots are the folders that generators of controller-tools work on.
-func (p *plan) controllerGenRoots() []string {
-	all := slices.Concat(p.object, p.crd, p.rbac, p.webhook)
+// commentRoots are the folders of which only comments are read.
+func (p *plan) commentRoots() []string {
+	types := p.typeRoots()
+	all := slices.DeleteFunc(slices.Concat(p.rbac, p.webhook), func(dir string) bool { return slices.Contains(types, dir) })
 	slices.Sort(all)
 	return slices.Compact(all)
 }

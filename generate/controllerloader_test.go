@@ -1,0 +1,47 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestCommentsAreReadWithoutImports has a controller that imports what nobody has downloaded yet.
+func TestCommentsAreReadWithoutImports(t *testing.T) {
+	r := newRunner(t, plain().with("controller/controller.go",
+		"package controller\n\nimport \"example.com/not/required\"\n\n// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get\n\nvar _ = required.Name\n"))
+	expect(t, "missing", changes(r.run(), Missing), []string{copyV1, copyV2, "config/rbac/role.yaml"})
+}
+
+// TestTypesBesideC has a package for controller-gen that uses cgo, which leaves its types as they are.
+func TestTypesBesideC(t *testing.T) {
+	t.Setenv("CGO_ENABLED", "1")
+	r := newRunner(t, plain().
+		with("api/v2/number.go", "package v2\n\nimport \"C\"\n\ntype Numbers struct{ All []int }\n\nfunc number() C.int { return 1 }\n"))
+	r.run()
+	content, err := os.ReadFile(r.path(copyV2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(content), "func (in *Numbers) DeepCopy() *Numbers") {
+		t.Errorf("the type beside the import of C has no deep copy:\n%s", content)
+	}
+}
+
+func TestBuildID(t *testing.T) {
+	for name, test := range map[string]struct{ start, want string }{
+		"text":                {"\x7fELF...\xff Go build ID: \"a/b/c/d\"\n \xff...", "a/b/c/d"},
+		"a note":              {"\x7fELF...\x04\x00\x00\x00\x07\x00\x00\x00\x04\x00\x00\x00Go\x00\x00a/b/c/d...", "a/b/c/d"},
+		"a note that is cut":  {"\x7fELF...\x04\x00\x00\x00\xff\x00\x00\x00\x04\x00\x00\x00Go\x00\x00a/b/c/d", ""},
+		"a note of others":    {"\x7fELF...\x04\x00\x00\x00\x07\x00\x00\x00\x03\x00\x00\x00GNU\x00a/b/c/d", ""},
+		"text without an end": {"\xff Go build ID: \"a/b", ""},
+		"none":                {"\x7fELF", ""},
+	} {
+		if got := buildID([]byte(test.start)); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
