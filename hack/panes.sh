@@ -23,9 +23,10 @@ await() {
 	exit 1
 }
 
-# pane NAME FILE replaces a pane in a document by what is on the terminal.
+# pane NAME FILE replaces a pane in a document by what is on the terminal. The page's port is another one each time, which
+# would be a difference that means nothing.
 pane() {
-	"${tmux[@]}" capture-pane -p -t run | sed -e "s|$home|~/.local/state/opdock|" -e 's/ *$//' >"$home/pane"
+	"${tmux[@]}" capture-pane -p -t run | sed -e "s|$home|~/.local/state/opdock|" -e 's|http://127\.0\.0\.1:[0-9]\{5\}|http://127.0.0.1:40000|' -e 's/ *$//' >"$home/pane"
 	awk -v name="$1" -v pane="$home/pane" '
 		/^<!-- end -->$/ { skip = 0 }
 		!skip { print }

@@ -42,7 +42,7 @@ await "refuses.*ship_types.go:"
 sed -i 's/"hello, "/"hello, " + nothing/' "$work/ship/internal/controller/ships.go"
 await "undefined: nothing"
 
-"${tmux[@]}" capture-pane -p -t dev | sed -e "s|$work/home|~/.local/state/opdock|" -e 's/ *$//' >"$work/pane"
+"${tmux[@]}" capture-pane -p -t dev | sed -e "s|$work/home|~/.local/state/opdock|" -e 's|http://127\.0\.0\.1:[0-9]\{5\}|http://127.0.0.1:40000|' -e 's/ *$//' >"$work/pane"
 awk -v pane="$work/pane" '
 	/^<!-- end -->$/ { skip = 0 }
 	!skip { print }
