@@ -120,7 +120,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	if !o.Check {
-		if err := apply(module, changes); err != nil {
+		if err := apply(ctx, module, changes); err != nil {
 			return nil, err
 		}
 	}

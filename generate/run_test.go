@@ -174,10 +174,10 @@ func TestApplyTakesBackWhatItHasDone(t *testing.T) {
 	dir := plain().write(t)
 	m := module{dir: dir, path: "example.com/plain"}
 	before := tree(t, dir)
-	err := apply(m, []change{
+	err := apply(t.Context(), m, []change{
 		{Change: Change{"api/v1/new.go", Missing}, content: []byte("new"), mode: 0o644},
 		{Change: Change{"lib/lib.go", Changed}, content: []byte("changed"), before: []byte(before["lib/lib.go"]), mode: 0o644},
-		{Change: Change{"api/gone.go", Leftover}, before: []byte("gone"), mode: 0o644}, // cannot be removed: it is not there
+		{Change: Change{"api/gone.go", Leftover}, mode: 0o644}, // cannot be removed: it is not there
 	})
 	if err == nil {
 		t.Fatal("no error")
@@ -198,7 +198,8 @@ func TestApplyFollowsLinks(t *testing.T) {
 	if err := os.Symlink("lib.go", filepath.Join(dir, "lib/link.go")); err != nil {
 		t.Fatal(err)
 	}
-	if err := apply(module{dir: dir}, []change{{Change: Change{"lib/link.go", Changed}, content: []byte("new"), before: []byte("old"), mode: 0o600}}); err != nil {
+	before := []byte(tree(t, dir)["lib/lib.go"])
+	if err := apply(t.Context(), module{dir: dir}, []change{{Change: Change{"lib/link.go", Changed}, content: []byte("new"), before: before, mode: 0o600}}); err != nil {
 		t.Fatal(err)
 	}
 	if content, err := os.ReadFile(filepath.Join(dir, "lib/lib.go")); err != nil || string(content) != "new" {

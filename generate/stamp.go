@@ -77,10 +77,7 @@ func (s stampStore) save(next *stamp) {
 	if os.MkdirAll(filepath.Dir(s.file), 0o700) != nil {
 		return
 	}
-	temporary, err := filewrite.Beside(s.file, content, 0o600)
-	if err == nil && os.Rename(temporary, s.file) != nil {
-		_ = os.Remove(temporary)
-	}
+	_ = filewrite.Replace(s.file, content, 0o600)
 }
 
 // newStamp is nil if something cannot be hashed, such as a file that was removed meanwhile.

@@ -3,15 +3,19 @@
 
 package generate
 
-import "github.com/opdock/opdock/internal/filewrite"
+import (
+	"context"
+
+	"github.com/opdock/opdock/internal/filewrite"
+)
 
 // apply makes the changes, all of them or none.
-func apply(m module, changes []change) error {
+func apply(ctx context.Context, m module, changes []change) error {
 	files := make([]filewrite.Change, 0, len(changes))
 	for _, one := range changes {
 		files = append(files, filewrite.Change{
 			Path: one.Path, Content: one.content, Before: one.before, Mode: one.mode, Remove: one.Kind == Leftover,
 		})
 	}
-	return filewrite.Apply(m.dir, files)
+	return filewrite.Apply(ctx, m.dir, files)
 }

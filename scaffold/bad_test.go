@@ -4,7 +4,9 @@
 package scaffold
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -240,7 +242,7 @@ func TestAWriteThatFailsChangesNothing(t *testing.T) {
 	// A file where a folder is needed: it is found while the new files are put beside the old ones.
 	put(t, dir, "api", "in the way")
 	before := snapshot(t, dir)
-	if err := plan.Write(); err == nil {
+	if err := plan.Write(t.Context(), nil); err == nil {
 		t.Fatal("no error")
 	}
 	expectSame(t, before, snapshot(t, dir))
@@ -248,11 +250,15 @@ func TestAWriteThatFailsChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before = snapshot(t, dir)
-	if err := plan.Write(); err != nil {
-		t.Fatal(err)
-	}
-	if err := plan.TakeBack(); err != nil {
-		t.Fatal(err)
+	failed := errors.New("what belongs to it has failed")
+	err = plan.Write(t.Context(), func(context.Context) error {
+		if maps.Equal(before, snapshot(t, dir)) {
+			t.Error("nothing was written")
+		}
+		return failed
+	})
+	if !errors.Is(err, failed) {
+		t.Errorf("got %v", err)
 	}
 	expectSame(t, before, snapshot(t, dir))
 }

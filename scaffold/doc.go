@@ -9,7 +9,10 @@
 //
 //	plan, err := scaffold.CreateAPI(scaffold.APIOptions{Dir: ".", Group: "ship", Version: "v1", Kind: "Frigate"})
 //	...
-//	err = plan.Write()
+//	err = plan.Write(ctx, func(ctx context.Context) error {
+//		_, err := generate.Run(ctx, generate.Options{Dir: plan.Dir})
+//		return err
+//	})
 //
-// What is generated from Go types is left to package generate, which has to run after a plan was written.
+// What is generated from Go types is left to package generate, which has to run as a part of writing a plan.
 package scaffold

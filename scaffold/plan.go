@@ -4,6 +4,9 @@
 package scaffold
 
 import (
+	"context"
+	"errors"
+
 	"github.com/opdock/opdock/internal/filewrite"
 )
 
@@ -52,11 +55,25 @@ func newPlan(t *tree) *Plan {
 	return plan
 }
 
-// Write does it, all or nothing.
-func (p *Plan) Write() error { return filewrite.Apply(p.Dir, p.changes) }
-
-// TakeBack undoes what Write did, for when something that belongs to it fails.
-func (p *Plan) TakeBack() error { return filewrite.Apply(p.Dir, filewrite.Reverse(p.changes)) }
+// Write does it and then what belongs to it, such as generating: all or nothing, even if the process is killed. What is
+// generated belongs to it because of the context. There need not be anything else.
+func (p *Plan) Write(ctx context.Context, then func(context.Context) error) error {
+	transaction, err := filewrite.Begin(ctx, p.Dir)
+	if err != nil {
+		return err
+	}
+	err = transaction.Apply(p.changes)
+	if err == nil && then != nil {
+		err = then(transaction.Context(ctx))
+	}
+	if err == nil {
+		return transaction.Commit()
+	}
+	if left := transaction.Rollback(); left != nil {
+		return errors.Join(err, left)
+	}
+	return err
+}
 
 // Content returns what a file will be, for tests and for showing a plan; nil if the plan does not change it.
 func (p *Plan) Content(path string) []byte {

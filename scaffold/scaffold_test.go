@@ -32,7 +32,7 @@ func must(t *testing.T) func(*Plan, error) *Plan {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := plan.Write(); err != nil {
+		if err := plan.Write(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		return plan

@@ -125,6 +125,9 @@ func (a *App) mains(dir string) []string {
 
 func (a *App) build(ctx context.Context, cmd *cobra.Command, o buildOptions) error {
 	var notes []string
+	if err := a.recoverProject(ctx, moduleFolder(o.dir)); err != nil {
+		return err
+	}
 	found, err := a.findProject(o.dir, &notes)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ func (n *apiName) resolve(dir string) error {
 	return explainScaffold(err)
 }
 
-// ask asks for what the flags do not say.
+// askName asks for what the flags do not say.
 func (a *App) askName(cmd *cobra.Command, n *apiName) error {
 	if a.Ask == nil || !onlyChanged(cmd, "dir", "quiet", "from", "empty", "force") {
 		return nil
@@ -60,6 +61,31 @@ func (a *App) askName(cmd *cobra.Command, n *apiName) error {
 	}
 	n.kind, err = a.Ask("Kind, such as Frigate", "")
 	return err
+}
+
+// addKindFlags adds the flags of all verbs that add something to a kind or take it away.
+func (a *App) addKindFlags(cmd *cobra.Command, n *apiName, f *scaffoldFlags) {
+	a.addScaffoldFlags(cmd, f)
+	cmd.Flags().BoolVar(&f.noGenerate, "no-generate", false, "do not generate deep copies and manifests afterwards")
+	n.addFlags(cmd)
+}
+
+// onKind finds out which kind is meant, and carries out what is planned for it.
+func (a *App) onKind(cmd *cobra.Command, n *apiName, f scaffoldFlags, done string, makePlan func() (*scaffold.Plan, error)) (*scaffold.Plan, error) {
+	if err := a.recoverProject(cmd.Context(), f.dir); err != nil {
+		return nil, err
+	}
+	if err := a.askName(cmd, n); err != nil {
+		return nil, err
+	}
+	if err := n.resolve(f.dir); err != nil {
+		return nil, err
+	}
+	plan, err := makePlan()
+	if err != nil {
+		return nil, explainScaffold(err)
+	}
+	return plan, a.carryOut(cmd.Context(), plan, f, fmt.Sprintf("%s %s %s", done, n.kind, n.version))
 }
 
 func (a *App) newCreateAPI() *cobra.Command {
@@ -86,28 +112,23 @@ A second version of a kind gets types only. Kinds of other modules, such as Depl
   opdock create api --group ship --version v1 --kind Crew --from podcluster
   opdock create api --api-version ship.example.com/v1 --kind Raft --empty`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.askName(cmd, &name); err != nil {
-				return err
-			}
-			if err := name.resolve(flags.dir); err != nil {
-				return err
-			}
-			options.Dir, options.Group, options.Version, options.Kind = flags.dir, name.group, name.version, name.kind
-			options.NoResource, options.NoController, options.ClusterScoped = !resource, !controller, !namespaced
-			plan, err := scaffold.CreateAPI(options)
+			plan, err := a.onKind(cmd, &name, flags, "Created", func() (*scaffold.Plan, error) {
+				options.Dir, options.Group, options.Version, options.Kind = flags.dir, name.group, name.version, name.kind
+				options.NoResource, options.NoController, options.ClusterScoped = !resource, !controller, !namespaced
+				return scaffold.CreateAPI(options)
+			})
 			if err != nil {
-				return explainScaffold(err)
-			}
-			if err := a.carryOut(cmd.Context(), plan, flags, fmt.Sprintf("Created %s %s", name.kind, name.version)); err != nil {
 				return err
 			}
-			a.suggest(flags, "say in its types what it is, and in its controller what it does; then: "+shellQuote(a.Program)+" generate && go test ./...")
+			what := "types and its controller"
+			if !slices.ContainsFunc(plan.Changes, func(one scaffold.Change) bool { return strings.HasSuffix(one.Path, "_controller.go") }) {
+				what = "types"
+			}
+			a.suggest(flags, "run it, and say in its "+what+" what you want of it: "+a.inProject(flags, "dev", "--samples"))
 			return nil
 		},
 	}
-	a.addScaffoldFlags(cmd, &flags)
-	a.addNoGenerateFlag(cmd, &flags)
-	name.addFlags(cmd)
+	a.addKindFlags(cmd, &name, &flags)
 	cmd.Flags().StringVar(&options.Plural, "plural", "", "name in paths (default: the regular plural of the kind)")
 	cmd.Flags().StringVar(&options.ShortName, "short-name", "", "what kubectl also calls it")
 	cmd.Flags().BoolVar(&namespaced, "namespaced", true, "objects are in namespaces")

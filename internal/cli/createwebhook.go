@@ -4,8 +4,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/opdock/opdock/scaffold"
@@ -28,27 +26,18 @@ both, and is the place for what has not.`,
 		Example: `  opdock create webhook --group ship --version v1 --kind Frigate --defaulting --programmatic-validation
   opdock create webhook --group ship --version v1 --kind Frigate --conversion --spoke v2`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.askName(cmd, &name); err != nil {
-				return err
-			}
-			if err := name.resolve(flags.dir); err != nil {
-				return err
-			}
-			options.Dir, options.Group, options.Version, options.Kind = flags.dir, name.group, name.version, name.kind
-			plan, err := scaffold.CreateWebhook(options)
+			_, err := a.onKind(cmd, &name, flags, "Created webhooks for", func() (*scaffold.Plan, error) {
+				options.Dir, options.Group, options.Version, options.Kind = flags.dir, name.group, name.version, name.kind
+				return scaffold.CreateWebhook(options)
+			})
 			if err != nil {
-				return explainScaffold(err)
-			}
-			if err := a.carryOut(cmd.Context(), plan, flags, fmt.Sprintf("Created webhooks for %s %s", name.kind, name.version)); err != nil {
 				return err
 			}
-			a.suggest(flags, "say in internal/webhook what they do; then: "+shellQuote(a.Program)+" generate && go test ./...")
+			a.suggest(flags, "run it, and say in internal/webhook what they do: "+a.inProject(flags, "dev", "--samples"))
 			return nil
 		},
 	}
-	a.addScaffoldFlags(cmd, &flags)
-	a.addNoGenerateFlag(cmd, &flags)
-	name.addFlags(cmd)
+	a.addKindFlags(cmd, &name, &flags)
 	cmd.Flags().BoolVar(&options.Defaulting, "defaulting", false, "a webhook that fills in what a user has not said")
 	cmd.Flags().BoolVar(&options.Validation, "programmatic-validation", false, "a webhook that refuses what cannot work")
 	cmd.Flags().BoolVar(&options.Conversion, "conversion", false, "a webhook that converts between versions")

@@ -43,26 +43,17 @@ code is 1. --force removes them, too.`,
 		Example: fmt.Sprintf(`  opdock delete %s --group ship --version v1 --kind Frigate
   opdock delete %s --group ship --version v1 --kind Frigate --force`, what, what),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.askName(cmd, &name); err != nil {
-				return err
-			}
-			if err := name.resolve(flags.dir); err != nil {
-				return err
-			}
-			options.Dir, options.Group, options.Version, options.Kind = flags.dir, name.group, name.version, name.kind
-			plan, err := makePlan(options)
+			plan, err := a.onKind(cmd, &name, flags, "Deleted "+what, func() (*scaffold.Plan, error) {
+				options.Dir, options.Group, options.Version, options.Kind = flags.dir, name.group, name.version, name.kind
+				return makePlan(options)
+			})
 			if err != nil {
-				return explainScaffold(err)
-			}
-			if err := a.carryOut(cmd.Context(), plan, flags, fmt.Sprintf("Deleted %s %s %s", what, name.kind, name.version)); err != nil {
 				return err
 			}
 			return a.tellRemaining(plan, flags)
 		},
 	}
-	a.addScaffoldFlags(cmd, &flags)
-	a.addNoGenerateFlag(cmd, &flags)
-	name.addFlags(cmd)
+	a.addKindFlags(cmd, &name, &flags)
 	cmd.Flags().BoolVar(&options.Force, "force", false, "remove files that somebody has edited, too")
 	return cmd
 }

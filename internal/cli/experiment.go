@@ -229,12 +229,8 @@ func (a *App) writePage(path string, result *experiment.Result) error {
 	if err != nil {
 		return err
 	}
-	before, err := os.ReadFile(absolute)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err := filewrite.Apply(filepath.Dir(absolute), []filewrite.Change{{Path: absolute, Content: page, Before: before, Mode: 0o644}}); err != nil {
-		return err
+	if err := filewrite.Replace(absolute, page, 0o644); err != nil {
+		return fmt.Errorf("writing the page: %w", err)
 	}
 	fmt.Fprintf(a.Err, "Written: %s\n", path)
 	return nil

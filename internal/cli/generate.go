@@ -73,6 +73,11 @@ removed. If nothing has changed since the last run, nothing is loaded.`,
 
 func (a *App) generate(cmd *cobra.Command, options generate.Options, format outputFormat, quiet bool) error {
 	began := a.Now()
+	if !options.Check {
+		if err := a.recoverProject(cmd.Context(), moduleFolder(options.Dir)); err != nil {
+			return err
+		}
+	}
 	d := a.newDisplay(quiet || format == outputJSON)
 	d.run("Loading packages")
 	stop := d.animate()

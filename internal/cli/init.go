@@ -31,6 +31,9 @@ or none. On a terminal, what is not said by flags is asked for.`,
   opdock init --domain example.com --multigroup      # folders for several groups of kinds`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.recoverProject(cmd.Context(), flags.dir); err != nil {
+				return err
+			}
 			options.Dir, options.Year = flags.dir, a.Now().Year()
 			if err := a.askInit(cmd, &options); err != nil {
 				return err
@@ -43,7 +46,7 @@ or none. On a terminal, what is not said by flags is asked for.`,
 			if err := a.carryOut(cmd.Context(), plan, flags, done); err != nil {
 				return err
 			}
-			a.suggest(flags, "add a kind: "+shellQuote(a.Program)+" create api --group GROUP --version v1 --kind KIND")
+			a.suggest(flags, "add a kind, such as: "+a.inProject(flags, "create api", "--group ship --version v1 --kind Frigate"))
 			return nil
 		},
 	}
@@ -85,11 +88,4 @@ func (a *App) askInit(cmd *cobra.Command, o *scaffold.InitOptions) error {
 	}
 	o.License, err = a.Ask("License ("+strings.Join(scaffold.Licenses, ", ")+")", guess.License)
 	return err
-}
-
-// suggest says what to do next.
-func (a *App) suggest(f scaffoldFlags, next string) {
-	if !f.quiet && f.format != outputJSON {
-		fmt.Fprintf(a.Err, "Next, %s\n", next)
-	}
 }

@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/filewrite"
 	"github.com/opdock/opdock/scaffold"
 )
 
@@ -70,10 +72,6 @@ func (a *App) addScaffoldFlags(cmd *cobra.Command, f *scaffoldFlags) {
 	a.addOutputFlag(cmd, &f.format)
 }
 
-func (a *App) addNoGenerateFlag(cmd *cobra.Command, f *scaffoldFlags) {
-	cmd.Flags().BoolVar(&f.noGenerate, "no-generate", false, "do not generate deep copies and manifests afterwards")
-}
-
 // scaffolded is what programs read.
 type scaffolded struct {
 	*scaffold.Plan
@@ -87,24 +85,31 @@ func (a *App) carryOut(ctx context.Context, plan *scaffold.Plan, f scaffoldFlags
 	if err := ctx.Err(); err != nil {
 		return interrupted(err)
 	}
-	if err := plan.Write(); err != nil {
-		return fmt.Errorf("no file was changed: %w", err)
-	}
 	made := scaffolded{Plan: plan, Generated: []generate.Change{}}
-	if plan.Generate && !f.noGenerate {
+	var generating error
+	err := plan.Write(ctx, func(ctx context.Context) error {
+		if !plan.Generate || f.noGenerate {
+			return nil
+		}
 		d.run("Generating")
 		stop := d.animate()
 		result, err := a.Generate(ctx, generate.Options{Dir: plan.Dir})
 		stop()
 		if err != nil && !errors.Is(err, generate.ErrNothing) {
-			if back := plan.TakeBack(); back != nil {
-				return errors.Join(err, fmt.Errorf("taking back what was written: %w", back))
-			}
-			return explainTakenBack(err)
+			generating = err
 		}
 		if result != nil {
 			made.Generated = result.Changes
 		}
+		return generating
+	})
+	switch {
+	case errors.Is(err, filewrite.ErrNotTakenBack):
+		return err
+	case generating != nil:
+		return explainTakenBack(generating)
+	case err != nil:
+		return fmt.Errorf("no file was changed: %w", err)
 	}
 	if f.format == outputJSON {
 		return a.printJSON(made)
@@ -115,6 +120,22 @@ func (a *App) carryOut(ctx context.Context, plan *scaffold.Plan, f scaffoldFlags
 	a.printScaffolded(made)
 	fmt.Fprintf(a.Err, "%s (%s)\n", done, short(a.Now().Sub(began)))
 	return nil
+}
+
+// suggest says what to do next.
+func (a *App) suggest(f scaffoldFlags, next string) {
+	if !f.quiet && f.format != outputJSON {
+		fmt.Fprintf(a.Err, "Next, %s\n", next)
+	}
+}
+
+// inProject is a command line that does something with the project and can be pasted into the user's shell.
+func (a *App) inProject(f scaffoldFlags, verb string, rest ...string) string {
+	words := append([]string{shellQuote(a.Program), verb}, rest...)
+	if f.dir != "." {
+		words = append(words, "--dir", shellQuote(f.dir))
+	}
+	return strings.Join(words, " ")
 }
 
 func interrupted(err error) error {

@@ -1,16 +1,21 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filewrite changes several files of a project, all of them or none.
+// Package filewrite changes several files of a project, all of them or none, even if the process is killed meanwhile.
+//
+// Before anything is touched, a journal in the project says what will be changed and what was there before. When all is
+// done the journal is removed. A journal that is found later and that no process holds belongs to one that was killed:
+// Recover takes back what it had done.
 package filewrite
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // Change is a file that has to be written or removed.
@@ -22,89 +27,59 @@ type Change struct {
 	Remove  bool
 }
 
-// staged is a file whose new content lies beside it and only has to be renamed.
-type staged struct {
-	Change
-	temporary string
-	target    string
+// checkpoint is called wherever it matters whether the process goes on. Tests end it there.
+var checkpoint = func() {}
+
+// Apply makes the changes, all of them or none: as a part of the transaction that the context carries, if there is one.
+// Folders of the root that lose their last file are removed.
+func Apply(ctx context.Context, root string, changes []Change) error {
+	if open, inside := ctx.Value(transactionKey{}).(*Transaction); inside {
+		return open.Apply(changes)
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	t, err := Begin(ctx, root)
+	if err != nil {
+		return err
+	}
+	if err := t.Apply(changes); err != nil {
+		return errors.Join(err, t.Rollback())
+	}
+	return t.Commit()
 }
 
-// Apply makes the changes, all of them or none. What can fail, such as a folder that cannot be written to or a full disk,
-// fails while the new content is put beside the files; after that there are only renames, which are taken back if one of
-// them fails. Folders of the root that lose their last file are removed.
-func Apply(root string, changes []Change) (err error) {
-	var (
-		files   []staged
-		folders []string // made for new files, outermost first
-	)
-	defer func() {
-		for _, file := range files {
-			_ = os.Remove(file.temporary) // it is gone if all went well
-		}
-		if err != nil {
-			removeEmpty(folders)
-		}
-	}()
-	for _, one := range changes {
-		target, err := resolve(absolute(root, one.Path))
-		if err != nil {
-			return fmt.Errorf("writing %s: %w", one.Path, err)
-		}
-		file := staged{Change: one, target: target}
-		if err := makeFolders(filepath.Dir(target), &folders); err != nil {
-			return fmt.Errorf("writing %s: %w", one.Path, err)
-		}
-		// Also for a file that will be removed: it shows whether that is possible.
-		if file.temporary, err = Beside(target, one.Content, one.Mode); err != nil {
-			return fmt.Errorf("writing %s: %w", one.Path, err)
-		}
-		files = append(files, file)
+// Replace writes a single file, so that whoever reads it sees the old content or the new.
+func Replace(file string, content []byte, mode fs.FileMode) error {
+	target, err := resolve(file)
+	if err != nil {
+		return err
 	}
-	for i, file := range files {
-		if err := file.commit(); err != nil {
-			return errors.Join(fmt.Errorf("writing %s: %w", file.Path, err), takeBack(files[:i]))
-		}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // others may read it
+		return err
 	}
-	removeEmptyParents(root, changes)
-	return nil
+	temporary := temporaryFor(target)
+	written, err := createTemporary(temporary, content, mode)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(written.Close(), os.Rename(temporary, target)); err != nil {
+		_ = os.Remove(temporary)
+	}
+	return err
 }
 
-func (f staged) commit() error {
-	if f.Remove {
-		_ = os.Remove(f.temporary) // it has shown what it was for, and would keep the folder from being empty
-		return os.Remove(f.target)
+// createTemporary writes a file that was not there, and leaves it open so that it can be synchronised with the disk.
+func createTemporary(name string, content []byte, mode fs.FileMode) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
 	}
-	return os.Rename(f.temporary, f.target)
-}
-
-// takeBack restores files that have been changed already.
-func takeBack(files []staged) error {
-	var failures []error
-	for _, file := range files {
-		if file.Before == nil {
-			failures = append(failures, os.Remove(file.target))
-			continue
-		}
-		temporary, err := Beside(file.target, file.Before, file.Mode)
-		if err == nil {
-			err = os.Rename(temporary, file.target)
-		}
-		failures = append(failures, err)
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Chmod(mode)); err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(name))
 	}
-	return errors.Join(failures...)
-}
-
-// Reverse returns the changes that take the given ones back.
-func Reverse(changes []Change) []Change {
-	reversed := make([]Change, 0, len(changes))
-	for _, one := range changes {
-		back := Change{Path: one.Path, Content: one.Before, Before: one.Content, Mode: one.Mode, Remove: one.Before == nil}
-		if one.Remove {
-			back.Before = nil
-		}
-		reversed = append(reversed, back)
-	}
-	return reversed
+	return file, nil
 }
 
 func absolute(root, file string) string {
@@ -114,67 +89,40 @@ func absolute(root, file string) string {
 	return filepath.Join(root, filepath.FromSlash(file))
 }
 
-// resolve follows a symbolic link, so that it stays one.
+// resolve follows a symbolic link, so that it stays one. What does not exist yet is resolved as far as it does.
 func resolve(file string) (string, error) {
 	target, err := filepath.EvalSymlinks(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return file, nil
+	if !errors.Is(err, fs.ErrNotExist) {
+		return target, err
 	}
-	return target, err
+	parent, err := resolve(filepath.Dir(file))
+	return filepath.Join(parent, filepath.Base(file)), err
 }
 
-// makeFolders makes a folder and those above it, and notes which are new.
-func makeFolders(dir string, made *[]string) error {
+// missingFolders are those that a file needs and that are not there, outermost first.
+func missingFolders(dir string) ([]string, error) {
 	info, err := os.Stat(dir)
-	if err == nil && !info.IsDir() {
-		return fmt.Errorf("%s is not a folder", dir)
+	switch {
+	case err == nil && !info.IsDir():
+		return nil, fmt.Errorf("%s is not a folder", dir)
+	case err == nil || !errors.Is(err, fs.ErrNotExist):
+		return nil, err
 	}
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := makeFolders(filepath.Dir(dir), made); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // source code, which others may read
-		return err
-	}
-	*made = append(*made, dir)
-	return nil
+	missing, err := missingFolders(filepath.Dir(dir))
+	return append(missing, dir), err
 }
 
-// Beside writes a temporary file into the folder of the target, to be renamed to it.
-func Beside(target string, content []byte, mode fs.FileMode) (name string, err error) {
-	// A name that neither go nor the search for packages takes for source.
-	file, err := os.CreateTemp(filepath.Dir(target), ".opdock-*.tmp")
-	if err != nil {
-		return "", err
+// content returns what a file is, and nil if there is none.
+func content(file string) ([]byte, error) {
+	found, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
-	_, err = file.Write(content)
-	return file.Name(), errors.Join(err, file.Chmod(mode), file.Close())
+	if err == nil && found == nil {
+		found = []byte{}
+	}
+	return found, err
 }
 
-// removeEmpty removes folders that were made, innermost first.
-func removeEmpty(folders []string) {
-	for i := len(folders) - 1; i >= 0; i-- {
-		_ = os.Remove(folders[i]) // one that is not empty stays
-	}
-}
-
-// removeEmptyParents removes the folders that have lost their last file.
-func removeEmptyParents(root string, changes []Change) {
-	for _, one := range changes {
-		if !one.Remove {
-			continue
-		}
-		for dir := filepath.Dir(absolute(root, one.Path)); strings.HasPrefix(dir, root+string(filepath.Separator)); dir = filepath.Dir(dir) {
-			if os.Remove(dir) != nil {
-				break // it is not empty
-			}
-		}
-	}
-}
+// same says whether two files are alike, and nil means that there is none.
+func same(one, other []byte) bool { return (one == nil) == (other == nil) && bytes.Equal(one, other) }

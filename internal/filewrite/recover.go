@@ -1,0 +1,151 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package filewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Recovered is what was found of a process that was killed while it wrote.
+type Recovered struct {
+	// TakenBack are the files that are as they were before, and Edited those that somebody has edited since. If there are
+	// any of the latter, nothing is taken back: the work of that person may rely on what was written.
+	TakenBack, Edited []string
+}
+
+// Recover takes back what a process that was killed has done in a project. It waits for one that is still at work.
+func Recover(ctx context.Context, root string) (Recovered, error) {
+	if _, err := os.Lstat(filepath.Join(root, JournalName)); errors.Is(err, fs.ErrNotExist) {
+		return Recovered{}, nil
+	}
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return Recovered{}, err
+	}
+	t := &Transaction{root: root}
+	if t.journal, err = openJournal(ctx, root); err != nil {
+		return Recovered{}, err
+	}
+	found, err := t.recover()
+	if err != nil {
+		return Recovered{}, err
+	}
+	return found, t.journal.end()
+}
+
+// recover undoes what another process has written down. The journal may have come with the project from somebody else,
+// so nothing outside of the project is touched.
+func (t *Transaction) recover() (found Recovered, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("taking back what was left half written: %w", err), t.journal.file.Close())
+		}
+	}()
+	left, err := t.journal.read()
+	if err != nil || len(left) == 0 {
+		return found, err
+	}
+	project, err := os.OpenRoot(t.root)
+	if err != nil {
+		return found, err
+	}
+	defer project.Close()
+	elsewhere := func(path string) bool {
+		_, err := project.Stat(path)
+		return err != nil && !errors.Is(err, fs.ErrNotExist)
+	}
+	for i := range left {
+		left[i].Folders = slices.DeleteFunc(left[i].Folders, elsewhere)
+		left[i].Files = slices.DeleteFunc(left[i].Files, func(one entry) bool { return elsewhere(one.Path) || elsewhere(one.Temporary) })
+	}
+	if found.TakenBack, found.Edited, err = t.undo(left); err != nil {
+		return found, err
+	}
+	return found, t.journal.file.Truncate(0)
+}
+
+// undo makes files what they were before the first of the records, and says which were different; or which are neither
+// what they were nor what the records made of them. It can be called again if it is interrupted.
+func (t *Transaction) undo(records []record) (undone, edited []string, err error) {
+	first := map[string]entry{}
+	differs := map[string]bool{}
+	for _, one := range records {
+		for _, file := range one.Files {
+			if _, known := first[file.Path]; !known {
+				first[file.Path] = file
+			}
+		}
+	}
+	for path, file := range first {
+		now, err := content(absolute(t.root, path))
+		if err != nil {
+			return nil, nil, err
+		}
+		differs[path] = !same(now, file.Before)
+		if differs[path] && !madeBy(records, path, hashOf(now)) {
+			edited = append(edited, path)
+		}
+	}
+	slices.Sort(edited)
+	for _, one := range slices.Backward(records) {
+		for _, file := range slices.Backward(one.Files) {
+			if err := removeIfThere(absolute(t.root, file.Temporary)); err != nil {
+				return nil, nil, err
+			}
+			if first[file.Path].Temporary != file.Temporary || len(edited) > 0 || !differs[file.Path] {
+				continue
+			}
+			if err := t.restore(file); err != nil {
+				return nil, nil, fmt.Errorf("restoring %s: %w", file.Path, err)
+			}
+			undone = append(undone, file.Path)
+			checkpoint()
+		}
+		for _, dir := range slices.Backward(one.Folders) {
+			_ = os.Remove(absolute(t.root, dir)) // one that is not empty stays
+			checkpoint()
+		}
+	}
+	slices.Sort(undone)
+	return undone, edited, nil
+}
+
+func madeBy(records []record, path, hash string) bool {
+	return slices.ContainsFunc(records, func(one record) bool {
+		return slices.ContainsFunc(one.Files, func(file entry) bool { return file.Path == path && file.After == hash })
+	})
+}
+
+// restore makes a file what it was. The temporary file has the name that the journal knows, in case this is interrupted too.
+func (t *Transaction) restore(file entry) error {
+	target, temporary := absolute(t.root, file.Path), absolute(t.root, file.Temporary)
+	if file.Before == nil {
+		return os.Remove(target)
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // source code, which others may read
+		return err
+	}
+	content, err := createTemporary(temporary, file.Before, file.Mode)
+	if err != nil {
+		return err
+	}
+	checkpoint()
+	if err := errors.Join(content.Sync(), content.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temporary, target)
+}
+
+func removeIfThere(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
