@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -22,18 +21,13 @@ import (
 )
 
 type devOptions struct {
+	whichCluster
+
 	dir        string
 	main       string
-	name       string
-	nodes      int
-	kubeconfig string
-	context    string
-	namespace  string
 	samples    bool
 	noGenerate bool
 	quiet      bool
-	keep       bool
-	timeout    time.Duration
 	build      dev.BuildOptions
 	format     outputFormat
 	page       pageOptions
@@ -102,32 +96,18 @@ kept. Your kubeconfig is not touched.`,
 	return cmd
 }
 
-func (o *devOptions) foreign() bool { return o.kubeconfig != "" || o.context != "" }
-
 func (o *devOptions) check(cmd *cobra.Command) error {
-	var message string
-	flags := cmd.Flags()
-	switch problems := validation.IsDNS1123Label(o.namespace); {
-	case len(problems) > 0:
-		message = fmt.Sprintf("--namespace cannot be %q: a name is made of lower case letters, digits and dashes", o.namespace)
-	case o.timeout <= 0:
-		message = fmt.Sprintf("--timeout must be more than 0, not %s", o.timeout)
-	case flags.Changed("nodes") && o.nodes < 1:
-		message = fmt.Sprintf("--nodes must be at least 1, not %d", o.nodes)
+	if err := o.whichCluster.check(cmd); err != nil {
+		return err
 	}
-	for _, flag := range []string{"name", "nodes", "keep"} {
-		if o.foreign() && flags.Changed(flag) {
-			message = fmt.Sprintf("--%s is about a cluster of opdock's, and --kubeconfig and --context name another", flag)
-		}
-	}
-	if message == "" {
-		return o.page.check(cmd)
-	}
-	return &usageError{message: message, hints: []string{seeHelp(cmd)}}
+	return o.page.check(cmd)
 }
 
 func (a *App) dev(cmd *cobra.Command, o devOptions, arguments []string) (err error) {
 	ctx := cmd.Context()
+	if err := a.recoverProject(ctx, moduleFolder(o.dir)); err != nil {
+		return err
+	}
 	found, main, err := findOperator(cmd, o)
 	if err != nil {
 		return err

@@ -8,14 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/project"
 )
@@ -24,17 +22,7 @@ func (a *App) findDevTarget(ctx context.Context, o devOptions, found *project.Pr
 	if o.foreign() {
 		return a.foreignDevTarget(ctx, o, found)
 	}
-	status, err := a.Dock.Find(o.name)
-	if err != nil {
-		return nil, err
-	}
-	wasAlive := status.State == cluster.Alive
-	var c Running
-	if wasAlive {
-		c, err = a.Dock.Open(o.name)
-	} else {
-		c, err = a.startFor(ctx, runOptions{name: o.name, nodes: o.nodes, keep: o.keep, timeout: o.timeout}, status)
-	}
+	c, leave, err := a.openCluster(ctx, o.whichCluster)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +34,7 @@ func (a *App) findDevTarget(ctx context.Context, o devOptions, found *project.Pr
 		ended:   func() error { return a.endOf(o.name) },
 		leave: func() error {
 			stopWatching()
-			return a.leaveDev(c, o, wasAlive)
+			return leave()
 		},
 	}
 	t.cluster.Config, _, err = a.loadKubeconfig(c.Kubeconfig(), "")
@@ -84,26 +72,6 @@ func (a *App) watchEnd(c Running, name string) (done <-chan struct{}, stop func(
 	return ended, sync.OnceFunc(func() { close(quit) })
 }
 
-func (a *App) leaveDev(c Running, o devOptions, wasAlive bool) error {
-	status, err := a.Dock.Find(o.name)
-	switch {
-	case err == nil && status.State != cluster.Alive:
-		return nil // it has ended before us, and that was said
-	case wasAlive:
-		fmt.Fprintf(a.Err, "Cluster %q was running before and still is; stop it: %s\n", o.name, a.command("down", o.name))
-		return nil
-	case o.keep:
-		fmt.Fprintf(a.Err, "Cluster %q is left running; stop it: %s\n", o.name, a.command("down", o.name))
-		return nil
-	}
-	fmt.Fprintf(a.Err, "Stopping cluster %q\n", o.name)
-	if err := c.Stop(); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Err, "Cluster %q is stopped; its objects are kept. Remove them: %s\n", o.name, a.command("down", o.name, "--delete"))
-	return nil
-}
-
 func (a *App) foreignDevTarget(ctx context.Context, o devOptions, found *project.Project) (*devTarget, error) {
 	config, loaded, err := a.loadKubeconfig(o.kubeconfig, o.context)
 	if err != nil {
@@ -113,9 +81,8 @@ func (a *App) foreignDevTarget(ctx context.Context, o devOptions, found *project
 	if err := (&target{title: config.Host, config: config, namespace: o.namespace}).reach(ctx); err != nil {
 		return nil, err
 	}
-	place := strings.Trim(notInFileNames.ReplaceAllString(strings.TrimPrefix(config.Host, "https://"), "-"), "-")
 	t := &devTarget{
-		title: config.Host, stateDir: a.devStateDir(place + "-" + found.Name),
+		title: config.Host, stateDir: a.devStateDir(fileNameOf(config) + "-" + found.Name),
 		cluster: dev.Cluster{
 			Config: config,
 			KubeconfigAs: func(ctx context.Context, namespace, name string) ([]byte, error) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/generate"
@@ -24,14 +23,11 @@ import (
 
 // projectOptions are those of all verbs that bring a project to a cluster or take it away.
 type projectOptions struct {
+	whichCluster
+
 	dir        string
-	name       string
-	kubeconfig string
-	context    string
-	namespace  string
 	noGenerate bool
 	dryRun     bool
-	timeout    time.Duration
 	format     manifestFormat
 }
 
@@ -80,24 +76,6 @@ func (a *App) contexts(kubeconfig string) []string {
 	return names
 }
 
-func (o *projectOptions) foreign() bool { return o.kubeconfig != "" || o.context != "" }
-
-func (o *projectOptions) check(cmd *cobra.Command) error {
-	message := ""
-	switch {
-	case o.timeout <= 0:
-		message = fmt.Sprintf("--timeout must be more than 0, not %s", o.timeout)
-	case o.foreign() && cmd.Flags().Changed("name"):
-		message = "--name is about a cluster of opdock's, and --kubeconfig and --context name another"
-	case o.namespace != "" && len(validation.IsDNS1123Label(o.namespace)) > 0:
-		message = fmt.Sprintf("--namespace cannot be %q: a name is made of lower case letters, digits and dashes", o.namespace)
-	}
-	if message == "" {
-		return nil
-	}
-	return &usageError{message: message, hints: []string{seeHelp(cmd)}}
-}
-
 // findProject returns the project of a folder, and collects what it warns of.
 func (a *App) findProject(dir string, notes *[]string) (*project.Project, error) {
 	found, err := project.Find(dir)
@@ -132,6 +110,11 @@ type projectRun struct {
 func (a *App) newProjectRun(cmd *cobra.Command, o projectOptions) (*projectRun, error) {
 	if err := o.check(cmd); err != nil {
 		return nil, err
+	}
+	if !o.dryRun {
+		if err := a.recoverProject(cmd.Context(), moduleFolder(o.dir)); err != nil {
+			return nil, err
+		}
 	}
 	r := &projectRun{App: a, projectOptions: o, cmd: cmd, display: a.newDisplay(o.format != manifestText)}
 	var err error
@@ -183,14 +166,13 @@ var errNotRunning = errors.New("the cluster does not run")
 
 // reach connects to the cluster. A cluster of opdock's is started if that is wanted.
 func (r *projectRun) reach(ctx context.Context, start bool) error {
-	o := runOptions{name: r.name, kubeconfig: r.kubeconfig, context: r.context, namespace: r.namespace, timeout: r.timeout, keep: true}
 	var err error
 	if r.foreign() {
-		r.target, err = r.foreignTarget(o, r.cmd.Flags().Changed("namespace"))
+		r.target, err = r.foreignTarget(r.whichCluster, r.cmd.Flags().Changed("namespace"))
 		if err != nil {
 			return err
 		}
-	} else if err := r.reachOurs(ctx, o, start); err != nil {
+	} else if err := r.reachOurs(ctx, start); err != nil {
 		return err
 	}
 	r.namespace = r.target.namespace
@@ -202,26 +184,28 @@ func (r *projectRun) reach(ctx context.Context, start bool) error {
 	return err
 }
 
-func (r *projectRun) reachOurs(ctx context.Context, o runOptions, start bool) error {
-	status, err := r.Dock.Find(o.name)
+func (r *projectRun) reachOurs(ctx context.Context, start bool) error {
+	status, err := r.Dock.Find(r.name)
 	if err != nil {
 		return err
 	}
 	var running Running
 	switch {
 	case status.State == cluster.Alive || !start && !r.dryRun:
-		running, err = r.Dock.Open(o.name) // says itself why it cannot be
+		running, err = r.Dock.Open(r.name) // says itself why it cannot be
 	case r.dryRun:
 		return errNotRunning
 	default:
-		if running, err = r.startFor(ctx, o, status); err == nil {
-			r.note("cluster %q was started and goes on; stop it: %s", o.name, r.command("down", o.name))
+		lasting := r.whichCluster
+		lasting.keep = true
+		if running, err = r.startFor(ctx, lasting, status); err == nil {
+			r.note("cluster %q was started and goes on; stop it: %s", r.name, r.command("down", r.name))
 		}
 	}
 	if err != nil {
 		return err
 	}
-	r.target = &target{title: fmt.Sprintf("cluster %q", o.name), namespace: o.namespace, ours: true}
+	r.target = &target{title: fmt.Sprintf("cluster %q", r.name), namespace: r.namespace, ours: true}
 	r.target.config, _, err = r.loadKubeconfig(running.Kubeconfig(), "")
 	return err
 }

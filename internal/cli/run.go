@@ -6,13 +6,11 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/page"
@@ -20,15 +18,10 @@ import (
 )
 
 type runOptions struct {
-	name       string
-	nodes      int
-	kubeconfig string
-	context    string
-	namespace  string
+	whichCluster
+
 	samples    []string
 	untilReady bool
-	keep       bool
-	timeout    time.Duration
 	format     outputFormat
 	page       pageOptions
 }
@@ -78,31 +71,11 @@ With --kubeconfig or --context all of this happens on that cluster, within the n
 	return cmd
 }
 
-func (o *runOptions) foreign() bool { return o.kubeconfig != "" || o.context != "" }
-
 func (o *runOptions) check(cmd *cobra.Command) error {
-	var message string
-	flags := cmd.Flags()
-	switch problems := validation.IsDNS1123Label(o.namespace); {
-	case len(problems) > 0:
-		message = fmt.Sprintf("--namespace cannot be %q: a name is made of lower case letters, digits and dashes", o.namespace)
-	case o.timeout <= 0:
-		message = fmt.Sprintf("--timeout must be more than 0, not %s", o.timeout)
-	case flags.Changed("nodes") && o.nodes < 1:
-		message = fmt.Sprintf("--nodes must be at least 1, not %d", o.nodes)
-	}
-	if err := o.page.check(cmd); err != nil {
+	if err := o.whichCluster.check(cmd); err != nil {
 		return err
 	}
-	for _, flag := range []string{"name", "nodes", "keep"} {
-		if o.foreign() && flags.Changed(flag) {
-			message = fmt.Sprintf("--%s is about a cluster of opdock's, and --kubeconfig and --context name another", flag)
-		}
-	}
-	if message == "" {
-		return nil
-	}
-	return &usageError{message: message, hints: []string{seeHelp(cmd)}}
+	return o.page.check(cmd)
 }
 
 func (a *App) run(cmd *cobra.Command, o runOptions) (err error) {

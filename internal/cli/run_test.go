@@ -69,7 +69,7 @@ func TestAllSamplesAreDifferentObjects(t *testing.T) {
 // testRun is a run whose target is a fake one.
 func testRun(s *console) *fleetRun {
 	return &fleetRun{
-		App: s.App, runOptions: runOptions{timeout: time.Minute, format: outputText},
+		App: s.App, runOptions: runOptions{whichCluster: whichCluster{timeout: time.Minute}, format: outputText},
 		target: &target{title: `cluster "dock"`, namespace: "default", logPath: "/state/dock/fleet.log"},
 		model:  tree.NewModel(),
 		goals: []goal{

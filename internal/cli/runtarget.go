@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/page"
@@ -60,27 +59,20 @@ type target struct {
 
 func (a *App) findTarget(ctx context.Context, cmd *cobra.Command, o runOptions) (*target, error) {
 	if o.foreign() {
-		return a.foreignTarget(o, cmd.Flags().Changed("namespace"))
+		return a.foreignTarget(o.whichCluster, cmd.Flags().Changed("namespace"))
+	}
+	c, leave, err := a.openCluster(ctx, o.whichCluster)
+	if err != nil {
+		return nil, err
 	}
 	status, err := a.Dock.Find(o.name)
 	if err != nil {
-		return nil, err
-	}
-	wasAlive := status.State == cluster.Alive
-	var c Running
-	if wasAlive {
-		c, err = a.Dock.Open(o.name)
-	} else {
-		c, err = a.startFor(ctx, o, status)
-	}
-	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, leave())
 	}
 	t := &target{
 		title: fmt.Sprintf("cluster %q", o.name), namespace: o.namespace, ours: true,
 		logPath: filepath.Join(status.Dir, fleetLog), done: c.Done(),
-		ended: func() error { return a.endOf(o.name) },
-		leave: func() error { return a.leave(c, o, wasAlive) },
+		ended: func() error { return a.endOf(o.name) }, leave: leave,
 	}
 	t.config, _, err = a.loadKubeconfig(c.Kubeconfig(), "")
 	if err != nil {
@@ -89,55 +81,9 @@ func (a *App) findTarget(ctx context.Context, cmd *cobra.Command, o runOptions) 
 	return t, nil
 }
 
-// startFor starts the cluster for this run. It ends with this process, however that ends, unless it is to be kept.
-func (a *App) startFor(ctx context.Context, o runOptions, before cluster.Status) (Running, error) {
-	up := upOptions{timeout: o.timeout, foreground: !o.keep}
-	up.Name, up.Nodes = o.name, o.nodes
-	// What was ephemeral must not last because it died.
-	up.Ephemeral = before.Ephemeral
-	var err error
-	if up.Binary, err = a.controlPlaneBinary(ctx, false); err != nil {
-		return nil, err
-	}
-	c, err := a.start(ctx, up, fmt.Sprintf("Starting cluster %q", o.name))
-	if err != nil {
-		return nil, a.explainStart(ctx, up, before.Dir, err)
-	}
-	return c, nil
-}
-
-func (a *App) leave(c Running, o runOptions, wasAlive bool) error {
-	status, err := a.Dock.Find(o.name)
-	switch {
-	case err == nil && status.State != cluster.Alive:
-		return nil // it has ended before us, and whoever waited for it has said so
-	case wasAlive:
-		fmt.Fprintf(a.Err, "Cluster %q was running before and still is; stop it: %s\n", o.name, a.command("down", o.name))
-		return nil
-	case o.keep:
-		fmt.Fprintf(a.Err, "Cluster %q is left running; stop it: %s\n", o.name, a.command("down", o.name))
-		return nil
-	}
-	fmt.Fprintf(a.Err, "Stopping cluster %q\n", o.name)
-	if err := c.Stop(); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Err, "Cluster %q is stopped; its objects are kept: %s\n", o.name, a.command("run", o.name))
-	return nil
-}
-
-// endOf is nil while the cluster is alive.
-func (a *App) endOf(name string) error {
-	status, err := a.Dock.Find(name)
-	if err != nil || status.State == cluster.Alive {
-		return err
-	}
-	return &cluster.NotRunningError{Status: status}
-}
-
-func (a *App) foreignTarget(o runOptions, namespaceGiven bool) (*target, error) {
-	t := &target{namespace: o.namespace, ended: func() error { return nil }, leave: func() error { return nil }}
-	config, loaded, err := a.loadKubeconfig(o.kubeconfig, o.context)
+func (a *App) foreignTarget(w whichCluster, namespaceGiven bool) (*target, error) {
+	t := &target{namespace: w.namespace, ended: func() error { return nil }, leave: func() error { return nil }}
+	config, loaded, err := a.loadKubeconfig(w.kubeconfig, w.context)
 	if err != nil {
 		return nil, err
 	}
@@ -147,12 +93,16 @@ func (a *App) foreignTarget(o runOptions, namespaceGiven bool) (*target, error) 
 	}
 	t.namespaces = []string{t.namespace}
 	// One for each place that the fleet can work in.
-	place := strings.Trim(notInFileNames.ReplaceAllString(strings.TrimPrefix(t.title, "https://"), "-"), "-")
-	t.logPath = filepath.Join(a.Dock.Home(), "fleets", place+"-"+t.namespace+".log")
+	t.logPath = filepath.Join(a.Dock.Home(), "fleets", fileNameOf(config)+"-"+t.namespace+".log")
 	return t, nil
 }
 
 var notInFileNames = regexp.MustCompile(`[^a-zA-Z0-9.]+`)
+
+// fileNameOf is a cluster's address as a file can be called.
+func fileNameOf(config *rest.Config) string {
+	return strings.Trim(notInFileNames.ReplaceAllString(strings.TrimPrefix(config.Host, "https://"), "-"), "-")
+}
 
 // loadKubeconfig reads a kubeconfig: the given one, or else what the environment says.
 func (a *App) loadKubeconfig(path, contextName string) (*rest.Config, clientcmd.ClientConfig, error) {

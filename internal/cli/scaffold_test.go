@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/filewrite"
 )
 
 // workshop is a folder in which projects are made, without generating.
@@ -194,6 +195,59 @@ func TestWhatFailsLaterIsTakenBack(t *testing.T) {
 			}
 			w.must(addFrigate + " --no-generate")
 		})
+	}
+}
+
+// killedProject is what an opdock leaves that is killed while it generates: files that belong together, not all of them.
+func killedProject(t *testing.T) (left *workshop, before map[string]string) {
+	t.Helper()
+	w := newWorkshop(t)
+	w.must(initYard)
+	before = w.files()
+	left = newWorkshop(t)
+	w.generate = func(context.Context, generate.Options) (*generate.Result, error) {
+		return &generate.Result{}, os.CopyFS(left.dir, os.DirFS(w.dir))
+	}
+	w.must(addFrigate)
+	if slices.Equal(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(left.files()))) {
+		t.Fatal("nothing was written")
+	}
+	return left, before
+}
+
+func TestWhatWasKilledIsTakenBack(t *testing.T) {
+	left, before := killedProject(t)
+	code, screen := left.run(t.Context(), strings.Fields("delete api --group ship --version v1 --kind Frigate")...)
+	expectCode(t, code, exitUsage)
+	if !strings.Contains(screen, "was killed while it wrote here; what it had done is taken back: ") || !strings.Contains(screen, "there is no Frigate") {
+		t.Errorf("got\n%s", screen)
+	}
+	if after := left.files(); !maps.Equal(before, after) {
+		t.Errorf("it was %q and is %q", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+	}
+	// Some of them find something else that is wrong, so that the test need not wait until they have done their work.
+	for _, verb := range []string{addFrigate, "generate", "dev --main ./none", "install --kubeconfig /none", "build --main ./none"} {
+		left, _ := killedProject(t)
+		if _, screen := left.run(t.Context(), strings.Fields(verb)...); !strings.Contains(screen, "is taken back: ") {
+			t.Errorf("got\n%s", screen)
+		}
+	}
+}
+
+func TestWhatWasKilledIsNotTakenBackFromSomebodyWhoWentOn(t *testing.T) {
+	left, _ := killedProject(t)
+	edited := filepath.Join(left.dir, "api/v1/frigate_types.go")
+	if err := os.WriteFile(edited, []byte("package v1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := left.files()
+	_, screen := left.run(t.Context(), "generate")
+	if !strings.Contains(screen, "somebody has edited since: api/v1/frigate_types.go") {
+		t.Errorf("got\n%s", screen)
+	}
+	delete(before, filewrite.JournalName)
+	if after := left.files(); !maps.Equal(before, after) {
+		t.Errorf("it was %q and is %q", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
 	}
 }
 
