@@ -37,13 +37,15 @@ type Note struct {
 	file *os.File
 }
 
-// Announce leaves a note in a folder. The note of another page that is served is left alone.
+// Announce leaves a note in a folder. The note of another page that is served is left alone, and those that were left by
+// killed processes make room.
 func Announce(dir string, content File) (*Note, error) {
 	content.Started = time.Now()
 	data, err := json.Marshal(content)
 	if err != nil {
 		return nil, fmt.Errorf("saying where the page is: %w", err)
 	}
+	removeDead(dir)
 	n := &Note{path: filepath.Join(dir, FileName)}
 	if _, alive, err := readNote(n.path); err == nil && alive {
 		n.path = filepath.Join(dir, fmt.Sprintf("page-%d.json", os.Getpid()))
@@ -66,6 +68,17 @@ func Announce(dir string, content File) (*Note, error) {
 		return nil, fmt.Errorf("saying where the page is: %w", err)
 	}
 	return n, nil
+}
+
+// removeDead removes notes that no page would replace, for their names are those of processes. What cannot be removed is
+// only in the way of who looks at the folder.
+func removeDead(dir string) {
+	paths, _ := filepath.Glob(filepath.Join(dir, "page-*.json"))
+	for _, path := range paths {
+		if _, alive, err := readNote(path); err == nil && !alive {
+			_ = os.Remove(path)
+		}
+	}
 }
 
 // Close takes the note back.

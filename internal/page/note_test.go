@@ -74,6 +74,12 @@ func TestNotesOfTheDead(t *testing.T) {
 	if got, left := found(t, dir); got != "" || !left {
 		t.Errorf("there are %q (%v)", got, left)
 	}
+	if err := os.Rename(filepath.Join(dir, FileName), filepath.Join(dir, "page-1.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, FileName), []byte(`{"address":"killed as well"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	announce(t, dir, "next")
 	if got, left := found(t, dir); got != "next" || left {
 		t.Errorf("then there are %q (%v)", got, left)
