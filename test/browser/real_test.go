@@ -5,8 +5,6 @@ package browser
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,11 +46,11 @@ func (o *opdock) command(arguments ...string) *exec.Cmd {
 	return command
 }
 
-// run runs the fleet until the test ends and returns where its page is.
-func (o *opdock) run(t *testing.T) string {
+// serve runs opdock with a page about a cluster until the test ends, and returns where the page is.
+func (o *opdock) serve(t *testing.T, cluster string, arguments ...string) string {
 	t.Helper()
 	var screen bytes.Buffer
-	run := o.command("run", "--name", "page", "--samples", "nginx-app,store")
+	run := o.command(append(arguments, "--name", cluster)...)
 	run.Stdout, run.Stderr = &screen, &screen
 	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Ctrl-C comes from the test alone
 	if err := run.Start(); err != nil {
@@ -60,36 +58,35 @@ func (o *opdock) run(t *testing.T) string {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- run.Wait() }()
-	note := filepath.Join(o.home, "clusters", "page", page.FileName)
+	folder := filepath.Join(o.home, "clusters", cluster)
 	t.Cleanup(func() {
 		_ = run.Process.Signal(os.Interrupt)
-		if err := <-ended; err != nil {
-			t.Errorf("opdock run: %v\n%s", err, &screen)
+		if err := <-ended; err != nil || t.Failed() {
+			t.Errorf("opdock %s: %v\n%s", arguments[0], err, &screen)
 		}
-		if _, err := os.Stat(note); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s is left behind: %v", note, err)
+		if notes, err := filepath.Glob(filepath.Join(folder, "page*")); err != nil || len(notes) > 0 {
+			t.Errorf("left behind: %v (%v)", notes, err)
 		}
 	})
 	for until := time.Now().Add(patience); time.Now().Before(until); {
 		select {
 		case err := <-ended:
 			ended <- err
-			t.Fatalf("opdock run has ended: %v", err)
+			t.Fatalf("opdock %s has ended: %v", arguments[0], err)
 		case <-time.After(50 * time.Millisecond):
 		}
-		var file page.File
-		if data, err := os.ReadFile(note); err == nil && json.Unmarshal(data, &file) == nil {
-			return file.Address
+		if pages, _, err := page.Find(folder); err == nil && len(pages) > 0 {
+			return pages[0].Address
 		}
 	}
-	t.Fatal("opdock run has not said where its page is")
+	t.Fatalf("opdock %s has not said where its page is", arguments[0])
 	return ""
 }
 
 // A user scales an application of the fleet and sees what follows, down to the pods.
 func TestTheRealFleet(t *testing.T) {
 	o := buildOpdock(t)
-	p := look(t, o.run(t), chromium.Options{})
+	p := look(t, o.serve(t, "page", "run", "--samples", "nginx-app,store"), chromium.Options{})
 	await(t, p, "globalThis.opdock && opdock.forest.roots.some((r) => r.object.name === 'store' && r.object.state === 'good') && "+
 		"opdock.forest.roots.some((r) => r.object.name === 'nginx-app' && r.object.state === 'good')")
 	// An object that a KAPP has made leads back to the KAPP's reconcile.
