@@ -58,6 +58,6 @@
 // # Limits
 //
 // Who changed something is as good as managed fields are: they have no fractions of seconds, and say nothing of who deleted
-// an object, or removed a part of it other than by applying it without. Nobody is named where that is not known. The values of Secrets are never recorded, but what else is in objects is, shortened; treat records as what they
-// are made of.
+// an object, or removed a part of it other than by applying it without. Nobody is named where that is not known. The values
+// of Secrets are never recorded, but what else is in objects is, shortened; treat records as what they are made of.
 package why

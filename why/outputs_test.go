@@ -64,7 +64,8 @@ func TestMetrics(t *testing.T) {
 
 func TestSpans(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
-	s := newStage(t, Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))})
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+	s := newStage(t, Options{TracerProvider: provider})
 	s.created(web(), false)
 	s.reconcile(s.writing(verbCreate, pod("a"), "7"))
 	echo := pod("a")
@@ -80,6 +81,16 @@ func TestSpans(t *testing.T) {
 	}
 	if status := ended[1].Status(); status.Description != "broken" {
 		t.Errorf("the second ended with %v", status)
+	}
+	// What the reconciler traces itself is a part of it.
+	s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
+		_, span := provider.Tracer("reconciler").Start(ctx, "inner")
+		span.End()
+		return reconcile.Result{}, nil
+	})
+	ended = spans.Ended()
+	if inner, outer := ended[2], ended[3]; inner.Parent().SpanID() != outer.SpanContext().SpanID() || outer.Parent().IsValid() {
+		t.Errorf("the parents are %v and %v", inner.Parent(), outer.Parent())
 	}
 }
 

@@ -5,6 +5,7 @@ package why
 
 import (
 	"context"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -82,6 +83,7 @@ func (p *pass) finishTrace(err error) {
 	for i := range record.Causes {
 		causes[i] = record.Causes[i].String()
 	}
+	fields, writers := fieldsAndWriters(record)
 	findings := make([]string, len(record.Findings))
 	for i := range record.Findings {
 		findings[i] = string(record.Findings[i].Type)
@@ -89,6 +91,8 @@ func (p *pass) finishTrace(err error) {
 	span.SetAttributes(
 		attribute.Int64("why.record", int64(record.ID)),
 		attribute.StringSlice("why.causes", causes),
+		attribute.StringSlice("why.fields", fields),
+		attribute.StringSlice("why.writers", writers),
 		attribute.StringSlice("why.findings", findings),
 		attribute.Int("why.folded", record.Folded),
 		attribute.Int("why.written", record.Written),
@@ -99,4 +103,21 @@ func (p *pass) finishTrace(err error) {
 		span.SetStatus(codes.Error, record.Error)
 	}
 	span.End(trace.WithTimestamp(record.Start.Add(record.Duration)))
+}
+
+// fieldsAndWriters are what led to a reconcile for those who search spans: each field that changed and each writer once.
+func fieldsAndWriters(record *Record) (fields, writers []string) {
+	for i := range record.Causes {
+		for _, change := range record.Causes[i].Changes {
+			if !slices.Contains(fields, change.Path) {
+				fields = append(fields, change.Path)
+			}
+		}
+		for _, w := range record.Causes[i].By {
+			if !slices.Contains(writers, w.Manager) {
+				writers = append(writers, w.Manager)
+			}
+		}
+	}
+	return fields, writers
 }

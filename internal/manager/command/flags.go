@@ -31,7 +31,7 @@ type settings struct {
 	metricsSecure  bool
 	metricsCertDir string
 	whyAddress     string
-	traces         bool
+	traces         traceProtocol
 	showVersion    bool
 }
 
@@ -88,7 +88,10 @@ func parse(args []string, getenv func(string) string, errOut io.Writer) (*settin
 	if len(o.Kinds) == 0 {
 		o.Kinds = controller.Kinds
 	}
-	s.traces = slices.ContainsFunc(exports, func(name string) bool { return getenv(name) != "" }) && getenv("OTEL_SDK_DISABLED") != "true"
+	var err error
+	if s.traces, err = tracesFrom(getenv); err != nil {
+		return nil, err
+	}
 	return s, s.check()
 }
 

@@ -59,12 +59,6 @@ func TestFlagsThatAreRight(t *testing.T) {
 				return options.BindAddress == ":8443" && options.FilterProvider == nil && s.manager.HealthProbeAddress == "127.0.0.1:8081"
 			}},
 		"why, on this machine": {args: []string{"--why-bind-address=[::1]:8082"}, check: func(s *settings) bool { return s.whyAddress == "[::1]:8082" }},
-		"spans": {
-			getenv: func(name string) string {
-				return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4317"}[name]
-			},
-			check: func(s *settings) bool { return s.traces && s.whyAddress == off },
-		},
 		"protected metrics": {args: []string{"--metrics-bind-address=:8443"}, check: func(s *settings) bool {
 			options := metricsOptions(s)
 			return options.SecureServing && options.FilterProvider != nil

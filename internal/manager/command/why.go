@@ -13,44 +13,24 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/opdock/opdock/why"
 )
 
-// exports are the variables of OpenTelemetry that say where spans go. The exporter reads them and others itself.
-var exports = []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
-
 // newRecorder returns the recorder that the settings ask for, nil if nobody wants to know, and a function that ends it.
-func newRecorder(ctx context.Context, s *settings, logger logr.Logger) (*why.Recorder, func(), error) {
-	if s.whyAddress == off && !s.traces {
-		return nil, func() {}, nil
+func newRecorder(ctx context.Context, s *settings, logger logr.Logger) (recorder *why.Recorder, end func(), err error) {
+	end = func() {}
+	if s.whyAddress == off && s.traces == noTraces {
+		return nil, end, nil
 	}
 	options := why.Options{Logger: logger.WithName("why")}
-	end := func() {}
 	if s.metricsAddress != off {
 		options.Registerer = metrics.Registry
 	}
-	if s.traces {
-		exporter, err := otlptracegrpc.New(ctx)
-		if err != nil {
-			return nil, nil, fmt.Errorf("exporting spans: %w", err)
-		}
-		// What the collector cannot take in time is dropped; reconciles do not wait for it.
-		provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter),
-			sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "opdock-manager"), attribute.String("service.version", version()))))
-		options.TracerProvider = provider
-		end = func() {
-			const enough = 5 * time.Second
-			last, cancel := context.WithTimeout(context.Background(), enough)
-			defer cancel()
-			if err := provider.Shutdown(last); err != nil {
-				logger.Error(err, "Not all spans were exported")
-			}
+	if s.traces != noTraces {
+		if options.TracerProvider, end, err = newTracerProvider(ctx, s.traces, logger.WithName("traces")); err != nil {
+			return nil, nil, err
 		}
 	}
 	return why.New(options), end, nil
