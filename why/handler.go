@@ -39,26 +39,22 @@ func (h *typedHandler[object, request]) Create(ctx context.Context, e event.Type
 	if e.IsInInitialList {
 		what = Listed
 	}
-	o := h.controller.happened(what, nil, e.Object)
-	h.inner.Create(ctx, e, queueFor(o, q))
+	h.inner.Create(ctx, e, queueFor(h.controller, what, nil, e.Object, q))
 }
 
 // Update implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
-	o := h.controller.happened(Updated, e.ObjectOld, e.ObjectNew)
-	h.inner.Update(ctx, e, queueFor(o, q))
+	h.inner.Update(ctx, e, queueFor(h.controller, Updated, e.ObjectOld, e.ObjectNew, q))
 }
 
 // Delete implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Delete(ctx context.Context, e event.TypedDeleteEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
-	o := h.controller.happened(Deleted, nil, e.Object)
-	h.inner.Delete(ctx, e, queueFor(o, q))
+	h.inner.Delete(ctx, e, queueFor(h.controller, Deleted, nil, e.Object, q))
 }
 
 // Generic implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Generic(ctx context.Context, e event.TypedGenericEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
-	o := h.controller.happened(Generic, nil, e.Object)
-	h.inner.Generic(ctx, e, queueFor(o, q))
+	h.inner.Generic(ctx, e, queueFor(h.controller, Generic, nil, e.Object, q))
 }
 
 // occurrence is an event before anybody has asked for a reconcile because of it. Most events are of no interest to most
@@ -73,9 +69,9 @@ type occurrence struct {
 	trigger *trigger
 }
 
-func (c *Controller) happened(what CauseType, old, now any) *occurrence {
+func (o *occurrence) happened(c *Controller, what CauseType, old, now any) {
 	c.passed.Add(1)
-	return &occurrence{controller: c, what: what, old: old, now: now, seen: c.recorder.options.Clock.Now()}
+	o.controller, o.what, o.old, o.now, o.seen = c, what, old, now, c.recorder.options.Clock.Now()
 }
 
 // note is called whenever the handler asks for a reconcile, which can be after it has returned.
@@ -128,22 +124,38 @@ func asObject(object any) (client.Object, bool) {
 	return o, true
 }
 
-// queueFor returns a queue that notes what is asked of it. Handlers look whether it is a priority queue, so it is one if the
-// inner one is.
-func queueFor[request comparable](o *occurrence, inner workqueue.TypedRateLimitingInterface[request]) workqueue.TypedRateLimitingInterface[request] {
+// queueFor returns a queue that notes that what is asked of it is owed to an event. Handlers look whether it is a priority
+// queue, so it is one if the inner one is.
+func queueFor[request comparable](c *Controller, what CauseType, old, now any, inner workqueue.TypedRateLimitingInterface[request]) workqueue.TypedRateLimitingInterface[request] {
 	// A source notes whatever is asked of its queue, but an event says more.
-	if source, ok := inner.(*sourceQueue[request]); ok {
+	if source, ok := inner.(*priorityQueue[request]); ok && source.ofSource {
 		inner = source.PriorityQueue
 	}
 	if priority, ok := inner.(priorityqueue.PriorityQueue[request]); ok {
-		return &priorityQueue[request]{PriorityQueue: priority, occurrence: o}
+		q := &priorityQueue[request]{PriorityQueue: priority}
+		q.happened(c, what, old, now)
+		return q
 	}
-	return &classicQueue[request]{TypedRateLimitingInterface: inner, occurrence: o}
+	q := &classicQueue[request]{TypedRateLimitingInterface: inner}
+	q.happened(c, what, old, now)
+	return q
 }
 
 type priorityQueue[request comparable] struct {
 	priorityqueue.PriorityQueue[request]
-	*occurrence
+	occurrence
+	// ofSource is whether it is that of a source without events, each request to which is something that happens.
+	ofSource bool
+}
+
+func (q *priorityQueue[request]) note(item request, after time.Duration) {
+	if !q.ofSource {
+		q.occurrence.note(item, after)
+		return
+	}
+	var o occurrence
+	o.happened(q.controller, Generic, nil, nil)
+	o.note(item, after)
 }
 
 // Add implements workqueue.TypedInterface.
@@ -174,7 +186,7 @@ func (q *priorityQueue[request]) AddWithOpts(o priorityqueue.AddOpts, items ...r
 
 type classicQueue[request comparable] struct {
 	workqueue.TypedRateLimitingInterface[request]
-	*occurrence
+	occurrence
 }
 
 // Add implements workqueue.TypedInterface.

@@ -6,7 +6,6 @@ package why
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -33,8 +32,9 @@ type rawSource[request comparable] struct {
 
 // Start implements source.TypedSource.
 func (s *rawSource[request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
+	// Controllers hand priority queues to their sources in any case.
 	if priority, ok := queue.(priorityqueue.PriorityQueue[request]); ok {
-		queue = &sourceQueue[request]{PriorityQueue: priority, controller: s.controller}
+		queue = &priorityQueue[request]{PriorityQueue: priority, occurrence: occurrence{controller: s.controller}, ofSource: true}
 	}
 	return s.TypedSource.Start(ctx, queue)
 }
@@ -50,40 +50,4 @@ type syncingSource[request comparable] struct {
 // WaitForSync implements source.TypedSyncingSource.
 func (s *syncingSource[request]) WaitForSync(ctx context.Context) error {
 	return s.syncing.WaitForSync(ctx)
-}
-
-// sourceQueue notes what is asked of it without an event. Controllers hand priority queues to their sources in any case.
-type sourceQueue[request comparable] struct {
-	priorityqueue.PriorityQueue[request]
-	controller *Controller
-}
-
-func (q *sourceQueue[request]) note(item request, after time.Duration) {
-	q.controller.happened(Generic, nil, nil).note(item, after)
-}
-
-// Add implements workqueue.TypedInterface.
-func (q *sourceQueue[request]) Add(item request) {
-	q.note(item, 0)
-	q.PriorityQueue.Add(item)
-}
-
-// AddAfter implements workqueue.TypedDelayingInterface.
-func (q *sourceQueue[request]) AddAfter(item request, after time.Duration) {
-	q.note(item, after)
-	q.PriorityQueue.AddAfter(item, after)
-}
-
-// AddRateLimited implements workqueue.TypedRateLimitingInterface.
-func (q *sourceQueue[request]) AddRateLimited(item request) {
-	q.note(item, 0)
-	q.PriorityQueue.AddRateLimited(item)
-}
-
-// AddWithOpts implements priorityqueue.PriorityQueue.
-func (q *sourceQueue[request]) AddWithOpts(o priorityqueue.AddOpts, items ...request) {
-	for _, item := range items {
-		q.note(item, o.After)
-	}
-	q.PriorityQueue.AddWithOpts(o, items...)
 }
