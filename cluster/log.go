@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -142,6 +143,24 @@ func (s *logSink) recent() []byte {
 	}
 	return data
 }
+
+// lastWords is what the control plane said about its own end, if that is the end of its log: what follows is of a later
+// start. A disk that has filled up may have cut off what it was logging before, so they may begin in the middle of a line.
+func lastWords(path string) string {
+	log := string((&logSink{path: path}).recent())
+	at := strings.LastIndex(log, binaryName+": ")
+	if at < 0 {
+		return ""
+	}
+	words, rest, _ := strings.Cut(log[at+len(binaryName)+2:], "\n")
+	if logLine.MatchString(rest) {
+		return ""
+	}
+	return words
+}
+
+// logLine begins what is logged while a control plane runs.
+var logLine = regexp.MustCompile(`(?m)^[IWEF]\d{4} `)
 
 // tellingLines are the last ones, or the first ones of a crash: what follows them are stacks.
 func tellingLines(log []byte) []string {

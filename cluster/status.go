@@ -42,6 +42,7 @@ type Status struct {
 	Version    string    `json:"version,omitempty"` // of Kubernetes
 	Started    time.Time `json:"started,omitzero"`
 	Ephemeral  bool      `json:"ephemeral"`
+	LastWords  string    `json:"lastWords,omitempty"` // what a dead one logged about its end, if it had the time
 }
 
 // Find says what is known about the cluster of that name. A cluster that nobody has started is not an
@@ -102,6 +103,9 @@ func inspect(name, dir string) (Status, error) {
 	default:
 		// A start that failed early leaves a log and an empty lock file, and neither is state.
 		return s, nil
+	}
+	if s.State == Dead {
+		s.LastWords = lastWords(filepath.Join(dir, logFileName))
 	}
 	s.PID, s.Started = who.pid, who.started
 	s.Version, s.Ephemeral = state.Kubernetes, state.Ephemeral

@@ -221,7 +221,7 @@ var (
 	}
 	dead = cluster.Status{
 		Name: "lost", Dir: "/state/lost", State: cluster.Dead, PID: 815, Kubeconfig: "/state/lost/kubeconfig",
-		Version: "v1.36.3", Started: noon.Add(-50 * time.Hour),
+		Version: "v1.36.3", Started: noon.Add(-50 * time.Hour), LastWords: "the disk that holds /state/lost is full",
 	}
 	stopped = cluster.Status{
 		Name: "old", Dir: "/state/old", State: cluster.Stopped, Kubeconfig: "/state/old/kubeconfig", Version: "v1.36.3",

@@ -118,6 +118,7 @@ func (a *App) printFacts(s cluster.Status) error {
 	for _, fact := range []struct{ name, value string }{
 		{"server", s.Server},
 		{"version", s.Version},
+		{"last words", s.LastWords},
 		{"started", started},
 		{"pid", process},
 		{"kubeconfig", s.Kubeconfig},
