@@ -185,6 +185,8 @@ func (l *loaded) parse(p *loadedPackage) error {
 		}
 		if p.local() {
 			p.hashes[name] = hashOf(content)
+		} else {
+			blankBodies(content) // nobody has edited it, so there is nothing wrong in it to be told
 		}
 		file, err := parser.ParseFile(l.fset, name, content, parser.AllErrors|parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
