@@ -73,7 +73,7 @@ func (p *plan) runControllerGen(ctx context.Context, loading *loading, out *outp
 	if len(all) == 0 {
 		return nil
 	}
-	commented, err := goList(ctx, p.module, withoutImports, p.importPaths(p.commentRoots()))
+	commented, err := listFiles(ctx, p.module, p.commentRoots())
 	l := loading.wait()
 	if l == nil {
 		return nil // whoever loads tells why

@@ -5,6 +5,7 @@ package generate
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,6 +15,41 @@ func TestCommentsAreReadWithoutImports(t *testing.T) {
 	r := newRunner(t, plain().with("controller/controller.go",
 		"package controller\n\nimport \"example.com/not/required\"\n\n// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get\n\nvar _ = required.Name\n"))
 	expect(t, "missing", changes(r.run(), Missing), []string{copyV1, copyV2, "config/rbac/role.yaml"})
+}
+
+// TestCommentsOfFilesThatAreLeftOut has files for other systems and tags, whose comments do not count.
+func TestCommentsOfFilesThatAreLeftOut(t *testing.T) {
+	t.Setenv("GOOS", "linux")
+	t.Setenv("GOFLAGS", "")
+	const marker = "\n\n// +kubebuilder:rbac:groups=apps,verbs=get,resources="
+	for name, test := range map[string]struct{ file, source, want string }{
+		"always":            {"all.go", "package controller" + marker + "always\n", "always"},
+		"on this system":    {"all_linux.go", "package controller" + marker + "here\n", "here"},
+		"on another system": {"all_windows.go", "package controller" + marker + "there\n", ""},
+		"with a tag":        {"all.go", "//go:build special\n\npackage controller" + marker + "special\n", ""},
+		"without a tag":     {"all.go", "//go:build !special\n\npackage controller" + marker + "usual\n", "usual"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRunner(t, plain().with("controller/"+test.file, test.source).with("controller/one.go", "package controller"+marker+"one\n"))
+			r.run()
+			role, err := os.ReadFile(r.path("config/rbac/role.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for line := range strings.Lines(string(role)) {
+				if resource, found := strings.CutPrefix(line, "  - "); found && strings.TrimSpace(resource) != "get" && strings.TrimSpace(resource) != "apps" {
+					got = append(got, strings.TrimSpace(resource))
+				}
+			}
+			want := []string{"one"}
+			if test.want != "" {
+				want = []string{test.want, "one"}
+				slices.Sort(want)
+			}
+			expect(t, "resources", got, want)
+		})
+	}
 }
 
 // TestTypesBesideC has a package for controller-gen that uses cgo, which leaves its types as they are.

@@ -5,15 +5,18 @@ package generate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"io"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -92,6 +95,30 @@ func goList(ctx context.Context, m module, depth string, patterns []string) ([]*
 		}
 		packages = append(packages, p)
 	}
+}
+
+// anywhere matches only files that are compiled whatever the system, the architecture and the tags are.
+var anywhere = build.Context{Compiler: runtime.Compiler, GOOS: "anything", GOARCH: "anything", CgoEnabled: true}
+
+// listFiles finds out which files the packages in these folders have. Most have no files that are left out under some
+// circumstances, so that there is nothing to ask go about.
+func listFiles(ctx context.Context, m module, dirs []string) ([]*listedPackage, error) {
+	var (
+		all   []*listedPackage
+		asked []string
+	)
+	for _, dir := range dirs {
+		p, err := anywhere.ImportDir(m.absolute(dir), 0)
+		if err != nil || len(p.AllTags) > 0 || len(p.CgoFiles) > 0 {
+			asked = append(asked, m.importPath(dir))
+			continue
+		}
+		all = append(all, &listedPackage{ImportPath: m.importPath(dir), Name: p.Name, Dir: p.Dir, GoFiles: p.GoFiles})
+	}
+	listed, err := goList(ctx, m, withoutImports, asked)
+	all = append(all, listed...)
+	slices.SortFunc(all, func(a, b *listedPackage) int { return cmp.Compare(a.ImportPath, b.ImportPath) })
+	return all, err
 }
 
 // listErrors are what go list has found wrong with the packages.
