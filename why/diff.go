@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -27,6 +26,7 @@ type comparison struct {
 	differ
 	secret  bool
 	path    []step
+	keys    []keyed // of the lists that are being compared
 	changes []Change
 	changed int
 	// given has a bit for each of the first changes after which there is something that was not there before. The others may
@@ -56,17 +56,22 @@ const (
 // hidden stands for the values of Secrets, in JSON.
 const hidden = `"(hidden)"`
 
-// paths are kept for the next comparison.
-var paths = sync.Pool{New: func() any { return ptr.To(make([]step, 0, 32)) }}
+// scratch is what comparisons need on the way, and is kept for the next one.
+type scratch struct {
+	path []step
+	keys []keyed
+}
+
+var scratches = sync.Pool{New: func() any { return &scratch{make([]step, 0, 32), make([]keyed, 0, 32)} }}
 
 // compare finds the first fields that differ, and how many there are. If an object is so large that not all of it was
 // compared, what is left counts as one change more, without a path.
 func (d differ) compare(old, now client.Object, secret bool) comparison {
-	buffer := paths.Get().(*[]step)
-	defer paths.Put(buffer)
-	c := comparison{differ: d, secret: secret, left: d.maxCompared, path: (*buffer)[:0]}
+	buffer := scratches.Get().(*scratch)
+	defer scratches.Put(buffer)
+	c := comparison{differ: d, secret: secret, left: d.maxCompared, path: buffer.path, keys: buffer.keys}
 	c.compareObjects(old, now)
-	c.path = nil
+	c.path, c.keys = nil, nil
 	if c.left <= 0 {
 		c.changed++
 	}
@@ -183,7 +188,7 @@ func (c *comparison) compareStructs(a, b reflect.Value) {
 		c.compareRaw(a.Field(plan.raw).Bytes(), b.Field(plan.raw).Bytes())
 		return
 	case plan.leaf:
-		if !sameStruct(a, b) {
+		if !sameStruct(a, b, plan) {
 			c.add(a, b)
 		}
 		return
@@ -216,8 +221,8 @@ func pointerTo[T any](v reflect.Value) *T {
 	return &value
 }
 
-func sameStruct(a, b reflect.Value) bool {
-	if a.Comparable() && b.Comparable() {
+func sameStruct(a, b reflect.Value, plan *plan) bool {
+	if plan.plain || a.Comparable() && b.Comparable() {
 		return a.Equal(b)
 	}
 	return reflect.DeepEqual(a.Interface(), b.Interface())

@@ -96,12 +96,16 @@ func (c *comparison) compareElement(which step, a, b reflect.Value) {
 
 // compareKeyed compares elements that have the same key. It does nothing if no key tells all elements apart.
 func (c *comparison) compareKeyed(a, b reflect.Value, plan *plan) bool {
+	// Lists are within lists, so that the keys of the inner ones come after those of the outer ones.
+	used := len(c.keys)
+	defer func() { c.keys = c.keys[:used] }()
 	for _, key := range plan.keys {
-		inA, ok := byKey(a, key)
+		c.keys = c.keys[:used]
+		inA, ok := c.byKey(a, key)
 		if !ok {
 			continue
 		}
-		inB, ok := byKey(b, key)
+		inB, ok := c.byKey(b, key)
 		if !ok {
 			continue
 		}
@@ -143,13 +147,13 @@ func find(elements []keyed, value string, likely int) int {
 
 // byKey returns the keys of all elements if they are different ones. Lists that are too long to look for keys in are not
 // worth it.
-func byKey(list reflect.Value, key planned) ([]keyed, bool) {
+func (c *comparison) byKey(list reflect.Value, key planned) ([]keyed, bool) {
 	const tooLong = 256
 	if list.Len() > tooLong {
 		return nil, false
 	}
-	elements := make([]keyed, list.Len())
-	for i := range elements {
+	first := len(c.keys)
+	for i := range list.Len() {
 		element := list.Index(i)
 		for element.Kind() == reflect.Pointer {
 			if element.IsNil() {
@@ -158,12 +162,12 @@ func byKey(list reflect.Value, key planned) ([]keyed, bool) {
 			element = element.Elem()
 		}
 		value := keyValue(element.Field(key.index))
-		if value == "" || find(elements[:i], value, i) != missing {
+		if value == "" || find(c.keys[first:], value, i) != missing {
 			return nil, false
 		}
-		elements[i] = keyed{value: value, index: i}
+		c.keys = append(c.keys, keyed{value: value, index: i})
 	}
-	return elements, true
+	return slices.Clip(c.keys[first:]), true
 }
 
 func keyValue(v reflect.Value) string {
@@ -185,6 +189,8 @@ type plan struct {
 	// leaf is a struct that is not one in JSON, and raw the index of its field that holds JSON as such; -1 if there is none.
 	leaf bool
 	raw  int
+	// plain is a struct of nothing but plain values.
+	plain bool
 }
 
 var marshalerType = reflect.TypeFor[json.Marshaler]()
@@ -206,8 +212,10 @@ func planFor(t reflect.Type) *plan {
 	if raw, ok := t.FieldByName("Raw"); ok && p.leaf && raw.Type == reflect.TypeFor[[]byte]() && len(raw.Index) == 1 {
 		p.raw = raw.Index[0]
 	}
+	p.plain = true
 	for i := range t.NumField() {
 		field := t.Field(i)
+		p.plain = p.plain && (field.Type.Kind() < reflect.Array || field.Type.Kind() == reflect.String)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if !field.IsExported() || name == "-" {
 			continue

@@ -3,7 +3,11 @@
 
 package why
 
-import "reflect"
+import (
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 func (c *comparison) compareTypedMaps(a, b reflect.Value) {
 	if a.Len() == 0 && b.Len() == 0 || a.Type().Key().Kind() != reflect.String {
@@ -11,6 +15,10 @@ func (c *comparison) compareTypedMaps(a, b reflect.Value) {
 	}
 	if x, ok := a.Interface().(map[string]string); ok {
 		c.compareTexts(x, b.Interface().(map[string]string))
+		return
+	}
+	if x, ok := a.Interface().(corev1.ResourceList); ok && sameResources(x, b.Interface().(corev1.ResourceList)) {
+		c.left -= len(x)
 		return
 	}
 	visit := func(key, x, y reflect.Value) {
@@ -34,6 +42,19 @@ func (c *comparison) compareTypedMaps(a, b reflect.Value) {
 			visit(key, reflect.Value{}, entries.Value())
 		}
 	}
+}
+
+// sameResources spares what is the same nearly always the copies that reflection makes of quantities.
+func sameResources(a, b corev1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, x := range a {
+		if y, inBoth := b[name]; !inBoth || x.Cmp(y) != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // compareTexts compares what most maps are, labels and annotations among them.
