@@ -17,17 +17,32 @@ import (
 // is theirs, and nobody has written later. It is called for the few events that change no entry's time, because it has to
 // read which fields entries are about, as far as the cache has kept that.
 func secondWriters(entries []metav1.ManagedFieldsEntry, found *comparison, seen time.Time) (writers []Writer) {
-	candidates := newestEntries(entries, seen)
-	if len(candidates) == 0 || slices.ContainsFunc(found.changes, leavesNoTrace) {
+	if slices.ContainsFunc(found.changes, leavesNoTrace) {
 		return nil
 	}
+	candidates := newestEntries(entries, seen)
+	wanted := make([]wantedField, 0, len(found.changes))
 	for i := range found.changes {
-		owner := ownerOf(candidates, found.changes[i].Path, found.given&(1<<i) != 0)
-		if owner != nil && !slices.Contains(writers, writer(owner.entry)) {
-			writers = append(writers, writer(owner.entry))
+		if path, ok := parsePath(found.changes[i].Path); ok {
+			wanted = append(wanted, wantedField{path: path, given: found.given&(1<<i) != 0})
+		}
+	}
+	for i := range candidates {
+		candidates[i].look(wanted)
+	}
+	for i := range wanted {
+		owner := ownerOf(candidates, i, wanted[i].given)
+		if owner != nil && !slices.Contains(writers, writer(owner)) {
+			writers = append(writers, writer(owner))
 		}
 	}
 	return writers
+}
+
+// wantedField is a field whose owner is looked for.
+type wantedField struct {
+	path  []step
+	given bool
 }
 
 // leavesNoTrace says whether a change is one of those that are not in managed fields at all: what a deletion does, and the
@@ -36,10 +51,14 @@ func leavesNoTrace(c Change) bool {
 	return isWithin(c.Path, "metadata.deletionTimestamp") || isWithin(c.Path, "metadata.deletionGracePeriodSeconds") || c.Path == "spec.nodeName"
 }
 
-// candidate is an entry whose fields, if they are known, are read once.
+// maxFields bounds the bytes of an entry's fields that are read, since informers wait for it. What is larger is not known.
+const maxFields = 16 << 10
+
+// candidate is an entry that may be a writer's.
 type candidate struct {
-	entry  *metav1.ManagedFieldsEntry
-	fields *fieldpath.Set
+	entry *metav1.ManagedFieldsEntry
+	// owns are the answers for each field that is wanted.
+	owns []ownership
 }
 
 // newestEntries are those of the last second in which somebody wrote, if that can be the one of an event: a write that
@@ -60,35 +79,23 @@ func newestEntries(entries []metav1.ManagedFieldsEntry, seen time.Time) (newest 
 		if e.Time == nil || !e.Time.Time.Equal(last) || isBookkeeping(e) {
 			continue
 		}
-		c := candidate{entry: e}
-		if e.FieldsV1 != nil {
-			fields := &fieldpath.Set{}
-			// What cannot be read is not known.
-			if fields.FromJSON(e.FieldsV1.GetRawReader()) == nil {
-				c.fields = fields.Leaves()
-			}
-		}
-		newest = append(newest, c)
+		newest = append(newest, candidate{entry: e})
 	}
 	return newest
 }
 
-// ownerOf is the only candidate that can have changed a field; nil if there is none or more than one. Of a field that may be
-// gone, only whoever has it for sure can have written it.
-func ownerOf(candidates []candidate, path string, given bool) (owner *candidate) {
-	wanted, ok := parsePath(path)
-	if !ok {
-		return nil
-	}
+// ownerOf is the only one that can have changed a field; nil if there is none or more than one. Of a field that may be gone,
+// only whoever has it for sure can have written it.
+func ownerOf(candidates []candidate, field int, given bool) (owner *metav1.ManagedFieldsEntry) {
 	count := 0
 	for i := range candidates {
 		c := &candidates[i]
-		switch c.owns(wanted, given) {
+		switch c.owns[field] {
 		case yes:
-			return c // whoever changes a field takes it from all others
+			return c.entry // whoever changes a field takes it from all others
 		case perhaps:
 			if given {
-				owner = c
+				owner = c.entry
 				count++
 			}
 		case no:
@@ -108,24 +115,50 @@ const (
 	yes
 )
 
-func (c *candidate) owns(path []step, given bool) (best ownership) {
-	if c.fields == nil {
-		if (c.entry.Subresource == "status") == (path[0].name == "status") {
-			return perhaps
+// look finds out which of the wanted fields are those of the entry, in one go.
+func (c *candidate) look(wanted []wantedField) {
+	c.owns = make([]ownership, len(wanted))
+	fields := readFields(c.entry.FieldsV1)
+	if fields == nil {
+		for i := range wanted {
+			if (c.entry.Subresource == "status") == (wanted[i].path[0].name == "status") {
+				c.owns[i] = perhaps
+			}
 		}
-		return no
+		return
 	}
-	for field := range c.fields.All() {
-		best = max(best, matches(field, path, given))
+	for field := range fields.Leaves().All() {
+		for i := range wanted {
+			if c.owns[i] != yes {
+				c.owns[i] = max(c.owns[i], matches(field, wanted[i].path, wanted[i].given))
+			}
+		}
 	}
-	return best
+}
+
+// readFields returns nil if they are not known.
+func readFields(raw *metav1.FieldsV1) *fieldpath.Set {
+	if raw == nil {
+		return nil
+	}
+	reader := raw.GetRawReader()
+	if reader.Size() > maxFields {
+		return nil
+	}
+	fields := &fieldpath.Set{}
+	if fields.FromJSON(reader) != nil {
+		return nil
+	}
+	return fields
 }
 
 // matches says whether a field is the one at a path, or a part of it, or is perhaps one that it is a part of.
 func matches(field fieldpath.Path, path []step, given bool) ownership {
 	result := yes
 	for i := range min(len(field), len(path)) {
-		result = min(result, sameStep(&field[i], &path[i]))
+		if result = min(result, sameStep(&field[i], &path[i])); result == no {
+			return no
+		}
 	}
 	switch {
 	case len(field) < len(path):

@@ -5,6 +5,7 @@ package why
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,6 +113,27 @@ func TestWriters(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestFieldsAreReadWithinBounds has an owner that is known by its fields, unless these are too many to be looked at.
+func TestFieldsAreReadWithinBounds(t *testing.T) {
+	at := metav1.Unix(3, 0)
+	for want, others := range map[string]int{"owner": 10, "": 5_000} {
+		fields := `{"f:data":{"f:k":{}`
+		for i := range others {
+			fields += fmt.Sprintf(`,"f:key-%d":{}`, i)
+		}
+		now := pod("a")
+		now.ManagedFields = []metav1.ManagedFieldsEntry{
+			{Manager: "owner", Operation: "Update", Time: &at, FieldsV1: metav1.NewFieldsV1(fields + "}}")},
+			{Manager: "other", Operation: "Update", Time: &at, FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:else":{}}}`)},
+			{Manager: "third", Operation: "Apply", Time: &at},
+		}
+		found := comparison{changes: []Change{{Path: "data.k", Old: "1", New: "2"}}, given: 1}
+		if got := managers(writersOf(now, now, &found, at.Time)); got != want {
+			t.Errorf("with %d fields, %q has written, want %q", others, got, want)
+		}
 	}
 }
 
