@@ -11,10 +11,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/opdock/opdock/internal/limit"
 )
 
 // BindAddressVariable is the environment variable by which whoever runs an operator asks it to serve what is recorded: a
@@ -61,16 +64,45 @@ func (r *Recorder) Serve(ctx context.Context, address string) error {
 		return fmt.Errorf("serving what is recorded: %w", err)
 	}
 	log.Log.WithName("why").V(1).Info("Serving what is recorded", "address", "http://"+listener.Addr().String()+"/why/summary")
+	return r.serveOn(ctx, listener, bounds{connections: 64, streams: 16, within: 10 * time.Second})
+}
+
+// bounds are what all who ask can take of an operator together.
+type bounds struct {
+	connections, streams int
+	// within is how long somebody may take to read an answer; streams have readWithin for each of their messages.
+	within time.Duration
+}
+
+func (r *Recorder) serveOn(ctx context.Context, listener net.Listener, b bounds) error {
 	server := &http.Server{
-		Handler: onlyLocal(r.HTTPHandler()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler: onlyLocal(atMost(b.streams, r.HTTPHandler())), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		WriteTimeout: b.within, BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	stopped := context.AfterFunc(ctx, func() { server.Close() })
 	defer stopped()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(limit.Listener(listener, b.connections)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving what is recorded: %w", err)
 	}
 	return nil
+}
+
+// atMost refuses streams beyond so many, because each of them lasts.
+func atMost(streams int, inner http.Handler) http.Handler {
+	taken := make(chan struct{}, streams)
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if path.Base(request.URL.Path) == "stream" {
+			select {
+			case taken <- struct{}{}:
+				defer func() { <-taken }()
+			default:
+				w.Header().Set("Retry-After", "5")
+				refuse(w, http.StatusServiceUnavailable, "there are %d streams already", streams)
+				return
+			}
+		}
+		inner.ServeHTTP(w, request)
+	})
 }
 
 // onlyLocal refuses what a browser sends for a page from elsewhere, even if the name of that page leads here.

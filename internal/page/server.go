@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"time"
 
 	"github.com/opdock/opdock/internal/tree"
 )
@@ -34,6 +35,9 @@ type Options struct {
 	Project string
 	// MaxStreams is how many may follow at a time; 16 if 0. A page that is looked at takes two.
 	MaxStreams int
+
+	// answerWithin is how long a client may take to read an answer; tests do not wait for writeTimeout.
+	answerWithin time.Duration
 }
 
 const defaultMaxStreams = 16

@@ -4,12 +4,15 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/opdock/opdock/internal/limit"
 )
 
 // maxConnections bounds what all clients together can take.
@@ -45,6 +48,8 @@ func Start(o Options) (*Running, error) {
 	streams, endStreams := context.WithCancel(context.Background())
 	r.server = &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		// Streams have as long for each of their messages.
+		WriteTimeout: cmp.Or(o.answerWithin, writeTimeout),
 		BaseContext: func(net.Listener) context.Context { return streams },
 	}
 	r.server.RegisterOnShutdown(endStreams)
@@ -52,7 +57,7 @@ func Start(o Options) (*Running, error) {
 		defer close(r.ended)
 		defer endStreams()
 		// It returns when it is closed, and has nothing to say that would matter then.
-		_ = r.server.Serve(newLimited(listener, maxConnections))
+		_ = r.server.Serve(limit.Listener(listener, maxConnections))
 	}()
 	return r, nil
 }

@@ -4,12 +4,20 @@
 package page
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/opdock/opdock/why"
 )
 
 func TestStart(t *testing.T) {
@@ -90,5 +98,60 @@ func TestStartWithoutAFolder(t *testing.T) {
 	if running, err := Start(Options{StateDir: filepath.Join(t.TempDir(), "missing")}); err == nil {
 		running.Close()
 		t.Error("where the page is could not be written, and nobody says so")
+	}
+}
+
+// Clients that ask and do not read take all places there are, and lose them again.
+func TestAnswersThatNobodyReadHoldUpNobody(t *testing.T) {
+	endless := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for chunk := make([]byte, 64<<10); ; {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
+	running, err := Start(Options{Records: endless, answerWithin: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	address := strings.TrimPrefix(running.URL(), "http://")
+	for range maxConnections {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "GET /why/records HTTP/1.1\r\nHost: %s\r\n\r\n", address)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, running.URL()+"/api/tree", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatalf("%d clients that do not read shut the page: %v", maxConnections, err)
+	}
+	response.Body.Close()
+}
+
+// The time for an answer does not end a stream that is read.
+func TestStreamsOutliveTheTimeForAnswers(t *testing.T) {
+	changes := NewChanges()
+	running, err := Start(Options{Changes: changes, answerWithin: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	follower := follow(t, running.URL()+"/api/stream", "")
+	for i := range 3 {
+		changes.Add(Change{Object: why.Object{Name: strconv.Itoa(i)}})
+		var batch changesMessage
+		follower.next(t, "changes", &batch)
+		if len(batch.Changes) != 1 {
+			t.Errorf("it tells %+v", batch)
+		}
 	}
 }

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,7 +18,7 @@ const (
 	calm = 100 * time.Millisecond
 	// heartbeat is how often a silent stream shows that it is alive.
 	heartbeat = 10 * time.Second
-	// writeTimeout is how long a client may take to read a message before it is given up.
+	// writeTimeout is how long a client may take to read an answer, or a message of a stream, before it is given up.
 	writeTimeout = 10 * time.Second
 )
 
@@ -31,7 +32,7 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := events{w: w, control: http.NewResponseController(w)}
-	revision, seen := s.resume(r)
+	revision, seen, back := s.resume(r)
 	pulse := time.NewTicker(heartbeat)
 	defer pulse.Stop()
 	known := uint64(0) // of the operator
@@ -47,6 +48,9 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 		}
 		if batch := s.options.Changes.since(seen); batch.Last != seen {
 			seen = batch.Last
+			if first && !back {
+				batch.Lost = 0 // what went on before somebody came is not missed
+			}
 			if out.send("changes", s.position(revision, seen), batch) != nil {
 				return
 			}
@@ -95,18 +99,19 @@ func (s *Server) position(revision, seen uint64) string {
 	return fmt.Sprintf("%s-%d-%d", s.instance, revision, seen)
 }
 
-// resume reads how far a client had come, if it was with this server.
-func (s *Server) resume(r *http.Request) (revision, seen uint64) {
-	parts := strings.Split(r.Header.Get("Last-Event-ID"), "-")
+// resume reads how far a client had come that is back, if it was with this server. A page that opens a stream anew says so by
+// a parameter, because browsers send the header only if they open it again themselves.
+func (s *Server) resume(r *http.Request) (revision, seen uint64, back bool) {
+	parts := strings.Split(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")), "-")
 	if len(parts) != 3 || parts[0] != s.instance {
-		return 0, 0
+		return 0, 0, false
 	}
 	revision, errRevision := strconv.ParseUint(parts[1], 10, 64)
 	seen, errSeen := strconv.ParseUint(parts[2], 10, 64)
 	if errRevision != nil || errSeen != nil {
-		return 0, 0
+		return 0, 0, false
 	}
-	return revision, seen
+	return revision, seen, true
 }
 
 // events writes server-sent events.

@@ -36,14 +36,19 @@ type follower struct {
 
 func followStream(t *testing.T, server *httptest.Server, after string) *follower {
 	t.Helper()
+	return follow(t, server.URL+"/api/stream", after)
+}
+
+func follow(t *testing.T, address, after string) *follower {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/stream", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("Last-Event-ID", after)
-	response, err := server.Client().Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,6 +115,36 @@ func TestTheStreamTellsWhatChanges(t *testing.T) {
 		followStream(t, server, nonsense).next(t, "tree", &again)
 		if !again.Whole {
 			t.Errorf("who was at %q is told %+v", nonsense, again)
+		}
+	}
+}
+
+// Who comes for the first time has missed nothing, however much there was before; who comes back is told how much is gone.
+func TestOnlyWhoWasThereHasMissedSomething(t *testing.T) {
+	changes := NewChanges()
+	server := serve(t, Options{Changes: changes})
+	changes.Add(Change{})
+	early := followStream(t, server, "")
+	var batch changesMessage
+	early.next(t, "changes", &batch)
+	early.response.Body.Close()
+	const total = 3*keptChanges + 7
+	for range total {
+		changes.Add(Change{})
+	}
+	kept := len(changes.kept)
+	batch = changesMessage{}
+	followStream(t, server, "").next(t, "changes", &batch)
+	if len(batch.Changes) != kept || batch.Lost != 0 {
+		t.Errorf("who is new is told %d of %d changes and %d missed", len(batch.Changes), kept, batch.Lost)
+	}
+	for name, back := range map[string]*follower{
+		"by itself": followStream(t, server, early.id), "by the page": follow(t, server.URL+"/api/stream?after="+early.id, ""),
+	} {
+		batch = changesMessage{}
+		back.next(t, "changes", &batch)
+		if len(batch.Changes) != kept || int(batch.Lost) != total-kept {
+			t.Errorf("who comes back %s is told %d changes and %d missed", name, len(batch.Changes), batch.Lost)
 		}
 	}
 }

@@ -1,0 +1,82 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serveBounded serves a recorder and returns where.
+func (s *stage) serveBounded(b bounds) string {
+	s.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.recorder.serveOn(ctx, listener, b) }()
+	s.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.Error(err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+// Those who ask and do not read what they get take all places there are, and lose them again.
+func TestAnswersThatNobodyReadHoldUpNobody(t *testing.T) {
+	s := newStage(t, Options{})
+	s.run(1000)
+	const connections = 8
+	address := s.serveBounded(bounds{connections: connections, streams: 1, within: 100 * time.Millisecond})
+	for range connections {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		// One answer might fit into what the operating system keeps; so many do not.
+		one := fmt.Sprintf("GET /why/records?limit=1000 HTTP/1.1\r\nHost: %s\r\n\r\n", address)
+		go io.WriteString(conn, strings.Repeat(one, 200))
+	}
+	if got := awaitSummary(t, address); got.Last != 1000 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestStreamsOfAnOperatorAreBounded(t *testing.T) {
+	s := newStage(t, Options{})
+	address := s.serveBounded(bounds{connections: 8, streams: 1, within: time.Minute})
+	ask := func(path string) *http.Response {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { response.Body.Close() })
+		return response
+	}
+	if first := ask("/why/stream"); first.StatusCode != http.StatusOK {
+		t.Fatalf("the first gets %s", first.Status)
+	}
+	if second := ask("/why/stream"); second.StatusCode != http.StatusServiceUnavailable || second.Header.Get("Retry-After") == "" {
+		t.Errorf("the second gets %s", second.Status)
+	}
+	if records := ask("/why/records"); records.StatusCode != http.StatusOK {
+		t.Errorf("records are not served either: %s", records.Status)
+	}
+}
