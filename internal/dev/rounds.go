@@ -207,6 +207,7 @@ func (s *Session) readManifests(ctx context.Context) (m manifests, err error) {
 		}
 		m.webhooks = hooks.Configurations
 	}
+	m.definitions = append(m.definitions, s.externalDefinitions(ctx)...)
 	m.identity = project.IdentityIn(all)
 	m.env = environmentIn(all, m.identity)
 	return m, nil

@@ -44,6 +44,9 @@ type Session struct {
 	configured []*unstructured.Unstructured // the webhook configurations on the cluster
 	cleared    bool                         // configurations of an earlier session are gone
 	acts       string                       // who the operator was said to be
+	external   []*unstructured.Unstructured // CRDs of other modules' kinds
+	// lookedForExternal is true once external is complete.
+	lookedForExternal bool
 
 	// These belong to the loop.
 	sampled  bool // the user wants samples
