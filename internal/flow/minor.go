@@ -15,38 +15,57 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why"
 )
 
 // minorNews holds back events that can change nothing but numbers in the status. Those are written every MinorInterval at
 // most, so there is no use in looking more often; and whoever looks for another reason meanwhile sees them as well.
 type minorNews struct {
-	mutex  sync.Mutex
-	timers map[types.NamespacedName]*time.Timer
+	mutex   sync.Mutex
+	waiting map[types.NamespacedName]*minor
+}
+
+// minor is an object that has news.
+type minor struct {
+	timer *time.Timer
+	// queue is that of the last event: each has its own if it is recorded.
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 func (m *minorNews) arrived(key types.NamespacedName, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	// Whatever the object is looked at for next, this is a reason for it as well.
+	why.Note(queue, reconcile.Request{NamespacedName: key})
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if m.timers == nil {
-		m.timers = map[types.NamespacedName]*time.Timer{}
+	if m.waiting == nil {
+		m.waiting = map[types.NamespacedName]*minor{}
 	}
-	if m.timers[key] != nil {
+	if news := m.waiting[key]; news != nil {
+		news.queue = queue
 		return
 	}
-	m.timers[key] = time.AfterFunc(MinorInterval, func() {
-		m.seen(key)
-		queue.Add(reconcile.Request{NamespacedName: key})
-	})
+	m.waiting[key] = &minor{queue: queue, timer: time.AfterFunc(MinorInterval, func() {
+		if news := m.take(key); news != nil {
+			news.queue.Add(reconcile.Request{NamespacedName: key})
+		}
+	})}
 }
 
 // seen is called before the object is looked at.
 func (m *minorNews) seen(key types.NamespacedName) {
+	if news := m.take(key); news != nil {
+		news.timer.Stop()
+	}
+}
+
+// take returns what there is, nil if there is nothing, and forgets it.
+func (m *minorNews) take(key types.NamespacedName) *minor {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if timer := m.timers[key]; timer != nil {
-		timer.Stop()
-		delete(m.timers, key)
-	}
+	news := m.waiting[key]
+	delete(m.waiting, key)
+	return news
 }
 
 // Owner wakes the owner of a child, at once if the change matters, and within MinorInterval if not; without a function to
