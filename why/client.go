@@ -4,8 +4,10 @@
 package why
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,10 +30,20 @@ const (
 // NewClient makes a client whose writes are recorded: it is for the field NewClient of the options of a manager.
 func (r *Recorder) NewClient(config *rest.Config, options client.Options) (client.Client, error) {
 	c, err := client.New(config, options)
-	if err != nil {
-		return nil, err
+	if err != nil || r == nil {
+		return c, err
 	}
-	return r.Client(c), nil
+	agent := config.UserAgent
+	if agent == "" {
+		agent = rest.DefaultKubernetesUserAgent()
+	}
+	return r.client(c, cmp.Or(options.FieldOwner, managerOfAgent(agent))), nil
+}
+
+// managerOfAgent is the name under which the server knows whoever does not name a manager.
+func managerOfAgent(agent string) string {
+	name, _, _ := strings.Cut(agent, "/")
+	return name
 }
 
 // Client wraps a client, so that what a reconciler writes through it, with the context that it was given, is recorded.
@@ -39,7 +51,11 @@ func (r *Recorder) Client(c client.Client) client.Client {
 	if r == nil {
 		return c
 	}
-	wrapped := &recordingClient{Client: c, recorder: r}
+	return r.client(c, "")
+}
+
+func (r *Recorder) client(c client.Client, manager string) client.Client {
+	wrapped := &recordingClient{Client: c, recorder: r, manager: manager}
 	if watching, ok := c.(client.WithWatch); ok {
 		return &watchingClient{recordingClient: wrapped, watching: watching}
 	}
@@ -49,6 +65,8 @@ func (r *Recorder) Client(c client.Client) client.Client {
 type recordingClient struct {
 	client.Client
 	recorder *Recorder
+	// manager is under which name it writes if a request does not say; it may be unknown.
+	manager string
 }
 
 // watchingClient is a client that can watch, too.
@@ -65,22 +83,29 @@ func (c *watchingClient) Watch(ctx context.Context, list client.ObjectList, opts
 // countedKey marks the context of requests that a client has recorded, so that a transport does not do it once more.
 type countedKey struct{}
 
+// asking is what is to be known of the options of a request.
+type asking struct {
+	verb, subresource, manager string
+	dryRun                     []string
+}
+
 // write sends a request and notes it.
-func (r *Recorder) write(ctx context.Context, verb, subresource string, object client.Object, dryRun []string, send func(context.Context) error) error {
+func (r *Recorder) write(ctx context.Context, a asking, object client.Object, send func(context.Context) error) error {
 	p := r.passOf(ctx)
-	if p == nil || len(dryRun) > 0 {
+	if p == nil || len(a.dryRun) > 0 {
 		return send(ctx)
 	}
-	before, began := object.GetResourceVersion(), r.options.Clock.Now()
-	err := send(context.WithValue(ctx, countedKey{}, true))
-	w := Write{Verb: verb, Subresource: subresource, Object: r.name(object), ResourceVersion: object.GetResourceVersion()}
-	if verb == verbDelete || verb == verbDeleteCollection || err != nil {
-		w.ResourceVersion = ""
+	s := sent{before: object.GetResourceVersion(), began: r.options.Clock.Now()}
+	s.err = send(context.WithValue(ctx, countedKey{}, true))
+	w := Write{Verb: a.verb, Subresource: a.subresource, Manager: a.manager, Object: r.name(object)}
+	if a.verb != verbDelete && a.verb != verbDeleteCollection && s.err == nil {
+		w.ResourceVersion = object.GetResourceVersion()
+		s.ended = a.verb != verbCreate && hasEnded(object)
 	}
 	if !isReview(w.Object.Group) {
-		r.wrote(p, &w, before, began, err)
+		r.wrote(p, &w, s)
 	}
-	return err
+	return s.err
 }
 
 // isReview says whether objects of a group are questions, which are created but change nothing.
@@ -91,19 +116,19 @@ func isReview(group string) bool {
 // Create implements client.Writer.
 func (c *recordingClient) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
 	o := (&client.CreateOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, verbCreate, "", object, o.DryRun, func(ctx context.Context) error { return c.Client.Create(ctx, object, opts...) })
+	return c.recorder.write(ctx, asking{verbCreate, "", cmp.Or(o.FieldManager, c.manager), o.DryRun}, object, func(ctx context.Context) error { return c.Client.Create(ctx, object, opts...) })
 }
 
 // Update implements client.Writer.
 func (c *recordingClient) Update(ctx context.Context, object client.Object, opts ...client.UpdateOption) error {
 	o := (&client.UpdateOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, verbUpdate, "", object, o.DryRun, func(ctx context.Context) error { return c.Client.Update(ctx, object, opts...) })
+	return c.recorder.write(ctx, asking{verbUpdate, "", cmp.Or(o.FieldManager, c.manager), o.DryRun}, object, func(ctx context.Context) error { return c.Client.Update(ctx, object, opts...) })
 }
 
 // Patch implements client.Writer.
 func (c *recordingClient) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	o := (&client.PatchOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, patchVerb(patch), "", object, o.DryRun, func(ctx context.Context) error {
+	return c.recorder.write(ctx, asking{patchVerb(patch), "", cmp.Or(o.FieldManager, c.manager), o.DryRun}, object, func(ctx context.Context) error {
 		return c.Client.Patch(ctx, object, patch, opts...)
 	})
 }
@@ -111,19 +136,19 @@ func (c *recordingClient) Patch(ctx context.Context, object client.Object, patch
 // Apply implements client.Writer.
 func (c *recordingClient) Apply(ctx context.Context, configuration runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	o := (&client.ApplyOptions{}).ApplyOptions(opts)
-	return c.recorder.apply(ctx, "", configuration, o.DryRun, func(ctx context.Context) error { return c.Client.Apply(ctx, configuration, opts...) })
+	return c.recorder.apply(ctx, asking{verbApply, "", cmp.Or(o.FieldManager, c.manager), o.DryRun}, configuration, func(ctx context.Context) error { return c.Client.Apply(ctx, configuration, opts...) })
 }
 
 // Delete implements client.Writer.
 func (c *recordingClient) Delete(ctx context.Context, object client.Object, opts ...client.DeleteOption) error {
 	o := (&client.DeleteOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, verbDelete, "", object, o.DryRun, func(ctx context.Context) error { return c.Client.Delete(ctx, object, opts...) })
+	return c.recorder.write(ctx, asking{verb: verbDelete, dryRun: o.DryRun}, object, func(ctx context.Context) error { return c.Client.Delete(ctx, object, opts...) })
 }
 
 // DeleteAllOf implements client.Writer.
 func (c *recordingClient) DeleteAllOf(ctx context.Context, object client.Object, opts ...client.DeleteAllOfOption) error {
 	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, verbDeleteCollection, "", object, o.DryRun, func(ctx context.Context) error {
+	return c.recorder.write(ctx, asking{verb: verbDeleteCollection, dryRun: o.DryRun}, object, func(ctx context.Context) error {
 		return c.Client.DeleteAllOf(ctx, object, opts...)
 	})
 }
@@ -136,9 +161,9 @@ func patchVerb(patch client.Patch) string {
 }
 
 // apply is write for configurations. They hold what the server answered, but say so only as JSON.
-func (r *Recorder) apply(ctx context.Context, subresource string, configuration runtime.ApplyConfiguration, dryRun []string, send func(context.Context) error) error {
+func (r *Recorder) apply(ctx context.Context, a asking, configuration runtime.ApplyConfiguration, send func(context.Context) error) error {
 	answer := &metav1.PartialObjectMetadata{}
-	return r.write(ctx, verbApply, subresource, answer, dryRun, func(ctx context.Context) error {
+	return r.write(ctx, a, answer, func(ctx context.Context) error {
 		err := send(ctx)
 		if data, marshalErr := json.Marshal(configuration); marshalErr == nil {
 			// What cannot be read is not known, which is no reason to fail.
@@ -153,19 +178,20 @@ func (c *recordingClient) Status() client.SubResourceWriter { return c.SubResour
 
 // SubResource implements client.SubResourceClientConstructor.
 func (c *recordingClient) SubResource(name string) client.SubResourceClient {
-	return &subresourceClient{SubResourceClient: c.Client.SubResource(name), recorder: c.recorder, name: name}
+	return &subresourceClient{SubResourceClient: c.Client.SubResource(name), recorder: c.recorder, name: name, manager: c.manager}
 }
 
 type subresourceClient struct {
 	client.SubResourceClient
 	recorder *Recorder
 	name     string
+	manager  string
 }
 
 // Create implements client.SubResourceWriter.
 func (c *subresourceClient) Create(ctx context.Context, object, subresource client.Object, opts ...client.SubResourceCreateOption) error {
 	o := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, verbCreate, c.name, object, o.DryRun, func(ctx context.Context) error {
+	return c.recorder.write(ctx, asking{verbCreate, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun}, object, func(ctx context.Context) error {
 		return c.SubResourceClient.Create(ctx, object, subresource, opts...)
 	})
 }
@@ -173,7 +199,7 @@ func (c *subresourceClient) Create(ctx context.Context, object, subresource clie
 // Update implements client.SubResourceWriter.
 func (c *subresourceClient) Update(ctx context.Context, object client.Object, opts ...client.SubResourceUpdateOption) error {
 	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, verbUpdate, c.name, object, o.DryRun, func(ctx context.Context) error {
+	return c.recorder.write(ctx, asking{verbUpdate, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun}, object, func(ctx context.Context) error {
 		return c.SubResourceClient.Update(ctx, object, opts...)
 	})
 }
@@ -181,7 +207,7 @@ func (c *subresourceClient) Update(ctx context.Context, object client.Object, op
 // Patch implements client.SubResourceWriter.
 func (c *subresourceClient) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, patchVerb(patch), c.name, object, o.DryRun, func(ctx context.Context) error {
+	return c.recorder.write(ctx, asking{patchVerb(patch), c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun}, object, func(ctx context.Context) error {
 		return c.SubResourceClient.Patch(ctx, object, patch, opts...)
 	})
 }
@@ -189,7 +215,7 @@ func (c *subresourceClient) Patch(ctx context.Context, object client.Object, pat
 // Apply implements client.SubResourceWriter.
 func (c *subresourceClient) Apply(ctx context.Context, configuration runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 	o := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
-	return c.recorder.apply(ctx, c.name, configuration, o.DryRun, func(ctx context.Context) error {
+	return c.recorder.apply(ctx, asking{verbApply, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun}, configuration, func(ctx context.Context) error {
 		return c.SubResourceClient.Apply(ctx, configuration, opts...)
 	})
 }

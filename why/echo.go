@@ -3,7 +3,12 @@
 
 package why
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // echoes remembers the newest writes of reconciles, so that the events that they lead to can be recognised. Events often
 // arrive before the answer to the write, so they are looked up late, when their own reconcile ends.
@@ -12,11 +17,11 @@ type echoes struct {
 	// order is a ring of the keys, oldest at next.
 	order      []echoKey
 	next, size int
-	// managers are those that events of our own writes named, for telling users from controllers.
+	// managers are the names under which reconciles write, for telling users from controllers.
 	managers map[string]bool
 }
 
-// echoKey names a version of an object, or its deletion.
+// echoKey names a version of an object, or its end.
 type echoKey struct {
 	// object is its UID, or its kind and name where a deletion was asked for without it.
 	object          string
@@ -28,13 +33,17 @@ type echo struct {
 	record uint64
 	index  int
 	by     objectKey
+	// at is when it was sent, and manager under which name; that may be unknown.
+	at      time.Time
+	manager string
 	// chain is how many reconciles in a row each were owed to the one before.
 	chain int
 	trace spanContext
 }
 
-// deleted stands in place of a resource version.
-const deleted = "deleted"
+// deleted and finalized stand in place of a resource version: for a deletion that was asked for, and for the removal of the
+// last finalizer, with which an object ends that was to be deleted.
+const deleted, finalized = "deleted", "finalized"
 
 func newEchoes(size int) *echoes {
 	return &echoes{written: make(map[echoKey]*echo, 64), order: make([]echoKey, 0, 64), managers: map[string]bool{}, size: size}
@@ -53,70 +62,136 @@ func (e *echoes) add(key echoKey, written *echo) {
 	e.written[key] = written
 }
 
-// find returns the write that an event is the echo of; nil if there is none.
-func (e *echoes) find(ev *trigger) *echo {
+// find returns the write that an event, which led to the reconcile with the given ID, is the echo of; nil if there is none.
+func (e *echoes) find(ev *trigger, record uint64) *echo {
 	object := ev.cause.Object
 	if object == nil || ev.cause.Type == Listed || ev.cause.Type == Resynced || ev.cause.Type == Generic {
 		return nil
 	}
 	if object.UID != "" {
-		if found := e.written[echoKey{object.UID, ev.cause.ResourceVersion}]; found != nil && ev.cause.Type != Deleted {
+		if ev.cause.Type != Deleted {
+			found := e.written[echoKey{object.UID, ev.cause.ResourceVersion}]
+			if found != nil && found.isBefore(ev, record) && found.isBy(ev) {
+				return found
+			}
+		} else if found := e.written[echoKey{object.UID, finalized}]; found != nil && found.isBefore(ev, record) {
 			return found
 		}
 	}
 	if ev.cause.Type != Deleted && !ev.deletion {
 		return nil
 	}
-	if found := e.written[echoKey{object.UID, deleted}]; found != nil && object.UID != "" {
-		return found
+	if object.UID != "" {
+		if found := e.written[echoKey{object.UID, deleted}]; found != nil && found.isBefore(ev, record) {
+			return found
+		}
 	}
-	return e.written[echoKey{nameKey(object), deleted}]
+	return e.findByName(ev, record)
 }
 
-// learn remembers under which name reconciles write. An event that has several writers does not tell which of them it was.
-func (e *echoes) learn(by []Writer) {
+// findByName returns the deletion that was asked for by name. From then on it belongs to this object: the next one of the
+// same name is another.
+func (e *echoes) findByName(ev *trigger, record uint64) *echo {
+	key := echoKey{nameKey(ev.cause.Object), deleted}
+	found := e.written[key]
+	if found == nil || !found.isBefore(ev, record) || ev.created.After(found.at) {
+		return nil
+	}
+	if uid := ev.cause.Object.UID; uid != "" {
+		delete(e.written, key)
+		e.add(echoKey{uid, deleted}, found)
+	}
+	return found
+}
+
+// isBefore says whether a write can have led to an event. A write that changes nothing is answered with a version that
+// somebody else has made; whoever has seen that one before the write was sent does not owe it to the write.
+func (w *echo) isBefore(ev *trigger, record uint64) bool {
+	return w.record < record && !ev.cause.Seen.Before(w.at)
+}
+
+// isBy says whether a version can be owed to a write, by the names of its writers. They tell of a write that changed nothing
+// where the event comes only after it.
+func (w *echo) isBy(ev *trigger) bool {
+	by := ev.cause.By
+	return w.manager == "" || len(by) == 0 || slices.ContainsFunc(by, func(writer Writer) bool { return writer.Manager == w.manager })
+}
+
+// learn remembers under which name reconciles write, if the write did not tell. An event that has several writers does not
+// tell which of them it was.
+func (e *echoes) learn(written *echo, by []Writer) {
+	if written.manager == "" && len(by) == 1 {
+		e.learnManager(by[0].Manager)
+	}
+}
+
+func (e *echoes) learnManager(name string) {
 	const enough = 256
-	if len(by) == 1 && len(e.managers) < enough {
-		e.managers[by[0].Manager] = true
+	if len(e.managers) < enough {
+		e.managers[name] = true
 	}
 }
 
 func nameKey(o *Object) string { return o.Kind + "." + o.Group + "/" + o.Namespace + "/" + o.Name }
 
-// wrote notes a write of a reconcile. The resource version before the write may be unknown.
-func (r *Recorder) wrote(p *pass, w *Write, before string, began time.Time, err error) {
-	w.At = began
-	w.Duration = max(0, r.options.Clock.Now().Sub(began))
-	if err != nil {
-		w.Error = shorten(err.Error(), 512)
+// sent is what is known of a write beyond what is told of it.
+type sent struct {
+	began time.Time
+	// before is the resource version that the object had; it may be unknown.
+	before string
+	// ended is whether the object is gone, because the write took away the last finalizer of one that is to be deleted.
+	ended bool
+	err   error
+}
+
+// wrote notes a write of a reconcile.
+func (r *Recorder) wrote(p *pass, w *Write, s sent) {
+	w.At = s.began
+	w.Duration = max(0, r.options.Clock.Now().Sub(s.began))
+	if s.err != nil {
+		w.Error = shorten(s.err.Error(), 512)
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	index := p.record.Written
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if err == nil && w.ResourceVersion != "" && w.Verb != verbDelete {
-		key := echoKey{w.Object.UID, w.ResourceVersion}
-		// If the version before is not known, it may be one that was written before.
-		_, known := r.echoes.written[key]
-		w.NoChange = before == w.ResourceVersion || before == "" && known && w.Verb != verbCreate
+	if s.err == nil && w.ResourceVersion != "" && w.Verb != verbDelete && w.Verb != verbCreate {
+		w.NoChange = !s.ended && (s.before == w.ResourceVersion || r.wasThere(p, w))
 	}
 	if p.ended {
 		r.dropped.writes.Add(1)
 		return
 	}
 	p.record.Written++
+	p.controller.totals.wrote(w)
 	if len(p.record.Writes) < r.options.MaxWrites {
 		p.record.Writes = append(p.record.Writes, *w)
 	}
 	p.trace.wrote(w)
-	if err == nil && !w.NoChange {
-		r.remember(p, w, index)
+	if s.err == nil && !w.NoChange {
+		r.remember(p, w, index, s.ended)
 	}
 }
 
-func (r *Recorder) remember(p *pass, w *Write, index int) {
-	written := &echo{record: p.record.ID, index: index, by: p.object, chain: p.chain, trace: p.trace.context()}
+// wasThere says whether the version with which a write was answered is older than the write: a reconcile has written it, or
+// this one is owed to an event that had it.
+func (r *Recorder) wasThere(p *pass, w *Write) bool {
+	if _, known := r.echoes.written[echoKey{w.Object.UID, w.ResourceVersion}]; known {
+		return true
+	}
+	return slices.ContainsFunc(p.events, func(e *trigger) bool {
+		return e.cause.ResourceVersion == w.ResourceVersion && e.object.UID == w.Object.UID
+	})
+}
+
+func (r *Recorder) remember(p *pass, w *Write, index int, ended bool) {
+	if w.Manager != "" {
+		r.echoes.learnManager(w.Manager)
+	}
+	written := &echo{
+		record: p.record.ID, index: index, by: p.object, at: w.At, manager: w.Manager, chain: p.chain, trace: p.trace.context(),
+	}
 	switch {
 	case w.Verb == verbDeleteCollection:
 		// Nobody says which objects it was.
@@ -126,7 +201,21 @@ func (r *Recorder) remember(p *pass, w *Write, index int) {
 			key.object = nameKey(&w.Object)
 		}
 		r.echoes.add(key, written)
-	case w.Object.UID != "" && w.ResourceVersion != "":
+	case w.Object.UID == "" || w.ResourceVersion == "":
+	case ended:
+		r.echoes.add(echoKey{w.Object.UID, finalized}, written)
+	default:
 		r.echoes.add(echoKey{w.Object.UID, w.ResourceVersion}, written)
 	}
+}
+
+// hasEnded says whether an object that a write was answered with is gone by that: it is to be deleted, at once, and nobody
+// holds it any more.
+func hasEnded(object interface {
+	GetDeletionTimestamp() *metav1.Time
+	GetDeletionGracePeriodSeconds() *int64
+	GetFinalizers() []string
+}) bool {
+	grace := object.GetDeletionGracePeriodSeconds()
+	return !object.GetDeletionTimestamp().IsZero() && len(object.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }

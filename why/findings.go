@@ -37,7 +37,7 @@ func (r *Recorder) findFindings(p *pass) {
 
 // isOwnEcho says whether an event is the echo of a write that an earlier reconcile of the same object made.
 func (r *Recorder) isOwnEcho(p *pass, e *trigger) (*echo, bool) {
-	written := r.echoes.find(e)
+	written := r.echoes.find(e, p.record.ID)
 	return written, written != nil && written.by == p.object
 }
 

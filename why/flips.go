@@ -35,10 +35,10 @@ type mover struct {
 	controller string
 }
 
-func (r *Recorder) moverOf(e *trigger) mover {
+func (r *Recorder) moverOf(p *pass, e *trigger) mover {
 	m := mover{by: e.cause.By}
 	if len(m.by) == 0 {
-		if written := r.echoes.find(e); written != nil {
+		if written := r.echoes.find(e, p.record.ID); written != nil {
 			m.controller = written.by.controller
 		}
 	}
@@ -65,7 +65,7 @@ func (r *Recorder) findFlips(p *pass) (loops []Finding) {
 			continue
 		}
 		for i := range e.cause.Changes {
-			if loop := r.noteFlip(h, e, &e.cause.Changes[i]); loop != nil {
+			if loop := r.noteFlip(p, h, e, &e.cause.Changes[i]); loop != nil {
 				loops = append(loops, *loop)
 			}
 		}
@@ -73,7 +73,7 @@ func (r *Recorder) findFlips(p *pass) (loops []Finding) {
 	return loops
 }
 
-func (r *Recorder) noteFlip(h *history, e *trigger, change *Change) *Finding {
+func (r *Recorder) noteFlip(p *pass, h *history, e *trigger, change *Change) *Finding {
 	if change.Old == hidden || change.New == hidden {
 		return nil // what is not known cannot be compared
 	}
@@ -82,7 +82,7 @@ func (r *Recorder) noteFlip(h *history, e *trigger, change *Change) *Finding {
 	f := h.flips[key]
 	if f == nil {
 		if r.store.hasRoomForFlip(h, now, r.options.LoopWindow) {
-			h.flips[key] = &flip{old: was, now: is, last: now, there: r.moverOf(e)}
+			h.flips[key] = &flip{old: was, now: is, last: now, there: r.moverOf(p, e)}
 			r.store.flips++
 		}
 		return nil
@@ -91,13 +91,13 @@ func (r *Recorder) noteFlip(h *history, e *trigger, change *Change) *Finding {
 		return nil // the same event once more
 	}
 	if was != f.now || is != f.old || now.Sub(f.last) > r.options.LoopWindow {
-		*f = flip{old: was, now: is, last: now, there: r.moverOf(e)}
+		*f = flip{old: was, now: is, last: now, there: r.moverOf(p, e)}
 		return nil
 	}
 	f.turns = append(f.turns, now)
 	f.turns = slices.DeleteFunc(f.turns, func(turn time.Time) bool { return now.Sub(turn) > r.options.LoopWindow })
 	f.old, f.now, f.last = was, is, now
-	f.there, f.back = r.moverOf(e), f.there
+	f.there, f.back = r.moverOf(p, e), f.there
 	if len(f.turns) < r.options.LoopFlips-1 {
 		return nil
 	}

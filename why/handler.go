@@ -99,11 +99,16 @@ func (r *Recorder) describe(what CauseType, oldObject, newObject any, seen time.
 	case what == Created:
 		e.generation = true
 		e.cause.By = creators(now)
+	case what == Deleted:
+		e.created = now.GetCreationTimestamp().Time
 	case !hasOld:
 	case old.GetResourceVersion() == now.GetResourceVersion() && now.GetResourceVersion() != "":
 		e.cause.Type = Resynced
 	default:
 		e.deletion = old.GetDeletionTimestamp().IsZero() && !now.GetDeletionTimestamp().IsZero()
+		if e.deletion {
+			e.created = now.GetCreationTimestamp().Time
+		}
 		e.generation = e.deletion || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration()
 		found := r.differ.compare(old, now, isSecret(&e.object))
 		e.cause.Changes, e.cause.Changed = found.changes, found.changed

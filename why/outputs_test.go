@@ -174,6 +174,12 @@ func TestWriteOfARequest(t *testing.T) {
 		{http.MethodPost, "/api/v1/namespaces/default/pods?dryRun=All", "", ""},
 		{http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", ""},
 		{http.MethodPost, "/healthz", "", ""},
+		{http.MethodPut, "/api/v1/namespaces/x/finalize", "", "update namespaces /x finalize"},
+		{http.MethodPatch, "/api/v1/namespaces/x/status", "", "patch namespaces /x status"},
+		{http.MethodPatch, "/apis/apps/v1/namespaces/x/deployments/status", "", "patch deployments.apps x/status"},
+		{http.MethodPost, "/api/v1/namespaces/x/pods/a/eviction", "", "create pods x/a eviction"},
+		{http.MethodPost, "/api/v1/namespaces/x/pods/a/exec", "", ""},
+		{http.MethodPost, "/api/v1/namespaces/x/services/a/proxy/some/where", "", ""},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), test.method, "https://server"+test.path, nil)
 		if err != nil {

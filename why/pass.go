@@ -173,10 +173,10 @@ func (r *Recorder) complete(p *pass) {
 	record.Causes = make([]Cause, len(p.events))
 	for i, e := range p.events {
 		cause := e.cause
-		if written := r.echoes.find(e); written != nil {
+		if written := r.echoes.find(e, record.ID); written != nil {
 			cause.Write = &WriteRef{Record: written.record, Index: written.index}
 			p.trace.link(written.trace)
-			r.echoes.learn(cause.By)
+			r.echoes.learn(written, cause.By)
 		}
 		record.Causes[i] = cause
 		if record.Object.UID == "" && cause.Object != nil && p.isAbout(cause.Object) {

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -47,7 +49,7 @@ type world struct {
 }
 
 type flavour struct {
-	priorityQueue, unstructured, metadata, clientset bool
+	priorityQueue, unstructured, metadata, clientset, apply bool
 }
 
 func newWorld(t *testing.T, f flavour) *world {
@@ -75,7 +77,7 @@ func newWorld(t *testing.T, f flavour) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copier := &copier{client: mgr.GetClient(), reader: mgr.GetAPIReader()}
+	copier := &copier{client: mgr.GetClient(), reader: mgr.GetAPIReader(), apply: f.apply}
 	if f.clientset {
 		copier.clients = clients
 	}
@@ -123,12 +125,24 @@ type copier struct {
 	// reader reads from the server, because the cache that it would read from need not be the one that is watched.
 	reader  client.Reader
 	clients kubernetes.Interface
+	// apply is whether it applies the copy in each reconcile, as many do.
+	apply bool
 }
 
 func (c *copier) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	original := &corev1.ConfigMap{}
 	if err := c.reader.Get(ctx, request.NamespacedName, original); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !original.DeletionTimestamp.IsZero() {
+		patch := client.MergeFrom(original.DeepCopy())
+		original.Finalizers = nil
+		return reconcile.Result{}, client.IgnoreNotFound(c.client.Patch(ctx, original, patch))
+	}
+	if c.apply {
+		owner := applymetav1.OwnerReference().WithAPIVersion("v1").WithKind("ConfigMap").WithName(original.Name).WithUID(original.UID).WithController(true)
+		duplicate := applycorev1.ConfigMap("copy-of-"+original.Name, original.Namespace).WithOwnerReferences(owner).WithData(original.Data)
+		return reconcile.Result{}, c.client.Apply(ctx, duplicate, client.FieldOwner("copier"), client.ForceOwnership)
 	}
 	switch original.Data["do"] {
 	case "panic":
@@ -283,6 +297,52 @@ func TestRealRemoval(t *testing.T) {
 	// Whoever removes one and sets another is known by what it has set.
 	patch(`{"metadata": {"labels": {"b": null, "c": "1"}}}`)
 	w.await("a", "metadata.labels.b", "by labeller")
+}
+
+// TestRealApplyThatChangesNothing is about an operator that applies its child whatever happens to it.
+func TestRealApplyThatChangesNothing(t *testing.T) {
+	w := newWorld(t, flavour{priorityQueue: true, apply: true})
+	w.must(w.client.Create(t.Context(), w.original("a", map[string]string{"k": "1"})))
+	created := w.await("a", "created ConfigMap", "by user")
+	w.await("a", "copy-of-a", fmt.Sprintf("write of record %d", created.ID))
+	duplicate := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "copy-of-a"}}
+	before := w.recorder.Summary().Controllers[0].UserChanges
+	for i := range 3 {
+		patch := fmt.Sprintf(`{"metadata": {"labels": {"by": "%d"}}}`, i)
+		w.must(w.client.Patch(t.Context(), duplicate, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(fmt.Sprint("labeller-", i))))
+		labelled := w.await("a", fmt.Sprintf(`→"%d"`, i), "by labeller")
+		if cause := labelled.Causes[len(labelled.Causes)-1]; cause.Write != nil {
+			t.Errorf("record %d is caused by record %d", labelled.ID, cause.Write.Record)
+		}
+		if text := findings(labelled); text != "" || !labelled.Writes[0].NoChange {
+			t.Errorf("the findings are %q and the writes %+v", text, labelled.Writes)
+		}
+	}
+	if counted := w.recorder.Summary().Controllers[0].UserChanges - before; counted != 3 {
+		t.Errorf("%d of 3 changes by a user are counted", counted)
+	}
+}
+
+func TestRealFinalizer(t *testing.T) {
+	w := newWorld(t, flavour{priorityQueue: true})
+	original := w.original("a", nil)
+	original.Finalizers = []string{"example.com/a"}
+	w.must(w.client.Create(t.Context(), original))
+	w.await("a", "created ConfigMap", "by user")
+	w.must(w.client.Delete(t.Context(), original))
+	// Whichever reconcile it was that has taken the finalizer away.
+	gone := w.await("a", "deleted ConfigMap "+w.namespace+"/a", "write of record")
+	ref := gone.Causes[slices.IndexFunc(gone.Causes, func(c why.Cause) bool { return c.Type == why.Deleted && c.Object.Name == "a" })].Write
+	for _, record := range w.recorder.Records(why.Query{Name: "a"}) {
+		if record.ID != ref.Record {
+			continue
+		}
+		if write := record.Writes[ref.Index]; write.Verb != "patch" || write.NoChange || write.Object.Name != "a" {
+			t.Errorf("the write is %+v", write)
+		}
+		return
+	}
+	t.Errorf("there is no record %d", ref.Record)
 }
 
 func TestRealTimersAndPanics(t *testing.T) {

@@ -115,6 +115,8 @@ type Write struct {
 	Verb        string `json:"verb"`
 	Subresource string `json:"subresource,omitempty"`
 	Object      Object `json:"object"`
+	// Manager is under which name it was written, if that is known.
+	Manager string `json:"manager,omitempty"`
 	// ResourceVersion is the object's after the write. It is the one before if nothing changed, which NoChange says.
 	ResourceVersion string        `json:"resourceVersion,omitempty"`
 	NoChange        bool          `json:"noChange,omitempty"`

@@ -51,7 +51,6 @@ func (t *totals) add(p *pass) {
 	t.reconciles++
 	t.folded += uint64(max(0, record.Folded-1))
 	t.outcomes[record.Outcome]++
-	t.written += uint64(record.Written)
 	t.waited += record.Waited
 	t.took += record.Duration
 	bucket, _ := slices.BinarySearch(waitBuckets[:], record.Waited.Seconds())
@@ -72,16 +71,18 @@ func (t *totals) add(p *pass) {
 	if startup {
 		t.startup++
 	}
-	for i := range record.Writes {
-		w := &record.Writes[i]
-		if w.NoChange {
-			t.noChange++
-		}
-		count(t.writes, writeKind{w.Verb, w.Object.Kind}, writeKind{w.Verb, "other"})
-	}
 	for _, f := range record.Findings {
 		t.findings[f.Type]++
 	}
+}
+
+// wrote counts a write, also one that its record has no room for. The recorder's mutex is held.
+func (t *totals) wrote(w *Write) {
+	t.written++
+	if w.NoChange {
+		t.noChange++
+	}
+	count(t.writes, writeKind{w.Verb, w.Object.Kind}, writeKind{w.Verb, "other"})
 }
 
 func count[key comparable](counts map[key]uint64, k, other key) {

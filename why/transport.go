@@ -5,6 +5,7 @@ package why
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -47,24 +48,34 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	began := t.recorder.options.Clock.Now()
 	response, err := t.inner.RoundTrip(request)
+	s := sent{began: began, err: err}
 	switch {
 	case err != nil:
 	case response.StatusCode >= http.StatusBadRequest:
-		err = errors.New(response.Status)
-		t.recorder.wrote(p, &w, "", began, err)
-		return response, nil
+		s.err = errors.New(response.Status)
 	case w.Verb != verbDeleteCollection:
-		readAnswer(response, &w)
+		s.ended = readAnswer(response, &w)
 	}
-	t.recorder.wrote(p, &w, "", began, err)
+	t.recorder.wrote(p, &w, s)
 	return response, err
+}
+
+// isConversation says whether a subresource is a way to talk to what runs, rather than a part of an object.
+func isConversation(subresource string) bool {
+	switch subresource {
+	case "proxy", "exec", "attach", "portforward":
+		return true
+	}
+	return false
 }
 
 // writeOf says what a request is to change, as far as its address tells.
 func writeOf(request *http.Request) (w Write, ok bool) {
-	if len(request.URL.Query()["dryRun"]) > 0 {
+	query := request.URL.Query()
+	if len(query["dryRun"]) > 0 {
 		return w, false
 	}
+	w.Manager = cmp.Or(query.Get("fieldManager"), managerOfAgent(request.Header.Get("User-Agent")))
 	switch request.Method {
 	case http.MethodPost:
 		w.Verb = verbCreate
@@ -91,7 +102,7 @@ func writeOf(request *http.Request) (w Write, ok bool) {
 	}
 	w.Object.Version = partAt(parts, 1)
 	parts = parts[min(2, len(parts)):]
-	if len(parts) > 2 && parts[0] == "namespaces" {
+	if len(parts) > 2 && parts[0] == "namespaces" && (len(parts) > 3 || parts[2] != "finalize" && parts[2] != "status") {
 		w.Object.Namespace = parts[1]
 		parts = parts[2:]
 	}
@@ -100,10 +111,13 @@ func writeOf(request *http.Request) (w Write, ok bool) {
 	}
 	// The answer says the kind; until then it is the resource.
 	w.Object.Kind, w.Object.Name, w.Subresource = parts[0], partAt(parts, 1), partAt(parts, 2)
-	if w.Verb == verbDelete && w.Object.Name == "" {
-		w.Verb = verbDeleteCollection
+	if w.Verb == verbDelete {
+		w.Manager = ""
+		if w.Object.Name == "" {
+			w.Verb = verbDeleteCollection
+		}
 	}
-	return w, true
+	return w, !isConversation(w.Subresource)
 }
 
 func partAt(parts []string, index int) string {
@@ -113,44 +127,59 @@ func partAt(parts []string, index int) string {
 	return parts[index]
 }
 
-// readAnswer fills in what the answer says, and leaves the answer to be read once more.
-func readAnswer(response *http.Response, w *Write) {
-	data, err := io.ReadAll(response.Body)
-	response.Body.Close()
-	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(data), failing{err}))
+// maxAnswer is more than an object can take that the server stores.
+const maxAnswer = 8 << 20
+
+// readAnswer fills in what the answer says, and leaves the answer to be read once more. It returns whether the object has
+// ended with the write.
+func readAnswer(response *http.Response, w *Write) (ended bool) {
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if kind != runtime.ContentTypeJSON && kind != runtime.ContentTypeProtobuf {
+		return false
+	}
+	body := response.Body
+	data, err := io.ReadAll(io.LimitReader(body, maxAnswer))
+	rest := io.Reader(body)
 	if err != nil {
-		return
+		rest = failing{err}
+	}
+	response.Body = &readAgain{Reader: io.MultiReader(bytes.NewReader(data), rest), Closer: body}
+	if err != nil || len(data) == maxAnswer {
+		return false
 	}
 	answer := &metav1.PartialObjectMetadata{}
-	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	switch kind {
-	case runtime.ContentTypeJSON:
+	if kind == runtime.ContentTypeJSON {
 		if json.Unmarshal(data, answer) != nil {
-			return
+			return false
 		}
-	case runtime.ContentTypeProtobuf:
+	} else {
 		// In all kinds, metadata is the first field, so this reads it and skips the rest.
 		var envelope runtime.Unknown
 		body, ok := bytes.CutPrefix(data, []byte("k8s\x00"))
 		if !ok || envelope.Unmarshal(body) != nil || answer.Unmarshal(envelope.Raw) != nil {
-			return
+			return false
 		}
 		answer.TypeMeta = metav1.TypeMeta{Kind: envelope.Kind, APIVersion: envelope.APIVersion}
 	}
-	if answer.Kind == "" || answer.Name == "" {
-		return
-	}
-	if answer.Kind == "Status" {
-		return // the answer to a deletion
+	if answer.Kind == "" || answer.Name == "" || answer.Kind == "Status" {
+		return false // a Status is the answer to a deletion
 	}
 	group := schema.FromAPIVersionAndKind(answer.APIVersion, answer.Kind)
 	w.Object = Object{
 		Kind: group.Kind, Group: group.Group, Version: group.Version,
 		Namespace: answer.Namespace, Name: answer.Name, UID: string(answer.UID),
 	}
-	if w.Verb != verbDelete {
-		w.ResourceVersion = answer.ResourceVersion
+	if w.Verb == verbDelete {
+		return false
 	}
+	w.ResourceVersion = answer.ResourceVersion
+	return w.Verb != verbCreate && hasEnded(answer)
+}
+
+// readAgain is a body of which a part was read before.
+type readAgain struct {
+	io.Reader
+	io.Closer
 }
 
 // failing is what remains of a body that broke off.
@@ -158,8 +187,5 @@ type failing struct{ err error }
 
 // Read implements io.Reader.
 func (f failing) Read([]byte) (int, error) {
-	if f.err != nil {
-		return 0, f.err
-	}
-	return 0, io.EOF
+	return 0, f.err
 }

@@ -26,6 +26,8 @@ type trigger struct {
 	// generation is whether the object's generation changed, or the object is new, or its deletion began, which deletion
 	// says.
 	generation, deletion bool
+	// created is when an object was created that is gone or is to be deleted.
+	created time.Time
 }
 
 // add notes that an event leads to a reconcile. It comes before the queue is told: the other way round, the reconcile could
@@ -69,7 +71,7 @@ func (c *Controller) put(w *waiting, e *trigger) {
 
 // bare is an event without what changed and by whom.
 func (e *trigger) bare() *trigger {
-	b := &trigger{cause: e.cause, object: e.object, generation: e.generation, deletion: e.deletion}
+	b := &trigger{cause: e.cause, object: e.object, generation: e.generation, deletion: e.deletion, created: e.created}
 	b.cause.Changes, b.cause.By = nil, nil
 	if b.cause.Object != nil {
 		b.cause.Object = &b.object

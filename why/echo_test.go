@@ -1,0 +1,161 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// applying is a reconciler that applies an object under the name of a manager, and is answered with a version.
+func (s *stage) applying(manager string, object client.Object, version string) func(context.Context) (reconcile.Result, error) {
+	return func(ctx context.Context) (reconcile.Result, error) {
+		answer := object.DeepCopyObject().(client.Object)
+		answer.SetResourceVersion("")
+		return reconcile.Result{}, s.recorder.write(ctx, asking{verb: verbApply, manager: manager}, answer, func(context.Context) error {
+			answer.SetResourceVersion(version)
+			return nil
+		})
+	}
+}
+
+// An operator that applies its child in each reconcile, which changes nothing if somebody else has changed another field of
+// it. The server answers with the version that this somebody has made.
+func TestApplyThatChangesNothing(t *testing.T) {
+	s := newStage(t, Options{})
+	object := client.Object(pod("a"))
+	s.created(web(), false)
+	s.reconcile(nil)
+	for i := range 3 {
+		object = s.changed(object, "kubectl-label", label(i))
+		s.clock.Step(time.Second)
+		r := s.reconcile(s.applying("web-controller", object, object.GetResourceVersion()))
+		s.wantFindings(r, "")
+		if r.Causes[0].Write != nil {
+			t.Errorf("it was caused by record %d, and is record %d itself", r.Causes[0].Write.Record, r.ID)
+		}
+		if !r.Writes[0].NoChange {
+			t.Errorf("the write is said to have changed something: %+v", r.Writes[0])
+		}
+	}
+	if total := s.recorder.Summary().Controllers[0]; total.UserChanges != 4 || total.NoChange != 3 {
+		t.Errorf("the total is %+v", total)
+	}
+}
+
+// As above, but the write comes between the change and its event.
+func TestApplyBeforeTheEventOfAnother(t *testing.T) {
+	s := newStage(t, Options{})
+	s.created(web(), false)
+	s.reconcile(s.applying("web-controller", pod("a"), strconv.Itoa(s.version+1)))
+	s.clock.Step(time.Second)
+	s.changed(pod("a"), "kubectl-label", label(1))
+	r := s.reconcile(nil)
+	s.wantFindings(r, "")
+	if r.Causes[0].Write != nil {
+		t.Error("what kubectl wrote is taken for the write of a reconcile")
+	}
+	// Whereas this one is.
+	s.created(web(), false)
+	written := s.reconcile(s.applying("web-controller", pod("a"), strconv.Itoa(s.version+1)))
+	s.changed(pod("a"), "web-controller", label(2))
+	r = s.reconcile(nil)
+	s.wantFindings(r, "self-inflicted noop")
+	if ref := r.Causes[0].Write; ref == nil || ref.Record != written.ID {
+		t.Errorf("the write is %+v", ref)
+	}
+}
+
+// Whoever takes the last finalizer from an object that is to be deleted ends it, and is answered with the version before.
+func TestRemovalOfTheLastFinalizer(t *testing.T) {
+	s := newStage(t, Options{})
+	leaving := pod("a")
+	leaving.Finalizers = []string{"example.com/a"}
+	began := s.changed(leaving, "", func(o client.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: s.clock.Now()}) })
+	r := s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
+		object := began.DeepCopyObject().(client.Object)
+		return reconcile.Result{}, s.recorder.write(ctx, asking{verb: verbPatch}, object, func(context.Context) error {
+			object.SetFinalizers(nil)
+			return nil
+		})
+	})
+	s.wantFindings(r, "")
+	if r.Writes[0].NoChange || r.Causes[0].Write != nil {
+		t.Errorf("the write is %+v and the cause %+v", r.Writes[0], r.Causes[0])
+	}
+	s.handler.Delete(t.Context(), event.DeleteEvent{Object: began}, s.queue)
+	gone := s.reconcile(nil)
+	s.wantFindings(gone, "self-inflicted noop")
+	if ref := gone.Causes[0].Write; ref == nil || ref.Record != r.ID {
+		t.Errorf("the write is %+v", ref)
+	}
+}
+
+// A pod that has some time left to end is not ended by a write that changes nothing.
+func TestGracePeriodIsNoEnd(t *testing.T) {
+	object, grace := pod("a"), int64(30)
+	object.DeletionTimestamp, object.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Unix(1, 0)}, &grace
+	if hasEnded(object) {
+		t.Error("it has ended with its grace period before it")
+	}
+	grace = 0
+	if !hasEnded(object) {
+		t.Error("it has not ended after its grace period")
+	}
+}
+
+func TestDeletionByName(t *testing.T) {
+	s := newStage(t, Options{})
+	object := func(uid string) *metav1.PartialObjectMetadata {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "a", UID: types.UID(uid), ResourceVersion: "1" + uid, CreationTimestamp: metav1.NewTime(s.clock.Now()),
+		}}
+		o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Pod"))
+		return o
+	}
+	gone := func(o client.Object) *Record {
+		s.handler.Delete(t.Context(), event.DeleteEvent{Object: o}, s.queue)
+		return s.reconcile(nil)
+	}
+	first := object("1")
+	s.created(web(), false)
+	s.clock.Step(time.Second)
+	byName := object("")
+	s.reconcile(s.writing(verbDelete, byName, ""))
+	s.wantFindings(gone(first), "self-inflicted noop")
+	s.wantFindings(gone(object("2")), "")
+
+	// A deletion whose event nobody sees is not that of an object that is created later.
+	s.created(web(), false)
+	s.reconcile(s.writing(verbDelete, byName, ""))
+	s.clock.Step(time.Minute)
+	s.wantFindings(gone(object("3")), "")
+}
+
+func TestWritesBeyondTheRecordAreCounted(t *testing.T) {
+	s := newStage(t, Options{MaxWrites: 2})
+	s.created(web(), false)
+	s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
+		for i := range 5 {
+			if _, err := s.writing(verbUpdate, pod("a"), strconv.Itoa(100+i/2))(ctx); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+		return reconcile.Result{}, nil
+	})
+	if total := s.recorder.Summary().Controllers[0]; total.Writes != 5 || total.NoChange != 2 {
+		t.Errorf("the total is %+v", total)
+	}
+	if written := s.controller.totals.writes[writeKind{verbUpdate, "Pod"}]; written != 5 {
+		t.Errorf("%d updates of pods are counted", written)
+	}
+}

@@ -1,0 +1,90 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// endless is a body of which more can be read than there is memory.
+type endless struct{ read, closed int }
+
+func (e *endless) Read(into []byte) (int, error) {
+	for i := range into {
+		into[i] = ' '
+	}
+	e.read += len(into)
+	return len(into), nil
+}
+
+func (e *endless) Close() error {
+	e.closed++
+	return nil
+}
+
+// send puts an object through a transport that is answered with a body.
+func (s *stage) send(kind string, body io.ReadCloser, see func(*http.Response)) *Record {
+	s.Helper()
+	transport := s.recorder.Transport(roundTrip(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {kind}}, Body: body}, nil
+	}))
+	s.created(web(), false)
+	return s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPut, "https://server/api/v1/namespaces/default/pods/a?fieldManager=me", http.NoBody)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		see(response)
+		return reconcile.Result{}, response.Body.Close()
+	})
+}
+
+func TestAnswersAreReadAgain(t *testing.T) {
+	const answer = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"default","uid":"u","resourceVersion":"7"}}`
+	s := newStage(t, Options{})
+	r := s.send("application/json", io.NopCloser(strings.NewReader(answer)), func(response *http.Response) {
+		if data, err := io.ReadAll(response.Body); err != nil || string(data) != answer {
+			t.Errorf("the answer is %q, %v", data, err)
+		}
+	})
+	if w := r.Writes[0]; w.Object.UID != "u" || w.ResourceVersion != "7" || w.Manager != "me" {
+		t.Errorf("the write is %+v", w)
+	}
+}
+
+func TestAnswersWithoutEndAreNotKept(t *testing.T) {
+	for kind, most := range map[string]int{"application/json": maxAnswer, "text/plain": 0} {
+		body := &endless{}
+		s := newStage(t, Options{})
+		r := s.send(kind, body, func(response *http.Response) {
+			if body.read > most {
+				t.Errorf("%s: %d bytes were read before anybody asked", kind, body.read)
+			}
+			// Whoever asks gets all of it.
+			if n, err := io.CopyN(io.Discard, response.Body, 2*maxAnswer); n != 2*maxAnswer {
+				t.Errorf("%s: only %d bytes can be read: %v", kind, n, err)
+			}
+		})
+		if body.closed != 1 {
+			t.Errorf("%s: the body was closed %d times", kind, body.closed)
+		}
+		if w := r.Writes[0]; w.Object.Kind != "pods" || w.Object.Name != "a" {
+			t.Errorf("%s: the write is %+v", kind, w)
+		}
+	}
+}
