@@ -84,7 +84,7 @@ func (p *plan) runControllerGen(ctx context.Context, loading *loading, out *outp
 	if err != nil {
 		return err
 	}
-	runtime, err := l.controllerRuntime(all, commented)
+	base, err := l.generationContext(all, commented)
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func (p *plan) runControllerGen(ctx context.Context, loading *loading, out *outp
 		}
 		began := time.Now()
 		into := &generatedFiles{dir: p.module.absolute(one.output), out: out}
-		context := *runtime
-		context.Roots = p.rootsOf(runtime.Roots, one.dirs)
+		context := *base
+		context.Roots = p.rootsOf(base.Roots, one.dirs)
 		context.OutputRule = into
 		if _, needed := one.generator.(genall.NeedsTypeChecking); !needed {
 			context.Checker = nil
@@ -110,11 +110,11 @@ func (p *plan) runControllerGen(ctx context.Context, loading *loading, out *outp
 		}
 		done(Step{Generator: one.name, Files: into.count, Duration: time.Since(began)})
 	}
-	return errors.Join(p.markerProblems(runtime.Roots), errors.Join(failures...))
+	return errors.Join(p.markerProblems(base.Roots), errors.Join(failures...))
 }
 
-// controllerRuntime is what controller-tools makes of packages that it has loaded itself.
-func (l *loaded) controllerRuntime(all []controllerGenerator, commented []*listedPackage) (*genall.GenerationContext, error) {
+// generationContext is what controller-tools makes of packages that it has loaded itself.
+func (l *loaded) generationContext(all []controllerGenerator, commented []*listedPackage) (*genall.GenerationContext, error) {
 	roots, err := l.controllerPackages(commented)
 	if err != nil {
 		return nil, err
