@@ -115,6 +115,13 @@ func (s *settings) check() error {
 	return nil
 }
 
+// isLoopback says whether an address is that of this machine only.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
 func parseKinds(value string) ([]controller.Kind, error) {
 	var kinds []controller.Kind
 	for _, name := range split(value) {
