@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
@@ -43,10 +44,11 @@ type Project struct {
 	Layout Layout
 	// File is the content of PROJECT; nil if there is none.
 	File *projectfile.File
-	// Warn is told what the user should know although it is no error. It may be nil.
+	// Warn is told, once, what the user should know although it is no error. It may be nil.
 	Warn func(message string)
 
 	plugins []string // that PROJECT names
+	warned  sync.Map // the warnings that Warn was told
 }
 
 // NotFoundError is returned by Find where there is no project.
@@ -159,8 +161,9 @@ func (p *Project) isFile(name string) bool {
 }
 
 func (p *Project) warn(format string, args ...any) {
-	if p.Warn != nil {
-		p.Warn(fmt.Sprintf(format, args...))
+	message := fmt.Sprintf(format, args...)
+	if _, again := p.warned.LoadOrStore(message, true); !again && p.Warn != nil {
+		p.Warn(message)
 	}
 }
 
