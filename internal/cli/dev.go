@@ -11,10 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/project"
@@ -120,9 +117,7 @@ func (a *App) dev(cmd *cobra.Command, o devOptions, arguments []string) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, t.leave()) }()
-	// What the libraries of this process log is about its own requests, and must not be taken for the operator's log.
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
+	silenceLibraries() // what they log is about requests of this process, and must not be taken for the operator's log
 	show := a.newDevShow(o)
 	defer show.end()
 	found.Warn = show.Say
