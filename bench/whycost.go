@@ -6,7 +6,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,18 +24,26 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// whyCost is what a single event that leads to a reconcile costs.
-type whyCost struct{ without, off, on testing.BenchmarkResult }
+// whyCost is what a single event that leads to a reconcile costs, and its CPU time, with that of collecting the garbage.
+type whyCost struct {
+	without, off, on     testing.BenchmarkResult
+	withoutCPU, recorded time.Duration
+}
 
 func (c whyCost) offRatio() float64 {
 	return float64(c.off.NsPerOp()) / float64(max(1, c.without.NsPerOp()))
 }
 
-// share is that of recording in the time of a reconcile at the load of a run. An event costs nearly all of what an event and
-// a reconcile cost, so counting that once per event counts a little too much.
-func (c whyCost) share(run whyRun) float64 {
+// recording is the CPU time that recording takes for a reconcile with as many events as those of a run. An event costs nearly
+// all of what an event and a reconcile cost, so counting that once per event counts a little too much.
+func (c whyCost) recording(run whyRun) time.Duration {
 	events := float64(run.summary.Reconciles+run.summary.Folded) / float64(max(1, run.summary.Reconciles))
-	return events * float64(c.on.NsPerOp()-c.without.NsPerOp()) / float64(max(1, run.summary.MeanDuration))
+	return time.Duration(events * float64(c.recorded-c.withoutCPU))
+}
+
+// share is that of recording in the CPU time that a manager without a recorder needs for a reconcile.
+func (c whyCost) share(off, on []whyRun) float64 {
+	return ratio(medianOf(on, c.recording), max(1, medianOf(off, whyRun.cpuEach)))
 }
 
 func measureCost() whyCost {
@@ -47,8 +57,43 @@ func measureCost() whyCost {
 		best.without = faster(best.without, benchmarkWhy(&handler.EnqueueRequestForObject{}, nothingToDo))
 		best.off = faster(best.off, benchmarkRecorder(off))
 		best.on = faster(best.on, benchmarkRecorder(why.New(why.Options{})))
+		best.withoutCPU = atMost(best.withoutCPU, cpuOfEach(&handler.EnqueueRequestForObject{}, nothingToDo))
+		recording := why.New(why.Options{}).Controller("bench", &appsv1.Deployment{})
+		best.recorded = atMost(best.recorded, cpuOfEach(recording.Handler(&handler.EnqueueRequestForObject{}), recording.Reconciler(nothingToDo)))
 	}
 	return best
+}
+
+func atMost(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// cpuOfEach is the CPU time of this process for an event and its reconcile, on all cores.
+func cpuOfEach(h handler.EventHandler, r reconcile.Reconciler) time.Duration {
+	const many = 100_000
+	old, now := flooded(1, 1), flooded(1, 2)
+	ctx, request := context.Background(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(old)}
+	runtime.GC()
+	began := ownCPU()
+	for range many {
+		h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, noQueue{})
+		if _, err := r.Reconcile(ctx, request); err != nil {
+			panic(err) // it does nothing
+		}
+	}
+	runtime.GC()
+	return (ownCPU() - began) / many
+}
+
+func ownCPU() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func faster(a, b testing.BenchmarkResult) testing.BenchmarkResult {
@@ -105,14 +150,18 @@ func flooded(index, version int) *appsv1.Deployment {
 	return d
 }
 
-func writeCost(p printer, c whyCost, share float64) {
-	p("\n| an update of a Deployment and the reconcile it leads to | time | allocations | bytes |")
-	p("|---|---:|---:|---:|")
+func writeCost(p printer, c whyCost, off, on []whyRun) {
+	p("\n| an update of a Deployment and the reconcile it leads to | time | allocations | bytes | CPU time |")
+	p("|---|---:|---:|---:|---:|")
 	for _, row := range []struct {
 		name   string
 		result testing.BenchmarkResult
-	}{{"without a recorder", c.without}, {"recorder off", c.off}, {"recorder on", c.on}} {
-		p("| %s | %d ns | %d | %d |", row.name, row.result.NsPerOp(), row.result.AllocsPerOp(), row.result.AllocedBytesPerOp())
+		cpu    string
+	}{{"without a recorder", c.without, c.withoutCPU.String()}, {"recorder off", c.off, ""}, {"recorder on", c.on, c.recorded.String()}} {
+		p("| %s | %d ns | %d | %d | %s |", row.name, row.result.NsPerOp(), row.result.AllocsPerOp(), row.result.AllocedBytesPerOp(), row.cpu)
 	}
-	p("\nAt the load above, that is %.2f %% of the time of a reconcile.", 100*share)
+	p("\nAt the load above, with its events for each reconcile, recording takes %s of CPU time for a reconcile, which is %.2f %% of what the",
+		us(medianOf(on, c.recording)), 100*c.share(off, on))
+	p("manager needs for it without. Of the time that a reconcile lasts, waiting included, it is %.3f %%.",
+		100*ratio(medianOf(on, c.recording), max(1, medianOf(off, func(r whyRun) time.Duration { return r.reconcile }))))
 }
