@@ -41,7 +41,7 @@ func (a *App) addDirFlag(cmd *cobra.Command, dir *string) {
 func (a *App) addProjectFlags(cmd *cobra.Command, o *projectOptions, nameUsage string) {
 	flags := cmd.Flags()
 	a.addDirFlag(cmd, &o.dir)
-	a.addNameFlag(cmd, &o.name, a.defaultName(), nameUsage)
+	a.addNameFlag(cmd, &o.name, a.getenv(clusterVariable), nameUsage+" (default: named like the project)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead")
 	flags.StringVar(&o.context, "context", "", "use the cluster of this context of the kubeconfig instead")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to wait for the cluster's start, and for the objects")
@@ -120,6 +120,9 @@ func (a *App) newProjectRun(cmd *cobra.Command, o projectOptions) (*projectRun, 
 	var err error
 	if r.project, err = a.findProject(o.dir, &r.notes); err != nil {
 		return nil, err
+	}
+	if r.name == "" {
+		r.name = clusterNameFor(r.project) // which dev uses as well
 	}
 	return r, nil
 }

@@ -17,16 +17,23 @@ import (
 
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/project"
 )
 
-// projectOnRealCluster is a user whose cluster dock is the one that these tests share, with a copy of a project. All of
+// projectOnRealCluster is a user whose project's cluster is the one that these tests share, with a copy of the project. All of
 // the project is removed at the end.
 func projectOnRealCluster(t *testing.T, fixture string) (run func(args ...string) (int, *console), dir string) {
 	t.Helper()
 	fleettest.Config(t) // skips the test if there is no control plane
 	dir = projectFixture(t, fixture)
+	found, err := project.Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	its := alive
+	its.Name = clusterNameFor(found)
 	run = func(args ...string) (int, *console) {
-		user := newProjectConsole(&fakeDock{clusters: clusters(alive)})
+		user := newProjectConsole(&fakeDock{clusters: clusters(its)})
 		user.Now = time.Now
 		user.Dock.Open = func(name string) (Running, error) {
 			return &fakeCluster{dock: user.dock, name: name, kubeconfig: clustertest.Shared(t).Kubeconfig()}, nil
@@ -92,7 +99,7 @@ func TestAProjectOnACluster(t *testing.T) {
 		expectRun(t, got, user, code, parts...)
 	}
 	step(exitOK, []string{"install", "--dry-run"}, []string{"WOULD BE", "ships.sea.example.com   created", "nothing was changed"})
-	step(exitOK, []string{"install"}, []string{`Installing the kinds of harbour on cluster "dock"`, "CRDs established: 1 created"})
+	step(exitOK, []string{"install"}, []string{`Installing the kinds of harbour on cluster "harbour"`, "CRDs established: 1 created"})
 	step(exitOK, []string{"install"}, []string{"CRDs established: 1 unchanged"})
 	step(exitOK, []string{"deploy", "--image", "team/harbour:v1"}, []string{
 		"manifests applied: 9 created, 1 unchanged", "operator available", "harbour-system   harbour-controller-manager",
@@ -113,7 +120,7 @@ func TestAProjectOnACluster(t *testing.T) {
 	step(exitOK, []string{"undeploy", "--dry-run"}, []string{"needs --force: " + left, "harbour-system                             deleted"})
 	step(exitOK, []string{"undeploy", "--keep-crds"}, []string{"gone: 9 deleted, 1 absent"})
 	step(exitOK, []string{"uninstall", "--force"}, []string{"gone: 1 deleted"})
-	step(exitOK, []string{"undeploy"}, []string{`there was nothing of harbour on cluster "dock"`})
+	step(exitOK, []string{"undeploy"}, []string{`there was nothing of harbour on cluster "harbour"`})
 	step(exitError, []string{"uninstall", "--ignore-not-found=false"}, []string{"1 of 1 objects were not there"})
 }
 
@@ -173,5 +180,5 @@ func TestARefusedKindIsShownInTheSource(t *testing.T) {
 	}
 	writeFile(t, dir, name, strings.Replace(string(content), "minimum: 1", "minimum: 1\n                  default: many", 1))
 	code, user := run("install")
-	expectRun(t, code, user, exitError, `cluster "dock" refuses CRD ships.sea.example.com`, "api/v1/ship_types.go:11: spec.size: Invalid value")
+	expectRun(t, code, user, exitError, `cluster "harbour" refuses CRD ships.sea.example.com`, "api/v1/ship_types.go:11: spec.size: Invalid value")
 }

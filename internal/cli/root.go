@@ -58,7 +58,8 @@ func (a *App) newRoot() *cobra.Command {
 controllers, scheduler, garbage collection and simulated nodes. No containers, no
 privileges and nothing to install. Run operators on it, test them and see them fail.
 
-Verbs work on the cluster that --name says, or else $OPDOCK_CLUSTER, or else "dock".`,
+Verbs work on the cluster that --name says, or else $OPDOCK_CLUSTER, or else "dock"; those that work on a
+project (dev, install, deploy, ...) have a cluster named like the project instead of "dock".`,
 		Example: `  opdock run                             # run the fleet on a cluster and watch it
   opdock up                              # start a cluster
   opdock kubectl get nodes               # use it

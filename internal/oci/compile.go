@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,8 +40,14 @@ func ParsePlatform(text string) (Platform, error) {
 	if len(parts) == 3 {
 		p.Variant = parts[2]
 	}
+	if p.OS != "linux" || !slices.Contains(architectures, p.Architecture) {
+		return Platform{}, fmt.Errorf("there are no images for %q; there are for linux and %s", text, strings.Join(architectures, ", "))
+	}
 	return p, nil
 }
+
+// architectures are those for which Go compiles programs for Linux, and on which Kubernetes runs them.
+var architectures = []string{"386", "amd64", "arm", "arm64", "loong64", "mips64le", "ppc64le", "riscv64", "s390x"}
 
 // HostPlatform is the one for containers on this machine, which always see Linux.
 func HostPlatform() Platform { return Platform{OS: "linux", Architecture: runtime.GOARCH} }

@@ -79,7 +79,7 @@ func TestPlatforms(t *testing.T) {
 			t.Errorf("%s is compiled with %q", text, env)
 		}
 	}
-	for _, wrong := range []string{"", "linux", "linux/", "/amd64", "a/b/c/d"} {
+	for _, wrong := range []string{"", "linux", "linux/", "/amd64", "a/b/c/d", "linux/foo", "windows/amd64"} {
 		if _, err := ParsePlatform(wrong); err == nil {
 			t.Errorf("%q is a platform", wrong)
 		}
