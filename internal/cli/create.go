@@ -144,25 +144,25 @@ A second version of a kind gets types only. Kinds of other modules, such as Depl
 	return cmd
 }
 
-func starterNames() []string {
-	starters, err := scaffold.Starters()
+func starters() []scaffold.Starter {
+	all, err := scaffold.Starters()
 	if err != nil {
 		panic(err) // they are part of this program: found by any test
 	}
-	names := make([]string, 0, len(starters))
-	for _, one := range starters {
+	return all
+}
+
+func starterNames() []string {
+	var names []string
+	for _, one := range starters() {
 		names = append(names, one.Name)
 	}
 	return names
 }
 
 func starterList() string {
-	starters, err := scaffold.Starters()
-	if err != nil {
-		panic(err) // they are part of this program: found by any test
-	}
 	var lines strings.Builder
-	for _, one := range starters {
+	for _, one := range starters() {
 		fmt.Fprintf(&lines, "  %-12s %s\n", one.Name, one.Description)
 	}
 	return lines.String()
