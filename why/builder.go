@@ -153,7 +153,8 @@ func (b *Builder) Build(r reconcile.Reconciler) (controller.Controller, error) {
 		return nil, errors.New("reconciler was set via WithOptions() and via Build() or Complete()")
 	}
 	for _, w := range b.watches {
-		b.inner.Watches(w.object, b.controller.Handler(w.handler), w.options...)
+		counted := &typedHandler[client.Object, reconcile.Request]{controller: b.controller, inner: w.handler, counted: true}
+		b.inner.Watches(w.object, counted, w.options...)
 	}
 	for _, s := range b.sources {
 		b.inner.WatchesRawSource(Source(b.controller, s))

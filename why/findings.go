@@ -5,6 +5,7 @@ package why
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,8 +19,8 @@ func (r *Recorder) findFindings(p *pass) {
 	if self {
 		add(Finding{Type: SelfInflicted, Message: "owed to nothing but its own writes"})
 	}
-	if record.Written == 0 && (record.Outcome == Succeeded || record.Outcome == Requeued) && !r.hasNews(p) {
-		add(Finding{Type: NoOp, Message: "nothing that it reads had changed, and it wrote nothing"})
+	if !record.changedSomething() && (record.Outcome == Succeeded || record.Outcome == Requeued) && !r.hasNews(p) {
+		add(Finding{Type: NoOp, Message: noOpMessage(record)})
 	}
 	if self && p.chain >= r.options.LoopLength {
 		last := &record.Causes[len(record.Causes)-1]
@@ -35,6 +36,17 @@ func (r *Recorder) findFindings(p *pass) {
 	}
 }
 
+func noOpMessage(record *Record) string {
+	message := "nothing that it reads had changed"
+	if !slices.ContainsFunc(record.Causes, func(c Cause) bool { return !c.Repeated }) {
+		message = "the reconcile before had the same event already"
+	}
+	if record.Written > 0 {
+		return message + ", and what it wrote changed nothing"
+	}
+	return message + ", and it wrote nothing"
+}
+
 // isOwnEcho says whether an event is the echo of a write that an earlier reconcile of the same object made.
 func (r *Recorder) isOwnEcho(p *pass, e *trigger) (*echo, bool) {
 	written := r.echoes.find(e, p.record.ID)
@@ -42,6 +54,9 @@ func (r *Recorder) isOwnEcho(p *pass, e *trigger) (*echo, bool) {
 }
 
 func (r *Recorder) selfInflicted(p *pass) bool {
+	if p.record.Folded > len(p.events) {
+		return false // not all that led to it is known
+	}
 	for _, e := range p.events {
 		if _, own := r.isOwnEcho(p, e); !own {
 			return false
@@ -53,6 +68,9 @@ func (r *Recorder) selfInflicted(p *pass) bool {
 // chainOf is how many reconciles of an object in a row, this one included, each were owed to nothing but the one before.
 // The recorder's mutex is held.
 func (r *Recorder) chainOf(p *pass) int {
+	if p.record.Folded > len(p.events) {
+		return 0
+	}
 	chain := 0
 	for _, e := range p.events {
 		written, own := r.isOwnEcho(p, e)
@@ -66,8 +84,13 @@ func (r *Recorder) chainOf(p *pass) int {
 
 // hasNews says whether one of the events brought something that the reconciler reads and does not know.
 func (r *Recorder) hasNews(p *pass) bool {
-	for _, e := range p.events {
-		if _, own := r.isOwnEcho(p, e); own {
+	if p.record.Folded > len(p.events) {
+		return true // or nobody knows
+	}
+	h := r.store.of(p.object)
+	dealtWith := h != nil && (h.last.record.Outcome == Succeeded || h.last.record.Outcome == Requeued)
+	for i, e := range p.events {
+		if _, own := r.isOwnEcho(p, e); own || dealtWith && p.record.Causes[i].Repeated {
 			continue
 		}
 		switch e.cause.Type {

@@ -21,6 +21,8 @@ type flipKey struct{ uid, path string }
 type flip struct {
 	// old and now are hashes: the values are in the records, as long as those are kept.
 	old, now uint64
+	// version is the object's after the last change, because an event can come twice.
+	version string
 	// turns are when it last went back to what it was before, oldest first.
 	turns []time.Time
 	last  time.Time
@@ -31,8 +33,14 @@ type flip struct {
 // mover is who changed a field.
 type mover struct {
 	by []Writer
-	// controller is whose reconcile it was, for those that managed fields do not tell of.
+	// controller is whose reconcile it was, for those that events do not tell of.
 	controller string
+}
+
+// isSame says whether two are one, or may be, because nobody knows who they are.
+func (m mover) isSame(other mover) bool {
+	one, two := m.String(), other.String()
+	return one == two || one == "" || two == ""
 }
 
 func (r *Recorder) moverOf(p *pass, e *trigger) mover {
@@ -53,62 +61,121 @@ func (m mover) String() string {
 	return managers(m.by)
 }
 
-// findFlips notes what the events of a reconcile changed, and returns the fields that go back and forth. It finds them in
-// the history of the object, which lasts as long as there are records of it. The recorder's mutex is held.
+// swing is what goes back and forth between the same two.
+type swing struct {
+	object  *Object
+	change  *Change
+	between string
+	writers []Writer
+	// more is how many other fields of the object do so as well.
+	more int
+}
+
+func (w *swing) finding() Finding {
+	fields, verb := w.change.Path, "goes"
+	if w.more > 0 {
+		fields, verb = fmt.Sprintf("%s and %s more", fields, numbered(w.more, "field")), "go"
+	}
+	return Finding{Type: Loop, Path: w.change.Path, Writers: w.writers, Message: fmt.Sprintf("%s of %s %s back and forth between %s and %s: %s",
+		fields, describeObject(w.object), verb, orNothing(w.change.Old), orNothing(w.change.New), w.between)}
+}
+
+// findFlips notes what the events of a reconcile changed, and returns what goes back and forth. It finds that in the history
+// of the object, which lasts as long as there are records of it. The recorder's mutex is held.
 func (r *Recorder) findFlips(p *pass) (loops []Finding) {
 	h := r.store.of(p.object)
 	if h == nil {
 		return nil // its first reconcile cannot be a loop, and the next one sees the next change
 	}
+	var swings []swing
 	for _, e := range p.events {
 		if e.cause.Type != Updated {
 			continue
 		}
 		for i := range e.cause.Changes {
-			if loop := r.noteFlip(p, h, e, &e.cause.Changes[i]); loop != nil {
-				loops = append(loops, *loop)
+			f := r.noteFlip(p, h, e, i)
+			if f == nil {
+				continue
+			}
+			found := swing{object: e.cause.Object, change: &e.cause.Changes[i], between: contestants(f.back, f.there), writers: distinct(f.back.by, f.there.by)}
+			same := func(w swing) bool { return w.object.UID == found.object.UID && w.between == found.between }
+			if known := slices.IndexFunc(swings, same); known < 0 {
+				swings = append(swings, found)
+			} else if swings[known].change.Path != found.change.Path {
+				swings[known].more++
 			}
 		}
+	}
+	for i := range swings {
+		loops = append(loops, swings[i].finding())
 	}
 	return loops
 }
 
-func (r *Recorder) noteFlip(p *pass, h *history, e *trigger, change *Change) *Finding {
-	if change.Old == hidden || change.New == hidden {
+// noteFlip notes one change of an event, and returns the field if that makes a loop of it.
+func (r *Recorder) noteFlip(p *pass, h *history, e *trigger, index int) *flip {
+	change := &e.cause.Changes[index]
+	was, is, known := e.hashes(index)
+	if !known {
 		return nil // what is not known cannot be compared
 	}
 	key, now := flipKey{e.object.UID, change.Path}, e.cause.Seen
-	was, is := maphash.String(hashSeed, change.Old), maphash.String(hashSeed, change.New)
+	fresh := flip{old: was, now: is, last: now, version: e.cause.ResourceVersion}
 	f := h.flips[key]
 	if f == nil {
 		if r.store.hasRoomForFlip(h, now, r.options.LoopWindow) {
-			h.flips[key] = &flip{old: was, now: is, last: now, there: r.moverOf(p, e)}
+			fresh.there = r.moverOf(p, e)
+			h.flips[key] = &fresh
 			r.store.flips++
 		}
 		return nil
 	}
-	if now.Equal(f.last) && is == f.now {
+	if e.cause.ResourceVersion == f.version && is == f.now {
 		return nil // the same event once more
 	}
-	if was != f.now || is != f.old || now.Sub(f.last) > r.options.LoopWindow {
-		*f = flip{old: was, now: is, last: now, there: r.moverOf(p, e)}
+	// The same change again says that somebody has undone it in between, without an event that led to a reconcile.
+	again := was == f.old && is == f.now
+	fresh.there = r.moverOf(p, e)
+	if !again && (was != f.now || is != f.old) || now.Sub(f.last) > r.options.LoopWindow {
+		*f = fresh
 		return nil
 	}
-	f.turns = append(f.turns, now)
-	f.turns = slices.DeleteFunc(f.turns, func(turn time.Time) bool { return now.Sub(turn) > r.options.LoopWindow })
-	f.old, f.now, f.last = was, is, now
-	f.there, f.back = r.moverOf(p, e), f.there
-	if len(f.turns) < r.options.LoopFlips-1 {
+	fresh.back, fresh.turns = f.there, append(f.turns, now)
+	if again {
+		fresh.back, fresh.turns = h.writerOf(e.object.UID, f.last, now), append(fresh.turns, now)
+	}
+	fresh.turns = slices.DeleteFunc(fresh.turns, func(turn time.Time) bool { return now.Sub(turn) > r.options.LoopWindow })
+	if extra := len(fresh.turns) - r.options.LoopFlips; extra > 0 {
+		fresh.turns = fresh.turns[extra:]
+	}
+	*f = fresh
+	// What one and the same writes into a status, back and forth, says that something else goes back and forth.
+	if len(f.turns) < r.options.LoopFlips-1 || isWithin(change.Path, "status") && f.there.isSame(f.back) {
 		return nil
 	}
-	if extra := len(f.turns) - r.options.LoopFlips; extra > 0 {
-		f.turns = f.turns[extra:]
+	return f
+}
+
+// writerOf is the controller whose reconciles of the object have changed another one within some time; nobody if they have
+// not.
+func (h *history) writerOf(uid string, from, to time.Time) (m mover) {
+	const enough = 16
+	k := h.last
+	for i := 0; i < enough && k != nil && uid != ""; i++ {
+		for j := range k.record.Writes {
+			w := &k.record.Writes[j]
+			if w.Object.UID != uid || w.NoChange || w.Error != "" || w.At.Before(from) || w.At.After(to) {
+				continue
+			}
+			m.controller = k.record.Controller
+			if w.Manager != "" {
+				m.by = []Writer{{Manager: w.Manager, Subresource: w.Subresource, Time: w.At}}
+			}
+			return m
+		}
+		k = k.earlier
 	}
-	return &Finding{
-		Type: Loop, Path: change.Path, Writers: distinct(f.back.by, f.there.by),
-		Message: fmt.Sprintf("%s of %s goes back and forth between %s and %s: %s", change.Path, describeObject(e.cause.Object),
-			orNothing(change.Old), orNothing(change.New), contestants(f.back, f.there)),
-	}
+	return m
 }
 
 var hashSeed = maphash.MakeSeed()
@@ -164,6 +231,13 @@ func contestants(a, b mover) string {
 	default:
 		return one + " and " + other + " disagree"
 	}
+}
+
+func numbered(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func orSomebody(text string) string {

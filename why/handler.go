@@ -31,6 +31,15 @@ func TypedHandler[object any, request comparable](c *Controller, h handler.Typed
 type typedHandler[object any, request comparable] struct {
 	controller *Controller
 	inner      handler.TypedEventHandler[object, request]
+	// counted is whether the events are counted before predicates drop some of them.
+	counted bool
+}
+
+// passed counts an event that predicates have let through.
+func (h *typedHandler[object, request]) passed() {
+	if h.counted {
+		h.controller.shown.Add(1)
+	}
 }
 
 // Create implements handler.TypedEventHandler.
@@ -39,21 +48,25 @@ func (h *typedHandler[object, request]) Create(ctx context.Context, e event.Type
 	if e.IsInInitialList {
 		what = Listed
 	}
+	h.passed()
 	h.inner.Create(ctx, e, queueFor(h.controller, what, nil, e.Object, q))
 }
 
 // Update implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+	h.passed()
 	h.inner.Update(ctx, e, queueFor(h.controller, Updated, e.ObjectOld, e.ObjectNew, q))
 }
 
 // Delete implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Delete(ctx context.Context, e event.TypedDeleteEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+	h.passed()
 	h.inner.Delete(ctx, e, queueFor(h.controller, Deleted, nil, e.Object, q))
 }
 
 // Generic implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Generic(ctx context.Context, e event.TypedGenericEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+	h.passed()
 	h.inner.Generic(ctx, e, queueFor(h.controller, Generic, nil, e.Object, q))
 }
 
@@ -177,14 +190,18 @@ func (q *priorityQueue[request]) AddAfter(item request, after time.Duration) {
 
 // AddRateLimited implements workqueue.TypedRateLimitingInterface.
 func (q *priorityQueue[request]) AddRateLimited(item request) {
-	q.note(item, 0)
+	q.note(item, unknownDelay)
 	q.PriorityQueue.AddRateLimited(item)
 }
 
 // AddWithOpts implements priorityqueue.PriorityQueue.
 func (q *priorityQueue[request]) AddWithOpts(o priorityqueue.AddOpts, items ...request) {
+	after := o.After
+	if o.RateLimited && after == 0 {
+		after = unknownDelay
+	}
 	for _, item := range items {
-		q.note(item, o.After)
+		q.note(item, after)
 	}
 	q.PriorityQueue.AddWithOpts(o, items...)
 }
@@ -208,7 +225,7 @@ func (q *classicQueue[request]) AddAfter(item request, after time.Duration) {
 
 // AddRateLimited implements workqueue.TypedRateLimitingInterface.
 func (q *classicQueue[request]) AddRateLimited(item request) {
-	q.note(item, 0)
+	q.note(item, unknownDelay)
 	q.TypedRateLimitingInterface.AddRateLimited(item)
 }
 

@@ -53,6 +53,9 @@ func (c *Cause) String() string {
 	if c.Write != nil {
 		fmt.Fprintf(&text, " (write of record %d)", c.Write.Record)
 	}
+	if c.Repeated {
+		text.WriteString(" (seen before)")
+	}
 	return text.String()
 }
 

@@ -95,6 +95,9 @@ func (r *Recorder) totalsByName() map[string]*namedTotals {
 			all[c.name] = t
 		}
 		t.merge(&c.totals)
+		c.mutex.Lock()
+		mergeCounts(t.causes, c.unlisted)
+		c.mutex.Unlock()
 		t.filtered += c.filtered()
 	}
 	return all

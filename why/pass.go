@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -100,12 +101,13 @@ func (c *Controller) begin(request any) *pass {
 		object: objectKey{c.name, object.Group, object.Kind, object.Namespace, object.Name},
 	}
 	var folded int
-	p.events, folded = c.take(request, now)
+	var waited time.Duration
+	p.events, folded, waited = c.take(request, now)
 	if len(p.events) == 0 {
 		p.events, folded = []*trigger{c.overlooked(p.object, now)}, 1
+		waited = max(0, now.Sub(p.events[0].cause.Seen))
 	}
-	p.record = &Record{ID: r.lastID.Add(1), Controller: c.name, Object: object, Folded: folded, Start: now}
-	p.record.Waited = max(0, now.Sub(p.events[0].cause.Seen))
+	p.record = &Record{ID: r.lastID.Add(1), Controller: c.name, Object: object, Folded: folded, Start: now, Waited: waited}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	p.chain = r.chainOf(p)
@@ -113,9 +115,10 @@ func (c *Controller) begin(request any) *pass {
 }
 
 // overlooked explains a reconcile for which no cause waits. An event that arrives in the instant in which a reconcile begins
-// is taken for a cause of that one, and the queue calls once more for it.
+// is taken for a cause of that one, and the queue calls once more for it, as soon as that has ended. If it has written
+// something, it may as well be that what is not watched here has seen that, so nobody knows.
 func (c *Controller) overlooked(key objectKey, now time.Time) *trigger {
-	const instant, backlog = 100 * time.Millisecond, 10 * time.Second
+	const instant, soon = 10 * time.Millisecond, 100 * time.Millisecond
 	r := c.recorder
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -124,7 +127,7 @@ func (c *Controller) overlooked(key objectKey, now time.Time) *trigger {
 		if count := len(last.Causes); count > 0 {
 			cause := last.Causes[count-1]
 			ended := last.Start.Add(last.Duration)
-			if cause.Object != nil && last.Start.Sub(cause.Seen) < instant && now.Sub(ended) < backlog {
+			if cause.Object != nil && !cause.Repeated && last.Start.Sub(cause.Seen) < instant && now.Sub(ended) < soon && !last.changedSomething() {
 				return &trigger{cause: cause, object: *cause.Object}
 			}
 		}
@@ -171,8 +174,13 @@ func (r *Recorder) complete(p *pass) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	record.Causes = make([]Cause, len(p.events))
+	var before []Cause
+	if h := r.store.of(p.object); h != nil {
+		before = h.last.record.Causes
+	}
 	for i, e := range p.events {
 		cause := e.cause
+		cause.Repeated = slices.ContainsFunc(before, func(c Cause) bool { return c.isSame(&cause) })
 		if written := r.echoes.find(e, record.ID); written != nil {
 			cause.Write = &WriteRef{Record: written.record, Index: written.index}
 			p.trace.link(written.trace)

@@ -3,7 +3,10 @@
 
 package why
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Record is one reconcile: what caused it, and what it did. It is also what the endpoint serves, as JSON.
 type Record struct {
@@ -18,7 +21,8 @@ type Record struct {
 	Causes []Cause `json:"causes"`
 	// Folded is how many events there were, including those that Causes has no room for.
 	Folded int `json:"folded"`
-	// Start is when the reconciler was called, and Waited how long after the first cause that was.
+	// Start is when the reconciler was called, and Waited how long after the first of its causes wanted that. Timers, delays
+	// and the time for which a queue holds back what has failed are intended, and not a part of it.
 	Start  time.Time     `json:"start"`
 	Waited time.Duration `json:"waited"`
 	// Duration is how long the reconciler took.
@@ -35,6 +39,11 @@ type Record struct {
 	RequeueAfter time.Duration `json:"requeueAfter,omitempty"`
 	// Findings are what is remarkable about it.
 	Findings []Finding `json:"findings,omitempty"`
+}
+
+// changedSomething says whether it wrote anything that is not known to have changed nothing.
+func (r *Record) changedSomething() bool {
+	return r.Written > len(r.Writes) || slices.ContainsFunc(r.Writes, func(w Write) bool { return !w.NoChange })
 }
 
 // Object names an object.
@@ -66,6 +75,9 @@ type Cause struct {
 	// Write names the write that this event is the echo of: one of any controller of the recorder. Its record may follow
 	// this one, if that reconcile is still running.
 	Write *WriteRef `json:"write,omitempty"`
+	// Repeated is whether the reconcile of the object before this one had the same event already: two watches have seen it,
+	// or it came in the instant in which that one began.
+	Repeated bool `json:"repeated,omitempty"`
 }
 
 // CauseType says what kind of event it was.
@@ -84,7 +96,7 @@ const (
 	Resynced CauseType = "resynced"
 	// Generic comes from a channel or another source that is no watch.
 	Generic CauseType = "generic"
-	// Retried follows an error of the reconcile before.
+	// Retried follows an error or a panic of the reconcile before, or that it asked to be called again, without saying when.
 	Retried CauseType = "retried"
 	// Timer is what the reconcile before asked for by RequeueAfter.
 	Timer CauseType = "timer"
@@ -92,11 +104,11 @@ const (
 	Unknown CauseType = "unknown"
 )
 
-// Change is one field that differs. Values are shortened, and those of Secrets never shown.
+// Change is one field that differs. Values are shortened, and the data and annotations of Secrets never shown.
 type Change struct {
 	// Path is like spec.template.spec.containers[name=app].image.
 	Path string `json:"path"`
-	// Old and New are JSON; empty if the field was or is not there.
+	// Old and New are JSON, cut where it is too long, on both sides if need be; empty if the field was or is not there.
 	Old string `json:"old,omitempty"`
 	New string `json:"new,omitempty"`
 }
@@ -162,7 +174,7 @@ type Finding struct {
 type FindingType string
 
 const (
-	// NoOp is a reconcile for nothing: nothing that the reconciler reads has changed, and it wrote nothing.
+	// NoOp is a reconcile for nothing: nothing that the reconciler reads has changed, and it changed nothing.
 	NoOp FindingType = "noop"
 	// SelfInflicted is a reconcile whose causes are all echoes of its own writes.
 	SelfInflicted FindingType = "self-inflicted"

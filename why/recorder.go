@@ -67,12 +67,16 @@ type Controller struct {
 
 	mutex   sync.Mutex
 	waiting map[any]*waiting
-	forgot  time.Time
-	reads   map[schema.GroupKind][]string
+	// waits is for how many objects events wait, rather than timers and the like.
+	waits  int
+	forgot time.Time
+	reads  map[schema.GroupKind][]string
+	// unlisted are the causes that records had no room for.
+	unlisted map[causeKind]uint64
 
-	// passed counts the events that the predicates let through, and seen those that they were shown, if there is a
-	// Builder to count them.
-	seen, passed, enqueued atomic.Uint64
+	// passed counts the events that handlers were shown, and enqueued those that led to something. If there is a Builder, seen
+	// counts the events of its watches, and shown those of them that predicates let through.
+	seen, shown, passed, enqueued atomic.Uint64
 
 	// totals are protected by the recorder's mutex.
 	totals totals

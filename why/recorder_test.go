@@ -107,7 +107,136 @@ func TestEventInTheInstantOfAReconcile(t *testing.T) {
 	s.created(pod("a"), false)
 	s.reconcile(nil)
 	// The queue was told only after the reconcile had begun, so it calls again.
-	s.wantCauses(s.reconcile(nil), "created Pod default/a")
+	r := s.reconcile(nil)
+	s.wantCauses(r, "created Pod default/a (seen before)")
+	s.wantFindings(r, "noop")
+	// It does so once.
+	s.wantCauses(s.reconcile(nil), "unknown")
+}
+
+// What a handler that is not wrapped asks for is not owed to the last event that is known.
+func TestHandlerThatIsNotWrapped(t *testing.T) {
+	s := newStage(t, Options{})
+	s.changed(web(), "kubectl-label", label(1))
+	s.reconcile(nil)
+	s.clock.Step(300 * time.Millisecond)
+	s.wantCauses(s.reconcile(nil), "unknown")
+
+	// It may have seen what the reconcile wrote.
+	s.changed(web(), "kubectl-label", label(2))
+	s.reconcile(s.writing(verbUpdate, pod("a"), "77"))
+	s.wantCauses(s.reconcile(nil), "unknown")
+}
+
+// The classic queue keeps a retry if the object is reconciled for another reason, and calls once more for it.
+func TestRetryThatIsKept(t *testing.T) {
+	s := newStage(t, Options{})
+	fail := func(context.Context) (reconcile.Result, error) { return reconcile.Result{}, errors.New("busy") }
+	s.created(pod("a"), false)
+	s.reconcile(fail)
+	s.clock.Step(time.Second)
+	s.changed(pod("b"), "kubectl-label", label(1))
+	s.wantCauses(s.reconcile(nil), `retried; updated Pod default/b metadata.labels.label →"1" by kubectl-label`)
+	s.clock.Step(time.Second)
+	s.wantCauses(s.reconcile(nil), "retried")
+	s.clock.Step(time.Second)
+	s.wantCauses(s.reconcile(nil), "unknown")
+
+	// No queue keeps it for ever.
+	s.created(pod("c"), false)
+	s.reconcile(fail)
+	s.created(pod("d"), false)
+	s.reconcile(nil)
+	s.clock.Step(time.Hour)
+	s.wantCauses(s.reconcile(nil), "unknown")
+}
+
+// Two watches that see the same event are two reconciles for it at most, and the second is told as what it is.
+func TestEventOfTwoWatches(t *testing.T) {
+	s := newStage(t, Options{})
+	s.created(web(), false)
+	s.reconcile(nil)
+	seeTwice := func(between func()) *Record {
+		old, now := pod("a"), pod("a")
+		s.version++
+		now.ResourceVersion, now.Labels = strconv.Itoa(s.version), map[string]string{"version": strconv.Itoa(s.version)}
+		s.updated(old, now)
+		between()
+		s.updated(old, now)
+		return s.reconcile(nil)
+	}
+	r := seeTwice(func() {})
+	if r.Folded != 1 || len(r.Causes) != 1 || r.Causes[0].Repeated {
+		t.Errorf("%d events, the causes are %s", r.Folded, causes(r))
+	}
+	r = seeTwice(func() { s.reconcile(nil) })
+	s.wantFindings(r, "noop")
+	if !r.Causes[0].Repeated || r.Findings[0].Message != "the reconcile before had the same event already, and it wrote nothing" {
+		t.Errorf("the record is %+v", r)
+	}
+	// If that one has failed, it is not for nothing.
+	r = seeTwice(func() {
+		s.reconcile(func(context.Context) (reconcile.Result, error) {
+			return reconcile.Result{}, reconcile.TerminalError(errors.New("never"))
+		})
+	})
+	s.wantFindings(r, "")
+}
+
+func TestWaitedIsNotIntended(t *testing.T) {
+	s := newStage(t, Options{})
+	wantWaited := func(r *Record, want time.Duration) {
+		t.Helper()
+		if r.Waited != want {
+			t.Errorf("after %s it waited %s, want %s", causes(r), r.Waited, want)
+		}
+	}
+	s.created(pod("a"), false)
+	s.clock.Step(time.Second)
+	wantWaited(s.reconcile(func(context.Context) (reconcile.Result, error) { return reconcile.Result{}, errors.New("busy") }), time.Second)
+	s.clock.Step(time.Second)
+	wantWaited(s.reconcile(nil), 0)
+
+	later := s.controller.Handler(handler.Funcs{CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { q.AddAfter(request, 5*time.Second) }})
+	later.Create(t.Context(), event.CreateEvent{Object: pod("b")}, s.queue)
+	s.clock.Step(5*time.Second + time.Millisecond)
+	wantWaited(s.reconcile(nil), time.Millisecond)
+
+	limited := s.controller.Handler(handler.Funcs{CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { q.AddRateLimited(request) }})
+	limited.Create(t.Context(), event.CreateEvent{Object: pod("c")}, s.queue)
+	s.clock.Step(time.Minute)
+	wantWaited(s.reconcile(nil), 0)
+}
+
+func TestWaitingAreEvents(t *testing.T) {
+	s := newStage(t, Options{})
+	s.created(pod("a"), false)
+	wantWaiting := func(want int) {
+		t.Helper()
+		if got := s.recorder.Summary().Controllers[0].Waiting; got != want {
+			t.Errorf("%d wait, want %d", got, want)
+		}
+	}
+	wantWaiting(1)
+	s.reconcile(func(context.Context) (reconcile.Result, error) { return reconcile.Result{RequeueAfter: time.Hour}, nil })
+	wantWaiting(0)
+	s.created(pod("b"), false)
+	s.reconcile(nil)
+	wantWaiting(0)
+}
+
+func TestCausesBeyondTheRecordAreCounted(t *testing.T) {
+	s := newStage(t, Options{MaxCauses: 2})
+	for i := range 5 {
+		s.created(pod(strconv.Itoa(i)), false)
+	}
+	s.reconcile(nil)
+	if total := s.recorder.Summary().Controllers[0]; total.Causes[Created] != 5 {
+		t.Errorf("the total is %+v", total)
+	}
+	if all := s.recorder.totalsByName()["web"].causes; all[causeKind{Created, "Pod"}] != 5 {
+		t.Errorf("the metrics are %v", all)
+	}
 }
 
 func TestPanicGoesOnAsItWas(t *testing.T) {

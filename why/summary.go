@@ -47,7 +47,7 @@ type ControllerSummary struct {
 	// Filtered are events that no reconcile was asked for. Those that predicates dropped are known only of controllers that
 	// are built by ControllerManagedBy.
 	Filtered uint64 `json:"filtered"`
-	// Waiting is for how many objects causes wait to be reconciled.
+	// Waiting is for how many objects events wait to be reconciled; timers that have not ended are not counted.
 	Waiting int `json:"waiting"`
 	// MeanWaited and MeanDuration are averages.
 	MeanWaited   time.Duration `json:"meanWaited"`
@@ -126,17 +126,23 @@ func (c *Controller) summary() ControllerSummary {
 		s.MeanDuration = t.took / time.Duration(t.reconciles)
 	}
 	c.mutex.Lock()
-	s.Waiting = len(c.waiting)
+	s.Waiting = c.waits
+	for key, number := range c.unlisted {
+		s.Causes[key.cause] += number
+	}
 	c.mutex.Unlock()
 	return s
 }
 
-// filtered are the events that were seen and led to nothing.
-func (c *Controller) filtered() uint64 {
-	seen, passed, enqueued := c.seen.Load(), c.passed.Load(), c.enqueued.Load()
-	// An event may be between two of the counters.
-	if seen = max(seen, passed); seen > enqueued {
-		return seen - enqueued
+// filtered are the events that were seen and led to nothing: predicates have dropped them, or handlers asked for nothing.
+func (c *Controller) filtered() (number uint64) {
+	// An event may be between two of the counters, so those that are counted last are read first.
+	enqueued, passed, shown, seen := c.enqueued.Load(), c.passed.Load(), c.shown.Load(), c.seen.Load()
+	if seen > shown {
+		number += seen - shown
 	}
-	return 0
+	if passed > enqueued {
+		number += passed - enqueued
+	}
+	return number
 }

@@ -38,8 +38,11 @@ type writeKind struct{ verb, kind string }
 // waitBuckets are upper bounds in seconds.
 var waitBuckets = [...]float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 60, 600}
 
-// maxKinds bounds the labels of metrics; kinds beyond it are counted together.
-const maxKinds = 256
+// maxKinds bounds the labels of metrics; kinds beyond it are counted together, as otherKinds.
+const (
+	maxKinds   = 256
+	otherKinds = "other"
+)
 
 func newTotals() totals {
 	return totals{causes: map[causeKind]uint64{}, outcomes: map[Outcome]uint64{}, writes: map[writeKind]uint64{}, findings: map[FindingType]uint64{}}
@@ -59,11 +62,7 @@ func (t *totals) add(p *pass) {
 	for i, e := range p.events {
 		cause := &record.Causes[i]
 		startup = startup && cause.Type == Listed
-		key := causeKind{cause: cause.Type}
-		if cause.Object != nil {
-			key.kind = cause.Object.Kind
-		}
-		count(t.causes, key, causeKind{cause: cause.Type, kind: "other"})
+		count(t.causes, kindOfCause(cause), causeKind{cause: cause.Type, kind: otherKinds})
 		if p.isUserChange(cause, e) {
 			t.countUser(echoKey{cause.Object.UID, cause.ResourceVersion})
 		}
@@ -71,9 +70,20 @@ func (t *totals) add(p *pass) {
 	if startup {
 		t.startup++
 	}
-	for _, f := range record.Findings {
-		t.findings[f.Type]++
+	for i := range record.Findings {
+		// A reconcile can be part of several loops.
+		found := record.Findings[i].Type
+		if !slices.ContainsFunc(record.Findings[:i], func(f Finding) bool { return f.Type == found }) {
+			t.findings[found]++
+		}
 	}
+}
+
+func kindOfCause(cause *Cause) causeKind {
+	if cause.Object == nil {
+		return causeKind{cause: cause.Type}
+	}
+	return causeKind{cause.Type, cause.Object.Kind}
 }
 
 // wrote counts a write, also one that its record has no room for. The recorder's mutex is held.
@@ -82,7 +92,7 @@ func (t *totals) wrote(w *Write) {
 	if w.NoChange {
 		t.noChange++
 	}
-	count(t.writes, writeKind{w.Verb, w.Object.Kind}, writeKind{w.Verb, "other"})
+	count(t.writes, writeKind{w.Verb, w.Object.Kind}, writeKind{w.Verb, otherKinds})
 }
 
 func count[key comparable](counts map[key]uint64, k, other key) {

@@ -1,0 +1,175 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func TestLoopOfTwoWriters(t *testing.T) {
+	s := newStage(t, Options{})
+	object := client.Object(web())
+	s.created(object, false)
+	s.reconcile(nil)
+	for i := range 6 {
+		manager, value := "autoscaler", int32(5)
+		if i%2 == 1 {
+			manager, value = "deployer", 3
+		}
+		object = s.changed(object, manager, replicas(value))
+		r := s.reconcile(s.writing(verbUpdate, pod("b"), "77"))
+		if i < 3 {
+			s.wantFindings(r, "")
+			continue
+		}
+		s.wantFindings(r, "loop")
+		f := r.Findings[0]
+		if f.Path != "spec.replicas" || len(f.Writers) != 2 || !strings.Contains(f.Message, "autoscaler") || !strings.Contains(f.Message, "deployer") {
+			t.Errorf("the loop is %+v", f)
+		}
+	}
+	// It is over when nobody has turned it back for long enough.
+	s.clock.Step(2 * time.Minute)
+	object = s.changed(object, "autoscaler", replicas(5))
+	s.wantFindings(s.reconcile(nil), "")
+	// Neither is one that goes on.
+	for i := range 6 {
+		object = s.changed(object, "deployer", replicas(int32(10+i)))
+		s.wantFindings(s.reconcile(nil), "")
+	}
+}
+
+// TestLoopOfRemovals is about a label that comes and goes, and managed fields tell only who sets it.
+func TestLoopOfRemovals(t *testing.T) {
+	tests := map[string]struct {
+		write   bool // it is the reconciler that removes it
+		message string
+	}{
+		"by somebody unknown": {false, "labeller writes it, and somebody unknown takes it back"},
+		"by its own writes":   {true, "labeller and the controller web disagree"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, Options{})
+			object := client.Object(web())
+			s.created(object, false)
+			s.reconcile(nil)
+			var last *Record
+			for range 3 {
+				object = s.changed(object, "labeller", label("x"))
+				write := func(context.Context) (reconcile.Result, error) { return reconcile.Result{}, nil }
+				if test.write {
+					write = s.writing(verbUpdate, web(), strconv.Itoa(s.version+1))
+				}
+				s.reconcile(write)
+				object = s.changed(object, "", func(o client.Object) { o.SetLabels(nil) })
+				last = s.reconcile(nil)
+			}
+			loops := slices.DeleteFunc(last.Findings, func(f Finding) bool { return f.Type != Loop })
+			if len(loops) != 1 || !strings.HasSuffix(loops[0].Message, test.message) || managers(loops[0].Writers) != "labeller" {
+				t.Errorf("the findings are %+v", last.Findings)
+			}
+		})
+	}
+}
+
+// TestLoopOfWhichOneSideIsSeen is a fight with a controller whose predicates drop the events of its own writes, so that it sees
+// the same change again and again.
+func TestLoopOfWhichOneSideIsSeen(t *testing.T) {
+	s := newStage(t, Options{})
+	s.created(web(), false)
+	s.reconcile(nil)
+	for i := range 6 {
+		object := s.changed(web(), "kubectl", replicas(4))
+		s.clock.Step(time.Second)
+		r := s.reconcile(s.applying("web-controller", object, strconv.Itoa(1000+i)))
+		if i < 2 {
+			s.wantFindings(r, "")
+			continue
+		}
+		s.wantFindings(r, "loop")
+		f := r.Findings[0]
+		if f.Path != "spec.replicas" || managers(f.Writers) != "web-controller, kubectl" ||
+			f.Message != "spec.replicas of Deployment default/web goes back and forth between 3 and 4: the controller web and kubectl disagree" {
+			t.Errorf("the loop is %+v", f)
+		}
+	}
+}
+
+// A status tells what goes on; that it goes back and forth is the consequence of something else.
+func TestStatusOfOneWriterIsNoLoop(t *testing.T) {
+	s := newStage(t, Options{})
+	ready := func(n int32) func(client.Object) {
+		return func(o client.Object) { o.(*appsv1.Deployment).Status.ReadyReplicas = n }
+	}
+	object := client.Object(web())
+	s.created(object, false)
+	s.reconcile(nil)
+	for i := range 8 {
+		object = s.changed(object, "kube-controller-manager", ready(int32(i%2)+1))
+		s.wantFindings(s.reconcile(nil), "noop")
+	}
+	var last *Record
+	for i := range 8 {
+		object = s.changed(object, fmt.Sprint("writer-", i%2), ready(int32(i%2)+1))
+		last = s.reconcile(nil)
+	}
+	s.wantFindings(last, "noop loop")
+}
+
+// TestLoopsOfOneObjectAreOne has several fields that the same two disagree about.
+func TestLoopsOfOneObjectAreOne(t *testing.T) {
+	s := newStage(t, Options{})
+	object := client.Object(web())
+	s.created(object, false)
+	s.reconcile(nil)
+	var last *Record
+	for i := range 5 {
+		object = s.changed(object, fmt.Sprint("writer-", i%2), func(o client.Object) {
+			replicas(int32(i % 2))(o)
+			o.SetLabels(map[string]string{"a": fmt.Sprint(i % 2), "b": fmt.Sprint(i % 2)})
+		})
+		last = s.reconcile(nil)
+	}
+	s.wantFindings(last, "loop")
+	if message := last.Findings[0].Message; !strings.Contains(message, " and 2 fields more of Deployment default/web go back and forth") {
+		t.Errorf("it says %q", message)
+	}
+	if total := s.recorder.Summary().Controllers[0]; total.Loops != 1 {
+		t.Errorf("%d reconciles are part of a loop", total.Loops)
+	}
+}
+
+func TestFlipsAreBounded(t *testing.T) {
+	s := newStage(t, Options{MaxRecords: 2})
+	s.created(web(), false)
+	s.reconcile(nil)
+	for i := range 100 {
+		s.changed(pod("a"), "", func(o client.Object) { o.SetLabels(map[string]string{fmt.Sprint("label", i): "x"}) })
+		s.reconcile(nil)
+	}
+	if s.recorder.store.flips != 8 {
+		t.Errorf("%d fields are watched", s.recorder.store.flips)
+	}
+	s.clock.Step(time.Hour)
+	s.changed(pod("a"), "", label("other"))
+	s.reconcile(nil)
+	if s.recorder.store.flips != 1 {
+		t.Errorf("%d fields are watched an hour later", s.recorder.store.flips)
+	}
+	s.run(5)
+	if s.recorder.store.flips != 0 {
+		t.Errorf("%d fields are watched of nothing", s.recorder.store.flips)
+	}
+}
