@@ -55,6 +55,9 @@ func CreateAPI(o APIOptions) (*Plan, error) {
 	}
 	api := p.api(resource)
 	api.ShortName = o.ShortName
+	if p.otherVersion(api) {
+		api.SampleObject = api.versionedSample()
+	}
 	files, err := p.apiFiles(api, s, !o.NoResource, !o.NoController)
 	if err != nil {
 		return nil, err
@@ -243,14 +246,6 @@ func (p *project) prefix(api API) string {
 	return api.Singular
 }
 
-func sampleName(api API) string {
-	name := api.Version + "_" + api.Singular + ".yaml"
-	if api.Group != "" {
-		name = api.Group + "_" + name
-	}
-	return name
-}
-
 var roles = []string{"admin", "editor", "viewer"}
 
 // apiFiles are the files of one kind that belong to it alone.
@@ -266,7 +261,7 @@ func (p *project) apiFiles(api API, s shape, resource, controller bool) (map[str
 		if err := add(path.Join(api.Dir, api.Singular+"_types.go"), s.types); err != nil {
 			return nil, err
 		}
-		if err := add(sampleFolder+sampleName(api), s.sample); err != nil {
+		if err := add(api.Sample(), s.sample); err != nil {
 			return nil, err
 		}
 		if !p.otherVersion(api) {

@@ -70,6 +70,14 @@ func DeleteAPI(o DeleteOptions) (*Plan, error) {
 	if err := r.removeWebhooks(resource); err != nil {
 		return nil, err
 	}
+	sample, err := r.read(api.Sample())
+	if err != nil {
+		return nil, err
+	}
+	// Whether it was the first version when it was made, PROJECT does not say.
+	if bytes.Contains(sample, []byte("name: "+api.versionedSample()+"\n")) {
+		api.SampleObject = api.versionedSample()
+	}
 	s, shortName, err := r.recognise(api, hadTypes, hadController)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,21 @@ type API struct {
 	ControllerName string
 	// Root leads from ControllerDir to the folder of the project.
 	Root string
+	// SampleObject is the name of the object in the sample.
+	SampleObject string
 }
+
+// Sample is the path of the kind's sample, from the root.
+func (a API) Sample() string {
+	name := a.Version + "_" + a.Singular + ".yaml"
+	if a.Group != "" {
+		name = a.Group + "_" + name
+	}
+	return sampleFolder + name
+}
+
+// versionedSample is the name of the object in the samples of all versions but the first: they are different objects.
+func (a API) versionedSample() string { return a.Singular + "-sample-" + a.Version }
 
 // project is one that is worked on.
 type project struct {
@@ -151,7 +165,7 @@ func (p *project) api(r *projectfile.Resource) API {
 		Plural: r.PluralName(), Singular: strings.ToLower(r.Kind), Namespaced: r.API != nil && r.API.Namespaced,
 		Package: r.Path, Alias: importAlias(r), Dir: "api/" + r.Version,
 		ControllerPackage: "controller", ControllerDir: "internal/controller", ControllerAlias: "controller",
-		ControllerName: strings.ToLower(r.Kind), Root: "../..",
+		ControllerName: strings.ToLower(r.Kind), Root: "../..", SampleObject: strings.ToLower(r.Kind) + "-sample",
 	}
 	if p.MultiGroup && r.Group != "" {
 		a.Dir = path.Join("api", r.Group, r.Version)

@@ -28,7 +28,6 @@ type Webhook struct {
 	Import string
 	Alias  string // under which main imports it
 	Root   string // leads from Dir to the folder of the project
-	Sample string // path of the kind's sample, from the root
 	Suffix string // of the paths under which webhooks are served
 
 	HasImage    bool // the spec has a string of that name
@@ -150,7 +149,6 @@ func (p *project) webhook(api API, w projectfile.Webhooks) Webhook {
 	made := Webhook{
 		Defaulting: w.Defaulting, Validation: w.Validation, Conversion: w.Conversion,
 		Dir: path.Join("internal/webhook", api.Version), Alias: "webhook" + api.Version, Root: "../../..",
-		Sample: sampleFolder + sampleName(api),
 		Suffix: strings.ReplaceAll(api.QualifiedGroup, ".", "-") + "-" + api.Version + "-" + api.Singular,
 	}
 	if p.MultiGroup && api.Group != "" {

@@ -30,7 +30,7 @@ func controllerFragment(api API) string {
 func crdFragment(api API) string { return "- bases/" + crdBase(api) + "\n" }
 func crdBase(api API) string     { return api.QualifiedGroup + "_" + api.Plural + ".yaml" }
 func sampleFragment(api API) string {
-	return "- " + sampleName(api) + "\n"
+	return "- " + path.Base(api.Sample()) + "\n"
 }
 
 func (p *project) rolesFragment(api API) string {
