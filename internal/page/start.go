@@ -50,7 +50,7 @@ func Start(o Options) (*Running, error) {
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		// Streams have as long for each of their messages.
 		WriteTimeout: cmp.Or(o.answerWithin, writeTimeout),
-		BaseContext: func(net.Listener) context.Context { return streams },
+		BaseContext:  func(net.Listener) context.Context { return streams },
 	}
 	r.server.RegisterOnShutdown(endStreams)
 	go func() {

@@ -55,6 +55,74 @@ func TestTheTreeByKeyboard(t *testing.T) {
 	await(t, p, "opdock.treeView.chosen === null && document.getElementById('card').hidden")
 }
 
+// In the tree, letters lead to objects and do nothing else.
+func TestTypingInTheTree(t *testing.T) {
+	p := lookAt(t, demo.New(30, time.Now()), "scale shop")
+	press(t, p, "1")
+	typed := func(keys, want string) {
+		t.Helper()
+		// All at once, because what is typed later begins another word.
+		do(t, p, `opdock.treeView.typedAt = -Infinity;
+		  for (const key of `+quote(keys)+`) document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }))`)
+		if got := get[string](t, p, active+".getAttribute('aria-label')"); !strings.HasPrefix(got, want) {
+			t.Errorf("%s leads to %q, want %q", keys, got, want)
+		}
+	}
+	typed("s", "AppService search,")
+	typed("sh", "AppService shop,")
+	typed("s", "Deployment shop,")
+	typed("shop-7", "ReplicaSet shop-7d9f6b5c4,")
+	typed("b", "AppService billing,")
+	typed("bb", "ReplicaSet billing-7d9f6b5c4,")
+	typed("nothing", "ReplicaSet billing-7d9f6b5c4,")
+	if now := get[string](t, p, "opdock.timeline.scale + [...opdock.filter.findings] + document.activeElement.id"); now != "autotree" {
+		t.Errorf("what was typed has done something else: %s", now)
+	}
+	do(t, p, "opdock.treeView.typedAt = -Infinity")
+	press(t, p, "3") // what no word begins with is a key as anywhere
+	await(t, p, "document.activeElement.id === 'list'")
+}
+
+// Who types what is not meant for the page, as those do who speak to their computer, turns its keys off.
+func TestKeysAreTurnedOff(t *testing.T) {
+	p := lookAt(t, demo.New(30, time.Now()), "scale shop")
+	press(t, p, "?")
+	await(t, p, "document.getElementById('help').open && document.getElementById('single-keys').checked")
+	do(t, p, "document.getElementById('single-keys').click()")
+	press(t, p, kb.Escape)
+	await(t, p, "!document.getElementById('help').open")
+	press(t, p, "slfjT/?")
+	if now := get[string](t, p, "[opdock.timeline.scale, opdock.filter.findings.size, opdock.timeline.following, opdock.selected, document.activeElement.tagName, document.getElementById('help').open].join()"); now != "auto,0,true,,BUTTON,false" && now != "auto,0,true,,BODY,false" {
+		t.Errorf("the keys still do something: %s", now)
+	}
+	// It stays so for pages that are opened later, and everything can be reached all the same.
+	if later := get[string](t, p, "import('/settings.js?later').then((m) => m.recall('keys'))"); later != "off" {
+		t.Errorf("a page that is opened later recalls %q", later)
+	}
+	do(t, p, "document.getElementById('list').focus()")
+	press(t, p, kb.Enter)
+	await(t, p, "!document.getElementById('details').hidden")
+	press(t, p, kb.Escape)
+	await(t, p, "document.getElementById('details').hidden && opdock.timeline.scale === 'auto'")
+	do(t, p, "document.getElementById('help-open').click(); document.getElementById('single-keys').click(); document.getElementById('help').close()")
+	press(t, p, "s")
+	await(t, p, "opdock.timeline.scale !== 'auto'")
+}
+
+// Only some of the reconciles are there as elements, so each says which of how many it is.
+func TestTheListSaysHowLongItIs(t *testing.T) {
+	p := lookAt(t, demo.New(30, time.Now()), "scale shop")
+	do(t, p, `const record = opdock.store.passes[0].raw;
+	  for (let i = 0; i < 496; i++) opdock.takeRecord("record", { ...record, id: 1000 + i });
+	  opdock.wake()`)
+	await(t, p, "opdock.list.rows.items.length === 500")
+	press(t, p, "3"+kb.End)
+	await(t, p, active+" !== null && opdock.selected === opdock.list.rows.items[499]")
+	if place := get[string](t, p, active+".ariaPosInSet + ' of ' + "+active+".ariaSetSize"); place != "500 of 500" {
+		t.Errorf("the last is said to be %s", place)
+	}
+}
+
 func TestReconcilesByKeyboard(t *testing.T) {
 	p := lookAt(t, demo.New(30, time.Now()), "scale shop", "fail cart")
 	await(t, p, "opdock.list.rows.items.length === 7")
@@ -121,7 +189,7 @@ func TestEverythingIsReached(t *testing.T) {
 	p := lookAt(t, demo.New(30, time.Now()), "scale shop")
 	do(t, p, "opdock.open(opdock.view.passes[0]); document.activeElement.blur()")
 	wanted := get[[]string](t, p, `[...document.querySelectorAll("button, input, select, [tabindex='0']")]
-	  .filter((e) => e.checkVisibility() && e.tabIndex >= 0).map((e, i) => e.id || (e.id = "stop-" + i))`)
+	  .filter((e) => e.checkVisibility() && e.tabIndex >= 0 && !e.disabled).map((e, i) => e.id || (e.id = "stop-" + i))`)
 	reached := map[string]bool{}
 	for range len(wanted) + 5 {
 		press(t, p, kb.Tab)
@@ -135,6 +203,21 @@ func TestEverythingIsReached(t *testing.T) {
 			t.Errorf("%s is never reached", id)
 		}
 	}
+}
+
+// What scrolls the timeline is no place to stop at: it has no name, and the timeline itself is one already.
+func TestTheTimelineIsOneStop(t *testing.T) {
+	world := demo.New(60, time.Now())
+	stories := make([]string, 0, len(world.Names()))
+	for _, name := range world.Names() {
+		stories = append(stories, "resync "+name)
+	}
+	p := lookAt(t, world, stories...)
+	await(t, p, "opdock.timeline.scroller.scrollHeight > opdock.timeline.scroller.clientHeight")
+	press(t, p, "2"+kb.Tab)
+	await(t, p, "document.activeElement.id === 'list-grip'")
+	do(t, p, "document.getElementById('timeline-scroll').focus()") // as a click on it does
+	await(t, p, "document.activeElement.id === 'timeline'")
 }
 
 const focusProblem = `((e) => {

@@ -5,7 +5,7 @@ import { Controls } from "/controls.js";
 import { Details } from "/details.js";
 import { Filter, View } from "/filter.js";
 import { Forest } from "/forest.js";
-import { clock, instant, number, objectName, because, outcomeWords } from "/format.js";
+import { clock, instant, number, objectName, placedName, because, outcomeWords } from "/format.js";
 import { listenToKeys } from "/keys.js";
 import { List } from "/list.js";
 import { Pointer } from "/pointer.js";
@@ -38,14 +38,14 @@ class App {
     this.view = new View(this.store, this.filter, (object) => this.forest.rootOf(object));
     this.timeline = new Timeline(this.view, () => motion.matches);
     this.timeline.wake = wake;
-    this.treeView = new TreeView(this.forest, (node) => this.choose(node), (key) => performance.now() - (this.loops.get(key) ?? -Infinity) < 60_000);
+    this.treeView = new TreeView(this.forest, (node) => this.choose(node), (key) => performance.now() - (this.loops.get(key) ?? -Infinity) < 60_000, () => this.store.several);
     this.list = new List(this.view, (pass, focus) => this.open(pass, focus), (pass) => this.select(pass, true));
     this.details = new Details(this.store, { open: (p, focus) => this.open(p, focus), close: () => this.close(), zoom: (p) => this.timeline.reveal(p) });
     this.totals = new Totals(this.view);
     this.pointer = new Pointer(this.timeline, (pass) => this.open(pass));
     this.controls = new Controls(this);
     listenToKeys(this);
-    this.objects = new Stream(() => "/api/stream", ["tree", "changes", "operator"], wake);
+    this.objects = new Stream((position) => `/api/stream${position ? `?after=${position}` : ""}`, ["tree", "changes", "operator"], wake);
     this.records = new Stream(() => `/why/stream?after=${this.store.last}`, ["record", "lost"], wake);
     this.objects.open();
     setInterval(() => this.tick(), 1000);
@@ -63,6 +63,7 @@ class App {
     const until = performance.now() + drainBudget;
     let more = this.objects.drain((name, data) => this.takeObjects(name, JSON.parse(data)), until);
     more = this.records.drain((name, data) => this.takeRecord(name, JSON.parse(data)), until) || more;
+    if (this.placed !== this.store.several) this.place();
     if (this.view.removals !== this.store.removals && now - this.wordsAt > wordsEvery) this.view.refresh();
     // One of the two a frame: together they could take longer than a frame lasts.
     if (this.treeChanged) {
@@ -83,6 +84,15 @@ class App {
     this.controls.words();
   }
 
+  /** place shows namespaces from the moment on at which there are several. */
+  place() {
+    this.placed = this.store.several;
+    document.getElementById("panel-list").classList.toggle("placed", this.placed);
+    this.treeChanged = true;
+    this.view.version++;
+    this.controls.scope(this.treeView.chosen);
+  }
+
   takeObjects(name, message) {
     if (name === "operator") return this.takeOperator(message);
     if (name === "changes") {
@@ -101,6 +111,7 @@ class App {
       this.controls.title(message.title);
       if (this.recorded) this.records.open();
     }
+    for (const object of message.objects || []) this.store.place(object);
     this.forest.apply(message);
     this.treeChanged = true;
     if (this.treeView.chosen) this.chosenChanged();
@@ -138,6 +149,8 @@ class App {
     this.operator = null;
     this.timeline.restarts = [];
     this.store.clear();
+    this.records.waiting = []; // of the server before; this one tells everything
+    this.records.lost = this.objects.lost = 0;
     this.view.refresh();
     this.choose(null);
   }
@@ -151,22 +164,40 @@ class App {
     for (let i = this.view.passes.length - 1; i >= 0 && this.view.passes[i].end > since; i--) recent++;
     this.controls.rate(events / seconds);
     this.timeline.chooseScale(recent / seconds);
-    if (this.treeView.chosen) showCard(document.getElementById("card"), this.treeView.chosen, Date.now());
+    this.card();
     this.wake();
+  }
+
+  /** card shows the chosen object as it is now. */
+  card() {
+    showCard(document.getElementById("card"), this.treeView.chosen, Date.now());
+  }
+
+  say(text) {
+    document.getElementById("say").textContent = text;
   }
 
   /** choose limits everything to an object and what belongs to it. */
   choose(node) {
     this.treeView.chosen = node;
     this.filter.scope = node ? this.forest.keysBelow(node) : null;
-    showCard(document.getElementById("card"), node, Date.now());
+    this.card();
     this.controls.scope(node);
     this.refilter();
     this.treeView.show(node);
   }
 
+  /** chosenChanged keeps up with the chosen object. What has happened to one that is gone can still be looked at. */
   chosenChanged() {
-    const node = this.treeView.chosen;
+    let node = this.treeView.chosen;
+    const another = node.gone && this.forest.byKey.get(node.key);
+    if (another) node = this.treeView.chosen = another;
+    if (another || (node.gone && this.said !== node)) {
+      this.said = node;
+      this.say(`${objectName(node.object)} ${another ? "is there again" : "was deleted"}.`);
+      this.controls.scope(node);
+      this.card();
+    }
     const keys = this.forest.keysBelow(node);
     if (keys.size === this.filter.scope.size) return;
     this.filter.scope = keys;
@@ -185,7 +216,7 @@ class App {
     this.timeline.select(pass, reveal);
     this.list.choose(pass, reveal);
     if (pass) {
-      document.getElementById("say").textContent = `${clock(pass.start)} ${objectName(pass.object)}: ${because(pass)}. ${outcomeWords[pass.outcome] || pass.outcome}.`;
+      this.say(`${clock(pass.start)} ${placedName(pass.object, this.placed)}: ${because(pass)}. ${outcomeWords[pass.outcome] || pass.outcome}.`);
       if (this.details.pass && this.details.pass !== pass) this.details.show(pass);
     }
   }

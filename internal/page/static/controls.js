@@ -1,9 +1,10 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { clock, instant, number, objectName, plural } from "/format.js";
+import { clock, instant, number, placedName, plural } from "/format.js";
 import { openHelp } from "/help.js";
 import { element, set } from "/rows.js";
+import { remember } from "/settings.js";
 
 const byId = (id) => document.getElementById(id);
 
@@ -79,13 +80,16 @@ export class Controls {
     byId("zoom-out").addEventListener("click", () => timeline.zoom(1 / 1.5));
     byId("range").addEventListener("change", (event) => {
       timeline.time.range = Number(event.target.value);
-      this.scale("time");
+      timeline.touch();
+    });
+    byId("unscope").addEventListener("click", () => {
+      this.app.choose(null);
+      byId("tree").focus();
     });
     byId("scale").addEventListener("click", (event) => {
       const button = event.target.closest("[data-scale]");
       if (button) this.scale(button.dataset.scale);
     });
-    byId("tree-fold").textContent = "Fold";
     byId("tree-fold").addEventListener("click", () => treeView.toggleAll());
     byId("theme").addEventListener("click", () => this.nextTheme());
     byId("help-open").addEventListener("click", openHelp);
@@ -158,11 +162,7 @@ export class Controls {
     const next = themes[(themes.indexOf(document.documentElement.dataset.theme || "auto") + 1) % themes.length];
     if (next === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = next;
-    try {
-      localStorage.setItem("opdock-theme", next);
-    } catch {
-      // It lasts as long as the page, then.
-    }
+    remember("theme", next);
     this.showTheme();
     this.app.timeline.repaint();
   }
@@ -180,7 +180,9 @@ export class Controls {
   }
 
   scope(node) {
-    set(byId("scope"), node ? `${objectName(node.object)} and what belongs to it` : "All objects");
+    const name = node && placedName(node.object, this.app.placed);
+    set(byId("scope"), !node ? "All objects" : node.gone ? `${name}, which is gone, and what belonged to it` : `${name} and what belongs to it`);
+    byId("unscope").hidden = !node;
   }
 
   rate(events) {
@@ -195,7 +197,17 @@ export class Controls {
     const pill = byId("connection");
     if (pill.dataset.state !== state) pill.dataset.state = state;
     set(pill, connectionWords[state]);
+    this.range();
     this.empties(state);
+  }
+
+  /** range can be chosen where it changes something: steps fold the time. A list that somebody has just opened stays. */
+  range() {
+    const range = byId("range");
+    const off = this.app.timeline.steps && document.activeElement !== range;
+    if (range.disabled === off && range.title) return;
+    range.disabled = off;
+    range.title = off ? "Steps fold the time: choose Time for a range" : "How much time is seen at once";
   }
 
   empties(state) {
@@ -210,6 +222,7 @@ export class Controls {
       else if (!app.recorded) message = ["No reconciles are recorded here", "The operator runs without a recorder; the tree is live all the same."];
       else if (app.silent) message = ["This operator does not use why: tree and changes only", "Below stand the two lines that let it tell why it reconciles."];
       else if (app.filter.active) message = ["Nothing matches the filters", "Clear them, or wait until something does."];
+      else if (app.treeView.chosen?.gone) message = ["Nothing is known about what happened to it", "It is gone."];
       else if (app.filter.scope) message = ["Nothing has happened to it yet", "Change it, and see what follows."];
       else if (state === "live") message = ["Nothing has happened yet", "Change something, and see what follows.", "opdock kubectl edit appservice shop"];
     }
@@ -251,9 +264,12 @@ export class Controls {
 
   options(id, values, all) {
     const select = byId(id);
-    if (select.options.length === values.size + 1) return;
+    const sorted = [...values].sort();
+    const names = sorted.join("\n");
+    if (select.names === names) return;
+    select.names = names;
     const chosen = select.value;
-    select.replaceChildren(new Option(all, ""), ...[...values].sort().map((v) => new Option(v, v)));
+    select.replaceChildren(new Option(all, ""), ...sorted.map((v) => new Option(v, v)));
     select.value = chosen;
   }
 }

@@ -15,6 +15,7 @@ export class Forest {
   byKey = new Map(); // by kind, group, namespace and name
   waiting = new Map(); // by UID of an owner that is not known yet
   roots = [];
+  spaces = new Map(); // namespaces with the roots that are in them, as if those belonged to them
   parents = new Map(); // of objects that were there once: key of the object to key of its parent
   sorted = false;
 
@@ -68,6 +69,7 @@ export class Forest {
     const node = this.nodes.get(uid);
     if (!node) return;
     this.nodes.delete(uid);
+    node.gone = Date.now();
     if (this.byKey.get(node.key) === node) this.byKey.delete(node.key);
     if (node.parent) node.parent.children = node.parent.children.filter((n) => n !== node);
     for (const owner of node.object.owners || []) this.waiting.get(owner)?.delete(uid);
@@ -85,6 +87,18 @@ export class Forest {
       if (node.children.length > 1) node.children.sort(compare);
     }
     this.roots.sort(compare);
+    for (const space of this.spaces.values()) space.children = [];
+    for (const root of this.roots) if (root.object.namespace) this.space(root.object.namespace).children.push(root);
+  }
+
+  space(name) {
+    let space = this.spaces.get(name);
+    if (!space) {
+      const object = { kind: "Namespace", name, state: "plain" };
+      space = { space: true, key: objectKey(object), object, children: [], parent: null, open: true };
+      this.spaces.set(name, space);
+    }
+    return space;
   }
 
   /** rootOf is the custom resource that an object belongs to, or belonged to. */
@@ -96,6 +110,7 @@ export class Forest {
 
   /** keysBelow are the keys of an object and of all that belongs or has belonged to it. */
   keysBelow(node) {
+    this.sort();
     const keys = new Set();
     const queue = [node];
     while (queue.length > 0) {

@@ -47,6 +47,11 @@ export function objectName(o) {
   return o ? `${o.kind ? o.kind + " " : ""}${o.name}` : "";
 }
 
+/** placedName is a name that no other object has, where there are several namespaces. */
+export function placedName(o, several) {
+  return objectName(o) + (several && o.namespace ? ` in ${o.namespace}` : "");
+}
+
 /** objectKey is the same for an object wherever it is named; not every record knows its UID. */
 export function objectKey(o) {
   return `${o.kind || ""}/${o.group || ""}/${o.namespace || ""}/${o.name}`;

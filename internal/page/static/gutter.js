@@ -9,7 +9,7 @@ export const gutter = 208;
 const lanes = ["changes", "events", "reconciles", "writes"];
 
 /** drawGutter names the rows and, where there is room, their lanes. */
-export function drawGutter(g, { colours, rows, laneHeight, scroll, height, selected }) {
+export function drawGutter(g, { colours, rows, laneHeight, scroll, height, selected, several }) {
   g.fillStyle = colours.panel;
   g.fillRect(0, 0, gutter, height);
   g.fillStyle = colours.line;
@@ -34,7 +34,11 @@ export function drawGutter(g, { colours, rows, laneHeight, scroll, height, selec
     g.font = `11px ${colours.sans}`;
     g.fillStyle = colours.muted;
     g.fillText(clip(row.object.kind || row.controller, named ? 18 : 26), 12, top + 32);
-    badges(g, colours, row, top + 50, tall > 64);
+    const placed = several && row.object.namespace;
+    if (placed) g.fillText(clipMiddle(row.object.namespace, named ? 18 : 22), 12, top + 47);
+    // In a low row they stand beside the namespace, where the names of the lanes are in others.
+    if (placed) badges(g, colours, row, named ? 12 : 146, top + (named ? 64 : 47));
+    else badges(g, colours, row, 12, top + 50);
     if (!named) continue;
     g.font = `11px ${colours.sans}`;
     g.textAlign = "right";
@@ -48,21 +52,19 @@ export function drawGutter(g, { colours, rows, laneHeight, scroll, height, selec
   g.fillRect(0, head - 1, gutter, 1);
 }
 
-function badges(g, colours, row, y, room) {
+function badges(g, colours, row, x, y) {
   const texts = [];
   if (row.loops > 0) texts.push([`∞ ${row.loops}`, colours.loop]);
-  if (room && row.noops > 0) texts.push([`${row.noops} no-op${row.noops === 1 ? "" : "s"}`, colours.muted]);
-  let x = 12;
+  if (row.noops > 0 && x === 12) texts.push([`${row.noops} no-op${row.noops === 1 ? "" : "s"}`, colours.muted]);
   for (const [text, colour] of texts) {
-    if (!room) {
-      x = 150;
-      y -= 34;
-    }
     g.fillStyle = colour;
     g.font = `600 11px ${colours.sans}`;
     g.fillText(text, x, y);
     x += text.length * 6.2 + 10;
   }
 }
+
+/** Names of namespaces differ at their end more often than at their beginning. */
+const clipMiddle = (text, letters) => (text.length > letters ? `${text.slice(0, Math.ceil(letters / 2) - 1)}…${text.slice(-Math.floor(letters / 2))}` : text);
 
 const clip = (text, letters) => (text.length > letters ? text.slice(0, letters - 1) + "…" : text);

@@ -4,11 +4,12 @@
 import { drawChange, drawEvent, drawPass, drawWrite } from "/glyphs.js";
 import { palette } from "/palette.js";
 import { element } from "/rows.js";
+import { recall, remember } from "/settings.js";
 
 const keys = [
   [["j", "k"], "the reconcile before, and after"], [["Enter"], "open it"], [["Esc"], "close, or clear what is chosen"], [["/"], "search reconciles"],
   [["o"], "find an object"], [["f"], "follow, or pause"], [["+", "−"], "zoom"], [["[", "]"], "move in time"], [["s"], "steps, or time"],
-  [["l"], "loops only"], [["n"], "no-ops only"], [["1", "2", "3"], "tree, timeline, list"], [["T"], "totals per cause"], [["d"], "light, or dark"], [["?"], "this help"],
+  [["l"], "loops only"], [["n"], "no-ops only"], [["1", "2", "3"], "tree, timeline, list"], [["a", "b", "…"], "in the tree: to the next object of that name"], [["T"], "totals per cause"], [["d"], "light, or dark"], [["?"], "this help"],
 ];
 
 const pass = (more) => ({ outcome: "succeeded", ...more });
@@ -51,8 +52,14 @@ export function openHelp() {
     draw(g, { ...colours, row: colours.panel });
     signList.append(element("dt", "", canvas), element("dd", "", text));
   }
+  const box = element("input", "");
+  box.type = "checkbox";
+  box.id = "single-keys";
+  box.checked = recall("keys") !== "off";
+  box.addEventListener("change", () => remember("keys", box.checked ? "on" : "off"));
+  const single = element("label", "switch", box, "Single keys work wherever the focus is");
   dialog.replaceChildren(element("header", "", title, close),
     element("p", "", "From top to bottom: something changes, a watch says so, a reconcile takes all that was said until then, and writes. A curve from a write leads to the change that was its echo."),
-    element("div", "columns", element("section", "", element("h3", "", "Keys"), keyList), element("section", "", element("h3", "", "Signs"), signList)));
+    element("div", "columns", element("section", "", element("h3", "", "Keys"), keyList, single), element("section", "", element("h3", "", "Signs"), signList)));
   dialog.showModal();
 }

@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { openHelp } from "/help.js";
+import { recall } from "/settings.js";
 
 const focus = (id) => document.getElementById(id).focus();
 
-/** listenToKeys makes everything reachable without a mouse. Keys that somebody types into a field are left alone. */
+/**
+ * listenToKeys makes everything reachable without a mouse. Keys that somebody types into a field are left alone, and so are
+ * all letters and signs for whoever has said so: who speaks to a computer types many that are not meant.
+ */
 export function listenToKeys(app) {
   const { timeline, list, controls } = app;
   const step = (by) => {
@@ -30,7 +34,7 @@ export function listenToKeys(app) {
     }
     if (event.key === "Enter" && event.target.closest("button, a, [role=separator]")) return;
     const act = acts[event.key];
-    if (!act) return;
+    if (!act || (event.key.length === 1 && recall("keys") === "off")) return;
     event.preventDefault();
     act();
   });

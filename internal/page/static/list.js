@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { because, clock, did, findingWords, outcomeWords, span } from "/format.js";
+import { because, clock, did, findingWords, outcomeWords, placedName, span } from "/format.js";
 import { attribute, element, Rows, set } from "/rows.js";
 
 /** List says in words what the timeline draws, the latest first. */
@@ -10,7 +10,7 @@ export class List {
     Object.assign(this, { view, open, select });
     this.box = document.getElementById("list");
     this.selected = null;
-    this.rows = new Rows(this.box, 28, makeRow, (row, pass) => this.fill(row, pass));
+    this.rows = new Rows(this.box, 28, makeRow, (row, pass, at) => this.fill(row, pass, at));
     this.box.addEventListener("click", (event) => {
       const pass = this.rows.items[this.rows.at(event)];
       if (pass) this.open(pass);
@@ -67,13 +67,19 @@ export class List {
     act();
   }
 
-  fill(row, pass) {
+  fill(row, pass, at) {
+    const { several } = this.view.store;
     attribute(row, "aria-selected", pass === this.selected);
-    if (row.pass === pass) return;
+    attribute(row, "aria-setsize", this.rows.items.length);
+    attribute(row, "aria-posinset", at + 1);
+    if (row.pass === pass && row.placed === several) return;
     row.pass = pass;
+    row.placed = several;
     const [time, object, reason, then, took] = row.children;
     set(time, clock(pass.start));
-    object.replaceChildren(element("b", "", pass.object.name), " ", element("span", "kind", pass.object.kind || ""));
+    const place = several && pass.object.namespace ? element("span", "place", `${pass.object.namespace}/`) : "";
+    attribute(object, "title", placedName(pass.object, true));
+    object.replaceChildren(place, element("b", "", pass.object.name), " ", element("span", "kind", pass.object.kind || ""));
     set(reason, because(pass));
     set(took, span(pass.end - pass.start));
     row.classList.toggle("noop", pass.noop);
@@ -81,7 +87,8 @@ export class List {
     const parts = [];
     if (pass.outcome !== "succeeded") parts.push(element("span", `outcome ${pass.outcome}`, outcomeWords[pass.outcome] || pass.outcome));
     for (const finding of pass.findings) parts.push(element("span", `mark ${finding === "self-inflicted" ? "self" : finding}`, `${finding === "loop" ? "∞ " : ""}${findingWords[finding] || finding}`));
-    if (pass.written > 0 || parts.length === 0) parts.unshift(document.createTextNode(did(pass)));
+    if (pass.written > 0 || parts.length === 0) parts.unshift(element("span", "did", did(pass)));
+    attribute(then, "title", parts.map((part) => part.textContent).join(", "));
     then.replaceChildren(...parts);
   }
 }

@@ -30,10 +30,20 @@ export class Store {
     this.passes.push(pass);
     this.last = Math.max(this.last, pass.id);
     this.controllers.add(pass.controller);
-    if (pass.object.namespace) this.namespaces.add(pass.object.namespace);
+    this.place(pass.object);
     this.events += pass.folded;
     if (this.passes.length > maxPasses * 1.1) this.drop(this.passes.length - maxPasses);
     return pass;
+  }
+
+  /** place notes where an object is. */
+  place(object) {
+    if (object.namespace) this.namespaces.add(object.namespace);
+  }
+
+  /** Whether a name alone does not say which object is meant. */
+  get several() {
+    return this.namespaces.size > 1;
   }
 
   describe(record) {
@@ -109,6 +119,7 @@ export class Store {
     const from = this.writes.get(key) || null;
     const change = { key, t, object: raw.object, raw, users: 0, own: Boolean(from), from, loose: true };
     this.changes.set(key, change);
+    this.place(raw.object);
     this.loose.push(change);
     if (this.loose.length > maxChanges * 1.1) {
       for (const old of this.loose.splice(0, this.loose.length - maxChanges)) {
@@ -141,8 +152,9 @@ export class Store {
     this.loose = [];
     this.changes.clear();
     this.writes.clear();
-    this.dropped = 0;
-    this.last = 0;
+    this.controllers.clear();
+    this.namespaces.clear();
+    this.dropped = this.lost = this.events = this.last = 0;
   }
 }
 

@@ -22,7 +22,7 @@ export class Stream {
 
   open() {
     this.close();
-    const source = new EventSource(this.url());
+    const source = new EventSource(this.url(this.position));
     this.source = source;
     source.onopen = () => {
       this.attempts = 0;
@@ -45,7 +45,7 @@ export class Stream {
   async findOut() {
     let full = false;
     try {
-      full = (await fetch(this.url(), { method: "HEAD" })).status === 503;
+      full = (await fetch(this.url(this.position), { method: "HEAD" })).status === 503;
     } catch {
       // It is gone.
     }

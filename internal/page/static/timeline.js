@@ -40,6 +40,8 @@ export class Timeline {
     this.painter = new Painter();
     this.colours = palette();
     this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    // Only to be scrolled in: what is scrolled to is reached by the arrows.
+    this.scroller.addEventListener("focus", () => this.box.focus({ preventScroll: true }));
     new ResizeObserver(() => this.resize()).observe(this.box);
     this.resize();
   }
@@ -154,7 +156,7 @@ export class Timeline {
     const moving = this.steps && this.following && this.glide();
     this.fitRows();
     const scene = {
-      axis: this.axis, colours: this.colours, width: this.width, height: this.height, laneHeight: this.laneHeight, rows: this.rows, restarts: this.restarts,
+      axis: this.axis, colours: this.colours, width: this.width, height: this.height, laneHeight: this.laneHeight, rows: this.rows, restarts: this.restarts, several: this.view.store.several,
       scroll: this.scroll, selected: this.selected, radius: this.laneHeight >= 20 ? 5 : 3.5,
       chain: this.hovered || this.selected ? chain(this.hovered || this.selected) : null,
     };
@@ -174,7 +176,7 @@ export class Timeline {
   /** drawGutter draws the names only if they are others than before: text takes longer than anything else. */
   drawGutter(scene) {
     const { rows, scroll, laneHeight, selected, width, height } = scene;
-    let named = `${scroll} ${laneHeight} ${selected?.key} ${width} ${height} ${this.colours.text}`;
+    let named = `${scroll} ${laneHeight} ${selected?.key} ${width} ${height} ${scene.several} ${this.colours.text}`;
     for (const row of rows) named += ` ${row.key} ${row.loops} ${row.noops}`;
     if (named === this.named) return;
     this.named = named;
@@ -217,8 +219,9 @@ export class Timeline {
   reveal(pass) {
     this.layout();
     if (this.jumping) this.jump();
-    const x = this.axis.x(pass.start);
-    if (!(x > 40 && x < this.width - 60)) {
+    // What follows is in sight at the latest when it has come to rest, and needs no room for what comes after it.
+    const x = this.following && this.steps ? this.step.placeOf(pass.start) - this.step.rest : this.axis.x(pass.start);
+    if (!(x > 40 && x < this.width - (this.following ? 0 : 60))) {
       this.follow(false);
       this.axis.show(pass.start);
     }

@@ -1,13 +1,16 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { span } from "/format.js";
+import { placedName, plural, span } from "/format.js";
 import { attribute, element, Rows, set } from "/rows.js";
 
 const rowHeight = 28;
 
 /** From how many objects on only the custom resources are shown at first. */
 const manyObjects = 150;
+
+/** After so many milliseconds another word begins. */
+const typingPause = 1000;
 
 const shortKinds = { HorizontalPodAutoscaler: "HPA", PodDisruptionBudget: "PDB" };
 
@@ -16,10 +19,12 @@ export class TreeView {
   text = "";
   chosen = null;
   typed = "";
+  typedAt = 0;
 
-  constructor(forest, choose, marksOf) {
-    Object.assign(this, { forest, choose, marksOf });
+  constructor(forest, choose, marksOf, several) {
+    Object.assign(this, { forest, choose, marksOf, several });
     this.box = document.getElementById("tree");
+    this.fold = document.getElementById("tree-fold");
     this.rows = new Rows(this.box, rowHeight, makeRow, (row, line) => this.fill(row, line));
     this.box.addEventListener("keydown", (event) => this.press(event));
     this.box.addEventListener("click", (event) => this.click(event));
@@ -41,10 +46,28 @@ export class TreeView {
       lines.push({ node, depth, open, leaf: children.length === 0, siblings, position });
       if (open) children.forEach((child, i) => add(child, depth + 1, children.length, i + 1));
     };
-    this.forest.roots.forEach((root, i) => add(root, 0, this.forest.roots.length, i + 1));
+    const top = this.several() ? this.grouped(matches) : this.forest.roots;
+    top.forEach((root, i) => add(root, 0, top.length, i + 1));
     const current = this.rows.items[this.rows.active]?.node;
     if (current) this.rows.active = lines.findIndex((l) => l.node === current);
     this.rows.show(lines);
+    const folds = lines.some(unfolded);
+    set(this.fold, folds ? "Fold" : "Unfold");
+    attribute(this.fold, "aria-label", folds ? "Fold all" : "Unfold all");
+    this.fold.disabled = Boolean(matches) || lines.every((l) => l.leaf || l.node.space); // what is looked for is always unfolded
+  }
+
+  /** grouped puts what is in a namespace below that: a name in front of each object would leave no room for either. */
+  grouped(matches) {
+    const spaces = [...this.forest.spaces.values()].filter((s) => s.children.length > 0);
+    spaces.sort((a, b) => a.object.name.localeCompare(b.object.name));
+    for (const space of spaces) {
+      const states = new Set(space.children.map((root) => root.object.state));
+      space.object.state = ["bad", "busy"].find((state) => states.has(state)) || "plain";
+      space.object.status = plural(space.children.length, "resource");
+      if (matches && space.children.some((root) => matches.has(root))) matches.add(space);
+    }
+    return [...this.forest.roots.filter((root) => !root.object.namespace), ...spaces];
   }
 
   /** matching are the objects that are looked for, and those above them. */
@@ -62,7 +85,9 @@ export class TreeView {
   fill(row, line) {
     const { node, depth, open, leaf } = line;
     const o = node.object;
-    const [twist, state, kind, name, mark, status] = row.children;
+    const [twist, state, kind, place, name, mark, status] = row.children;
+    // What belongs to an object is in the same namespace, unless that object is in none.
+    const placed = Boolean(node.parent && o.namespace && node.parent.object.namespace !== o.namespace);
     twist.style.marginLeft = `${4 + depth * 16}px`;
     attribute(row, "aria-level", depth + 1);
     attribute(row, "aria-setsize", line.siblings);
@@ -71,16 +96,20 @@ export class TreeView {
     attribute(row, "aria-selected", node === this.chosen);
     row.classList.toggle("chosen", node === this.chosen);
     row.classList.toggle("root", depth === 0);
+    row.classList.toggle("space", Boolean(node.space)); // its name needs the room
     attribute(state, "data-state", o.state);
     set(kind, shortKinds[o.kind] || o.kind);
+    place.hidden = !placed;
+    set(place, `${o.namespace}/`);
     set(name, o.name);
-    const text = (o.status || "") + (o.reason && o.fleet ? ` ${o.reason}` : "");
+    attribute(name, "title", o.namespace ? `${o.namespace}/${o.name}` : o.name);
+    const text = node.space ? String(node.children.length) : (o.status || "") + (o.reason && o.fleet ? ` ${o.reason}` : "");
     set(status, text);
     attribute(status, "data-state", o.state);
     const loops = this.marksOf(node.key);
     if (mark.hidden === Boolean(loops)) mark.hidden = !loops;
     if (loops) set(mark, "∞ loop");
-    attribute(row, "aria-label", `${o.kind} ${o.name}, ${text || o.state}${loops ? ", in a loop" : ""}`);
+    attribute(row, "aria-label", `${placedName(o, placed)}, ${(node.space ? o.status : text) || o.state}${loops ? ", in a loop" : ""}`);
   }
 
   click(event) {
@@ -111,7 +140,7 @@ export class TreeView {
 
   /** toggleAll unfolds everything, or folds it if something is unfolded. */
   toggleAll() {
-    const open = !this.rows.items.some((l) => l.open && !l.leaf);
+    const open = !this.rows.items.some(unfolded);
     for (const node of this.forest.nodes.values()) node.open = open;
     this.render();
   }
@@ -126,10 +155,29 @@ export class TreeView {
       PageUp: () => this.rows.moveTo(at - this.rows.page), ArrowRight: () => this.right(line, at), ArrowLeft: () => this.left(line, at),
       Enter: () => line && this.select(line.node), " ": () => line && this.select(line.node), "*": () => this.unfoldSiblings(line),
     }[event.key];
-    if (!act) return;
+    if (!act) return this.type(event);
     event.preventDefault();
     event.stopPropagation();
     act();
+  }
+
+  /** type goes to the next object whose name begins with what is typed. In the tree, letters mean nothing else. */
+  type(event) {
+    const typed = event.timeStamp - this.typedAt < typingPause ? this.typed : "";
+    const { key } = event;
+    if (key.length !== 1 || !(/\p{L}/u.test(key) || (typed && /[-.\d]/.test(key)))) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.typed = typed + key.toLowerCase();
+    this.typedAt = event.timeStamp;
+    // The same letter again goes on to the next that begins with it.
+    const wanted = [...this.typed].every((letter) => letter === this.typed[0]) ? this.typed[0] : this.typed;
+    const { items, active } = this.rows;
+    const first = wanted.length === 1 ? active + 1 : Math.max(0, active);
+    for (let i = 0; i < items.length; i++) {
+      const at = (first + i) % items.length;
+      if (items[at].node.object.name.toLowerCase().startsWith(wanted)) return this.rows.moveTo(at);
+    }
   }
 
   right(line, at) {
@@ -150,6 +198,9 @@ export class TreeView {
   }
 }
 
+/** Namespaces are only for order, and stay as they are when everything is folded. */
+const unfolded = (line) => line.open && !line.leaf && !line.node.space;
+
 function makeRow(index) {
   const row = element("div", "");
   row.id = `object-${index}`;
@@ -157,8 +208,8 @@ function makeRow(index) {
   const twist = element("span", "twist");
   const state = element("span", "state");
   for (const part of [twist, state]) part.setAttribute("aria-hidden", "true");
-  row.append(twist, state, element("span", "kind"), element("span", "name"), element("span", "mark loop"), element("span", "status"));
-  row.children[4].hidden = true;
+  row.append(twist, state, element("span", "kind"), element("span", "place"), element("span", "name"), element("span", "mark loop"), element("span", "status"));
+  row.querySelector(".mark").hidden = true;
   return row;
 }
 
@@ -171,18 +222,24 @@ export function showCard(card, node, now) {
   if (!node) return;
   const o = node.object;
   const state = element("span", "state");
-  state.dataset.state = o.state;
+  state.dataset.state = node.gone ? "plain" : o.state;
   state.setAttribute("aria-hidden", "true");
   const parts = [element("h2", "", state, `${o.kind} ${o.name}`)];
-  const sub = [o.namespace, o.status + (o.reason ? `, ${o.reason}` : ""), o.detail, `${span(Math.max(0, now - Date.parse(o.created)))} old`];
-  parts.push(element("p", "sub", sub.filter(Boolean).join(" · ")));
+  const ago = (then) => span(Math.max(0, now - then));
+  const about = (...texts) => parts.push(element("p", "sub", texts.filter(Boolean).join(" · ")));
+  if (node.gone) {
+    about(o.namespace, `deleted ${ago(node.gone)} ago`);
+    about("What has happened to it can still be seen beside this.");
+    return card.replaceChildren(...parts);
+  }
+  about(o.namespace, [o.status, o.reason].filter(Boolean).join(", "), o.detail, o.created && `${ago(Date.parse(o.created))} old`);
   if (o.message && o.state === "bad") parts.push(element("p", "message", o.message));
   const list = element("ul", "conditions");
   for (const c of o.conditions || []) {
     const item = element("li", "", element("span", "", element("b", "", c.type), " ", element("span", "why", `${c.status}${c.reason ? `, ${c.reason}` : ""}`)));
     const good = c.status === "Unknown" ? "unknown" : (c.status === "True") !== badWhenTrue.has(c.type) ? "yes" : "no";
     item.dataset.good = good;
-    if (c.since && !c.since.startsWith("0001")) item.append(element("time", "", span(Math.max(0, now - Date.parse(c.since)))));
+    if (c.since && !c.since.startsWith("0001")) item.append(element("time", "", ago(Date.parse(c.since))));
     if (c.message) item.append(element("p", "", c.message));
     list.append(item);
   }
