@@ -250,7 +250,7 @@ func TestRealController(t *testing.T) {
 			w.must(w.client.Create(t.Context(), secret))
 			w.await("a", "created Secret", "by user")
 			secret.StringData = map[string]string{"password": "hunter3"}
-			secret.Labels = map[string]string{"more": "hunter3"}
+			secret.Annotations = map[string]string{"more": "hunter3"}
 			w.must(w.client.Update(t.Context(), secret))
 			r := w.await("a", "updated Secret", "hidden")
 			if data, err := json.Marshal(r); err != nil || strings.Contains(string(data), "hunter") {
@@ -282,21 +282,21 @@ func TestRealRemoval(t *testing.T) {
 	created := w.await("a", "created ConfigMap", "by user")
 	w.await("a", "copy-of-a", fmt.Sprintf("write of record %d", created.ID))
 	duplicate := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "copy-of-a"}}
-	patch := func(text string) {
+	patch := func(manager, text string) {
 		t.Helper()
-		w.must(w.client.Patch(t.Context(), duplicate, client.RawPatch(types.MergePatchType, []byte(text)), client.FieldOwner("labeller")))
+		w.must(w.client.Patch(t.Context(), duplicate, client.RawPatch(types.MergePatchType, []byte(text)), client.FieldOwner(manager)))
 	}
-	patch(`{"metadata": {"labels": {"a": "1", "b": "1"}}}`)
+	patch("labeller", `{"metadata": {"labels": {"a": "1", "b": "1"}}}`)
 	w.await("a", "metadata.labels.a", "by labeller")
-	patch(`{"metadata": {"labels": {"a": null}}}`)
+	patch("labeller", `{"metadata": {"labels": {"a": null}}}`)
 	removed := w.await("a", `metadata.labels.a "1"→`, "by somebody unknown")
 	cause := removed.Causes[len(removed.Causes)-1]
 	if len(cause.By) > 0 || !cause.HasUnknownWriter() {
 		t.Errorf("it was %+v", cause.By)
 	}
 	// Whoever removes one and sets another is known by what it has set.
-	patch(`{"metadata": {"labels": {"b": null, "c": "1"}}}`)
-	w.await("a", "metadata.labels.b", "by labeller")
+	patch("another", `{"metadata": {"labels": {"b": null, "c": "1"}}}`)
+	w.await("a", "metadata.labels.b", "by another")
 }
 
 // TestRealApplyThatChangesNothing is about an operator that applies its child whatever happens to it.
