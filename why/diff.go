@@ -26,13 +26,18 @@ type comparison struct {
 	differ
 	secret  bool
 	path    []step
-	keys    []keyed // of the lists that are being compared
+	keys    []keyed  // of the lists that are being compared
+	names   []string // of what differs in the maps that are being compared
 	changes []Change
+	large   []largeChange
 	changed int
 	// given has a bit for each of the first changes after which there is something that was not there before. The others may
 	// be removals.
 	given uint64
 	left  int // of maxCompared
+	// probing is whether only the number of changes is of interest, and probed how many values were compared for that.
+	probing bool
+	probed  int
 }
 
 // step is a part of a path: a field, a key of a map, or an element of a list.
@@ -58,20 +63,23 @@ const hidden = `"(hidden)"`
 
 // scratch is what comparisons need on the way, and is kept for the next one.
 type scratch struct {
-	path []step
-	keys []keyed
+	path  []step
+	keys  []keyed
+	names []string
 }
 
-var scratches = sync.Pool{New: func() any { return &scratch{make([]step, 0, 32), make([]keyed, 0, 32)} }}
+var scratches = sync.Pool{New: func() any {
+	return &scratch{make([]step, 0, 32), make([]keyed, 0, 32), make([]string, 0, 32)}
+}}
 
 // compare finds the first fields that differ, and how many there are. If an object is so large that not all of it was
 // compared, what is left counts as one change more, without a path.
 func (d differ) compare(old, now client.Object, secret bool) comparison {
 	buffer := scratches.Get().(*scratch)
 	defer scratches.Put(buffer)
-	c := comparison{differ: d, secret: secret, left: d.maxCompared, path: buffer.path, keys: buffer.keys}
+	c := comparison{differ: d, secret: secret, left: d.maxCompared, path: buffer.path, keys: buffer.keys, names: buffer.names}
 	c.compareObjects(old, now)
-	c.path, c.keys = nil, nil
+	c.path, c.keys, c.names = nil, nil, nil
 	if c.left <= 0 {
 		c.changed++
 	}
@@ -260,23 +268,15 @@ func (c *comparison) compareRaw(a, b []byte) {
 // add notes a field that differs; a value that is not valid is that of a field that is not there.
 func (c *comparison) add(a, b reflect.Value) {
 	c.changed++
-	if len(c.changes) >= c.maxChanges {
+	if c.probing || len(c.changes) >= c.maxChanges {
 		return
 	}
 	if index := len(c.changes); c.gives(a, b) {
 		c.given |= 1 << index // which is nothing beyond the last bit
 	}
 	change := Change{Path: renderPath(c.path)}
-	if !c.secret {
-		change.Old, change.New = render(a, c.maxValue), render(b, c.maxValue)
-		if change.Old == "" && change.New == "" {
-			// An empty text has come or gone.
-			if a.IsValid() {
-				change.Old = `""`
-			} else {
-				change.New = `""`
-			}
-		}
+	if !c.secret || !c.isConfidential() {
+		c.renderBoth(&change, a, b)
 	} else {
 		if isThere(a) {
 			change.Old = hidden
@@ -286,6 +286,38 @@ func (c *comparison) add(a, b reflect.Value) {
 		}
 	}
 	c.changes = append(c.changes, change)
+}
+
+// isConfidential says whether the field of a Secret that the path leads to may be what the Secret is for. Annotations may
+// have a copy of it.
+func (c *comparison) isConfidential() bool {
+	switch len(c.path) {
+	case 0:
+		return true
+	case 1:
+		return c.path[0].name != "type" && c.path[0].name != "immutable"
+	default:
+		return c.path[0].name != "metadata" || c.path[1].name == "annotations"
+	}
+}
+
+// renderBoth shows both values of a change.
+func (c *comparison) renderBoth(change *Change, a, b reflect.Value) {
+	change.Old, change.New = render(a, c.maxValue), render(b, c.maxValue)
+	switch {
+	case isCut(change.Old) || isCut(change.New):
+		c.large = append(c.large, hashLarge(len(c.changes), change, a, b))
+		if change.Old == change.New {
+			change.Old, change.New = renderDifference(a, b, c.maxValue)
+		}
+	case change.Old == "" && change.New == "":
+		// An empty text has come or gone.
+		if a.IsValid() {
+			change.Old = `""`
+		} else {
+			change.New = `""`
+		}
+	}
 }
 
 // gives says whether there is something new at the path. Numbers that are 0 may as well be gone, a list that is shorter may

@@ -6,11 +6,13 @@ package why
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -220,11 +222,91 @@ func TestCompareSecretsHidesValues(t *testing.T) {
 				t.Errorf("a secret is told: %s", text)
 			}
 			for _, change := range e.cause.Changes {
-				if change.New != hidden {
+				if change.New != hidden && change.Path != "metadata.name" {
 					t.Errorf("%s is not said to have a value: %+v", change.Path, change)
 				}
 			}
 		})
+	}
+}
+
+// What a Secret is for is its data; who changes a label of one is to see that.
+func TestCompareSecretsShowsLabels(t *testing.T) {
+	old, now := &corev1.Secret{}, &corev1.Secret{Type: "Opaque"}
+	now.Labels, now.ResourceVersion = map[string]string{"by": "me"}, "2"
+	want := `[{Path:metadata.labels.by Old: New:"me"} {Path:type Old: New:"Opaque"}]`
+	if got := fmt.Sprintf("%+v", testDiffer.compare(old, now, true).changes); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Values of which only the begin is shown, and bytes, are told apart.
+func TestCompareShowsWhereLargeValuesDiffer(t *testing.T) {
+	long := strings.Repeat("ä", 300)
+	object := func(i int) *corev1.ConfigMap {
+		return &corev1.ConfigMap{
+			Data:       map[string]string{"log": long + fmt.Sprint("line ", i)},
+			BinaryData: map[string][]byte{"bin": {byte(i), 2, 3}},
+		}
+	}
+	args := func(i int) *corev1.Pod {
+		return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Args: []string{long, fmt.Sprint(i)}}}}}
+	}
+	for _, pair := range [][2]client.Object{{object(1), object(2)}, {args(1), args(2)}} {
+		changes := testDiffer.compare(pair[0], pair[1], false).changes
+		for _, change := range changes {
+			if change.Old == change.New || len(change.Old) > testDiffer.maxValue || len(change.New) > testDiffer.maxValue || !utf8.ValidString(change.Old) {
+				t.Errorf("%s is said to change from %s to %s", change.Path, change.Old, change.New)
+			}
+		}
+	}
+	if got := testDiffer.compare(object(1), object(2), false).changes[0]; !strings.HasSuffix(got.Old, `äline 1"`) || !strings.HasPrefix(got.Old, `"…ä`) {
+		t.Errorf("the log changes from %s to %s", got.Old, got.New)
+	}
+}
+
+func TestCompareTellsTheSameInTheSameOrder(t *testing.T) {
+	untyped := func(value string) client.Object {
+		inner := func() map[string]any {
+			fields := map[string]any{}
+			for i := range 10 {
+				fields[fmt.Sprint("field", i)] = map[string]any{"a": value, "b": "same"}
+			}
+			return fields
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"spec": inner(), "status": inner(), "data": inner()}}
+	}
+	typed := func(value string) client.Object {
+		c := &corev1.ConfigMap{Data: map[string]string{}, BinaryData: map[string][]byte{}}
+		for i := range 12 {
+			c.Data[fmt.Sprint("text", i)], c.BinaryData[fmt.Sprint("bytes", i)] = value, []byte(value)
+		}
+		return c
+	}
+	for name, object := range map[string]func(string) client.Object{"unstructured": untyped, "typed": typed} {
+		first := testDiffer.compare(object("x"), object("y"), false)
+		for range 20 {
+			again := testDiffer.compare(object("x"), object("y"), false)
+			if !slices.Equal(again.changes, first.changes) || again.changed != first.changed {
+				t.Fatalf("%s: first %v, then %v", name, first.changes, again.changes)
+			}
+		}
+		if want := map[string]int{"unstructured": 30, "typed": 24}[name]; first.changed != want {
+			t.Errorf("%s: %d changes, want %d", name, first.changed, want)
+		}
+	}
+}
+
+// Values are for reading: HTML is nothing special, and nothing in them moves the cursor of a terminal.
+func TestValuesAreReadable(t *testing.T) {
+	value := "<b>&\"\\ \n\x1b[31m\u009b\u202e\U000e0001ä\xff"
+	text := render(reflect.ValueOf(value), 120)
+	if want := `"<b>&\"\\ \n\u001b[31m\u009b\u202e\udb40\udc01ä�"`; text != want {
+		t.Errorf("got %s, want %s", text, want)
+	}
+	var back string
+	if err := json.Unmarshal([]byte(text), &back); err != nil || back != strings.ToValidUTF8(value, "�") {
+		t.Errorf("it reads %q: %v", back, err)
 	}
 }
 

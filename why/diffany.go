@@ -12,38 +12,44 @@ import (
 
 // compareMaps compares objects without a type.
 func (c *comparison) compareMaps(a, b map[string]any) {
-	visit := func(key string, x, y any, inBoth bool) {
-		c.path = append(c.path, step{name: key, kind: stepKey})
-		switch {
-		case c.isNoise():
-		case inBoth:
-			c.compareAny(x, y)
-		case len(c.path) == 2 && c.path[0].name == "metadata" && (isMap(x) || isMap(y)):
-			// The first label or annotation, or the last one, is what has come or gone.
-			a, _ := x.(map[string]any)
-			b, _ := y.(map[string]any)
-			c.compareMaps(a, b)
-		default:
-			c.left--
-			c.add(reflect.ValueOf(x), reflect.ValueOf(y))
+	c.inOrder(func(visit func(string)) {
+		for key := range a {
+			if c.left <= 0 {
+				return
+			}
+			visit(key)
 		}
-		c.path = c.path[:len(c.path)-1]
+		for key := range b {
+			if c.left <= 0 {
+				return
+			}
+			if _, inBoth := a[key]; !inBoth {
+				visit(key)
+			}
+		}
+	}, func(key string) {
+		x, inA := a[key]
+		y, inB := b[key]
+		c.compareEntry(key, x, y, inA && inB)
+	})
+}
+
+func (c *comparison) compareEntry(key string, x, y any, inBoth bool) {
+	c.path = append(c.path, step{name: key, kind: stepKey})
+	switch {
+	case c.isNoise():
+	case inBoth:
+		c.compareAny(x, y)
+	case len(c.path) == 2 && c.path[0].name == "metadata" && (isMap(x) || isMap(y)):
+		// The first label or annotation, or the last one, is what has come or gone.
+		a, _ := x.(map[string]any)
+		b, _ := y.(map[string]any)
+		c.compareMaps(a, b)
+	default:
+		c.left--
+		c.add(reflect.ValueOf(x), reflect.ValueOf(y))
 	}
-	for key, x := range a {
-		if c.left <= 0 {
-			return
-		}
-		y, inBoth := b[key]
-		visit(key, x, y, inBoth)
-	}
-	for key, y := range b {
-		if c.left <= 0 {
-			return
-		}
-		if _, inBoth := a[key]; !inBoth {
-			visit(key, nil, y, false)
-		}
-	}
+	c.path = c.path[:len(c.path)-1]
 }
 
 func isMap(value any) bool {

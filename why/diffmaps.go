@@ -5,6 +5,7 @@ package why
 
 import (
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -21,27 +22,66 @@ func (c *comparison) compareTypedMaps(a, b reflect.Value) {
 		c.left -= len(x)
 		return
 	}
-	visit := func(key, x, y reflect.Value) {
-		c.path = append(c.path, step{name: key.String(), kind: stepKey})
-		if !c.isNoise() {
-			if x.IsValid() && y.IsValid() {
-				c.compareValues(x, y)
-			} else {
-				c.left--
-				c.add(x, y)
+	keyType := a.Type().Key()
+	c.inOrder(func(visit func(string)) {
+		for entries := a.MapRange(); entries.Next() && c.left > 0; {
+			visit(entries.Key().String())
+		}
+		for entries := b.MapRange(); entries.Next() && c.left > 0; {
+			if key := entries.Key(); !a.MapIndex(key).IsValid() {
+				visit(key.String())
 			}
 		}
-		c.path = c.path[:len(c.path)-1]
-	}
-	for entries := a.MapRange(); entries.Next() && c.left > 0; {
-		key := entries.Key()
-		visit(key, entries.Value(), b.MapIndex(key))
-	}
-	for entries := b.MapRange(); entries.Next() && c.left > 0; {
-		if key := entries.Key(); !a.MapIndex(key).IsValid() {
-			visit(key, reflect.Value{}, entries.Value())
+	}, func(name string) {
+		key := reflect.ValueOf(name).Convert(keyType)
+		x, y := a.MapIndex(key), b.MapIndex(key)
+		c.path = append(c.path, step{name: name, kind: stepKey})
+		switch {
+		case c.isNoise():
+		case x.IsValid() && y.IsValid():
+			c.compareValues(x, y)
+		default:
+			c.left--
+			c.add(x, y)
 		}
+		c.path = c.path[:len(c.path)-1]
+	})
+}
+
+// inOrder compares what two maps have, each being called for all keys, so that the same change is always told in the same
+// way. Only those keys are sorted whose values differ, which most do not; to know them, their values are compared twice. That
+// too has its bounds, beyond which the order is left to chance.
+func (c *comparison) inOrder(each func(visit func(key string)), compare func(key string)) {
+	if c.probing || c.probed > c.maxCompared {
+		each(compare)
+		return
 	}
+	// Maps are within maps, so that the names of the inner ones come after those of the outer ones.
+	used := len(c.names)
+	each(func(key string) {
+		if c.probed > c.maxCompared {
+			c.names = append(c.names, key)
+			return
+		}
+		changed, left := c.changed, c.left
+		c.probing = true
+		compare(key)
+		c.probing = false
+		if c.changed > changed || c.left <= 0 {
+			c.names = append(c.names, key)
+			c.probed += left - c.left
+			c.changed, c.left = changed, left
+		}
+	})
+	names := c.names[used:]
+	slices.Sort(names)
+	for _, key := range names {
+		if c.left <= 0 {
+			break
+		}
+		compare(key)
+	}
+	c.names = c.names[:used]
 }
 
 // sameResources spares what is the same nearly always the copies that reflection makes of quantities.
@@ -59,27 +99,37 @@ func sameResources(a, b corev1.ResourceList) bool {
 
 // compareTexts compares what most maps are, labels and annotations among them.
 func (c *comparison) compareTexts(a, b map[string]string) {
-	differs := func(key string, x, y reflect.Value) {
+	used := len(c.names)
+	for key, x := range a {
+		if c.left--; c.left < 0 {
+			break
+		}
+		if y, inBoth := b[key]; !inBoth || x != y {
+			c.names = append(c.names, key)
+		}
+	}
+	for key := range b {
+		if _, inBoth := a[key]; !inBoth && c.left > 0 {
+			c.left--
+			c.names = append(c.names, key)
+		}
+	}
+	names := c.names[used:]
+	slices.Sort(names)
+	for _, key := range names {
 		c.path = append(c.path, step{name: key, kind: stepKey})
 		if !c.isNoise() {
-			c.add(x, y)
+			c.add(entry(a, key), entry(b, key))
 		}
 		c.path = c.path[:len(c.path)-1]
 	}
-	for key, x := range a {
-		if c.left--; c.left < 0 {
-			return
-		}
-		if y, inBoth := b[key]; !inBoth {
-			differs(key, reflect.ValueOf(x), reflect.Value{})
-		} else if x != y {
-			differs(key, reflect.ValueOf(x), reflect.ValueOf(y))
-		}
+	c.names = c.names[:used]
+}
+
+func entry(texts map[string]string, key string) reflect.Value {
+	text, ok := texts[key]
+	if !ok {
+		return reflect.Value{}
 	}
-	for key, y := range b {
-		if _, inBoth := a[key]; !inBoth && c.left > 0 {
-			c.left--
-			differs(key, reflect.Value{}, reflect.ValueOf(y))
-		}
-	}
+	return reflect.ValueOf(text)
 }

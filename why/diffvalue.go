@@ -6,10 +6,14 @@ package why
 import (
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"reflect"
 	"slices"
 	"strconv"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // render is a value as JSON, cut after limit bytes. It never looks at more of the value than it shows, so that it does not
@@ -46,6 +50,8 @@ func isThere(v reflect.Value) bool {
 type renderer struct {
 	text  []byte
 	limit int
+	// random is whether the same value may look different the next time.
+	random bool
 }
 
 // full is when there is more than will be shown.
@@ -93,10 +99,33 @@ func (p *renderer) leaf(v reflect.Value) {
 
 func (p *renderer) string(text string) {
 	// A little more than there is room for, so that it is seen that there is more.
-	quoted, err := json.Marshal(shorten(text, p.limit+8))
-	if err == nil {
-		p.text = append(p.text, quoted...)
+	p.text = appendQuoted(p.text, shorten(text, p.limit+8))
+}
+
+// appendQuoted appends a text as JSON. Unlike that of package json it is for reading: what means something in HTML is left as
+// it is, and what a terminal does not print is not.
+func appendQuoted(text []byte, value string) []byte {
+	text = append(text, '"')
+	for _, r := range value {
+		switch {
+		case r == '"' || r == '\\':
+			text = append(text, '\\', byte(r))
+		case r == '\n':
+			text = append(text, '\\', 'n')
+		case r == '\t':
+			text = append(text, '\\', 't')
+		case r == '\r':
+			text = append(text, '\\', 'r')
+		case unicode.IsPrint(r):
+			text = utf8.AppendRune(text, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			text = fmt.Appendf(text, "\\u%04x\\u%04x", high, low)
+		default:
+			text = fmt.Appendf(text, "\\u%04x", r)
+		}
 	}
+	return append(text, '"')
 }
 
 func (p *renderer) structure(v reflect.Value, depth int) {
@@ -144,6 +173,7 @@ func (p *renderer) object(v reflect.Value, depth int) {
 	const sortable = 64
 	if v.Len() > sortable {
 		// Sorting would look at all of it.
+		p.random = true
 		for entries := v.MapRange(); entries.Next() && !p.full(); {
 			p.name(fmt.Sprint(entries.Key()))
 			p.value(entries.Value(), depth+1)
@@ -166,7 +196,8 @@ func (p *renderer) object(v reflect.Value, depth int) {
 
 func (p *renderer) list(v reflect.Value, depth int) {
 	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
-		p.string(fmt.Sprintf("(%d bytes)", v.Len()))
+		// The sum tells those apart that are equally long.
+		p.string(fmt.Sprintf("(%d bytes, CRC %08x)", v.Len(), crc32.ChecksumIEEE(v.Bytes())))
 		return
 	}
 	p.text = append(p.text, '[')

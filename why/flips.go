@@ -5,7 +5,6 @@ package why
 
 import (
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"time"
 )
@@ -177,8 +176,6 @@ func (h *history) writerOf(uid string, from, to time.Time) (m mover) {
 	}
 	return m
 }
-
-var hashSeed = maphash.MakeSeed()
 
 // hasRoomForFlip says whether one more field of an object can be watched, and makes room if it can.
 func (s *store) hasRoomForFlip(h *history, now time.Time, window time.Duration) bool {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -126,6 +128,30 @@ func TestStatusOfOneWriterIsNoLoop(t *testing.T) {
 		last = s.reconcile(nil)
 	}
 	s.wantFindings(last, "noop loop")
+}
+
+// A text that grows does not go back and forth, though what is shown of it stays the same; nor do bytes of the same number.
+func TestValuesThatGrowAreNoLoop(t *testing.T) {
+	s := newStage(t, Options{})
+	object := client.Object(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "log", UID: "log", ResourceVersion: "1"}})
+	s.created(object, false)
+	s.reconcile(nil)
+	write := func(n int) *Record {
+		object = s.changed(object, "logger", func(o client.Object) {
+			o.(*corev1.ConfigMap).Data = map[string]string{"log": strings.Repeat("x", 200) + strconv.Itoa(n)}
+			o.(*corev1.ConfigMap).BinaryData = map[string][]byte{"bytes": {byte(n), 2, 3}}
+		})
+		return s.reconcile(nil)
+	}
+	for i := range 8 {
+		s.wantFindings(write(i), "")
+	}
+	// But those that do are recognised, however long they are.
+	var last *Record
+	for i := range 6 {
+		last = write(100 + i%2)
+	}
+	s.wantFindings(last, "loop")
 }
 
 // TestLoopsOfOneObjectAreOne has several fields that the same two disagree about.

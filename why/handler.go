@@ -124,7 +124,7 @@ func (r *Recorder) describe(what CauseType, oldObject, newObject any, seen time.
 		}
 		e.generation = e.deletion || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration()
 		found := r.differ.compare(old, now, isSecret(&e.object))
-		e.cause.Changes, e.cause.Changed = found.changes, found.changed
+		e.cause.Changes, e.cause.Changed, e.large = found.changes, found.changed, found.large
 		e.cause.By = writersOf(old, now, &found, seen)
 	}
 	return e

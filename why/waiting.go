@@ -42,6 +42,8 @@ type trigger struct {
 	generation, deletion bool
 	// created is when an object was created that is gone or is to be deleted.
 	created time.Time
+	// large are the hashes of those values that are not shown as a whole.
+	large []largeChange
 }
 
 // add notes that an event leads to a reconcile. It comes before the queue is told: the other way round, the reconcile could
@@ -120,6 +122,11 @@ func (e *trigger) hashes(index int) (old, now uint64, known bool) {
 	change := &e.cause.Changes[index]
 	if change.Old == hidden || change.New == hidden {
 		return 0, 0, false
+	}
+	for i := range e.large {
+		if large := &e.large[i]; large.index == index {
+			return large.old, large.now, large.known
+		}
 	}
 	return maphash.String(hashSeed, change.Old), maphash.String(hashSeed, change.New), true
 }
