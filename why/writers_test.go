@@ -120,13 +120,15 @@ func TestWriters(t *testing.T) {
 func TestFieldsAreReadWithinBounds(t *testing.T) {
 	at := metav1.Unix(3, 0)
 	for want, others := range map[string]int{"owner": 10, "": 5_000} {
-		fields := `{"f:data":{"f:k":{}`
+		var fields strings.Builder
+		fields.WriteString(`{"f:data":{"f:k":{}`)
 		for i := range others {
-			fields += fmt.Sprintf(`,"f:key-%d":{}`, i)
+			fmt.Fprintf(&fields, `,"f:key-%d":{}`, i)
 		}
+		fields.WriteString("}}")
 		now := pod("a")
 		now.ManagedFields = []metav1.ManagedFieldsEntry{
-			{Manager: "owner", Operation: "Update", Time: &at, FieldsV1: metav1.NewFieldsV1(fields + "}}")},
+			{Manager: "owner", Operation: "Update", Time: &at, FieldsV1: metav1.NewFieldsV1(fields.String())},
 			{Manager: "other", Operation: "Update", Time: &at, FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:else":{}}}`)},
 			{Manager: "third", Operation: "Apply", Time: &at},
 		}
