@@ -6,6 +6,7 @@ package why
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,6 +98,13 @@ func (c *comparison) compareObjects(old, now client.Object) {
 	if a.Type() == b.Type() && a.Kind() == reflect.Pointer {
 		c.compareValues(a.Elem(), b.Elem())
 	}
+}
+
+// changesContent says whether something else than metadata and status changed, which is what a generation counts.
+func (c *comparison) changesContent() bool {
+	return c.changed > len(c.changes) || slices.ContainsFunc(c.changes, func(change Change) bool {
+		return !isWithin(change.Path, "metadata") && !isWithin(change.Path, "status")
+	})
 }
 
 // isNoise says whether the field that the path leads to changes with every write, or says once more what others say.

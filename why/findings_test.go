@@ -197,6 +197,44 @@ func TestAmplification(t *testing.T) {
 	}
 }
 
+func TestUserChangesOfKindsWithoutGenerations(t *testing.T) {
+	s := newStage(t, Options{})
+	s.controller = s.recorder.Controller("configs", &corev1.ConfigMap{})
+	s.handler = s.controller.Handler(sameRequest)
+	object := client.Object(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "c", ResourceVersion: "1"}})
+	for i := range 3 {
+		object = s.changed(object, "kubectl-edit", func(o client.Object) { o.(*corev1.ConfigMap).Data = map[string]string{"a": strconv.Itoa(i)} })
+		s.reconcile(nil)
+	}
+	wantChanges := func(want uint64) {
+		t.Helper()
+		if got := s.recorder.Summary().Controllers[0].UserChanges; got != want {
+			t.Errorf("%d changes by users are counted, want %d", got, want)
+		}
+	}
+	wantChanges(3)
+	// Labels count for nothing with other kinds either.
+	object = s.changed(object, "kubectl-label", label(1))
+	s.reconcile(nil)
+	wantChanges(3)
+	// A deletion that nobody holds up is not seen to begin.
+	s.handler.Delete(t.Context(), event.DeleteEvent{Object: object}, s.queue)
+	s.reconcile(nil)
+	wantChanges(4)
+	// But one that was is not counted once more, and neither is one that follows from that of the owner.
+	object.SetDeletionTimestamp(&metav1.Time{Time: s.clock.Now()})
+	object.SetResourceVersion("1000")
+	s.handler.Delete(t.Context(), event.DeleteEvent{Object: object}, s.queue)
+	s.reconcile(nil)
+	object.SetDeletionTimestamp(nil)
+	object.SetResourceVersion("1001")
+	isController := true
+	object.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Deployment", Name: "web", Controller: &isController}})
+	s.handler.Delete(t.Context(), event.DeleteEvent{Object: object}, s.queue)
+	s.reconcile(nil)
+	wantChanges(4)
+}
+
 // Of three events there is room for two, and the one that is not told may have been the one that matters.
 func TestCausesThatAreNotKnownMayBeNews(t *testing.T) {
 	s := newStage(t, Options{MaxCauses: 2})

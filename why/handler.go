@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -114,6 +115,8 @@ func (r *Recorder) describe(what CauseType, oldObject, newObject any, seen time.
 		e.cause.By = creators(now)
 	case what == Deleted:
 		e.created = now.GetCreationTimestamp().Time
+		// It went at once, so that nobody has seen its deletion begin. What has an owner goes with that.
+		e.generation = now.GetDeletionTimestamp().IsZero() && metav1.GetControllerOfNoCopy(now) == nil
 	case !hasOld:
 	case old.GetResourceVersion() == now.GetResourceVersion() && now.GetResourceVersion() != "":
 		e.cause.Type = Resynced
@@ -126,6 +129,9 @@ func (r *Recorder) describe(what CauseType, oldObject, newObject any, seen time.
 		found := r.differ.compare(old, now, isSecret(&e.object))
 		e.cause.Changes, e.cause.Changed, e.large = found.changes, found.changed, found.large
 		e.cause.By = writersOf(old, now, &found, seen)
+		if old.GetGeneration() == 0 && now.GetGeneration() == 0 {
+			e.generation = e.generation || found.changesContent()
+		}
 	}
 	return e
 }

@@ -5,12 +5,14 @@ package why
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,8 +20,11 @@ import (
 type Answer struct {
 	Records []*Record `json:"records"`
 	// Last is the ID to continue after: that of the last of these records, or the one that was asked for if there are none.
-	Last    uint64  `json:"last"`
-	Dropped Dropped `json:"dropped"`
+	Last uint64 `json:"last"`
+	// Instance names the recorder, and is another one after a restart. Whoever continues after INSTANCE-ID, rather than ID
+	// alone, begins anew then.
+	Instance string  `json:"instance,omitempty"`
+	Dropped  Dropped `json:"dropped"`
 }
 
 // HTTPHandler serves the records, wherever it is mounted:
@@ -27,8 +32,9 @@ type Answer struct {
 //   - GET records?controller=&kind=&namespace=&name=&after=&limit= returns an Answer.
 //   - GET summary returns a Summary.
 //   - GET stream?controller=&kind=&namespace=&name=&after= is a stream of server-sent events: record, whose data is a
-//     Record and whose id is its ID, and lost, whose data is {"records": n}, when the reader was too slow. The header
-//     Last-Event-ID wins over after. Without either it begins with the records that there are.
+//     Record and whose id is INSTANCE-ID, and lost, whose data is {"records": n}, when the reader was too slow. The header
+//     Last-Event-ID wins over after. Without either it begins with the records that there are, and so it does after an id
+//     of another instance, which is that of the process before.
 //
 // It shows what is in objects, apart from Secrets. Who may see that is up to the one who mounts it.
 func (r *Recorder) HTTPHandler() http.Handler {
@@ -44,7 +50,7 @@ func (r *Recorder) HTTPHandler() http.Handler {
 		case "records":
 			r.serveRecords(w, request)
 		case "summary":
-			if _, ok := parse(w, request); ok {
+			if _, ok := r.parse(w, request); ok {
 				answer(w, http.StatusOK, r.Summary())
 			}
 		case "stream":
@@ -56,11 +62,11 @@ func (r *Recorder) HTTPHandler() http.Handler {
 }
 
 func (r *Recorder) serveRecords(w http.ResponseWriter, request *http.Request) {
-	q, ok := parse(w, request, "controller", "kind", "namespace", "name", "after", "limit")
+	q, ok := r.parse(w, request, "controller", "kind", "namespace", "name", "after", "limit")
 	if !ok {
 		return
 	}
-	a := Answer{Records: r.Records(q), Last: q.After}
+	a := Answer{Records: r.Records(q), Last: q.After, Instance: r.instance()}
 	if a.Records == nil {
 		a.Records = []*Record{}
 	}
@@ -76,7 +82,7 @@ func (r *Recorder) serveRecords(w http.ResponseWriter, request *http.Request) {
 }
 
 // parse reads a query, and answers itself if it makes no sense.
-func parse(w http.ResponseWriter, request *http.Request, allowed ...string) (q Query, ok bool) {
+func (r *Recorder) parse(w http.ResponseWriter, request *http.Request, allowed ...string) (q Query, ok bool) {
 	values, err := url.ParseQuery(request.URL.RawQuery)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, "the query cannot be read: %v", err)
@@ -94,7 +100,7 @@ func parse(w http.ResponseWriter, request *http.Request, allowed ...string) (q Q
 	}
 	q = Query{Controller: values.Get("controller"), Kind: values.Get("kind"), Namespace: values.Get("namespace"), Name: values.Get("name")}
 	if text := values.Get("after"); text != "" {
-		if q.After, err = strconv.ParseUint(text, 10, 64); err != nil {
+		if q.After, err = r.parseAfter(text); err != nil {
 			refuse(w, http.StatusBadRequest, "after must be the ID of a record, not %q", text)
 			return q, false
 		}
@@ -106,6 +112,32 @@ func parse(w http.ResponseWriter, request *http.Request, allowed ...string) (q Q
 		}
 	}
 	return q, true
+}
+
+// parseAfter reads the ID of a record. One of another recorder's is that of none.
+func (r *Recorder) parseAfter(text string) (id uint64, err error) {
+	instance, number, named := strings.Cut(text, "-")
+	if !named {
+		instance, number = r.instance(), text
+	}
+	id, err = strconv.ParseUint(number, 10, 64)
+	switch {
+	case err != nil:
+		return 0, err
+	case instance == "" && named:
+		return 0, errors.New("an instance is missing")
+	case instance != r.instance():
+		return 0, nil
+	}
+	return id, nil
+}
+
+// instance tells a recorder from the one of the process before, whose records have the same IDs.
+func (r *Recorder) instance() string {
+	if r == nil {
+		return ""
+	}
+	return strconv.FormatInt(r.began.UnixNano(), 36)
 }
 
 func refuse(w http.ResponseWriter, status int, format string, args ...any) {
@@ -132,12 +164,12 @@ const (
 )
 
 func (r *Recorder) serveStream(w http.ResponseWriter, request *http.Request) {
-	q, ok := parse(w, request, "controller", "kind", "namespace", "name", "after")
+	q, ok := r.parse(w, request, "controller", "kind", "namespace", "name", "after")
 	if !ok {
 		return
 	}
 	if text := request.Header.Get("Last-Event-ID"); text != "" {
-		after, err := strconv.ParseUint(text, 10, 64)
+		after, err := r.parseAfter(text)
 		if err != nil {
 			refuse(w, http.StatusBadRequest, "Last-Event-ID must be the ID of a record, not %q", text)
 			return
@@ -149,7 +181,7 @@ func (r *Recorder) serveStream(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	s := &stream{ResponseController: http.NewResponseController(w), writer: w}
+	s := &stream{ResponseController: http.NewResponseController(w), writer: w, instance: r.instance()}
 	if request.Method == http.MethodHead || !s.send(": stream of records\n\n") {
 		return
 	}
@@ -179,7 +211,8 @@ func (r *Recorder) serveStream(w http.ResponseWriter, request *http.Request) {
 // stream writes server-sent events.
 type stream struct {
 	*http.ResponseController
-	writer http.ResponseWriter
+	writer   http.ResponseWriter
+	instance string
 }
 
 func (s *stream) sendRecords(records []*Record, lost uint64) bool {
@@ -195,7 +228,7 @@ func (s *stream) sendRecords(records []*Record, lost uint64) bool {
 		if err != nil {
 			return false
 		}
-		text = fmt.Appendf(text, "event: record\nid: %d\ndata: %s\n\n", record.ID, data)
+		text = fmt.Appendf(text, "event: record\nid: %s-%d\ndata: %s\n\n", s.instance, record.ID, data)
 	}
 	return s.send(string(text))
 }

@@ -121,7 +121,11 @@ func readEvents(t *testing.T, from io.Reader, count int) (events []string) {
 		switch line := lines.Text(); {
 		case strings.HasPrefix(line, ":"):
 		case line != "":
-			if name, data, _ := strings.Cut(line, ": "); name != "data" || current[0] == "lost" {
+			name, data, _ := strings.Cut(line, ": ")
+			if _, id, ok := strings.Cut(data, "-"); ok && name == "id" {
+				data = id // without the instance
+			}
+			if name != "data" || current[0] == "lost" {
 				current = append(current, data)
 			}
 		case len(current) > 0:
@@ -168,6 +172,62 @@ func TestStream(t *testing.T) {
 	check(open("?after=1", "2"), "record 3")
 	s.run(20)
 	check(open("", "2"), "lost {\"records\":11}", "record 14")
+}
+
+// The records of the process before had the same IDs.
+func TestIDsOfTheProcessBefore(t *testing.T) {
+	s := newStage(t, Options{})
+	s.run(3)
+	_, body := get(t, s.recorder, "/summary")
+	var summary Summary
+	if err := json.Unmarshal(body, &summary); err != nil || summary.Instance == "" {
+		t.Fatalf("%v: %s", err, body)
+	}
+	for after, want := range map[string]int{"2": 1, summary.Instance + "-2": 1, "another-2": 3, "another-99": 3} {
+		_, body := get(t, s.recorder, "/records?after="+after)
+		var answer Answer
+		if err := json.Unmarshal(body, &answer); err != nil || len(answer.Records) != want || answer.Instance != summary.Instance {
+			t.Errorf("after %s: %v: %s", after, err, body)
+		}
+	}
+}
+
+// TestNothingIsMissedThatWasNotAskedFor has an object that is so busy that its older records make room for its own.
+func TestNothingIsMissedThatWasNotAskedFor(t *testing.T) {
+	s := newStage(t, Options{MaxPerObject: 2})
+	s.run(1)
+	busy := func() {
+		for range 10 {
+			s.reconcile(nil)
+		}
+	}
+	busy()
+	missed := func(q Query, read int, between func()) (lost uint64) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for _, missing := range s.recorder.Follow(ctx, q) {
+			lost += missing
+			if read--; read == 0 {
+				return lost
+			}
+			if between != nil {
+				between()
+				between = nil
+			}
+		}
+		return lost
+	}
+	if lost := missed(Query{}, 3, nil); lost != 0 {
+		t.Errorf("a new reader is told that it has missed %d", lost)
+	}
+	other := func() { busy(); s.run(1) }
+	if lost := missed(Query{Name: "0"}, 2, other); lost != 0 {
+		t.Errorf("who asks for another object is told that %d are missing", lost)
+	}
+	// Who was there, and asked for it, has missed what was dropped since.
+	if lost := missed(Query{Name: request.Name}, 4, busy); lost != 8 {
+		t.Errorf("who asks for the object is told that %d are missing", lost)
+	}
 }
 
 // TestReaderThatDoesNotRead shows that nobody waits for it: recording goes on, and what is kept stays within its bounds.

@@ -22,10 +22,18 @@ type Query struct {
 }
 
 func (q *Query) wants(r *Record) bool {
-	return (q.Controller == "" || q.Controller == r.Controller) &&
-		(q.Kind == "" || strings.EqualFold(q.Kind, r.Object.Kind)) &&
-		(q.Namespace == "" || q.Namespace == r.Object.Namespace) &&
-		(q.Name == "" || q.Name == r.Object.Name)
+	return q.wantsOf(r.Controller, r.Object.Kind, r.Object.Namespace, r.Object.Name)
+}
+
+func (q *Query) wantsOf(controller, kind, namespace, name string) bool {
+	return (q.Controller == "" || q.Controller == controller) &&
+		(q.Kind == "" || strings.EqualFold(q.Kind, kind)) &&
+		(q.Namespace == "" || q.Namespace == namespace) &&
+		(q.Name == "" || q.Name == name)
+}
+
+func (q *Query) wantsAll() bool {
+	return q.Controller == "" && q.Kind == "" && q.Namespace == "" && q.Name == ""
 }
 
 const defaultLimit, maxLimit = 100, 1000
@@ -45,14 +53,15 @@ func (r *Recorder) Records(q Query) []*Record {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if q.After == 0 {
-		return r.store.newest(q.limit(), q.wants)
+		return r.store.newest(q.limit(), &q)
 	}
-	records, _, _ := r.store.since(r.store.after(q.After, r.lastID.Load()), q.limit(), q.wants)
+	records, _, _ := r.store.since(r.store.after(q.After, r.lastID.Load()), 0, q.limit(), &q)
 	return records
 }
 
 // Follow returns the records that are there, or those after Query.After, and then each new one until the context ends. With
-// each comes how many records before it were dropped because the reader was too slow; records must not be changed.
+// each comes how many records before it were dropped because the reader was too slow or came back too late, as far as that is
+// remembered if only some records are asked for; records must not be changed.
 //
 // A reader holds up nobody, and nothing is kept for it: it reads where it stands in what the recorder keeps anyway.
 func (r *Recorder) Follow(ctx context.Context, q Query) iter.Seq2[*Record, uint64] {
@@ -87,13 +96,20 @@ type follower struct {
 	recorder *Recorder
 	query    Query
 	sequence uint64
-	lost     uint64
+	// known is up to where nothing is missed: a reader that has seen nothing begins with what there is.
+	known uint64
+	lost  uint64
 }
 
 func (r *Recorder) follow(q Query) *follower {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return &follower{recorder: r, query: q, sequence: r.store.after(q.After, r.lastID.Load())}
+	lastID := r.lastID.Load()
+	f := &follower{recorder: r, query: q, sequence: r.store.after(q.After, lastID)}
+	if q.After == 0 || q.After > lastID {
+		f.known = r.store.published
+	}
+	return f
 }
 
 // next returns what is new, how many records were lost, and what is closed when there is more.
@@ -102,7 +118,7 @@ func (f *follower) next() (records []*Record, lost uint64, news <-chan struct{})
 	r := f.recorder
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	records, f.sequence, lost = r.store.since(f.sequence, batch, f.query.wants)
+	records, f.sequence, lost = r.store.since(f.sequence, f.known, batch, &f.query)
 	lost, f.lost = lost+f.lost, 0
 	return records, lost, r.news
 }

@@ -19,8 +19,10 @@ type store struct {
 	bytes       int
 	// published counts all records that ever were here.
 	published uint64
-	// dropped counts those that had to make room.
-	dropped uint64
+	// dropped counts those that had to make room, and gone is a ring of the last of them, oldest at oldestGone.
+	dropped    uint64
+	gone       []goneRecord
+	oldestGone int
 	// flips is how many fields are watched for loops, and forgot when those that had not changed lately were last dropped.
 	flips  int
 	forgot time.Time
@@ -37,6 +39,15 @@ type kept struct {
 	history        *history
 	removed        bool
 }
+
+// goneRecord is what is remembered of a record that is kept no longer, for telling readers what they have missed.
+type goneRecord struct {
+	sequence uint64
+	key      objectKey
+}
+
+// maxGone is how many of them there are.
+const maxGone = 1024
 
 type objectKey struct{ controller, group, kind, namespace, name string }
 
@@ -93,6 +104,12 @@ func (s *store) add(key objectKey, record *Record) *history {
 
 func (s *store) remove(k *kept) {
 	s.dropped++
+	if forgotten := (goneRecord{k.sequence, k.history.key}); len(s.gone) < maxGone {
+		s.gone = append(s.gone, forgotten)
+	} else {
+		s.gone[s.oldestGone] = forgotten
+		s.oldestGone = (s.oldestGone + 1) % maxGone
+	}
 	k.removed = true
 	s.bytes -= k.bytes
 	delete(s.byID, k.record.ID)
@@ -143,30 +160,54 @@ func (s *store) after(id, lastID uint64) uint64 {
 }
 
 // since returns at most limit records after a sequence number that a query asks for, in the order in which they ended; the
-// number up to which it has looked, and how many records had gone before they could be looked at.
-func (s *store) since(sequence uint64, limit int, wanted func(*Record) bool) (records []*Record, reached, lost uint64) {
+// number up to which it has looked, and how many records that it asks for had gone before they could be looked at. Those up
+// to the number known are not missed.
+func (s *store) since(sequence, known uint64, limit int, q *Query) (records []*Record, reached, lost uint64) {
 	reached = sequence
 	start := s.last
 	for start != nil && start.previous != nil && start.previous.sequence > sequence {
 		start = start.previous
 	}
+	passed := uint64(0)
 	for k := start; k != nil && len(records) < limit; k = k.next {
 		if k.sequence <= sequence {
 			continue
 		}
-		lost += k.sequence - reached - 1
+		if k.sequence > known {
+			passed++
+		}
 		reached = k.sequence
-		if wanted(k.record) {
+		if q.wants(k.record) {
 			records = append(records, k.record)
 		}
+	}
+	from := max(sequence, known)
+	switch {
+	case reached <= from:
+	case q.wantsAll():
+		lost = reached - from - passed
+	default:
+		lost = s.goneBetween(from, reached, q)
 	}
 	return records, reached, lost
 }
 
+// goneBetween is how many records after one number and before another are gone that a query asks for, as far as that is
+// remembered.
+func (s *store) goneBetween(after, before uint64, q *Query) (number uint64) {
+	for i := range s.gone {
+		g := &s.gone[i]
+		if g.sequence > after && g.sequence < before && q.wantsOf(g.key.controller, g.key.kind, g.key.namespace, g.key.name) {
+			number++
+		}
+	}
+	return number
+}
+
 // newest returns at most limit of the newest records that a query asks for, oldest first.
-func (s *store) newest(limit int, wanted func(*Record) bool) (records []*Record) {
+func (s *store) newest(limit int, q *Query) (records []*Record) {
 	for k := s.last; k != nil && len(records) < limit; k = k.previous {
-		if wanted(k.record) {
+		if q.wants(k.record) {
 			records = append(records, k.record)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 type Summary struct {
 	// Version is that of the endpoint and of records. It grows when something is added.
 	Version int `json:"version"`
+	// Instance names the recorder, and is another one after a restart.
+	Instance string `json:"instance,omitempty"`
 	// Since is when the recorder began.
 	Since       time.Time           `json:"since"`
 	Controllers []ControllerSummary `json:"controllers"`
@@ -85,7 +87,7 @@ func (r *Recorder) Summary() Summary {
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	s.Since = r.began
+	s.Instance, s.Since = r.instance(), r.began
 	s.Kept = Kept{Records: len(r.store.byID), Objects: len(r.store.byObject), Bytes: r.store.bytes}
 	s.Dropped = r.droppedNow()
 	if r.store.last != nil {

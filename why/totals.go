@@ -121,7 +121,7 @@ var machines = map[string]bool{
 // object was created, or its spec changed, or its deletion began, or somebody who is no controller changed another object,
 // and no reconcile of this recorder wrote it.
 func (p *pass) isUserChange(cause *Cause, e *trigger) bool {
-	if cause.Object == nil || cause.Write != nil || cause.Type != Created && cause.Type != Updated {
+	if cause.Object == nil || cause.Write != nil || cause.Repeated || cause.Type != Created && cause.Type != Updated && cause.Type != Deleted {
 		return false
 	}
 	ours := p.controller.recorder.echoes.managers
@@ -131,7 +131,7 @@ func (p *pass) isUserChange(cause *Cause, e *trigger) bool {
 	if p.isAbout(cause.Object) {
 		return e.generation
 	}
-	if cause.Type == Created || len(cause.By) == 0 {
+	if cause.Type != Updated || len(cause.By) == 0 {
 		return false
 	}
 	return slices.ContainsFunc(cause.By, func(w Writer) bool { return !machines[w.Manager] && !ours[w.Manager] && w.Subresource != "status" })

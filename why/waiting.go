@@ -37,8 +37,8 @@ const unknownDelay time.Duration = -1
 type trigger struct {
 	cause  Cause
 	object Object
-	// generation is whether the object's generation changed, or the object is new, or its deletion began, which deletion
-	// says.
+	// generation is whether the object's generation changed, or its content if its kind has no generations, or the object is
+	// new, or gone at once, or its deletion began, which deletion says.
 	generation, deletion bool
 	// created is when an object was created that is gone or is to be deleted.
 	created time.Time
