@@ -71,16 +71,21 @@ func (t *tap) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method == http.MethodGet {
 		return t.next.RoundTrip(request)
 	}
+	// It is on record before it is sent: whoever sees what it has done must find it there.
+	last := t.wire.record(request)
 	response, err := t.next.RoundTrip(request)
-	if t.wire.record(request) && response != nil {
-		_ = response.Body.Close()
-		return nil, context.Canceled
+	if last {
+		t.wire.cut()
+		if response != nil {
+			_ = response.Body.Close()
+			return nil, context.Canceled
+		}
 	}
 	return response, err
 }
 
-// record returns whether the wire was cut by this write.
-func (w *Wire) record(request *http.Request) bool {
+// record returns whether the wire is to be cut after this write.
+func (w *Wire) record(request *http.Request) (last bool) {
 	// Leases are how leaders are elected, and authorization reviews how metrics are protected; neither changes anything.
 	if strings.Contains(request.URL.Path, "/leases") || strings.Contains(request.URL.Path, "reviews") {
 		return false
@@ -89,11 +94,7 @@ func (w *Wire) record(request *http.Request) bool {
 	defer w.mutex.Unlock()
 	w.writes = append(w.writes, request.Method+" "+resourceOf(request.URL.Path))
 	isEvent := strings.Contains(request.URL.Path, "/events")
-	if w.cutAfter >= 0 && len(w.writes) >= w.cutAfter && !isEvent {
-		w.cut()
-		return true
-	}
-	return false
+	return w.cutAfter >= 0 && len(w.writes) >= w.cutAfter && !isEvent
 }
 
 // resourceOf shortens a path to what follows the namespace.
