@@ -33,31 +33,39 @@ func (s *stage) serveBounded(b bounds) string {
 	return listener.Addr().String()
 }
 
-// Those who ask and do not read what they get take all places there are, and lose them again.
-func TestAnswersThatNobodyReadHoldUpNobody(t *testing.T) {
-	s := newStage(t, Options{})
-	s.run(1000)
+// Those who ask and do not read what they get take all places there are, and lose them again: after a while, and sooner if
+// others wait for them.
+func TestAnswersThatNobodyReadsHoldUpNobody(t *testing.T) {
 	const connections = 8
-	address := s.serveBounded(bounds{connections: connections, streams: 1, within: 100 * time.Millisecond})
-	for range connections {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		// One answer might fit into what the operating system keeps; so many do not.
-		one := fmt.Sprintf("GET /why/records?limit=1000 HTTP/1.1\r\nHost: %s\r\n\r\n", address)
-		go io.WriteString(conn, strings.Repeat(one, 200))
-	}
-	if got := awaitSummary(t, address); got.Last != 1000 {
-		t.Errorf("got %+v", got)
+	for name, b := range map[string]bounds{
+		"given up": {connections: connections, streams: 1, within: 100 * time.Millisecond, stuck: time.Hour},
+		"replaced": {connections: connections, streams: 1, within: time.Hour, stuck: 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, Options{})
+			s.run(1000)
+			address := s.serveBounded(b)
+			// One answer might fit into what the operating system keeps; so many do not.
+			one := fmt.Sprintf("GET /why/records?limit=1000 HTTP/1.1\r\nHost: %s\r\n\r\n", address)
+			for range connections {
+				conn, err := net.Dial("tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				go func() { _, _ = io.WriteString(conn, strings.Repeat(one, 200)) }() // it is cut off
+			}
+			if got := awaitSummary(t, address); got.Last != 1000 {
+				t.Errorf("got %+v", got)
+			}
+		})
 	}
 }
 
 func TestStreamsOfAnOperatorAreBounded(t *testing.T) {
 	s := newStage(t, Options{})
-	address := s.serveBounded(bounds{connections: 8, streams: 1, within: time.Minute})
-	ask := func(path string) *http.Response {
+	address := s.serveBounded(bounds{connections: 8, streams: 1, within: time.Minute, stuck: time.Second})
+	ask := func(path string) (status int, header http.Header) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
 		if err != nil {
@@ -68,15 +76,15 @@ func TestStreamsOfAnOperatorAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { response.Body.Close() })
-		return response
+		return response.StatusCode, response.Header
 	}
-	if first := ask("/why/stream"); first.StatusCode != http.StatusOK {
-		t.Fatalf("the first gets %s", first.Status)
+	if status, _ := ask("/why/stream"); status != http.StatusOK {
+		t.Fatalf("the first gets %d", status)
 	}
-	if second := ask("/why/stream"); second.StatusCode != http.StatusServiceUnavailable || second.Header.Get("Retry-After") == "" {
-		t.Errorf("the second gets %s", second.Status)
+	if status, header := ask("/why/stream"); status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
+		t.Errorf("the second gets %d", status)
 	}
-	if records := ask("/why/records"); records.StatusCode != http.StatusOK {
-		t.Errorf("records are not served either: %s", records.Status)
+	if status, _ := ask("/why/records"); status != http.StatusOK {
+		t.Errorf("records are not served either: %d", status)
 	}
 }

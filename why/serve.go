@@ -64,7 +64,7 @@ func (r *Recorder) Serve(ctx context.Context, address string) error {
 		return fmt.Errorf("serving what is recorded: %w", err)
 	}
 	log.Log.WithName("why").V(1).Info("Serving what is recorded", "address", "http://"+listener.Addr().String()+"/why/summary")
-	return r.serveOn(ctx, listener, bounds{connections: 64, streams: 16, within: 10 * time.Second})
+	return r.serveOn(ctx, listener, bounds{connections: 64, streams: 16, within: 10 * time.Second, stuck: time.Second})
 }
 
 // bounds are what all who ask can take of an operator together.
@@ -72,6 +72,8 @@ type bounds struct {
 	connections, streams int
 	// within is how long somebody may take to read an answer; streams have readWithin for each of their messages.
 	within time.Duration
+	// stuck is how long somebody may not read while others wait for the place.
+	stuck time.Duration
 }
 
 func (r *Recorder) serveOn(ctx context.Context, listener net.Listener, b bounds) error {
@@ -81,7 +83,7 @@ func (r *Recorder) serveOn(ctx context.Context, listener net.Listener, b bounds)
 	}
 	stopped := context.AfterFunc(ctx, func() { server.Close() })
 	defer stopped()
-	if err := server.Serve(limit.Listener(listener, b.connections)); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(limit.Listener(listener, b.connections, b.stuck)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving what is recorded: %w", err)
 	}
 	return nil

@@ -5,18 +5,22 @@ package limit
 
 import (
 	"errors"
+	"io"
 	"net"
 	"testing"
+	"time"
 )
 
-func TestListenerAcceptsOnlySoMany(t *testing.T) {
+// accept accepts connections until the listener is closed.
+func accept(t *testing.T, most int, stuck time.Duration) (limited net.Listener, accepted chan net.Conn, ended chan error) {
+	t.Helper()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	limited := Listener(inner, 1)
-	accepted := make(chan net.Conn)
-	ended := make(chan error, 1)
+	limited = Listener(inner, most, stuck)
+	t.Cleanup(func() { limited.Close() })
+	accepted, ended = make(chan net.Conn), make(chan error, 1)
 	go func() {
 		for {
 			conn, err := limited.Accept()
@@ -27,13 +31,23 @@ func TestListenerAcceptsOnlySoMany(t *testing.T) {
 			accepted <- conn
 		}
 	}()
-	for range 2 {
-		client, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer client.Close()
+	return limited, accepted, ended
+}
+
+func dial(t *testing.T, l net.Listener) net.Conn {
+	t.Helper()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func TestListenerAcceptsOnlySoMany(t *testing.T) {
+	limited, accepted, ended := accept(t, 1, time.Hour)
+	dial(t, limited)
+	dial(t, limited)
 	first := <-accepted
 	select {
 	case <-accepted:
@@ -48,5 +62,36 @@ func TestListenerAcceptsOnlySoMany(t *testing.T) {
 	limited.Close()
 	if err := <-ended; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("once it is closed, accepting ends with %v", err)
+	}
+}
+
+// A client that does not read makes room for one that waits; one that is only quiet does not.
+func TestListenerDropsWhoDoesNotRead(t *testing.T) {
+	limited, accepted, _ := accept(t, 2, 10*time.Millisecond)
+	quiet := dial(t, limited)
+	quietSide := <-accepted
+	dial(t, limited)
+	stuckSide := <-accepted
+	written := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := stuckSide.Write(make([]byte, 1<<20)); err != nil {
+				written <- err
+				return
+			}
+		}
+	}()
+	dial(t, limited)
+	third := <-accepted
+	defer third.Close()
+	if err := <-written; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("writing to who does not read ends with %v", err)
+	}
+	if _, err := quietSide.Write([]byte("hello")); err != nil {
+		t.Error(err)
+	}
+	got := make([]byte, 5)
+	if _, err := io.ReadFull(quiet, got); err != nil || string(got) != "hello" {
+		t.Errorf("who was quiet gets %q (%v)", got, err)
 	}
 }

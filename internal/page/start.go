@@ -15,8 +15,12 @@ import (
 	"github.com/opdock/opdock/internal/limit"
 )
 
-// maxConnections bounds what all clients together can take.
-const maxConnections = 128
+const (
+	// maxConnections bounds what all clients together can take.
+	maxConnections = 128
+	// stuck is how long a client may not read while others wait for its place.
+	stuck = time.Second
+)
 
 // Running is a page that is served.
 type Running struct {
@@ -57,7 +61,7 @@ func Start(o Options) (*Running, error) {
 		defer close(r.ended)
 		defer endStreams()
 		// It returns when it is closed, and has nothing to say that would matter then.
-		_ = r.server.Serve(limit.Listener(listener, maxConnections))
+		_ = r.server.Serve(limit.Listener(listener, maxConnections, stuck))
 	}()
 	return r, nil
 }

@@ -101,29 +101,51 @@ func TestStartWithoutAFolder(t *testing.T) {
 	}
 }
 
-// Clients that ask and do not read take all places there are, and lose them again.
-func TestAnswersThatNobodyReadHoldUpNobody(t *testing.T) {
+// startEndless serves an answer without an end, and lets so many clients ask for it that do not read it. It returns how
+// writing to them ends.
+func startEndless(t *testing.T, answerWithin time.Duration, clients int) (*Running, <-chan error) {
+	t.Helper()
+	ended := make(chan error, clients)
 	endless := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for chunk := make([]byte, 64<<10); ; {
 			if _, err := w.Write(chunk); err != nil {
+				ended <- err
 				return
 			}
 		}
 	})
-	running, err := Start(Options{Records: endless, answerWithin: 100 * time.Millisecond})
+	running, err := Start(Options{Records: endless, answerWithin: answerWithin})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer running.Close()
+	t.Cleanup(func() { running.Close() })
 	address := strings.TrimPrefix(running.URL(), "http://")
-	for range maxConnections {
+	for range clients {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { conn.Close() })
 		fmt.Fprintf(conn, "GET /why/records HTTP/1.1\r\nHost: %s\r\n\r\n", address)
 	}
+	return running, ended
+}
+
+func TestAnswersThatNobodyReadsAreGivenUp(t *testing.T) {
+	_, ended := startEndless(t, 10*time.Millisecond, 1)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("it ends with %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("it is never given up")
+	}
+}
+
+// Clients that ask and do not read take all places there are, and make room for others.
+func TestAnswersThatNobodyReadsHoldUpNobody(t *testing.T) {
+	running, _ := startEndless(t, time.Hour, maxConnections)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, running.URL()+"/api/tree", http.NoBody)

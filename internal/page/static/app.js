@@ -192,8 +192,8 @@ class App {
     let node = this.treeView.chosen;
     const another = node.gone && this.forest.byKey.get(node.key);
     if (another) node = this.treeView.chosen = another;
-    if (another || (node.gone && this.said !== node)) {
-      this.said = node;
+    if (another || (node.gone && this.missed !== node)) {
+      this.missed = another ? null : node;
       this.say(`${objectName(node.object)} ${another ? "is there again" : "was deleted"}.`);
       this.controls.scope(node);
       this.card();
