@@ -113,6 +113,8 @@ func TestCreateAPIRefuses(t *testing.T) {
 		"no project":             {prepare: remove("PROJECT"), problem: "has no file PROJECT"},
 		"no Go module":           {prepare: remove("go.mod"), problem: "no go.mod"},
 		"a PROJECT of version 2": {prepare: replace("PROJECT", `version: "3"`, `version: "2"`), problem: `version "2"`},
+		"no PROJECT at all":      {prepare: func(t *testing.T, dir string) { t.Helper(); put(t, dir, "PROJECT", ":::\n") }, problem: "its PROJECT cannot be read"},
+		"an older layout":        {prepare: replace("PROJECT", "go.kubebuilder.io/v4", "go.kubebuilder.io/v3"), problem: "make a new project with opdock init"},
 		"another layout":         {prepare: replace("PROJECT", "go.kubebuilder.io/v4", "helm.sdk.operatorframework.io/v1"), problem: "helm.sdk.operatorframework.io/v1"},
 		"no marker for imports":  {change: boatV2, prepare: replace("cmd/main.go", "// +kubebuilder:scaffold:imports", ""), problem: "// +kubebuilder:scaffold:imports"},
 		"no marker for schemes":  {change: boatV2, prepare: replace("cmd/main.go", "// +kubebuilder:scaffold:scheme", ""), problem: "// +kubebuilder:scaffold:scheme"},

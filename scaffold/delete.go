@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -20,12 +19,24 @@ type DeleteOptions struct {
 	Group, Version, Kind string
 	// Force removes files that somebody has edited, too.
 	Force bool
+	// KeepEdited leaves them, together with those that they need to compile. With neither, nothing is planned if there are any.
+	KeepEdited bool
+}
+
+// EditedError means that files would have to go that somebody has edited, so that nothing was planned.
+type EditedError struct {
+	// Files are sorted. Those that an edited one needs to compile are among them.
+	Files []string
+}
+
+func (e *EditedError) Error() string {
+	return "somebody has edited files of it: " + strings.Join(e.Files, ", ")
 }
 
 // removal collects files that stay.
 type removal struct {
 	*project
-	force     bool
+	options   DeleteOptions
 	remaining []string
 }
 
@@ -38,7 +49,7 @@ func startRemoval(o DeleteOptions) (*removal, *projectfile.Resource, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &removal{project: p, force: o.Force}, resource, nil
+	return &removal{project: p, options: o}, resource, nil
 }
 
 func (r *removal) plan() (*Plan, error) {
@@ -48,11 +59,14 @@ func (r *removal) plan() (*Plan, error) {
 	}
 	slices.Sort(r.remaining)
 	plan.Remaining = slices.Compact(r.remaining)
+	if len(plan.Remaining) > 0 && !r.options.KeepEdited {
+		return nil, &EditedError{Files: plan.Remaining}
+	}
 	return plan, nil
 }
 
-// DeleteAPI plans the end of a kind: everything that CreateAPI has made, and its webhooks. Files that are not as they were
-// made stay, and the plan lists them.
+// DeleteAPI plans the end of a kind: everything that CreateAPI has made, and its webhooks. If there are files that are not as
+// they were made, the options say what becomes of them.
 func DeleteAPI(o DeleteOptions) (*Plan, error) {
 	r, resource, err := startRemoval(o)
 	if err != nil {
@@ -70,13 +84,8 @@ func DeleteAPI(o DeleteOptions) (*Plan, error) {
 	if err := r.removeWebhooks(resource); err != nil {
 		return nil, err
 	}
-	sample, err := r.read(api.Sample())
-	if err != nil {
+	if err := r.recogniseSample(&api); err != nil {
 		return nil, err
-	}
-	// Whether it was the first version when it was made, PROJECT does not say.
-	if bytes.Contains(sample, []byte("name: "+api.versionedSample()+"\n")) {
-		api.SampleObject = api.versionedSample()
 	}
 	s, shortName, err := r.recognise(api, hadTypes, hadController)
 	if err != nil {
@@ -135,7 +144,7 @@ func (r *removal) removeFiles(files map[string][]byte) error {
 		if err != nil {
 			return err
 		}
-		edited[name] = !r.force && existing != nil && !bytes.Equal(existing, content)
+		edited[name] = !r.options.Force && existing != nil && !bytes.Equal(existing, content)
 		keepGo = keepGo || edited[name] && isGo(name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -165,61 +174,6 @@ func (r *removal) removeTemplate(name, template string, data view) error {
 		return err
 	}
 	return r.removeFiles(map[string][]byte{name: content})
-}
-
-var shortNamePattern = regexp.MustCompile(`(?m)^// \+kubebuilder:resource:.*shortName=([a-z0-9-]+)`)
-
-// recognise finds out what a kind was made from: PROJECT does not say. It is what makes the most of its files.
-func (r *removal) recognise(api API, types, controller bool) (best shape, shortName string, err error) {
-	content, err := r.read(path.Join(api.Dir, api.Singular+"_types.go"))
-	if err != nil {
-		return best, "", err
-	}
-	names := []string{""}
-	if found := shortNamePattern.FindSubmatch(content); found != nil {
-		names = append(names, string(found[1])) // it may be the template's own
-	}
-	shapes, err := allShapes()
-	if err != nil {
-		return best, "", err
-	}
-	most := -1
-	for _, s := range shapes {
-		for _, name := range names {
-			api.ShortName = name
-			files, err := r.apiFiles(api, s, types, controller)
-			if err != nil {
-				return best, "", err
-			}
-			same := 0
-			for file, content := range files {
-				if existing, err := r.read(file); err == nil && existing != nil && bytes.Equal(r.withoutStorageMarker(file, existing), content) {
-					same++
-				}
-			}
-			if same > most {
-				best, shortName, most = s, name, same
-			}
-		}
-	}
-	// The marker was added with another version, and is no edit.
-	file := path.Join(api.Dir, api.Singular+"_types.go")
-	if content != nil {
-		api.ShortName = shortName
-		if pristine, err := r.apiFiles(api, best, types, false); err == nil && bytes.Equal(r.withoutStorageMarker(file, content), pristine[file]) {
-			if err := r.write(file, pristine[file]); err != nil {
-				return best, "", err
-			}
-		}
-	}
-	return best, shortName, nil
-}
-
-func (r *removal) withoutStorageMarker(file string, content []byte) []byte {
-	if !strings.HasSuffix(file, "_types.go") {
-		return content
-	}
-	return bytes.Replace(content, []byte(rootMarker+storageMarker), []byte(rootMarker), 1)
 }
 
 func (r *removal) unwireController(api API) error {
@@ -259,7 +213,7 @@ func (r *removal) unwireTypes(api API) error {
 	if err := r.cut(crdKustomization, crdFragment(api)); err != nil {
 		return err
 	}
-	if err := r.remove("config/crd/bases/" + crdBase(api)); err != nil {
+	if err := r.removeCRD("config/crd/bases/" + crdBase(api)); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(r.file.Resources, func(other projectfile.Resource) bool { return other.API != nil }) {
@@ -279,6 +233,18 @@ func (r *removal) unwireTypes(api API) error {
 		}
 	}
 	return nil
+}
+
+// removeCRD removes a CRD, unless the types stay: it would be generated again.
+func (r *removal) removeCRD(name string) error {
+	if !slices.ContainsFunc(r.remaining, isGo) {
+		return r.remove(name)
+	}
+	content, err := r.read(name)
+	if content != nil {
+		r.remaining = append(r.remaining, name)
+	}
+	return err
 }
 
 // unmarkStorageVersion takes back the marker that a second version made necessary.

@@ -102,7 +102,11 @@ func open(dir string) (*project, error) {
 		return nil, err
 	}
 	if err := file.Supported(); err != nil {
-		return nil, wrongInput("the project in %s cannot be added to: %v", absolute, err)
+		wrong := wrongInput("the project in %s cannot be added to: %v", absolute, err)
+		if slices.ContainsFunc(file.Layout, func(one string) bool { return strings.HasPrefix(one, "go.kubebuilder.io/") }) {
+			return nil, wrong.hint("make a new project with opdock init and the same domain, create the kinds there, and move your code into them")
+		}
+		return nil, wrong
 	}
 	p := &project{tree: newTree(absolute), file: file}
 	content, err := p.read(goModFile)

@@ -4,6 +4,7 @@
 package scaffold
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,40 +125,65 @@ func TestDeleteUndoesCreate(t *testing.T) {
 	}
 }
 
-func TestEditedFilesStay(t *testing.T) {
-	dir := t.TempDir()
-	must(t)(Init(inits(dir)))
-	must(t)(CreateAPI(frigate(dir)))
-	controller := filepath.Join(dir, "internal/controller/frigate_controller.go")
-	content, err := os.ReadFile(controller)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(controller, append(content, "\n// Mine.\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o := DeleteOptions{Dir: dir, Group: "ship", Version: "v1", Kind: "Frigate"}
-	plan, err := DeleteAPI(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"internal/controller/frigate_controller.go", "api/v1/frigate_types.go", "api/v1/groupversion_info.go"} {
-		if !slices.Contains(plan.Remaining, name) {
-			t.Errorf("%s does not remain", name)
+func TestEditedFiles(t *testing.T) {
+	edited := func(t *testing.T) DeleteOptions {
+		t.Helper()
+		dir := t.TempDir()
+		must(t)(Init(inits(dir)))
+		must(t)(CreateAPI(frigate(dir)))
+		controller := filepath.Join(dir, "internal/controller/frigate_controller.go")
+		content, err := os.ReadFile(controller)
+		if err != nil {
+			t.Fatal(err)
 		}
+		put(t, dir, "internal/controller/frigate_controller.go", string(content)+"\n// Mine.\n")
+		put(t, dir, "config/crd/bases/ship.example.com_frigates.yaml", "generated")
+		return DeleteOptions{Dir: dir, Group: "ship", Version: "v1", Kind: "Frigate"}
 	}
-	if !slices.Contains(plan.Changes, Change{Path: "config/samples/ship_v1_frigate.yaml", Kind: Remove}) {
-		t.Error("the sample is not removed")
-	}
-	if strings.Contains(string(plan.Content("cmd/main.go")), "FrigateReconciler") {
-		t.Error("main still runs the controller")
-	}
-	o.Force = true
-	before := must(t)(DeleteAPI(o))
-	if len(before.Remaining) > 0 {
-		t.Errorf("with force there remain %q", before.Remaining)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "api")); err == nil {
-		t.Error("api is still there")
-	}
+	need := []string{"internal/controller/frigate_controller.go", "api/v1/frigate_types.go", "api/v1/groupversion_info.go"}
+	t.Run("are a reason to refuse", func(t *testing.T) {
+		o := edited(t)
+		before := snapshot(t, o.Dir)
+		plan, err := DeleteAPI(o)
+		var refused *EditedError
+		if !errors.As(err, &refused) || plan != nil {
+			t.Fatalf("got %+v, %v", plan, err)
+		}
+		for _, name := range need {
+			if !slices.Contains(refused.Files, name) {
+				t.Errorf("%s is not listed in %q", name, refused.Files)
+			}
+		}
+		expectSame(t, before, snapshot(t, o.Dir))
+		// It can be done afterwards in any other way.
+		o.Force = true
+		must(t)(DeleteAPI(o))
+	})
+	t.Run("can be kept", func(t *testing.T) {
+		o := edited(t)
+		o.KeepEdited = true
+		plan := must(t)(DeleteAPI(o))
+		// What would be generated from the types again stays as well.
+		for _, name := range append(need, "config/crd/bases/ship.example.com_frigates.yaml") {
+			if _, err := os.Stat(filepath.Join(o.Dir, name)); err != nil || !slices.Contains(plan.Remaining, name) {
+				t.Errorf("%s does not remain (%v)", name, err)
+			}
+		}
+		if !slices.Contains(plan.Changes, Change{Path: "config/samples/ship_v1_frigate.yaml", Kind: Remove}) {
+			t.Error("the sample is not removed")
+		}
+		if strings.Contains(string(plan.Content("cmd/main.go")), "FrigateReconciler") {
+			t.Error("main still runs the controller")
+		}
+	})
+	t.Run("can be removed", func(t *testing.T) {
+		o := edited(t)
+		o.Force = true
+		if plan := must(t)(DeleteAPI(o)); len(plan.Remaining) > 0 {
+			t.Errorf("there remain %q", plan.Remaining)
+		}
+		if _, err := os.Stat(filepath.Join(o.Dir, "api")); err == nil {
+			t.Error("api is still there")
+		}
+	})
 }

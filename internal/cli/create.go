@@ -18,7 +18,8 @@ func (a *App) newCreate() *cobra.Command {
 		Use:   "create WHAT [FLAG]...",
 		Short: "Add a kind or a webhook to a project",
 		Long: `Works in projects that opdock init or kubebuilder v4 have made. What is made is written down in PROJECT, so that
-both programs can go on from there.`,
+both programs can go on from there. Webhooks of kubebuilder before v4.16 may be for an older controller-runtime
+than that of opdock init, and not compile with it.`,
 		Example: `  opdock create api --group ship --version v1 --kind Frigate
   opdock create webhook --group ship --version v1 --kind Frigate --defaulting --programmatic-validation`,
 	}, a.newCreateAPI(), a.newCreateWebhook())
@@ -49,7 +50,7 @@ func (n *apiName) resolve(dir string) error {
 
 // askName asks for what the flags do not say.
 func (a *App) askName(cmd *cobra.Command, n *apiName) error {
-	if a.Ask == nil || !onlyChanged(cmd, "dir", "quiet", "from", "empty", "force") {
+	if a.Ask == nil || !onlyChanged(cmd, "dir", "quiet", "from", "empty", "force", "keep-edited") {
 		return nil
 	}
 	var err error
@@ -124,6 +125,9 @@ A second version of a kind gets types only. Kinds of other modules, such as Depl
 			if !slices.ContainsFunc(plan.Changes, func(one scaffold.Change) bool { return strings.HasSuffix(one.Path, "_controller.go") }) {
 				what = "types"
 			}
+			if inCapitals(name.kind) {
+				a.remark(flags, fmt.Sprintf("By the way, kinds are usually written like %s; %s works as well", capitalised(name.kind), name.kind))
+			}
 			a.suggest(flags, "run it, and say in its "+what+" what you want of it: "+a.inProject(flags, "dev", "--samples"))
 			return nil
 		},
@@ -151,6 +155,11 @@ func starters() []scaffold.Starter {
 	}
 	return all
 }
+
+// inCapitals says whether a kind looks as if somebody had forgotten to release a key. Short ones are more likely acronyms.
+func inCapitals(kind string) bool { return len(kind) > 2 && kind == strings.ToUpper(kind) }
+
+func capitalised(kind string) string { return kind[:1] + strings.ToLower(kind[1:]) }
 
 func starterNames() []string {
 	var names []string

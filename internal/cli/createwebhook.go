@@ -24,6 +24,7 @@ certificate from cert-manager.
 --conversion makes VERSION the one that the others are converted to and from. It copies what has the same name in
 both, and is the place for what has not.`,
 		Example: `  opdock create webhook --group ship --version v1 --kind Frigate --defaulting --programmatic-validation
+  opdock create api --group ship --version v2 --kind Frigate          # a second version, to convert
   opdock create webhook --group ship --version v1 --kind Frigate --conversion --spoke v2`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := a.onKind(cmd, &name, flags, "Created webhooks for", func() (*scaffold.Plan, error) {

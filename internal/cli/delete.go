@@ -4,7 +4,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +17,8 @@ func (a *App) newDelete() *cobra.Command {
 	return newScaffoldVerb(&cobra.Command{
 		Use:   "delete WHAT [FLAG]...",
 		Short: "Take a kind or webhooks out of a project again",
-		Long: `Undoes what opdock create has done: files, lines in main and in the manifests, and the entry in PROJECT. Files that
-somebody has edited stay, together with those that they need to compile; they are listed, and the exit code is 1.`,
+		Long: `Undoes what opdock create has done: files, lines in main and in the manifests, and the entry in PROJECT. If
+somebody has edited one of the files, nothing is changed before --force or --keep-edited says what should become of it.`,
 		Example: `  opdock delete api --group ship --version v1 --kind Frigate
   opdock delete webhook --group ship --version v1 --kind Frigate`,
 	},
@@ -38,36 +40,49 @@ func (a *App) newDeleteOne(what, summary, long string, makePlan func(scaffold.De
 		Short: summary,
 		Long: long + `
 
-Files that somebody has edited stay, together with those that they need to compile; they are listed, and the exit
-code is 1. --force removes them, too.`,
+If somebody has edited one of the files, they are listed, nothing is changed, and the exit code is 1. --force removes
+them, too. --keep-edited leaves them where they are, together with those that they need to compile, and removes the rest.`,
 		Example: fmt.Sprintf(`  opdock delete %s --group ship --version v1 --kind Frigate
-  opdock delete %s --group ship --version v1 --kind Frigate --force`, what, what),
+  opdock delete %s --group ship --version v1 --kind Frigate --force          # even what was edited
+  opdock delete %s --group ship --version v1 --kind Frigate --keep-edited    # all but what was edited`, what, what, what),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			plan, err := a.onKind(cmd, &name, flags, "Deleted "+what, func() (*scaffold.Plan, error) {
 				options.Dir, options.Group, options.Version, options.Kind = flags.dir, name.group, name.version, name.kind
 				return makePlan(options)
 			})
 			if err != nil {
-				return err
+				return explainEdited(err)
 			}
-			return a.tellRemaining(plan, flags)
+			a.tellRemaining(plan, flags)
+			return nil
 		},
 	}
 	a.addKindFlags(cmd, &name, &flags)
 	cmd.Flags().BoolVar(&options.Force, "force", false, "remove files that somebody has edited, too")
+	cmd.Flags().BoolVar(&options.KeepEdited, "keep-edited", false, "leave files that somebody has edited, and what they need to compile")
+	cmd.MarkFlagsMutuallyExclusive("force", "keep-edited")
 	return cmd
 }
 
+// explainEdited says what can be done about files that somebody has edited.
+func explainEdited(err error) error {
+	var edited *scaffold.EditedError
+	if !errors.As(err, &edited) {
+		return err
+	}
+	hints := append(slices.Clone(edited.Files),
+		"to remove them all: --force",
+		"to leave them where they are, and remove the rest: --keep-edited")
+	return withHints(errors.New("nothing was deleted: somebody has edited one of these files, which need each other"), hints...)
+}
+
 // tellRemaining lists what somebody has to look at.
-func (a *App) tellRemaining(plan *scaffold.Plan, f scaffoldFlags) error {
-	if len(plan.Remaining) == 0 {
-		return nil
+func (a *App) tellRemaining(plan *scaffold.Plan, f scaffoldFlags) {
+	if len(plan.Remaining) == 0 || f.quiet || f.format == outputJSON {
+		return
 	}
-	if f.format != outputJSON {
-		fmt.Fprintln(a.Err, "These files stay, because somebody has edited them or because such a file needs them:")
-		for _, name := range plan.Remaining {
-			fmt.Fprintf(a.Out, "%s\n", name)
-		}
+	fmt.Fprintln(a.Err, "These files stay. What is generated from them is generated as long as they are there:")
+	for _, name := range plan.Remaining {
+		fmt.Fprintf(a.Out, "%s\n", name)
 	}
-	return &saidError{"files remain"}
 }

@@ -6,7 +6,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -133,10 +132,7 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hints := []string{seeHelp(root)}
-	if similar := root.SuggestionsFor(args[0]); len(similar) > 0 {
-		hints = append([]string{"did you mean: " + strings.Join(similar, ", ")}, hints...)
-	}
+	hints := append(didYouMean(root.SuggestionsFor(args[0])), seeHelp(root))
 	return &usageError{message: fmt.Sprintf("there is no verb %q", args[0]), hints: hints}
 }
 
@@ -158,7 +154,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 			message += ": " + errors.Unwrap(invalid).Error()
 		}
 	}
-	return &usageError{message: message, hints: []string{seeHelp(cmd)}}
+	return &usageError{message: message, hints: append(didYouMean(similarFlags(cmd, err)), seeHelp(cmd))}
 }
 
 // noArguments is the argument check of verbs that take flags only.

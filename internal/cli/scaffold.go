@@ -42,11 +42,13 @@ More about one of them: {{.CommandPath}} WHAT --help
 
 // newScaffoldVerb returns a verb that needs another word, such as create.
 func newScaffoldVerb(verb *cobra.Command, what ...*cobra.Command) *cobra.Command {
+	verb.SuggestionsMinimumDistance = 2
 	verb.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
-		return &usageError{message: fmt.Sprintf("opdock cannot %s %q", cmd.Name(), args[0]), hints: []string{seeHelp(cmd)}}
+		hints := append(didYouMean(cmd.SuggestionsFor(args[0])), seeHelp(cmd))
+		return &usageError{message: fmt.Sprintf("opdock cannot %s %q", cmd.Name(), args[0]), hints: hints}
 	}
 	verb.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	verb.SetUsageTemplate(scaffoldTemplate)
@@ -123,9 +125,12 @@ func (a *App) carryOut(ctx context.Context, plan *scaffold.Plan, f scaffoldFlags
 }
 
 // suggest says what to do next.
-func (a *App) suggest(f scaffoldFlags, next string) {
+func (a *App) suggest(f scaffoldFlags, next string) { a.remark(f, "Next, "+next) }
+
+// remark says something about what was done, to people.
+func (a *App) remark(f scaffoldFlags, text string) {
 	if !f.quiet && f.format != outputJSON {
-		fmt.Fprintf(a.Err, "Next, %s\n", next)
+		fmt.Fprintln(a.Err, text)
 	}
 }
 

@@ -98,6 +98,10 @@ func TestScaffoldOutput(t *testing.T) {
 			before: []string{initYard, addFrigate}, line: "delete api --group ship --version v1 --kind Frigate",
 			edit: "internal/controller/frigate_controller.go", code: exitError,
 		},
+		"delete-keep-edited": {
+			before: []string{initYard, addFrigate}, line: "delete api --group ship --version v1 --kind Frigate --keep-edited",
+			edit: "internal/controller/frigate_controller.go",
+		},
 
 		"bad-not-empty":   {before: []string{initYard}, line: initYard, code: exitUsage},
 		"bad-no-domain":   {line: "init", code: exitUsage},
@@ -121,7 +125,7 @@ func TestScaffoldOutput(t *testing.T) {
 			code, screen := w.run(t.Context(), strings.Fields(test.line)...)
 			expectCode(t, code, test.code)
 			golden(t, "scaffold/"+name, regexp.MustCompile(` \([0-9.]+m?s\)`).ReplaceAllString(screen, ""))
-			if test.code == exitUsage && !maps.Equal(before, w.files()) {
+			if test.code != exitOK && !maps.Equal(before, w.files()) {
 				t.Error("something was written")
 			}
 		})
@@ -281,6 +285,33 @@ func TestUnknownThingsCannotBeCreated(t *testing.T) {
 		expectCode(t, code, exitUsage)
 		if !strings.Contains(screen, "opdock cannot "+verb+` "nonsense"`) {
 			t.Errorf("got\n%s", screen)
+		}
+	}
+}
+
+func TestTyposAreExplained(t *testing.T) {
+	for line, want := range map[string]string{
+		"create apis":                  "did you mean: api\n",
+		"delete webhok":                "did you mean: webhook\n",
+		"create api --knd Frigate":     "did you mean: --kind\n",
+		"create api --nothing-like-it": "see: opdock create api --help\n",
+	} {
+		code, screen := newConsole(nil).run(t.Context(), strings.Fields(line)...)
+		expectCode(t, code, exitUsage)
+		if !strings.Contains(screen, want) || strings.Contains(line, "nothing") && strings.Contains(screen, "did you mean") {
+			t.Errorf("got\n%s", screen)
+		}
+	}
+}
+
+func TestAKindInCapitalsIsARemark(t *testing.T) {
+	for kind, remark := range map[string]bool{"FOO": true, "KAPP": true, "Foo": false, "VM": false, "HTTPGate": false} {
+		w := newWorkshop(t)
+		w.must(initYard)
+		code, screen := w.run(t.Context(), "create", "api", "--group", "ship", "--version", "v1", "--kind", kind)
+		expectCode(t, code, exitOK)
+		if got := strings.Contains(screen, "kinds are usually written like "); got != remark {
+			t.Errorf("%s: got\n%s", kind, screen)
 		}
 	}
 }

@@ -168,6 +168,9 @@ func Parse(content []byte) (*File, error) {
 
 // Supported says why a project cannot be added to, or nothing.
 func (f *File) Supported() error {
+	if f.Version == "" {
+		return errors.New("its PROJECT cannot be read: it says no version")
+	}
 	if f.Version != Version {
 		return fmt.Errorf("its PROJECT is of version %q, and only version %q is known", f.Version, Version)
 	}
