@@ -13,10 +13,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	"github.com/opdock/opdock/internal/flow"
-	"github.com/opdock/opdock/internal/pods"
 )
 
 // ReasonInvalidSpec means that the spec is one that today's schema would refuse.
@@ -55,9 +55,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 		return fmt.Errorf("indexing pods: %w", err)
 	}
 	return controller.
-		Owns(&corev1.Pod{}, builder.WithPredicates(whenPodMatters())).
-		// Pods that have no controller yet, or have none any more.
-		Watches(&corev1.Pod{}, pods.ToInstance(labelKind), builder.WithPredicates(whenPodMatters())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(clustersOf), builder.WithPredicates(whenPodMatters())).
 		Owns(&appsv1.ControllerRevision{}).
 		Complete(reconciler)
 }

@@ -4,16 +4,45 @@
 package podcluster
 
 import (
+	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
+	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/pods"
 )
+
+// clustersOf are the PodClusters that a pod is of interest to: the one that controls it, and the one that its labels name,
+// because there are pods that have no controller yet, or have none any more. Nearly always it is the same one. Two watches
+// would wake that twice, the second time perhaps when the pass for the first has begun.
+func clustersOf(_ context.Context, pod client.Object) []reconcile.Request {
+	var names []string
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "PodCluster" {
+		if version, err := schema.ParseGroupVersion(owner.APIVersion); err == nil && version.Group == kubegroupv1.GroupVersion.Group {
+			names = append(names, owner.Name)
+		}
+	}
+	labels := pod.GetLabels()
+	if name := labels[flow.LabelInstance]; name != "" && labels[flow.LabelKind] == labelKind && !slices.Contains(names, name) {
+		names = append(names, name)
+	}
+	requests := make([]reconcile.Request, 0, len(names))
+	for _, name := range names {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: name}})
+	}
+	return requests
+}
 
 // whenPodMatters lets through only those changes of pods that a pass would see. A kubelet changes the status of a pod
 // several times until it runs, and each pass looks at all pods.
