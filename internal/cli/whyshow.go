@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/opdock/opdock/why"
 )
@@ -38,7 +39,7 @@ func (s *whyShow) record(r *why.Record) {
 	var text strings.Builder
 	object := objectName(&r.Object)
 	if r.Object.Kind == "" {
-		object = r.Controller + " " + object
+		object = printable(r.Controller) + " " + object
 	}
 	fmt.Fprintf(&text, "%s  %s  %s\n", s.paint(faint, r.Start.In(s.location).Format(clock)), s.paint(bold, object), s.paint(faint, fmt.Sprintf("#%d", r.ID)))
 	for i := range r.Causes {
@@ -59,18 +60,18 @@ func (s *whyShow) record(r *why.Record) {
 		if f.Type == why.Loop {
 			colour = red
 		}
-		fmt.Fprintf(&text, "  %s\n", s.paint(colour, fmt.Sprintf("! %s: %s", f.Type, f.Message)))
+		fmt.Fprintf(&text, "  %s\n", s.paint(colour, printable(fmt.Sprintf("! %s: %s", f.Type, f.Message))))
 	}
 	fmt.Fprintln(s.out, text.String())
 }
 
 func (s *whyShow) cause(text *strings.Builder, c *why.Cause) {
 	what := map[why.CauseType]string{
-		why.Listed: "there when the watch began:", why.Retried: "once more after an error", why.Timer: "its timer ended",
+		why.Listed: "there when the watch began:", why.Retried: "once more, after an error or as it asked", why.Timer: "its timer ended",
 		why.Generic: "an event of another source", why.Unknown: "nobody knows what led to it",
 	}[c.Type]
 	if what == "" {
-		what = string(c.Type)
+		what = printable(string(c.Type))
 	}
 	if c.Object != nil {
 		what += " " + objectName(c.Object)
@@ -86,9 +87,12 @@ func (s *whyShow) cause(text *strings.Builder, c *why.Cause) {
 	if c.Write != nil {
 		fmt.Fprintf(text, " %s", s.paint(yellow, fmt.Sprintf("(written by #%d)", c.Write.Record)))
 	}
+	if c.Repeated {
+		fmt.Fprintf(text, " %s", s.paint(yellow, "(the reconcile before had it already)"))
+	}
 	text.WriteByte('\n')
 	for _, change := range c.Changes {
-		fmt.Fprintf(text, "      %s  %s → %s\n", change.Path, s.paint(red, orDash(change.Old)), s.paint(green, orDash(change.New)))
+		fmt.Fprintf(text, "      %s  %s → %s\n", printable(change.Path), s.paint(red, printable(orDash(change.Old))), s.paint(green, printable(orDash(change.New))))
 	}
 	if more := c.Changed - len(c.Changes); more > 0 {
 		fmt.Fprintf(text, "      and %s more\n", many(more, "field"))
@@ -96,9 +100,9 @@ func (s *whyShow) cause(text *strings.Builder, c *why.Cause) {
 }
 
 func (s *whyShow) write(text *strings.Builder, w *why.Write) {
-	what := w.Verb + " " + objectName(&w.Object)
+	what := printable(w.Verb) + " " + objectName(&w.Object)
 	if w.Subresource != "" {
-		what += ", " + w.Subresource
+		what += ", " + printable(w.Subresource)
 	}
 	notes := []string{waitedFor(w.Duration)}
 	if w.NoChange {
@@ -106,18 +110,18 @@ func (s *whyShow) write(text *strings.Builder, w *why.Write) {
 	}
 	fmt.Fprintf(text, "  → %s %s", what, s.paint(faint, inParentheses(notes...)[1:]))
 	if w.Error != "" {
-		fmt.Fprintf(text, " %s", s.paint(red, "✗ "+w.Error))
+		fmt.Fprintf(text, " %s", s.paint(red, "✗ "+printable(w.Error)))
 	}
 	text.WriteByte('\n')
 }
 
 func (s *whyShow) outcome(text *strings.Builder, r *why.Record) {
-	mark, what := s.paint(green, "✓"), string(r.Outcome)
+	mark, what := s.paint(green, "✓"), printable(string(r.Outcome))
 	switch r.Outcome {
 	case why.Failed, why.Terminal, why.Panicked:
 		mark = s.paint(red, "✗")
 		if r.Error != "" {
-			what += ": " + r.Error
+			what += ": " + printable(r.Error)
 		}
 		if r.Outcome == why.Terminal {
 			what += " (not retried)"
@@ -137,7 +141,29 @@ func objectName(o *why.Object) string {
 	if o.Namespace != "" {
 		name = o.Namespace + "/" + name
 	}
-	return strings.TrimSpace(o.Kind + " " + name)
+	return printable(strings.TrimSpace(o.Kind + " " + name))
+}
+
+// printable shows what a terminal would act on, such as the begin of a colour, instead of printing it: names, fields and
+// messages are as whoever may write objects has made them. Line breaks are shown as well, so that a
+// record cannot look like two.
+func printable(text string) string {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) }
+	if strings.IndexFunc(text, odd) < 0 {
+		return text
+	}
+	var shown strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n':
+			shown.WriteString("\\n")
+		case odd(r):
+			fmt.Fprintf(&shown, "\\u%04x", r)
+		default:
+			shown.WriteRune(r)
+		}
+	}
+	return shown.String()
 }
 
 func writerNames(writers []why.Writer) string {
@@ -147,7 +173,7 @@ func writerNames(writers []why.Writer) string {
 		if w.Subresource != "" {
 			name += ", " + w.Subresource
 		}
-		names = append(names, name)
+		names = append(names, printable(name))
 	}
 	return strings.Join(names, " and ")
 }

@@ -31,3 +31,31 @@ func TestWhyNamesOnlyWritersThatAreKnown(t *testing.T) {
 		}
 	}
 }
+
+func TestWhyShowsNothingThatATerminalActsOn(t *testing.T) {
+	const evil = "a\x1b[31m\u009b2J\r\nb\u202e"
+	object := why.Object{Kind: evil, Namespace: evil, Name: evil}
+	record := &why.Record{
+		Controller: evil, Object: object, Folded: 1, Written: 1, Outcome: why.Failed, Error: evil,
+		Causes: []why.Cause{
+			{Type: why.Updated, Object: &object, Changes: []why.Change{{Path: evil, Old: evil, New: evil}}, Changed: 1, By: []why.Writer{{Manager: evil, Subresource: evil}}, Repeated: true},
+			{Type: why.CauseType(evil)},
+		},
+		Writes:   []why.Write{{Verb: evil, Subresource: evil, Object: object, Error: evil}},
+		Findings: []why.Finding{{Type: why.Loop, Message: evil}},
+	}
+	var out strings.Builder
+	(&whyShow{out: &out, location: time.UTC}).record(record)
+	if strings.ContainsAny(out.String(), "\x1b\u009b\r\u202e") {
+		t.Errorf("it prints %q", out.String())
+	}
+	// Nor does anything look like another line.
+	for line := range strings.Lines(out.String()) {
+		if strings.HasPrefix(line, "b") {
+			t.Errorf("there is a line %q", line)
+		}
+	}
+	if want := `(the reconcile before had it already)`; !strings.Contains(out.String(), want) || !strings.Contains(out.String(), `a\u001b[31m`) {
+		t.Errorf("it prints %s", out.String())
+	}
+}
