@@ -82,6 +82,16 @@ func TestSpans(t *testing.T) {
 	if status := ended[1].Status(); status.Description != "broken" {
 		t.Errorf("the second ended with %v", status)
 	}
+	// Whoever calls the reconciler within a span of its own does not make one trace of all reconciles.
+	s.created(web(), false)
+	outer, span := provider.Tracer("caller").Start(t.Context(), "outer")
+	if _, err := s.controller.Reconciler(&fakeReconciler{}).Reconcile(outer, request); err != nil {
+		t.Fatal(err)
+	}
+	if own := spans.Ended()[2]; own.Parent().IsValid() || own.SpanContext().TraceID() == span.SpanContext().TraceID() {
+		t.Errorf("it is a part of the trace of its caller: %v", own.Parent())
+	}
+	spans.Reset()
 	// What the reconciler traces itself is a part of it.
 	s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
 		_, span := provider.Tracer("reconciler").Start(ctx, "inner")
@@ -89,7 +99,7 @@ func TestSpans(t *testing.T) {
 		return reconcile.Result{}, nil
 	})
 	ended = spans.Ended()
-	if inner, outer := ended[2], ended[3]; inner.Parent().SpanID() != outer.SpanContext().SpanID() || outer.Parent().IsValid() {
+	if inner, outer := ended[0], ended[1]; inner.Parent().SpanID() != outer.SpanContext().SpanID() || outer.Parent().IsValid() {
 		t.Errorf("the parents are %v and %v", inner.Parent(), outer.Parent())
 	}
 }

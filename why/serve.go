@@ -27,6 +27,9 @@ const BindAddressVariable = "OPDOCK_WHY_BIND_ADDRESS"
 // Start makes a recorder a manager.Runnable that serves what is recorded at the address that BindAddressVariable names, if
 // it names one. ControllerManagedBy adds the recorder to its manager; who does without it says mgr.Add(recorder).
 //
+// So an operator that records can be asked to serve by its environment. Whoever sets that can run anything in its place, and
+// what is served can be reached only from the same machine or pod. Who wants it not even there clears the variable in main.
+//
 // That nobody can look at it is no reason for an operator to end, so what goes wrong here is logged.
 func (r *Recorder) Start(ctx context.Context) error {
 	address := os.Getenv(BindAddressVariable)
@@ -62,6 +65,11 @@ func (r *Recorder) Serve(ctx context.Context, address string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("serving what is recorded: %w", err)
+	}
+	// A name leads wherever whoever resolves it says.
+	if !isLoopback(listener.Addr().String()) {
+		listener.Close()
+		return fmt.Errorf("serving what is recorded: %q leads to %s, which is not a loopback address", address, listener.Addr())
 	}
 	log.Log.WithName("why").V(1).Info("Serving what is recorded", "address", "http://"+listener.Addr().String()+"/why/summary")
 	return r.serveOn(ctx, listener, bounds{connections: 64, streams: 16, within: 10 * time.Second, stuck: time.Second})

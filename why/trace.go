@@ -36,7 +36,7 @@ func (p *pass) begin(ctx context.Context) context.Context {
 	}
 	record := p.record
 	// Each reconcile begins a trace of its own; what led to it is linked, since there can be several.
-	ctx, p.trace.span = tracer.Start(ctx, "reconcile "+record.Controller, trace.WithSpanKind(trace.SpanKindConsumer),
+	ctx, p.trace.span = tracer.Start(ctx, "reconcile "+record.Controller, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithTimestamp(record.Start), trace.WithAttributes(
 			attribute.String("why.controller", record.Controller),
 			attribute.String("k8s.kind", record.Object.Kind),
