@@ -37,17 +37,21 @@
 //
 // # What it finds
 //
-//   - A reconcile is a no-op if it wrote nothing, did not fail, and none of its causes was news. The first list, resyncs and
-//     the echoes of its own writes are no news, and neither are updates of fields that the reconciler does not read: the
-//     status of the reconciled object, or all but what Controller.Reads names. Everything else is.
-//   - It is self-inflicted if all its causes are echoes of writes that earlier reconciles of the same object made.
+//   - A reconcile is a no-op if it changed nothing, did not fail, and none of its causes was news. The first list, resyncs,
+//     the echoes of its own writes and events that the reconcile before had already are no news, and neither are updates of
+//     fields that the reconciler does not read: the status of the reconciled object, or all but what Controller.Reads names.
+//     Everything else is, and so may be causes that a record has no room for.
+//   - It is self-inflicted if all its causes are echoes of writes that earlier reconciles of the same object made. An event
+//     is the echo of a write if it has the version that the write was answered with, came after it was sent, and is by the
+//     manager that it was sent by, as far as these are known.
 //   - It is part of a loop if it is the Options.LoopLength-th or a later one in a row that is self-inflicted, or if a field of
 //     an object that led to it has changed Options.LoopFlips times within Options.LoopWindow, each time back to what it
-//     was before. The writers of the last two changes are named.
+//     was before. The same change again says that somebody has undone it in between. The writers of the last two changes
+//     are named. What one and the same writer does to a status is the consequence of something else, and no loop.
 //   - Amplification is how many reconciles and writes there are for each change by a user. That is the creation of a
-//     reconciled object, a change of its generation or the begin of its deletion; and an update of another object, beyond
-//     its status, by somebody who is neither a part of Kubernetes nor a manager that reconciles write as. In either case, no
-//     reconcile of this recorder wrote it.
+//     reconciled object, a change of its generation (of its content, if its kind has none) or the begin of its deletion; and
+//     an update of another object, beyond its status, by somebody who is neither a part of Kubernetes nor a manager that
+//     reconciles write as. In either case, no reconcile of this recorder wrote it.
 //
 // # What it costs
 //
@@ -58,6 +62,7 @@
 // # Limits
 //
 // Who changed something is as good as managed fields are: they have no fractions of seconds, and say nothing of who deleted
-// an object, or removed a part of it other than by applying it without. Nobody is named where that is not known. The values
-// of Secrets are never recorded, but what else is in objects is, shortened; treat records as what they are made of.
+// an object, or removed a part of it other than by applying it without. Nobody is named where that is not known. The data
+// and annotations of Secrets are never recorded, but what else is in objects is, shortened; treat records as what they are
+// made of.
 package why
