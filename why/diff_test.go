@@ -250,7 +250,7 @@ func TestCompareShowsWhereLargeValuesDiffer(t *testing.T) {
 		}
 	}
 	args := func(i int) *corev1.Pod {
-		return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Args: []string{long, fmt.Sprint(i)}}}}}
+		return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Args: []string{long, strconv.Itoa(i)}}}}}
 	}
 	for _, pair := range [][2]client.Object{{object(1), object(2)}, {args(1), args(2)}} {
 		changes := testDiffer.compare(pair[0], pair[1], false).changes

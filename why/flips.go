@@ -139,10 +139,12 @@ func (r *Recorder) noteFlip(p *pass, h *history, e *trigger, index int) *flip {
 		*f = fresh
 		return nil
 	}
-	fresh.back, fresh.turns = f.there, append(f.turns, now)
+	fresh.back, fresh.turns = f.there, f.turns
 	if again {
-		fresh.back, fresh.turns = h.writerOf(e.object.UID, f.last, now), append(fresh.turns, now)
+		fresh.back = h.writerOf(e.object.UID, f.last, now)
+		fresh.turns = append(fresh.turns, now)
 	}
+	fresh.turns = append(fresh.turns, now)
 	fresh.turns = slices.DeleteFunc(fresh.turns, func(turn time.Time) bool { return now.Sub(turn) > r.options.LoopWindow })
 	if extra := len(fresh.turns) - r.options.LoopFlips; extra > 0 {
 		fresh.turns = fresh.turns[extra:]

@@ -164,7 +164,7 @@ func TestLoopsOfOneObjectAreOne(t *testing.T) {
 	for i := range 5 {
 		object = s.changed(object, fmt.Sprint("writer-", i%2), func(o client.Object) {
 			replicas(int32(i % 2))(o)
-			o.SetLabels(map[string]string{"a": fmt.Sprint(i % 2), "b": fmt.Sprint(i % 2)})
+			o.SetLabels(map[string]string{"a": strconv.Itoa(i % 2), "b": strconv.Itoa(i % 2)})
 		})
 		last = s.reconcile(nil)
 	}
