@@ -141,7 +141,7 @@ func (r *Recorder) noteFlip(p *pass, h *history, e *trigger, index int) *flip {
 	}
 	fresh.back, fresh.turns = f.there, f.turns
 	if again {
-		fresh.back = h.writerOf(e.object.UID, f.last, now)
+		fresh.back = h.writerOf(e.object.UID, isWithin(change.Path, "status"), f.last, now)
 		fresh.turns = append(fresh.turns, now)
 	}
 	fresh.turns = append(fresh.turns, now)
@@ -157,15 +157,15 @@ func (r *Recorder) noteFlip(p *pass, h *history, e *trigger, index int) *flip {
 	return f
 }
 
-// writerOf is the controller whose reconciles of the object have changed another one within some time; nobody if they have
-// not.
-func (h *history) writerOf(uid string, from, to time.Time) (m mover) {
+// writerOf is the controller whose reconciles of the object have changed another one, or its status, within some time; nobody
+// if they have not.
+func (h *history) writerOf(uid string, status bool, from, to time.Time) (m mover) {
 	const enough = 16
 	k := h.last
 	for i := 0; i < enough && k != nil && uid != ""; i++ {
 		for j := range k.record.Writes {
 			w := &k.record.Writes[j]
-			if w.Object.UID != uid || w.NoChange || w.Error != "" || w.At.Before(from) || w.At.After(to) {
+			if w.Object.UID != uid || w.NoChange || w.Error != "" || (w.Subresource == "status") != status || w.At.Before(from) || w.At.After(to) {
 				continue
 			}
 			m.controller = k.record.Controller
