@@ -69,6 +69,7 @@ func (a *App) addKindFlags(cmd *cobra.Command, n *apiName, f *scaffoldFlags) {
 	a.addScaffoldFlags(cmd, f)
 	cmd.Flags().BoolVar(&f.noGenerate, "no-generate", false, "do not generate deep copies and manifests afterwards")
 	n.addFlags(cmd)
+	a.completeKind(cmd, n, &f.dir)
 }
 
 // onKind finds out which kind is meant, and carries out what is planned for it.

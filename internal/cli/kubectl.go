@@ -27,6 +27,7 @@ kubectl's own help: opdock kubectl help.`,
   alias kubectl='opdock kubectl'`,
 		// kubectl's flags are not ours to understand.
 		DisableFlagParsing: true,
+		ValidArgsFunction:  a.completeKubectl,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			call, err := splitKubectl(args, a.defaultName())
 			if err != nil {

@@ -80,6 +80,7 @@ With -o json it prints the answer of the endpoint, and with --follow a record in
 	flags.BoolVar(&o.totals, "totals", false, "print what was counted since the controllers started")
 	flags.StringVar(&o.address, "address", "", "URL of an endpoint, such as http://127.0.0.1:8082, instead of that of the cluster")
 	a.addOutputFlag(cmd, &o.format)
+	cmd.ValidArgsFunction = a.completeWhy(&o)
 	return cmd
 }
 
