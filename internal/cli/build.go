@@ -209,7 +209,7 @@ func (a *App) compile(ctx context.Context, p *project.Project, main string, o bu
 		return nil, withHints(errors.New("building needs Go, and there is no go command on PATH"), "install it from https://go.dev/dl")
 	}
 	d := a.newDisplay(o.quiet)
-	d.title("Building %s of %s", main, p.Name)
+	d.title("Building %s of %s for %s", main, p.Name, strings.Join(o.platforms, ", "))
 	source := oci.Source{Dir: p.Dir, Package: main, LDFlags: o.ldflags, Env: a.Env, Errors: a.Err}
 	var programs []oci.Program
 	for _, text := range o.platforms {

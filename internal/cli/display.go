@@ -14,6 +14,8 @@ import (
 const (
 	spinnerFrames   = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 	spinnerInterval = 100 * time.Millisecond
+	// stillInterval is how long nothing may be written elsewhere than on a terminal, so that nobody takes it for stuck.
+	stillInterval = 30 * time.Second
 
 	eraseLine = "\r\x1b[K"
 	green     = "\x1b[32m"
@@ -23,7 +25,7 @@ const (
 
 // display shows the steps of something that takes a while. On a terminal, finished steps stand with a check mark
 // above one line for the running step, which is drawn again and again. Elsewhere there is one plain line per
-// finished step.
+// finished step, and one now and then for a step that takes long.
 type display struct {
 	out    io.Writer
 	width  int // 0: no terminal
@@ -47,18 +49,19 @@ func (a *App) newDisplay(quiet bool) *display {
 
 // animate draws the running step until the returned function is called.
 func (d *display) animate() (stop func()) {
+	interval, show := spinnerInterval, d.draw
 	if !d.live() {
-		return func() {}
+		interval, show = stillInterval, d.still
 	}
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(spinnerInterval)
+		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				d.draw()
+				show()
 			case <-quit:
 				return
 			}
@@ -84,7 +87,7 @@ func (d *display) title(format string, args ...any) {
 	fmt.Fprintf(d.out, format+"\n", args...)
 }
 
-// run says what is being done now. Only a terminal shows it.
+// run says what is being done now. Only a terminal shows it at once.
 func (d *display) run(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,6 +113,19 @@ func (d *display) finish(mark, colour, text string, elapsed time.Duration) {
 		mark = colour + mark + noColour
 	}
 	fmt.Fprintf(d.out, " %s %s  %s\n", mark, text, short(elapsed))
+}
+
+// still says that a step has not finished yet, where there is no terminal to draw it on.
+func (d *display) still() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.running == "":
+	case d.since.IsZero():
+		fmt.Fprintf(d.out, "  still %s\n", d.running)
+	default:
+		fmt.Fprintf(d.out, "  still %s (%s)\n", d.running, short(d.now().Sub(d.since)))
+	}
 }
 
 // draw shows the running step with the next picture of the spinner.

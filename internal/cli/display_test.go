@@ -57,6 +57,20 @@ func TestDisplayOfAStart(t *testing.T) {
 	}
 }
 
+// Where there is no terminal, a step that takes long is told of now and then.
+func TestStillRunning(t *testing.T) {
+	var screen bytes.Buffer
+	d := &display{out: &screen, now: func() time.Time { return noon.Add(90 * time.Second) }, since: noon}
+	d.still()
+	d.run("compiling for linux/amd64")
+	d.still()
+	d.done("compiled for linux/amd64", 2*time.Minute)
+	d.still()
+	if got, want := screen.String(), "  still compiling for linux/amd64 (1m30s)\n  compiled for linux/amd64 (2m)\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestAnimationLeavesNoRunningLine(t *testing.T) {
 	var screen bytes.Buffer
 	drawn := make(chan struct{}, 1)
