@@ -20,6 +20,15 @@ type module struct {
 	path string // import path
 }
 
+// NoModuleError is returned for a folder that is in no Go module.
+type NoModuleError struct {
+	Dir string
+}
+
+func (e *NoModuleError) Error() string {
+	return fmt.Sprintf("there is no go.mod in %s or a folder above it: generating needs a Go module", e.Dir)
+}
+
 // findModule looks for go.mod in the folder and in those above it.
 func findModule(dir string) (module, error) {
 	if dir == "" {
@@ -46,7 +55,7 @@ func findModule(dir string) (module, error) {
 		case !errors.Is(err, os.ErrNotExist):
 			return module{}, fmt.Errorf("finding the module: %w", err)
 		case filepath.Dir(current) == current:
-			return module{}, fmt.Errorf("there is no go.mod in %s or a folder above it: generating needs a Go module", absolute)
+			return module{}, &NoModuleError{Dir: absolute}
 		}
 	}
 }

@@ -105,12 +105,15 @@ func (a *App) dev(cmd *cobra.Command, o devOptions, arguments []string) (err err
 	if err := a.recoverProject(ctx, moduleFolder(o.dir)); err != nil {
 		return err
 	}
-	found, main, err := findOperator(cmd, o)
+	found, main, err := a.findOperator(o)
 	if err != nil {
 		return err
 	}
 	if o.name == "" {
 		o.name = clusterNameFor(found)
+	}
+	if !o.foreign() && dev.Busy(a.devStateDir(o.name)) {
+		return busyWith(fmt.Sprintf("cluster %q", o.name)) // before the cluster is opened, which would be left with a message
 	}
 	t, err := a.findDevTarget(ctx, o, found)
 	if err != nil {
@@ -131,7 +134,7 @@ func (a *App) dev(cmd *cobra.Command, o devOptions, arguments []string) (err err
 	}
 	session, err := dev.New(options)
 	if errors.Is(err, dev.ErrBusy) {
-		return withHints(fmt.Errorf("another opdock dev is at work on %s", t.title), "end that one first, or choose another cluster with --name")
+		return busyWith(t.title)
 	}
 	if err != nil {
 		return err
@@ -150,14 +153,18 @@ func (a *App) dev(cmd *cobra.Command, o devOptions, arguments []string) (err err
 	return err
 }
 
-func findOperator(cmd *cobra.Command, o devOptions) (found *project.Project, main string, err error) {
+func busyWith(title string) error {
+	return withHints(fmt.Errorf("another opdock dev is at work on %s", title), "end that one first, or choose another cluster with --name")
+}
+
+func (a *App) findOperator(o devOptions) (found *project.Project, main string, err error) {
 	found, err = project.Find(o.dir)
 	var (
 		missing   *project.NotFoundError
 		ambiguous *project.AmbiguousMainError
 	)
 	if errors.As(err, &missing) {
-		return nil, "", withHints(err, "run it in the folder of an operator, or name that with --dir", seeHelp(cmd))
+		return nil, "", a.noProject(err)
 	}
 	if err != nil {
 		return nil, "", err

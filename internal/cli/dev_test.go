@@ -10,9 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/generate"
 	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/project"
@@ -42,7 +44,7 @@ func TestDevThatCannotBegin(t *testing.T) {
 		code      int
 		says      []string
 	}{
-		"no project":      {map[string]string{"main.go": program}, nil, exitError, []string{"there is no project in", "--dir"}},
+		"no project":      {map[string]string{"main.go": program}, nil, exitUsage, []string{"there is no project in", "--dir"}},
 		"no such folder":  {nil, []string{"--dir", "/nonexistent"}, exitError, []string{"/nonexistent"}},
 		"no main package": {map[string]string{"go.mod": module, "lib/lib.go": "package lib\n"}, nil, exitError, []string{"has no main package"}},
 		"two programs": {
@@ -75,6 +77,28 @@ func TestDevThatCannotBegin(t *testing.T) {
 				t.Error("a cluster was started for nothing")
 			}
 		})
+	}
+}
+
+// Whoever starts a second dev is told that, and nothing about a cluster that was not touched.
+func TestSecondDev(t *testing.T) {
+	home := writeFiles(t, map[string]string{"dev/ship/operator.log": ""})
+	log, err := os.Open(filepath.Join(home, "dev", "ship", "operator.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if err := syscall.Flock(int(log.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	s := newConsole(&fakeDock{clusters: map[string]cluster.Status{"ship": {Name: "ship", State: cluster.Alive}}})
+	s.Dock.Home = func() string { return home }
+	code, screen := s.run(t.Context(), "dev", "--dir", writeFiles(t, map[string]string{
+		"go.mod": "module example.com/ship\n", "main.go": "package main\n\nfunc main() {}\n",
+	}))
+	expectCode(t, code, exitError)
+	if !strings.Contains(screen, `opdock: another opdock dev is at work on cluster "ship"`) || strings.Contains(screen, "was running before") {
+		t.Errorf("it says:\n%s", screen)
 	}
 }
 

@@ -169,6 +169,8 @@ func are(n int) string {
 func (a *App) explainGenerate(cmd *cobra.Command, err error, format outputFormat) error {
 	var source *generate.Error
 	switch {
+	case errors.As(err, new(*generate.NoModuleError)):
+		return a.noProject(err)
 	case errors.As(err, &source) && format == outputJSON:
 		return errors.Join(a.printJSON(source), &saidError{"problems"})
 	case errors.As(err, &source):

@@ -62,6 +62,7 @@ func TestGenerate(t *testing.T) {
 		"problem":          {err: &generate.Error{Problems: broken.Problems[:1]}, code: exitError},
 		"problems-json":    {args: []string{"-o", "json"}, err: broken, code: exitError},
 		"interrupted":      {err: context.Canceled, code: exitError},
+		"no-module":        {err: &generate.NoModuleError{Dir: "/src"}, code: exitUsage},
 		"nothing":          {err: fmt.Errorf("%w: no package has markers", generate.ErrNothing), code: exitError},
 		"fails":            {err: errors.New("the disk is full"), code: exitError},
 	} {

@@ -81,8 +81,8 @@ clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]}`)
 		code     int
 		expected []string
 	}{
-		"no project":           {[]string{"install", "--dir", t.TempDir()}, exitError, []string{"there is no project in", "--dir DIR", "opdock init"}},
-		"no project to build":  {[]string{"build", "--dir", t.TempDir()}, exitError, []string{"there is no project in"}},
+		"no project":           {[]string{"install", "--dir", t.TempDir()}, exitUsage, []string{"there is no project in", "--dir DIR", "opdock init"}},
+		"no project to build":  {[]string{"build", "--dir", t.TempDir()}, exitUsage, []string{"there is no project in", "opdock init"}},
 		"no CRDs":              {[]string{"install", "--dir", module}, exitError, []string{"the project has no CRDs", "config, deploy", "opdock generate"}},
 		"no manifests":         {[]string{"deploy", "--dir", module}, exitError, []string{"there is nothing to deploy", "opdock install", "opdock dev"}},
 		"only kinds":           {[]string{"deploy", "--dir", projectFixture(t, "plain")}, exitError, []string{"no Deployment, StatefulSet or DaemonSet"}},

@@ -80,7 +80,7 @@ func (a *App) contexts(kubeconfig string) []string {
 func (a *App) findProject(dir string, notes *[]string) (*project.Project, error) {
 	found, err := project.Find(dir)
 	if errors.As(err, new(*project.NotFoundError)) {
-		return nil, withHints(err, "name the folder of one: --dir DIR", "or make one: "+shellQuote(a.Program)+" init --help")
+		return nil, a.noProject(err)
 	}
 	if err != nil {
 		return nil, err
@@ -91,6 +91,13 @@ func (a *App) findProject(dir string, notes *[]string) (*project.Project, error)
 		}
 	}
 	return found, nil
+}
+
+// noProject is the answer to a command line that leads to no project.
+func (a *App) noProject(err error) error {
+	return &usageError{message: err.Error(), hints: []string{
+		"name the folder of one: --dir DIR", "or make one: " + shellQuote(a.Program) + " init --help",
+	}}
 }
 
 // projectRun is one run of such a verb.

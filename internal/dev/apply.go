@@ -34,6 +34,7 @@ type applier struct {
 	kinds    *deploy.Server
 	requests rest.Interface
 	applied  map[string]digest // by kind, namespace and name
+	tried    map[string]digest // the same
 }
 
 func newApplier(config *rest.Config) (*applier, error) {
@@ -49,7 +50,7 @@ func newApplier(config *rest.Config) (*applier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	return &applier{server: server, kinds: kinds, requests: found.RESTClient(), applied: map[string]digest{}}, nil
+	return &applier{server: server, kinds: kinds, requests: found.RESTClient(), applied: map[string]digest{}, tried: map[string]digest{}}, nil
 }
 
 func keyOf(object *unstructured.Unstructured) string {
@@ -70,6 +71,22 @@ func (e *refusedError) Unwrap() error { return e.err }
 
 // apply returns those objects that were not what was applied last.
 func (a *applier) apply(ctx context.Context, objects []*unstructured.Unstructured) (changed []*unstructured.Unstructured, err error) {
+	return a.applyUnless(ctx, a.applied, objects)
+}
+
+// try lets the API server say which definitions it would refuse. Where they lead for conversion is known only later.
+func (a *applier) try(ctx context.Context, definitions []*unstructured.Unstructured) error {
+	alone := make([]*unstructured.Unstructured, 0, len(definitions))
+	for _, definition := range definitions {
+		alone = append(alone, withoutConversion(definition))
+	}
+	_, err := a.applyUnless(ctx, a.tried, alone, client.DryRunAll)
+	return err
+}
+
+// applyUnless applies the objects that are not in known as they are now, and keeps them there.
+func (a *applier) applyUnless(ctx context.Context, known map[string]digest, objects []*unstructured.Unstructured, options ...client.ApplyOption) (changed []*unstructured.Unstructured, err error) {
+	options = append(options, client.FieldOwner(fieldOwner), client.ForceOwnership)
 	for _, object := range objects {
 		encoded, err := object.MarshalJSON()
 		if err != nil {
@@ -77,15 +94,13 @@ func (a *applier) apply(ctx context.Context, objects []*unstructured.Unstructure
 		}
 		sum := digest(sha256.Sum256(encoded))
 		key := keyOf(object)
-		if a.applied[key] == sum {
+		if known[key] == sum {
 			continue
 		}
-		live := object.DeepCopy()
-		err = a.server.Apply(ctx, client.ApplyConfigurationFromUnstructured(live), client.FieldOwner(fieldOwner), client.ForceOwnership)
-		if err != nil {
+		if err := a.server.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), options...); err != nil {
 			return changed, &refusedError{object: object, err: err}
 		}
-		a.applied[key] = sum
+		known[key] = sum
 		changed = append(changed, object)
 	}
 	return changed, nil

@@ -81,6 +81,8 @@ type plan struct {
 	probe string
 	// webhookPort is where it serves webhooks, if it does.
 	webhookPort int
+	// fixedPort says that it cannot be told another port for webhooks.
+	fixedPort bool
 	// ownCertificates says that it reads its certificate from where controller-runtime looks without being told.
 	ownCertificates bool
 	// records is where it serves what it records, if it does; empty if the user has told it not to.
@@ -127,6 +129,8 @@ func newPlan(known flagSet, s surroundings, user []string) plan {
 		}
 	case name != "":
 		p.webhookPort = s.webhookPort
+	default:
+		p.fixedPort = true
 	}
 	if name, _ := tell(webhookCertFlags, s.certificate); name != "" {
 		p.ownCertificates = false

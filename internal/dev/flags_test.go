@@ -103,18 +103,18 @@ func TestPlan(t *testing.T) {
 	}{
 		"kubebuilder": {standardHelp, nil, plan{
 			args:  []string{"--kubeconfig=/k", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:4000", "--webhook-cert-path=/certs"},
-			probe: "127.0.0.1:4000", webhookPort: 9443,
+			probe: "127.0.0.1:4000", webhookPort: 9443, fixedPort: true,
 		}},
 		"older names": {pflagHelp, nil, plan{
 			args:        []string{"--enable-leader-election=false", "--metrics-addr=0", "--webhook-port=5000", "--cert-dir=/certs"},
 			webhookPort: 5000,
 		}},
-		"no flags": {"", []string{"serve"}, plan{args: []string{"serve"}, webhookPort: 9443, ownCertificates: true}},
+		"no flags": {"", []string{"serve"}, plan{args: []string{"serve"}, webhookPort: 9443, fixedPort: true, ownCertificates: true}},
 		"the user knows better": {
 			standardHelp, []string{"-health-probe-bind-address=:9999", "--leader-elect", "--kubeconfig", "/mine", "--webhook-cert-path=/my"},
 			plan{
 				args:  []string{"--metrics-bind-address=0", "-health-probe-bind-address=:9999", "--leader-elect", "--kubeconfig", "/mine", "--webhook-cert-path=/my"},
-				probe: "127.0.0.1:9999", webhookPort: 9443,
+				probe: "127.0.0.1:9999", webhookPort: 9443, fixedPort: true,
 			},
 		},
 		"the user's port": {pflagHelp, []string{"--webhook-port", "7000"}, plan{
@@ -123,7 +123,7 @@ func TestPlan(t *testing.T) {
 		}},
 		"the user wants no probe": {standardHelp, []string{"--health-probe-bind-address=0"}, plan{
 			args:        []string{"--kubeconfig=/k", "--leader-elect=false", "--metrics-bind-address=0", "--webhook-cert-path=/certs", "--health-probe-bind-address=0"},
-			webhookPort: 9443,
+			webhookPort: 9443, fixedPort: true,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestPlan(t *testing.T) {
 				t.Errorf("arguments: got %q, want %q", got.args, test.want.args)
 			}
 			got.args, test.want.args = nil, nil
-			if got.probe != test.want.probe || got.webhookPort != test.want.webhookPort || got.ownCertificates != test.want.ownCertificates {
+			if got.probe != test.want.probe || got.webhookPort != test.want.webhookPort || got.fixedPort != test.want.fixedPort || got.ownCertificates != test.want.ownCertificates {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

@@ -17,6 +17,18 @@ var ErrBusy = errors.New("another opdock dev is at work there")
 // logFile keeps everything that the operator has logged in this session.
 type logFile struct{ *os.File }
 
+// Busy says whether a session is at work with this state folder.
+func Busy(stateDir string) bool {
+	file, err := os.Open(logPath(stateDir))
+	if err != nil {
+		return false
+	}
+	defer file.Close() // which unlocks it
+	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+func logPath(stateDir string) string { return filepath.Join(stateDir, "operator.log") }
+
 // openLog begins a new log, and locks it.
 func openLog(path string) (*logFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -26,6 +26,9 @@ func (s *Session) problem(step string, err error) *Problem {
 		names   *deploy.RefusedError
 		unread  *manifestsError
 	)
+	if part := (*stepError)(nil); errors.As(err, &part) {
+		step = part.step
+	}
 	p := &Problem{Step: step}
 	var what string
 	switch {
@@ -40,8 +43,9 @@ func (s *Session) problem(step string, err error) *Problem {
 		// They have nothing to do with the operator, which is up to date.
 		p.Text = plural(len(samples), "sample was", "samples were") + " not accepted"
 		for _, one := range samples {
-			p.Lines = append(p.Lines, one.Error())
+			p.Lines = append(p.Lines, s.explainSample(one)...)
 		}
+		p.Lines = shownLines(p.Lines)
 		return p
 	case errors.As(err, &refused):
 		what = "the API server refuses " + refused.object.GetKind() + " " + refused.object.GetName()
@@ -50,14 +54,14 @@ func (s *Session) problem(step string, err error) *Problem {
 		what = "the API server refuses CustomResourceDefinition " + names.Definition.GetName()
 		p.Lines = s.explainRefused(names.Definition, names.Err)
 	case errors.As(err, &unread):
-		p.Step, what, p.Lines = "apply", "the manifests cannot be read", strings.Split(unread.Error(), "\n")
+		p.Step, what, p.Lines = stepApply, "the manifests cannot be read", []string{unread.Error()}
 	case errors.As(err, &port):
-		what, p.Hint = port.Error(), "stop that process, then press r or save a file"
+		what, p.Hint = port.Error(), s.portHint()
 	default:
-		what, p.Lines = step+" failed", strings.Split(err.Error(), "\n")
+		what, p.Lines = step+" failed", []string{err.Error()}
 	}
-	if len(p.Lines) > mostLines {
-		p.Lines = p.Lines[:mostLines:mostLines]
+	if build == nil { // which has done it
+		p.Lines = shownLines(p.Lines)
 	}
 	if s.process.running() {
 		what += "; the operator goes on as it was"
@@ -66,10 +70,41 @@ func (s *Session) problem(step string, err error) *Problem {
 	return p
 }
 
+// portHint says how the operator gets a port.
+func (s *Session) portHint() string {
+	hint := "stop that process, then press r or save a file"
+	if s.plan.fixedPort {
+		hint += "; if the operator had a flag --" + webhookPortFlags[0] + ", it would be given a free one"
+	}
+	return hint
+}
+
+// shownLines are the first of the lines within these: a message of the API server may have several, and what is shown below
+// something else has to be indented as a whole.
+func shownLines(messages []string) []string {
+	var lines []string
+	for _, message := range messages {
+		lines = append(lines, strings.Split(strings.TrimRight(message, "\n"), "\n")...)
+	}
+	if more := len(lines) - mostLines; more > 0 {
+		lines = append(lines[:mostLines:mostLines], "… and "+plural(more, "more line", "more lines"))
+	}
+	return lines
+}
+
+// stepError is an error of another part of a round than the step in which it comes up.
+type stepError struct {
+	step string
+	err  error
+}
+
+func (e *stepError) Error() string { return e.err.Error() }
+func (e *stepError) Unwrap() error { return e.err }
+
 // explainRefused says why an object is not accepted, and for a CRD which line of Go is to blame.
 func (s *Session) explainRefused(object *unstructured.Unstructured, err error) []string {
 	if !project.IsCRD(object) {
-		return strings.Split(err.Error(), "\n")
+		return []string{err.Error()}
 	}
 	var lines []string
 	for _, one := range crdsource.Refusals(s.Project.Dir, object, err) {

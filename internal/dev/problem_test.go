@@ -38,7 +38,15 @@ func TestProblem(t *testing.T) {
 		},
 		"manifests": {"build", &manifestsError{errors.New("a.yaml:1: no")}, Problem{Step: "apply", Text: "the manifests cannot be read", Lines: []string{"a.yaml:1: no"}}},
 		"port":      {"restart", &PortError{Port: 9443, Owner: "ship (pid 7)"}, Problem{Step: "restart", Text: "port 9443 is in use by ship (pid 7)", Hint: "stop that process, then press r or save a file"}},
-		"anything":  {"restart", errors.New("it rained"), Problem{Step: "restart", Text: "restart failed", Lines: []string{"it rained"}}},
+		"lines of a CRD": {
+			"apply", &refusedError{definition, errors.New("compilation failed:\n | self.foo > 1\n | .....^")},
+			Problem{
+				Step: "apply", Text: "the API server refuses CustomResourceDefinition ships.x.example.com",
+				Lines: []string{"compilation failed:", " | self.foo > 1", " | .....^"},
+			},
+		},
+		"while it builds": {"build", &stepError{"apply", errors.New("it rained")}, Problem{Step: "apply", Text: "apply failed", Lines: []string{"it rained"}}},
+		"anything":        {"restart", errors.New("it rained"), Problem{Step: "restart", Text: "restart failed", Lines: []string{"it rained"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := s.problem(test.step, test.err)
@@ -48,8 +56,12 @@ func TestProblem(t *testing.T) {
 		})
 	}
 	long := s.problem("apply", errors.New(strings.Repeat("line\n", 30)))
-	if len(long.Lines) != mostLines {
-		t.Errorf("it has %d lines", len(long.Lines))
+	if len(long.Lines) != mostLines+1 || long.Lines[mostLines] != "… and 20 more lines" {
+		t.Errorf("it has %q", long.Lines)
+	}
+	s.plan.fixedPort = true
+	if port := s.problem("restart", &PortError{Port: 9443}); !strings.Contains(port.Hint, "--webhook-port") {
+		t.Errorf("it does not say how the port could be another: %q", port.Hint)
 	}
 	s.process, _ = shell(t, "sleep 1000")
 	if got := s.problem("build", &buildError{"x"}); got.Text != "the build failed; the operator goes on as it was" {

@@ -58,7 +58,10 @@ type Problem struct {
 // StepRun is the step of a problem that an operator has which ends by itself.
 const StepRun = "run"
 
-const stepRestart = "restart"
+const (
+	stepApply   = "apply"
+	stepRestart = "restart"
+)
 
 // Duration is a time that JSON has in seconds.
 type Duration time.Duration

@@ -11,93 +11,10 @@ import (
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/why"
 )
-
-// applyManifests brings CRDs, and who the operator is, to the cluster.
-func (s *Session) applyManifests(ctx context.Context, round *Round, todo *work) error {
-	began := time.Now()
-	if err := s.clearWebhooks(ctx); err != nil {
-		return err
-	}
-	s.sayIdentity()
-	var objects []*unstructured.Unstructured
-	if identity := s.manifests.identity; identity != nil {
-		objects = append(namespaceFor(identity.Namespace, identity.Objects), identity.Objects...)
-	}
-	roles, err := s.applier.apply(ctx, objects)
-	if err != nil {
-		return err
-	}
-	definitions := make([]*unstructured.Unstructured, 0, len(s.manifests.definitions))
-	for _, definition := range s.manifests.definitions {
-		if s.Cluster.CallsBack {
-			definitions = append(definitions, localConversion(definition, s.plan.webhookPort, s.certificates.authority))
-		} else {
-			definitions = append(definitions, withoutConversion(definition))
-		}
-	}
-	changed, err := s.applier.apply(ctx, definitions)
-	if err != nil {
-		return err
-	}
-	if err := s.applier.awaitServed(ctx, changed); err != nil {
-		return err
-	}
-	*todo &^= workManifests
-	*todo |= workWebhooks
-	took := Duration(time.Since(began))
-	if len(changed) > 0 {
-		round.Steps = append(round.Steps, Step{Name: "apply", Text: plural(len(changed), "CRD", "CRDs") + " applied", Took: took})
-		took = 0
-	}
-	if len(roles) > 0 {
-		round.Steps = append(round.Steps, Step{Name: "apply", Text: "identity and roles applied", Took: took})
-	}
-	return nil
-}
-
-// clearWebhooks removes configurations that a session has left which was killed: nobody serves their webhooks, and what
-// is to be applied may be refused because of them.
-func (s *Session) clearWebhooks(ctx context.Context) error {
-	if s.cleared || !s.Cluster.CallsBack {
-		return nil
-	}
-	s.cleared = true
-	return s.applier.remove(ctx, s.manifests.webhooks)
-}
-
-// sayIdentity tells who the operator is, whenever that changes.
-func (s *Session) sayIdentity() {
-	acts := "the manifests have no ServiceAccount for the operator, so it acts as an administrator"
-	if identity := s.manifests.identity; identity != nil {
-		acts = "the operator acts as " + identity.User()
-	}
-	if acts != s.acts {
-		s.acts = acts
-		s.Screen.Say(acts)
-	}
-}
-
-// namespaceFor is the namespace of the operator, if its own manifests do not bring it.
-func namespaceFor(name string, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-	for _, object := range objects {
-		if object.GetKind() == "Namespace" && object.GetName() == name {
-			return nil
-		}
-	}
-	if name == metav1.NamespaceDefault {
-		return nil
-	}
-	namespace := &unstructured.Unstructured{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	namespace.SetName(name)
-	return []*unstructured.Unstructured{namespace}
-}
 
 // askFlags finds out what the operator can be told.
 func (s *Session) askFlags(ctx context.Context, _ *Round, todo *work) error {

@@ -42,6 +42,7 @@ type Session struct {
 	manifests  manifests
 	process    *process
 	configured []*unstructured.Unstructured // the webhook configurations on the cluster
+	rights     []*unstructured.Unstructured // what makes the operator who it is, as applied last
 	cleared    bool                         // configurations of an earlier session are gone
 	acts       string                       // who the operator was said to be
 	external   []*unstructured.Unstructured // CRDs of other modules' kinds
@@ -113,7 +114,7 @@ func New(o Options) (*Session, error) {
 }
 
 // LogPath is where the operator's log is kept.
-func (s *Session) LogPath() string { return filepath.Join(s.StateDir, "operator.log") }
+func (s *Session) LogPath() string { return logPath(s.StateDir) }
 
 // KubeconfigPath is the operator's kubeconfig.
 func (s *Session) KubeconfigPath() string { return filepath.Join(s.StateDir, "kubeconfig") }

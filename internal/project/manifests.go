@@ -88,12 +88,17 @@ func (p *Project) Samples(ctx context.Context) ([]*unstructured.Unstructured, er
 		return nil, err
 	}
 	own := kindsOf(definitions)
-	all, err := p.readFolders(p.existing(append(usualFolders, "examples", "samples", "example")...)...)
+	all, err := p.readFolders(p.existing(sampleFolders()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the samples: %w", err)
 	}
 	all = slices.DeleteFunc(all, func(one found) bool { return !own[one.GroupVersionKind().GroupKind()] })
 	return objectsOf(all), nil
+}
+
+// sampleFolders are where samples are looked for that have no folder of their own.
+func sampleFolders() []string {
+	return append(slices.Clone(usualFolders), "examples", "samples", "example")
 }
 
 func objectsOf(all []found) []*unstructured.Unstructured {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/dev"
 )
 
 const (
@@ -63,7 +65,7 @@ func greets(t *testing.T, server client.Client, name, want string) {
 func TestProject(t *testing.T) {
 	p := newProject(t, "ship")
 	p.start(t, "--samples")
-	first := p.good(t, "generate", "build", "apply", "restart", "samples")
+	first := p.good(t, "generate", "apply", "build", "apply", "restart", "samples")
 	if first.State != "reconciling" {
 		t.Errorf("it is %s", first.State)
 	}
@@ -97,6 +99,24 @@ func TestProject(t *testing.T) {
 			_, err := get(ctx, server, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "sample")
 			return err
 		})
+		// The process that had the right loses it with its marker.
+		before := strings.Count(p.log(), "cannot create resource")
+		p.edit(t, controllerFile, `resources=configmaps;secrets,`, `resources=configmaps,`)
+		if round := p.next(t); round.Problem != nil || round.State != "" {
+			t.Errorf("it is another process, or none: %+v", round)
+		}
+		if err := server.Create(t.Context(), ship("unarmed", map[string]any{"greeting": "peace"})); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the refusal is in the log again", func(context.Context) error {
+			if strings.Count(p.log(), "cannot create resource") == before {
+				return errors.New("it is not")
+			}
+			return nil
+		})
+		p.edit(t, controllerFile, `resources=configmaps,`, `resources=configmaps;secrets,`)
+		p.next(t)
+		greets(t, server, "unarmed", "ahoy, peace")
 	})
 
 	t.Run("webhooks work", func(t *testing.T) {
@@ -160,9 +180,12 @@ func TestProject(t *testing.T) {
 		}
 		// A default that is of another type only the API server finds.
 		p.edit(t, typesFile, "	// +kubebuilder:validation:Maximum=many\n", "	// +kubebuilder:default=many\n")
-		problem = p.bad(t, "apply")
-		if len(problem.Lines) == 0 || !strings.HasPrefix(problem.Lines[0], typesFile+":") {
-			t.Errorf("got %+v", problem)
+		refused := p.next(t)
+		if problem = refused.Problem; problem == nil || problem.Step != "apply" || !strings.HasPrefix(problem.Lines[0], typesFile+":") {
+			t.Fatalf("got %+v", problem)
+		}
+		if slices.ContainsFunc(refused.Steps, func(step dev.Step) bool { return step.Name == "build" }) {
+			t.Errorf("it was not told before the build had ended: %s", refused.Line())
 		}
 		p.edit(t, typesFile, "	// +kubebuilder:default=many\n", "")
 		if round := p.next(t); round.Problem != nil {
@@ -175,7 +198,7 @@ func TestProject(t *testing.T) {
 		p.good(t, "samples")
 		greets(t, server, "sample", "welcome, moon")
 		p.edit(t, sampleFile, "greeting: moon", "greeting: [moon]")
-		if problem := p.bad(t, "samples"); !strings.Contains(strings.Join(problem.Lines, "\n"), "spec.greeting") {
+		if problem := p.bad(t, "samples"); !strings.HasPrefix(problem.Lines[0], sampleFile+":") || !strings.Contains(problem.Lines[0], "spec.greeting") {
 			t.Errorf("got %+v", problem)
 		}
 		p.edit(t, sampleFile, "greeting: [moon]", "greeting: moon")
@@ -221,7 +244,7 @@ func TestProject(t *testing.T) {
 
 	t.Run("it starts again, and nothing of it is in the way", func(t *testing.T) {
 		p.start(t)
-		p.good(t, "generate", "build", "apply", "restart")
+		p.good(t, "generate", "apply", "build", "apply", "restart")
 		server := p.server(t)
 		if err := server.Create(t.Context(), ship("again", map[string]any{"greeting": "again"})); err != nil {
 			t.Fatal(err)
@@ -351,7 +374,7 @@ func TestOtherCluster(t *testing.T) {
 	other := clustertest.Shared(t)
 	p.kubeconfig = other.Kubeconfig()
 	p.start(t, "--kubeconfig", other.Kubeconfig(), "--samples")
-	p.good(t, "generate", "build", "apply", "restart", "samples")
+	p.good(t, "generate", "apply", "build", "apply", "restart", "samples")
 	server := p.server(t)
 	greets(t, server, "sample", "ahoy, world")
 	if said := p.said.String(); !strings.Contains(said, "system:serviceaccount:ship-system:ship-captain") {

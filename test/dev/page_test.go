@@ -128,7 +128,7 @@ func (p *project) why(t *testing.T, arguments ...string) (string, error) {
 func TestPage(t *testing.T) {
 	p := newProject(t, "ship")
 	p.start(t, "--samples")
-	p.good(t, "generate", "build", "apply", "restart", "samples")
+	p.good(t, "generate", "apply", "build", "apply", "restart", "samples")
 	server, address := p.server(t), p.pageAddress(t)
 
 	t.Run("the project as it is", func(t *testing.T) {

@@ -1,0 +1,251 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/project"
+)
+
+func busyBuilding(todo work) string {
+	if todo.has(workBuild) {
+		return "building"
+	}
+	return "reading the manifests"
+}
+
+// buildAndPrepare builds the operator and, while that goes on, prepares the cluster for it. What the API server refuses ends
+// the build: it would be in vain, and nobody wants to wait for it to learn that.
+func (s *Session) buildAndPrepare(ctx context.Context, round *Round, todo *work) error {
+	if !todo.has(workManifests) {
+		return s.build(ctx, round, todo)
+	}
+	building, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		aside    Round
+		restarts bool
+	)
+	prepared := make(chan error, 1)
+	buildsMeanwhile := todo.has(workBuild)
+	go func() {
+		var err error
+		if restarts, err = s.prepare(ctx, &aside, buildsMeanwhile); err != nil {
+			cancel()
+		}
+		prepared <- err
+	}()
+	var built Round
+	var failed error
+	if buildsMeanwhile {
+		failed = s.build(building, &built, todo)
+	}
+	unprepared := <-prepared
+	round.Steps = append(append(round.Steps, aside.Steps...), built.Steps...)
+	if restarts {
+		*todo |= workRestart
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case unprepared != nil:
+		return &stepError{stepApply, unprepared}
+	default:
+		return failed
+	}
+}
+
+func (s *Session) build(ctx context.Context, round *Round, todo *work) error {
+	began := time.Now()
+	changed, err := s.builder.build(ctx)
+	if err != nil {
+		return err
+	}
+	*todo &^= workBuild
+	text := "built the same binary"
+	if changed {
+		*todo |= workRestart
+		text = "built"
+	}
+	round.Steps = append(round.Steps, Step{Name: "build", Text: text, Took: Duration(time.Since(began))})
+	return nil
+}
+
+// prepare reads the manifests and brings who the operator is to the cluster. CRDs are only tried: the operator from before
+// may go on for long if the new one does not compile, and would not see fields any more that the new CRDs lack.
+func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (restarts bool, err error) {
+	found, err := s.readManifests(ctx)
+	if err != nil {
+		return false, &manifestsError{err}
+	}
+	before := s.manifests
+	s.manifests = found
+	restarts = userOf(before.identity) != userOf(found.identity) || !slices.Equal(before.env, found.env)
+	if err := s.clearWebhooks(ctx); err != nil {
+		return restarts, err
+	}
+	s.sayIdentity()
+	if err := s.applyIdentity(ctx, round); err != nil || !tryCRDs {
+		return restarts, err
+	}
+	return restarts, s.applier.try(ctx, found.definitions)
+}
+
+// applyIdentity brings the account, its roles and bindings to the cluster, and takes those away that the manifests no longer
+// have: otherwise the operator would keep a right here that it will not have in production.
+func (s *Session) applyIdentity(ctx context.Context, round *Round) error {
+	identity := s.manifests.identity
+	if identity == nil {
+		return nil
+	}
+	began := time.Now()
+	objects := append(namespaceFor(identity.Namespace, identity.Objects), identity.Objects...)
+	applied, err := s.applier.apply(ctx, objects)
+	if err != nil {
+		return err
+	}
+	gone := outdatedRights(s.rights, objects)
+	if err := s.applier.remove(ctx, gone); err != nil {
+		return err
+	}
+	s.rights = objects
+	text := "identity and roles applied"
+	switch {
+	case len(applied) == 0 && len(gone) == 0:
+		return nil
+	case len(applied) == 0:
+		text = plural(len(gone), "role or binding", "roles and bindings") + " removed"
+	}
+	round.Steps = append(round.Steps, Step{Name: stepApply, Text: text, Took: Duration(time.Since(began))})
+	return nil
+}
+
+// outdatedRights are the roles and bindings that are not among the objects any more.
+func outdatedRights(before, now []*unstructured.Unstructured) (gone []*unstructured.Unstructured) {
+	for _, object := range before {
+		stays := slices.ContainsFunc(now, func(other *unstructured.Unstructured) bool { return keyOf(other) == keyOf(object) })
+		if object.GroupVersionKind().Group == rbacv1.GroupName && !stays {
+			gone = append(gone, object)
+		}
+	}
+	return gone
+}
+
+// applyDefinitions brings the CRDs to the cluster.
+func (s *Session) applyDefinitions(ctx context.Context, round *Round, todo *work) error {
+	began := time.Now()
+	definitions := make([]*unstructured.Unstructured, 0, len(s.manifests.definitions))
+	for _, definition := range s.manifests.definitions {
+		if s.Cluster.CallsBack {
+			definitions = append(definitions, localConversion(definition, s.plan.webhookPort, s.certificates.authority))
+		} else {
+			definitions = append(definitions, withoutConversion(definition))
+		}
+	}
+	changed, err := s.applier.apply(ctx, definitions)
+	if err != nil {
+		return err
+	}
+	if err := s.applier.awaitServed(ctx, changed); err != nil {
+		return err
+	}
+	*todo &^= workManifests
+	*todo |= workWebhooks
+	if len(changed) > 0 {
+		text := plural(len(changed), "CRD", "CRDs") + " applied"
+		round.Steps = append(round.Steps, Step{Name: stepApply, Text: text, Took: Duration(time.Since(began))})
+	}
+	return nil
+}
+
+// clearWebhooks removes configurations that a session has left which was killed: nobody serves their webhooks, and what
+// is to be applied may be refused because of them.
+func (s *Session) clearWebhooks(ctx context.Context) error {
+	if s.cleared || !s.Cluster.CallsBack {
+		return nil
+	}
+	s.cleared = true
+	return s.applier.remove(ctx, s.manifests.webhooks)
+}
+
+// sayIdentity tells who the operator is, whenever that changes.
+func (s *Session) sayIdentity() {
+	acts := "the manifests have no ServiceAccount for the operator, so it acts as an administrator"
+	if identity := s.manifests.identity; identity != nil {
+		acts = "the operator acts as " + identity.User()
+	}
+	if acts != s.acts {
+		s.acts = acts
+		s.Screen.Say(acts)
+	}
+}
+
+// namespaceFor is the namespace of the operator, if its own manifests do not bring it.
+func namespaceFor(name string, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	for _, object := range objects {
+		if object.GetKind() == "Namespace" && object.GetName() == name {
+			return nil
+		}
+	}
+	if name == metav1.NamespaceDefault {
+		return nil
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace.SetName(name)
+	return []*unstructured.Unstructured{namespace}
+}
+
+// manifestsError is a manifest, or a kustomization, that cannot be read.
+type manifestsError struct{ err error }
+
+func (e *manifestsError) Error() string { return e.err.Error() }
+func (e *manifestsError) Unwrap() error { return e.err }
+
+func userOf(identity *project.Identity) string {
+	if identity == nil {
+		return ""
+	}
+	return identity.User()
+}
+
+func (s *Session) readManifests(ctx context.Context) (m manifests, err error) {
+	if m.definitions, err = s.Project.CRDs(ctx); err != nil {
+		return m, err
+	}
+	all, err := s.Project.Manifests(ctx)
+	if err != nil {
+		return m, err
+	}
+	for _, object := range all {
+		switch {
+		case project.IsWebhookConfiguration(object):
+			m.webhooks = append(m.webhooks, object)
+		case project.IsCRD(object) && converts(object):
+			// The manifests may make a CRD convert that does not on its own.
+			if i := slices.IndexFunc(m.definitions, func(one *unstructured.Unstructured) bool { return one.GetName() == object.GetName() }); i >= 0 {
+				m.definitions[i] = object
+			}
+		}
+	}
+	if len(m.webhooks) == 0 {
+		hooks, err := s.Project.Webhooks(ctx)
+		if err != nil {
+			return m, err
+		}
+		m.webhooks = hooks.Configurations
+	}
+	m.definitions = append(m.definitions, s.externalDefinitions(ctx)...)
+	m.identity = project.IdentityIn(all)
+	m.env = environmentIn(all, m.identity)
+	return m, nil
+}
