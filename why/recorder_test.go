@@ -341,3 +341,22 @@ type fakeReconciler struct{}
 func (*fakeReconciler) Reconcile(context.Context, reconcile.Request) (reconcile.Result, error) {
 	return reconcile.Result{}, nil
 }
+
+// Events of raw sources are shown to no predicate that counts, and are not to make up for those that predicates drop.
+func TestFilteredBesidesRawSources(t *testing.T) {
+	s := newStage(t, Options{})
+	counting := countSeen(s.controller)
+	watch := &typedHandler[client.Object, reconcile.Request]{controller: s.controller, inner: sameRequest, counted: true}
+	for i := range 3 {
+		e := event.CreateEvent{Object: pod(strconv.Itoa(i))}
+		if counting.Create(e) && i == 0 {
+			watch.Create(t.Context(), e, s.queue)
+		}
+	}
+	for i := range 5 {
+		s.created(pod("raw-"+strconv.Itoa(i)), false)
+	}
+	if total := s.recorder.Summary().Controllers[0]; total.Filtered != 2 {
+		t.Errorf("%d events are filtered, want 2", total.Filtered)
+	}
+}
