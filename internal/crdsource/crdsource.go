@@ -116,15 +116,21 @@ func (s *source) locate(definition *unstructured.Unstructured, at place) token.P
 	}
 	best, doc := kind.spec.Pos(), kind.doc
 	current, expression := home, kind.spec.Type
+	complete := true
 	for _, name := range at.properties {
 		owner, field := s.field(current, expression, name, 0)
 		if field == nil {
+			complete = false
 			break
 		}
 		best, doc = field.Pos(), comments(field.Doc, field.Comment)
 		current, expression = owner, field.Type
 	}
-	if marker := markerOf(doc, at); marker != nil {
+	marker := markerOf(doc, at)
+	if marker == nil && complete {
+		marker = markerOf(s.typeDoc(current, expression, 0), at)
+	}
+	if marker != nil {
 		best = marker.Pos()
 	}
 	return s.files.Position(best)

@@ -26,6 +26,7 @@ import (
 	shared "example.com/harbour/api/shared"
 )
 
+// +kubebuilder:validation:XValidation:rule="self.sunk"
 type ShipSpec struct {
 	// Size is how long it is.
 	// +kubebuilder:default=many
@@ -52,6 +53,7 @@ type Ship struct {
 	Spec *ShipSpec ` + "`json:\"spec,omitempty\"`" + `
 }
 
+// +kubebuilder:validation:XValidation:rule="self.drunk"
 type Sailor struct {
 	// +kubebuilder:validation:Pattern="("
 	Name string ` + "`json:\"name\"`" + `
@@ -93,6 +95,8 @@ func TestRefusals(t *testing.T) {
 		schema + "properties[spec].properties[flag].x-kubernetes-validations[1].rule":            {"api/v1/ship_types.go", `"self >"`, "spec.flag"},
 		schema + "properties[spec].properties[cargo].additionalProperties.properties[tons].type": {"api/shared/load.go", "Tons int", "spec.cargo.tons"},
 		schema + "properties[spec].properties[unknown].type":                                     {"api/v1/ship_types.go", "Spec *ShipSpec", "spec.unknown"},
+		schema + "properties[spec].x-kubernetes-validations[0].rule":                             {"api/v1/ship_types.go", `"self.sunk"`, "spec"},
+		schema + "properties[spec].properties[crew].items.x-kubernetes-validations[0].rule":      {"api/v1/ship_types.go", `"self.drunk"`, "spec.crew"},
 		"spec.validation.openAPIV3Schema.properties[spec].properties[size].default":              {"api/v1/ship_types.go", "+kubebuilder:default=many", "spec.size"},
 		"spec.scope": {"api/v1/ship_types.go", "Ship struct", ""},
 	} {

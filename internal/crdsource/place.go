@@ -140,6 +140,34 @@ func (s *source) field(home *goPackage, expression ast.Expr, name string, depth 
 	return nil, nil
 }
 
+// typeDoc is what stands above the types that an expression names: a field has the markers of its type as well.
+func (s *source) typeDoc(home *goPackage, expression ast.Expr, depth int) []*ast.Comment {
+	if depth > maxEmbedding {
+		return nil
+	}
+	switch one := expression.(type) {
+	case *ast.StarExpr:
+		return s.typeDoc(home, one.X, depth+1)
+	case *ast.ParenExpr:
+		return s.typeDoc(home, one.X, depth+1)
+	case *ast.ArrayType:
+		return s.typeDoc(home, one.Elt, depth+1)
+	case *ast.MapType:
+		return s.typeDoc(home, one.Value, depth+1)
+	case *ast.Ident:
+		if named := home.types[one.Name]; named != nil {
+			return append(slices.Clone(named.doc), s.typeDoc(home, named.spec.Type, depth+1)...)
+		}
+	case *ast.SelectorExpr:
+		if qualifier, ok := one.X.(*ast.Ident); ok {
+			if other := s.imported(home, one, qualifier.Name); other != nil {
+				return s.typeDoc(other, one.Sel, depth+1)
+			}
+		}
+	}
+	return nil
+}
+
 // structure follows names, pointers, lists and maps to a struct.
 func (s *source) structure(home *goPackage, expression ast.Expr, depth int) (*goPackage, *ast.StructType) {
 	if depth > maxEmbedding {
