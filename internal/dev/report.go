@@ -61,6 +61,7 @@ const StepRun = "run"
 const (
 	stepApply   = "apply"
 	stepRestart = "restart"
+	stepSamples = "samples"
 )
 
 // Duration is a time that JSON has in seconds.

@@ -49,7 +49,7 @@ func (s *Session) do(ctx context.Context, todo work, round Round) (result outcom
 		{stepRestart, workRestart, "restarting", s.restart},
 		{"webhooks", workWebhooks, "waiting until its webhooks are served", s.configureWebhooks},
 		{"await", workAwait, "waiting until it reconciles", s.await},
-		{"samples", workSamples, "applying samples", s.applySamples},
+		{stepSamples, workSamples, "applying samples", s.applySamples},
 	}
 	for _, one := range steps {
 		if !todo.has(one.kind) {

@@ -20,7 +20,7 @@ func (s *Session) applySamples(ctx context.Context, round *Round, todo *work) er
 	}
 	if len(samples) == 0 {
 		*todo &^= workSamples
-		round.Steps = append(round.Steps, Step{Name: "samples", Text: "the project has no samples"})
+		round.Steps = append(round.Steps, Step{Name: stepSamples, Text: "the project has no samples"})
 		return nil
 	}
 	// The user may have deleted what was applied before, and asks for it again.
@@ -38,11 +38,12 @@ func (s *Session) applySamples(ctx context.Context, round *Round, todo *work) er
 			applied++
 		}
 	}
-	text := plural(applied, "sample", "samples") + " applied"
-	if applied == 0 && len(refused) == 0 {
-		text = "samples unchanged"
+	switch {
+	case applied > 0:
+		round.Steps = append(round.Steps, Step{Name: stepSamples, Text: plural(applied, "sample", "samples") + " applied"})
+	case len(refused) == 0:
+		round.Steps = append(round.Steps, Step{Name: stepSamples, Text: "samples unchanged"})
 	}
-	round.Steps = append(round.Steps, Step{Name: "samples", Text: text})
 	*todo &^= workSamples // another try with the same samples would end the same way
 	if len(refused) > 0 {
 		return refused
