@@ -12,13 +12,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/opdock/opdock/internal/experiment"
 	"github.com/opdock/opdock/internal/filewrite"
@@ -130,13 +127,6 @@ func (o *experimentOptions) check(cmd *cobra.Command) ([]experiment.Change, erro
 	}
 	return changes, nil
 }
-
-// silenceLibraries is for verbs in which the libraries have nothing to say that belongs on the screen. Once for the process:
-// goroutines of controllers that have ended may still look at the logger.
-var silenceLibraries = sync.OnceFunc(func() {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-})
 
 func (a *App) experimentReconciles(ctx context.Context, o experimentOptions, changes []experiment.Change) (err error) {
 	silenceLibraries()

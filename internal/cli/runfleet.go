@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/opdock/opdock/internal/manager"
@@ -35,9 +33,7 @@ func startFleet(t *target) (*runningFleet, error) {
 		return nil, err
 	}
 	logger := zap.New(zap.WriteTo(log), zap.ConsoleEncoder())
-	// Libraries log here as well, instead of across the screen.
-	ctrl.SetLogger(logger)
-	klog.SetLogger(logger)
+	logLibrariesTo(log)
 	recorder := why.New(why.Options{Logger: logger.WithName("why")})
 	mgr, err := manager.New(t.config, manager.Options{Namespaces: t.namespaces, Logger: logger, Why: recorder})
 	if err != nil {
@@ -81,5 +77,6 @@ func openFleetLog(t *target) (*os.File, error) {
 func (f *runningFleet) stop() {
 	f.cancel()
 	<-f.ended
+	silenceLibraries() // some of their goroutines end after the manager
 	f.log.Close()
 }

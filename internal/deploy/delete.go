@@ -5,9 +5,11 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +24,9 @@ import (
 
 // keptNamespaces belong to the cluster, whoever lists them in a manifest.
 var keptNamespaces = []string{"default", "kube-system", "kube-public", "kube-node-lease"}
+
+// explainTimeout is for finding out what keeps objects, once there has been enough waiting for them to go.
+const explainTimeout = 5 * time.Second
 
 // StuckError means that objects are being deleted and do not go.
 type StuckError struct {
@@ -108,28 +113,48 @@ func (s *Server) deleteOne(ctx context.Context, object *unstructured.Unstructure
 }
 
 func (s *Server) awaitGone(ctx context.Context, objects []*unstructured.Unstructured) error {
-	var reasons []string
 	err := wait.PollUntilContextCancel(ctx, lookInterval, true, func(ctx context.Context) (bool, error) {
-		var current []string
-		for _, object := range objects {
-			live := &unstructured.Unstructured{}
-			live.SetGroupVersionKind(object.GroupVersionKind())
-			err := s.client.Get(ctx, client.ObjectKeyFromObject(object), live)
-			if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-				continue
-			}
-			if err != nil {
-				return false, fmt.Errorf("reading %s: %w", title(object), err)
-			}
-			current = append(current, fmt.Sprintf("%s is still there: %s", title(object), s.whyStill(ctx, live)))
-		}
-		reasons = current
-		return len(current) == 0, nil
+		left, err := s.present(ctx, objects)
+		return err == nil && len(left) == 0, err
 	})
-	if err != nil && ctx.Err() != nil {
-		return &StuckError{Reasons: reasons, Cause: context.Cause(ctx)}
+	if err == nil || ctx.Err() == nil {
+		return err
 	}
-	return err
+	stuck := &StuckError{Cause: context.Cause(ctx)}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		// The time is over, but not that to ask why.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTimeout)
+		defer cancel()
+		left, err := s.present(ctx, objects)
+		if err != nil {
+			return errors.Join(stuck, err)
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		for _, live := range left {
+			stuck.Reasons = append(stuck.Reasons, fmt.Sprintf("%s is still there: %s", title(live), s.whyStill(ctx, live)))
+		}
+	}
+	return stuck
+}
+
+// present are those objects that are there, as they are there.
+func (s *Server) present(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var left []*unstructured.Unstructured
+	for _, object := range objects {
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(object.GroupVersionKind())
+		err := s.client.Get(ctx, client.ObjectKeyFromObject(object), live)
+		switch {
+		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		case err != nil:
+			return nil, fmt.Errorf("reading %s: %w", title(object), err)
+		default:
+			left = append(left, live)
+		}
+	}
+	return left, nil
 }
 
 // whyStill says what keeps an object that is being deleted.
