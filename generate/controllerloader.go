@@ -25,12 +25,14 @@ func (l *loaded) controllerPackages(commented []*listedPackage) ([]*loader.Packa
 			one.Syntax = p.Syntax
 		}
 		for _, path := range p.listed.Imports {
-			target := path
-			if mapped, found := p.listed.ImportMap[path]; found {
-				target = mapped
-			}
-			if imported := raw[target]; imported != nil {
+			if imported := raw[path]; imported != nil {
 				one.Imports[path] = imported
+			}
+		}
+		// Imports has the packages themselves; in the source, what the standard library vendors has other names.
+		for name, path := range p.listed.ImportMap {
+			if imported := raw[path]; imported != nil {
+				one.Imports[name] = imported
 			}
 		}
 		raw[p.PkgPath] = one
