@@ -81,3 +81,17 @@ func TestBuildID(t *testing.T) {
 		}
 	}
 }
+
+// TestTypesOfTheStandardLibrary has a field of a package that imports what the standard library vendors, under names that
+// are not those of the packages.
+func TestTypesOfTheStandardLibrary(t *testing.T) {
+	r := newRunner(t, plain().with("api/v2/call.go", "package v2\n\nimport \"net/http\"\n\ntype Call struct{ Header http.Header }\n"))
+	r.run()
+	content, err := os.ReadFile(r.path(copyV2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(content), "= make(http.Header") {
+		t.Errorf("the copy does not have the header:\n%s", content)
+	}
+}

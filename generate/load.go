@@ -99,9 +99,6 @@ func (l *loaded) addListed(listed []*listedPackage) error {
 			one.Module = &packages.Module{Path: p.Module.Path, Dir: p.Module.Dir, Main: p.Module.Main, GoVersion: p.Module.GoVersion}
 		}
 		for _, path := range p.Imports {
-			if target, mapped := p.ImportMap[path]; mapped {
-				path = target
-			}
 			if imported := l.packages[path]; imported != nil {
 				one.Imports[path] = imported.Package
 			}

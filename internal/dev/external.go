@@ -18,6 +18,7 @@ func (s *Session) externalDefinitions(ctx context.Context) []*unstructured.Unstr
 	if s.lookedForExternal || !s.Cluster.CallsBack {
 		return s.external
 	}
+	var lacking []*unstructured.Unstructured
 	for _, definition := range s.Project.ExternalCRDs(ctx, s.Env) {
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(definition.GroupVersionKind())
@@ -25,8 +26,8 @@ func (s *Session) externalDefinitions(ctx context.Context) []*unstructured.Unstr
 			continue // there is one, or it shows elsewhere that the server does not answer
 		}
 		s.Screen.Say(fmt.Sprintf("CRD %s is that of the module that PROJECT names; nothing else of that is on the cluster", definition.GetName()))
-		s.external = append(s.external, withoutConversion(definition))
+		lacking = append(lacking, withoutConversion(definition))
 	}
-	s.lookedForExternal = ctx.Err() == nil
+	s.external, s.lookedForExternal = lacking, ctx.Err() == nil
 	return s.external
 }

@@ -4,6 +4,8 @@
 package v1
 
 import (
+	"net/http"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,6 +62,9 @@ type KAPPSpec struct {
 	Template corev1.PodTemplateSpec `json:"template,omitempty"`
 	// Resources is a named map.
 	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+	// Headers are of a package of the standard library that has packages of others in it.
+	// +optional
+	Headers http.Header `json:"headers,omitempty"`
 	// Items are limited one by one.
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:items:MaxLength=9

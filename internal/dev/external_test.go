@@ -1,0 +1,81 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"os"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/opdock/opdock/internal/project"
+)
+
+const lamps = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lamps.other.io}
+spec:
+  group: other.io
+  names: {kind: Lamp, plural: lamps}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true}]
+  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1]}}
+`
+
+// said keeps what a session tells.
+type said struct {
+	Screen
+
+	texts []string
+}
+
+func (s *said) Say(text string) { s.texts = append(s.texts, text) }
+
+// A kind of another module has its CRD in that module. It is applied where nobody else does that.
+func TestDefinitionsOfOtherModules(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"go.mod": "module example.com/mine\n\ngo 1.26\n\nrequire other.io/things v1.0.0\n\nreplace other.io/things => ./things\n",
+		"PROJECT": "domain: example.com\nlayout:\n- go.kubebuilder.io/v4\nprojectName: mine\nversion: \"3\"\nresources:\n" +
+			"- {controller: true, domain: other.io, external: true, kind: Lamp, path: other.io/things/v1, version: v1}\n",
+		"cmd/main.go":             "package main\n\nimport _ \"other.io/things/v1\"\n\nfunc main() {}\n",
+		"things/go.mod":           "module other.io/things\n\ngo 1.26\n",
+		"things/v1/types.go":      "package v1\n",
+		"things/deploy/lamp.yaml": lamps,
+	})
+	found, err := project.Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := func(ours bool, existing ...runtime.Object) (*Session, *said) {
+		screen := &said{}
+		return &Session{
+			Options: Options{Project: found, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off"), Cluster: Cluster{CallsBack: ours}, Screen: screen},
+			applier: &applier{server: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRuntimeObjects(existing...).Build()},
+		}, screen
+	}
+
+	s, screen := session(true)
+	definitions := s.externalDefinitions(t.Context())
+	if len(definitions) != 1 || definitions[0].GetName() != "lamps.other.io" {
+		t.Fatalf("got %v", definitions)
+	}
+	if strategy, _, _ := unstructured.NestedString(definitions[0].Object, "spec", "conversion", "strategy"); strategy != "None" {
+		t.Errorf("it is converted by a program that does not run: %s", strategy)
+	}
+	if again := s.externalDefinitions(t.Context()); len(again) != 1 || len(screen.texts) != 1 {
+		t.Errorf("the second time: %v, said %q", again, screen.texts)
+	}
+
+	s, screen = session(true, object(t, lamps))
+	if definitions := s.externalDefinitions(t.Context()); len(definitions) > 0 || len(screen.texts) > 0 {
+		t.Errorf("somebody has installed it: %v, said %q", definitions, screen.texts)
+	}
+	s, screen = session(false)
+	if definitions := s.externalDefinitions(t.Context()); len(definitions) > 0 || len(screen.texts) > 0 {
+		t.Errorf("the cluster is not ours alone: %v, said %q", definitions, screen.texts)
+	}
+}
