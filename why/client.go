@@ -87,6 +87,8 @@ type countedKey struct{}
 type asking struct {
 	verb, subresource, manager string
 	dryRun                     []string
+	// body is what was sent, and what the answer is written to, if that is not the object itself: a Scale, for example.
+	body client.Object
 }
 
 // write sends a request and notes it.
@@ -98,7 +100,13 @@ func (r *Recorder) write(ctx context.Context, a asking, object client.Object, se
 	s := sent{before: object.GetResourceVersion(), began: r.options.Clock.Now()}
 	s.err = send(context.WithValue(ctx, countedKey{}, true))
 	w := Write{Verb: a.verb, Subresource: a.subresource, Manager: a.manager, Object: r.name(object)}
-	if a.verb != verbDelete && a.verb != verbDeleteCollection && s.err == nil {
+	switch {
+	case a.verb == verbDelete || a.verb == verbDeleteCollection || s.err != nil:
+	case a.body != nil:
+		// It has the version of the object that it is a part of, if the server stores it.
+		w.ResourceVersion = a.body.GetResourceVersion()
+		w.Object.UID = cmp.Or(w.Object.UID, string(a.body.GetUID()))
+	default:
 		w.ResourceVersion = object.GetResourceVersion()
 		s.ended = a.verb != verbCreate && hasEnded(object)
 	}
@@ -116,19 +124,19 @@ func isReview(group string) bool {
 // Create implements client.Writer.
 func (c *recordingClient) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
 	o := (&client.CreateOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{verbCreate, "", cmp.Or(o.FieldManager, c.manager), o.DryRun}, object, func(ctx context.Context) error { return c.Client.Create(ctx, object, opts...) })
+	return c.recorder.write(ctx, asking{verb: verbCreate, manager: cmp.Or(o.FieldManager, c.manager), dryRun: o.DryRun}, object, func(ctx context.Context) error { return c.Client.Create(ctx, object, opts...) })
 }
 
 // Update implements client.Writer.
 func (c *recordingClient) Update(ctx context.Context, object client.Object, opts ...client.UpdateOption) error {
 	o := (&client.UpdateOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{verbUpdate, "", cmp.Or(o.FieldManager, c.manager), o.DryRun}, object, func(ctx context.Context) error { return c.Client.Update(ctx, object, opts...) })
+	return c.recorder.write(ctx, asking{verb: verbUpdate, manager: cmp.Or(o.FieldManager, c.manager), dryRun: o.DryRun}, object, func(ctx context.Context) error { return c.Client.Update(ctx, object, opts...) })
 }
 
 // Patch implements client.Writer.
 func (c *recordingClient) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	o := (&client.PatchOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{patchVerb(patch), "", cmp.Or(o.FieldManager, c.manager), o.DryRun}, object, func(ctx context.Context) error {
+	return c.recorder.write(ctx, asking{verb: patchVerb(patch), manager: cmp.Or(o.FieldManager, c.manager), dryRun: o.DryRun}, object, func(ctx context.Context) error {
 		return c.Client.Patch(ctx, object, patch, opts...)
 	})
 }
@@ -136,7 +144,7 @@ func (c *recordingClient) Patch(ctx context.Context, object client.Object, patch
 // Apply implements client.Writer.
 func (c *recordingClient) Apply(ctx context.Context, configuration runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	o := (&client.ApplyOptions{}).ApplyOptions(opts)
-	return c.recorder.apply(ctx, asking{verbApply, "", cmp.Or(o.FieldManager, c.manager), o.DryRun}, configuration, func(ctx context.Context) error { return c.Client.Apply(ctx, configuration, opts...) })
+	return c.recorder.apply(ctx, asking{verb: verbApply, manager: cmp.Or(o.FieldManager, c.manager), dryRun: o.DryRun}, configuration, func(ctx context.Context) error { return c.Client.Apply(ctx, configuration, opts...) })
 }
 
 // Delete implements client.Writer.
@@ -191,7 +199,7 @@ type subresourceClient struct {
 // Create implements client.SubResourceWriter.
 func (c *subresourceClient) Create(ctx context.Context, object, subresource client.Object, opts ...client.SubResourceCreateOption) error {
 	o := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{verbCreate, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun}, object, func(ctx context.Context) error {
+	return c.recorder.write(ctx, asking{verbCreate, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun, subresource}, object, func(ctx context.Context) error {
 		return c.SubResourceClient.Create(ctx, object, subresource, opts...)
 	})
 }
@@ -199,7 +207,7 @@ func (c *subresourceClient) Create(ctx context.Context, object, subresource clie
 // Update implements client.SubResourceWriter.
 func (c *subresourceClient) Update(ctx context.Context, object client.Object, opts ...client.SubResourceUpdateOption) error {
 	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{verbUpdate, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun}, object, func(ctx context.Context) error {
+	return c.recorder.write(ctx, asking{verbUpdate, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun, o.SubResourceBody}, object, func(ctx context.Context) error {
 		return c.SubResourceClient.Update(ctx, object, opts...)
 	})
 }
@@ -207,7 +215,7 @@ func (c *subresourceClient) Update(ctx context.Context, object client.Object, op
 // Patch implements client.SubResourceWriter.
 func (c *subresourceClient) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{patchVerb(patch), c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun}, object, func(ctx context.Context) error {
+	return c.recorder.write(ctx, asking{patchVerb(patch), c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun, o.SubResourceBody}, object, func(ctx context.Context) error {
 		return c.SubResourceClient.Patch(ctx, object, patch, opts...)
 	})
 }
@@ -215,7 +223,7 @@ func (c *subresourceClient) Patch(ctx context.Context, object client.Object, pat
 // Apply implements client.SubResourceWriter.
 func (c *subresourceClient) Apply(ctx context.Context, configuration runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 	o := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
-	return c.recorder.apply(ctx, asking{verbApply, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun}, configuration, func(ctx context.Context) error {
+	return c.recorder.apply(ctx, asking{verb: verbApply, subresource: c.name, manager: cmp.Or(o.FieldManager, c.manager), dryRun: o.DryRun}, configuration, func(ctx context.Context) error {
 		return c.SubResourceClient.Apply(ctx, configuration, opts...)
 	})
 }

@@ -185,6 +185,11 @@ func (r *Recorder) wasThere(p *pass, w *Write) bool {
 	})
 }
 
+// isDeletion says whether a write asks for the end of an object. An eviction is a deletion that may be refused.
+func (w *Write) isDeletion() bool {
+	return w.Verb == verbDelete || w.Verb == verbCreate && w.Subresource == "eviction"
+}
+
 func (r *Recorder) remember(p *pass, w *Write, index int, ended bool) {
 	if w.Manager != "" {
 		r.echoes.learnManager(w.Manager)
@@ -195,7 +200,7 @@ func (r *Recorder) remember(p *pass, w *Write, index int, ended bool) {
 	switch {
 	case w.Verb == verbDeleteCollection:
 		// Nobody says which objects it was.
-	case w.Verb == verbDelete:
+	case w.isDeletion():
 		key := echoKey{w.Object.UID, deleted}
 		if w.Object.UID == "" {
 			key.object = nameKey(&w.Object)

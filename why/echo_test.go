@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -139,6 +141,61 @@ func TestDeletionByName(t *testing.T) {
 	s.reconcile(s.writing(verbDelete, byName, ""))
 	s.clock.Step(time.Minute)
 	s.wantFindings(gone(object("3")), "")
+}
+
+// partServer takes what is sent to a subresource, and answers in it with the version of the object.
+type partServer struct {
+	client.SubResourceClient
+	version string
+}
+
+func (p partServer) Update(_ context.Context, object client.Object, opts ...client.SubResourceUpdateOption) error {
+	body := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts).SubResourceBody
+	body.SetUID(object.GetUID())
+	body.SetResourceVersion(p.version)
+	return nil
+}
+
+func (p partServer) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+	return nil
+}
+
+func (s *stage) part(name, version string) client.SubResourceClient {
+	return &subresourceClient{SubResourceClient: partServer{version: version}, recorder: s.recorder, name: name, manager: "web-controller"}
+}
+
+// The object itself stays as it was sent, so only the answer says whether anything changed.
+func TestScaling(t *testing.T) {
+	for version, noChange := range map[string]bool{"2": false, "1": true} {
+		s := newStage(t, Options{})
+		object := pod("a")
+		s.created(web(), false)
+		r := s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
+			return reconcile.Result{}, s.part("scale", version).Update(ctx, object, client.WithSubResourceBody(&autoscalingv1.Scale{}))
+		})
+		if w := r.Writes[0]; w.NoChange != noChange || w.ResourceVersion != version {
+			t.Errorf("the write that makes version %s of 1 is %+v", version, w)
+		}
+		if noChange {
+			continue
+		}
+		s.changed(object, "web-controller", label(1))
+		s.wantFindings(s.reconcile(nil), "self-inflicted noop")
+	}
+}
+
+func TestEviction(t *testing.T) {
+	s := newStage(t, Options{})
+	object := pod("a")
+	s.created(web(), false)
+	s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
+		return reconcile.Result{}, s.part("eviction", "").Create(ctx, object, &policyv1.Eviction{})
+	})
+	// It has not made the version that it was sent for.
+	s.created(object, false)
+	s.wantCauses(s.reconcile(nil), "created Pod default/a")
+	s.handler.Delete(t.Context(), event.DeleteEvent{Object: object}, s.queue)
+	s.wantCauses(s.reconcile(nil), "deleted Pod default/a (write of record 1)")
 }
 
 func TestWritesBeyondTheRecordAreCounted(t *testing.T) {

@@ -111,6 +111,9 @@ func writeOf(request *http.Request) (w Write, ok bool) {
 	}
 	// The answer says the kind; until then it is the resource.
 	w.Object.Kind, w.Object.Name, w.Subresource = parts[0], partAt(parts, 1), partAt(parts, 2)
+	if w.isDeletion() && w.Verb == verbCreate {
+		w.Object.Kind = "Pod" // nothing else is evicted, and the answer does not say what was
+	}
 	if w.Verb == verbDelete {
 		w.Manager = ""
 		if w.Object.Name == "" {
@@ -147,22 +150,13 @@ func readAnswer(response *http.Response, w *Write) (ended bool) {
 	if err != nil || len(data) == maxAnswer {
 		return false
 	}
-	answer := &metav1.PartialObjectMetadata{}
-	if kind == runtime.ContentTypeJSON {
-		if json.Unmarshal(data, answer) != nil {
-			return false
-		}
-	} else {
-		// In all kinds, metadata is the first field, so this reads it and skips the rest.
-		var envelope runtime.Unknown
-		body, ok := bytes.CutPrefix(data, []byte("k8s\x00"))
-		if !ok || envelope.Unmarshal(body) != nil || answer.Unmarshal(envelope.Raw) != nil {
-			return false
-		}
-		answer.TypeMeta = metav1.TypeMeta{Kind: envelope.Kind, APIVersion: envelope.APIVersion}
+	answer, status, ok := decodeAnswer(data, kind)
+	if ok && status.Details != nil && w.isDeletion() {
+		// Nothing is left but which object it was.
+		w.Object.UID = string(status.Details.UID)
 	}
-	if answer.Kind == "" || answer.Name == "" || answer.Kind == "Status" {
-		return false // a Status is the answer to a deletion
+	if !ok || answer.Kind == "" || answer.Name == "" || answer.Kind == "Status" {
+		return false
 	}
 	group := schema.FromAPIVersionAndKind(answer.APIVersion, answer.Kind)
 	w.Object = Object{
@@ -173,7 +167,28 @@ func readAnswer(response *http.Response, w *Write) (ended bool) {
 		return false
 	}
 	w.ResourceVersion = answer.ResourceVersion
-	return w.Verb != verbCreate && hasEnded(answer)
+	return w.Verb != verbCreate && hasEnded(&answer)
+}
+
+// decodeAnswer reads an object's metadata, or the Status that is the answer to a deletion.
+func decodeAnswer(data []byte, contentType string) (object metav1.PartialObjectMetadata, status metav1.Status, ok bool) {
+	if contentType == runtime.ContentTypeJSON {
+		if json.Unmarshal(data, &object) != nil {
+			return object, status, false
+		}
+		return object, status, object.Kind != "Status" || json.Unmarshal(data, &status) == nil
+	}
+	var envelope runtime.Unknown
+	body, ok := bytes.CutPrefix(data, []byte("k8s\x00"))
+	if !ok || envelope.Unmarshal(body) != nil {
+		return object, status, false
+	}
+	object.TypeMeta = metav1.TypeMeta{Kind: envelope.Kind, APIVersion: envelope.APIVersion}
+	if object.Kind == "Status" {
+		return object, status, status.Unmarshal(envelope.Raw) == nil
+	}
+	// In all kinds, metadata is the first field, so this reads it and skips the rest.
+	return object, status, object.Unmarshal(envelope.Raw) == nil
 }
 
 // readAgain is a body of which a part was read before.

@@ -4,12 +4,18 @@
 package why
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -33,15 +39,15 @@ func (e *endless) Close() error {
 	return nil
 }
 
-// send puts an object through a transport that is answered with a body.
-func (s *stage) send(kind string, body io.ReadCloser, see func(*http.Response)) *Record {
+// send asks for something through a transport that is answered with a body.
+func (s *stage) send(method, address, kind string, body io.ReadCloser, see func(*http.Response)) *Record {
 	s.Helper()
 	transport := s.recorder.Transport(roundTrip(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {kind}}, Body: body}, nil
 	}))
 	s.created(web(), false)
 	return s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodPut, "https://server/api/v1/namespaces/default/pods/a?fieldManager=me", http.NoBody)
+		request, err := http.NewRequestWithContext(ctx, method, "https://server/api/v1/namespaces/default/"+address+"?fieldManager=me", http.NoBody)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -57,7 +63,7 @@ func (s *stage) send(kind string, body io.ReadCloser, see func(*http.Response)) 
 func TestAnswersAreReadAgain(t *testing.T) {
 	const answer = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"default","uid":"u","resourceVersion":"7"}}`
 	s := newStage(t, Options{})
-	r := s.send("application/json", io.NopCloser(strings.NewReader(answer)), func(response *http.Response) {
+	r := s.send(http.MethodPut, "pods/a", "application/json", io.NopCloser(strings.NewReader(answer)), func(response *http.Response) {
 		if data, err := io.ReadAll(response.Body); err != nil || string(data) != answer {
 			t.Errorf("the answer is %q, %v", data, err)
 		}
@@ -71,7 +77,7 @@ func TestAnswersWithoutEndAreNotKept(t *testing.T) {
 	for kind, most := range map[string]int{"application/json": maxAnswer, "text/plain": 0} {
 		body := &endless{}
 		s := newStage(t, Options{})
-		r := s.send(kind, body, func(response *http.Response) {
+		r := s.send(http.MethodPut, "pods/a", kind, body, func(response *http.Response) {
 			if body.read > most {
 				t.Errorf("%s: %d bytes were read before anybody asked", kind, body.read)
 			}
@@ -87,4 +93,37 @@ func TestAnswersWithoutEndAreNotKept(t *testing.T) {
 			t.Errorf("%s: the write is %+v", kind, w)
 		}
 	}
+}
+
+// The answer to most deletions is a Status, whose details say which object it was.
+func TestDeletionsThroughATransport(t *testing.T) {
+	status := &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{Name: "a", Kind: "pods", UID: "uid-a"}}
+	status.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Status"))
+	for kind, encoder := range map[string]runtime.Encoder{
+		runtime.ContentTypeJSON:     jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, nil, nil, jsonserializer.SerializerOptions{}),
+		runtime.ContentTypeProtobuf: protobuf.NewSerializer(nil, nil),
+	} {
+		for address, method := range map[string]string{"pods/a": http.MethodDelete, "pods/a/eviction": http.MethodPost} {
+			var body bytes.Buffer
+			if err := encoder.Encode(status, &body); err != nil {
+				t.Fatal(err)
+			}
+			s := newStage(t, Options{})
+			r := s.send(method, address, kind, io.NopCloser(&body), func(*http.Response) {})
+			if r.Written != 1 || r.Writes[0].Error != "" {
+				t.Errorf("%s %s: the writes are %+v", method, address, r.Writes)
+			}
+			s.handler.Delete(t.Context(), event.DeleteEvent{Object: pod("a")}, s.queue)
+			s.wantCauses(s.reconcile(nil), "deleted Pod default/a (write of record 1)")
+		}
+	}
+}
+
+// The answer to an eviction names nobody.
+func TestEvictionThroughATransport(t *testing.T) {
+	s := newStage(t, Options{})
+	answer := io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}`))
+	s.send(http.MethodPost, "pods/a/eviction", runtime.ContentTypeJSON, answer, func(*http.Response) {})
+	s.handler.Delete(t.Context(), event.DeleteEvent{Object: pod("a")}, s.queue)
+	s.wantCauses(s.reconcile(nil), "deleted Pod default/a (write of record 1)")
 }
