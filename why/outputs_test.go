@@ -187,7 +187,7 @@ func TestWriteOfARequest(t *testing.T) {
 		{http.MethodPut, "/api/v1/namespaces/x/finalize", "", "update namespaces /x finalize"},
 		{http.MethodPatch, "/api/v1/namespaces/x/status", "", "patch namespaces /x status"},
 		{http.MethodPatch, "/apis/apps/v1/namespaces/x/deployments/status", "", "patch deployments.apps x/status"},
-		{http.MethodPost, "/api/v1/namespaces/x/pods/a/eviction", "", "create pods x/a eviction"},
+		{http.MethodPost, "/api/v1/namespaces/x/pods/a/eviction", "", "create Pod x/a eviction"},
 		{http.MethodPost, "/api/v1/namespaces/x/pods/a/exec", "", ""},
 		{http.MethodPost, "/api/v1/namespaces/x/services/a/proxy/some/where", "", ""},
 	} {
