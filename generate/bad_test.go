@@ -80,6 +80,10 @@ func TestBadInput(t *testing.T) {
 			"api/v2/types.go", "// +kubebuilder:object:generate=true\n// +groupName=a.b\npackage v2\n\ntype Shelf struct {\n\t// +kubebuilder:validation:Minimum=few\n\tSize int32 `json:\"size\"`\n}\n",
 			[]string{"api/v2/types.go:6:2: controller-gen: invalid minimum value"},
 		},
+		"a type that controller-gen gives no place for": {
+			"api/v2/more.go", "package v2\n\ntype Set[T comparable] map[T]string\n",
+			[]string{"api/v2: controller-gen: invalid map key type: T"},
+		},
 		"two kinds of one name": {
 			"lib/more.go", "// +groupName=a.b\n// +versionName=v2\n// +kubebuilder:object:generate=true\npackage lib\n\nimport metav1 \"example.com/plain/meta\"\n\ntype Kind struct {\n\tmetav1.TypeMeta\n\tmetav1.ObjectMeta\n}\n",
 			[]string{"lib/more.go:8:6: kind Kind of a.b/v2 is also declared at api/v2/kind.go:6"},

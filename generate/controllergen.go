@@ -170,8 +170,8 @@ func (p *plan) markerProblems(roots []*loader.Package) error {
 }
 
 func (p *plan) dirOf(one *packages.Package) string {
-	if len(one.GoFiles) > 0 {
-		return filepath.Dir(one.GoFiles[0])
+	if len(one.CompiledGoFiles) > 0 {
+		return filepath.Dir(one.CompiledGoFiles[0])
 	}
 	return one.PkgPath
 }
