@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -39,6 +40,21 @@ func unlimited(config *rest.Config) *rest.Config {
 func (f *fleet) createAppServices(ctx context.Context, size int) (time.Duration, error) {
 	return createAndAwait(ctx, f.WithWatch, size, &appv1.AppServiceList{},
 		func(name string) []client.Object { return []client.Object{appService(name)} }, isReady)
+}
+
+// deleteAppServices returns when nothing is left of them.
+func (f *fleet) deleteAppServices(ctx context.Context) error {
+	if err := f.DeleteAllOf(ctx, &appv1.AppService{}, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
+		for _, list := range []client.ObjectList{&appv1.AppServiceList{}, &appsv1.DeploymentList{}, &corev1.PodList{}} {
+			if err := f.List(ctx, list, client.InNamespace(metav1.NamespaceDefault), client.Limit(1)); err != nil || meta.LenList(list) > 0 {
+				return false, err
+			}
+		}
+		return true, nil
+	})
 }
 
 // createDirectly creates the Deployments and Services that AppServices would have, in their final form, and returns how

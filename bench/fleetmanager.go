@@ -32,53 +32,95 @@ type fleet struct {
 	log                 *os.File
 	arguments           []string // more than the usual ones
 	address             string   // of its metrics
+	probes              string   // the address of its probes
 	process             *exec.Cmd
 }
 
-func withFleet(ctx context.Context, e environment, program, name string, use func(*fleet) error, arguments ...string) error {
+func withFleet(ctx context.Context, e environment, program, name string, use func(*fleet) error) error {
 	return withCluster(ctx, cluster.Options{Name: name, Binary: e.binary}, func(c *cluster.Cluster, _ int) error {
 		fleetClient, err := installFleet(ctx, c)
 		if err != nil {
 			return err
 		}
-		f := &fleet{WithWatch: fleetClient, program: program, kubeconfig: c.Kubeconfig(), arguments: arguments}
+		f := &fleet{WithWatch: fleetClient, program: program, kubeconfig: c.Kubeconfig()}
 		if f.log, err = os.Create(filepath.Join(e.work, name+".log")); err != nil {
 			return err
 		}
 		defer f.log.Close()
-		if err := f.start(ctx); err != nil {
-			return err
+		if err := f.startReady(ctx); err != nil {
+			return errors.Join(err, f.stop())
 		}
 		return errors.Join(use(f), f.stop())
 	})
 }
 
 // start starts the manager and returns when it answers.
-func (f *fleet) start(ctx context.Context) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+func (f *fleet) start(ctx context.Context) (err error) {
+	if f.address, err = freeAddress(); err != nil {
 		return err
 	}
-	f.address = listener.Addr().String()
-	if err := listener.Close(); err != nil {
+	if f.probes, err = freeAddress(); err != nil {
 		return err
 	}
-	arguments := append([]string{"--kubeconfig", f.kubeconfig, "--metrics-bind-address", f.address, "--metrics-secure=false"}, f.arguments...)
+	arguments := append([]string{
+		"--kubeconfig", f.kubeconfig, "--metrics-bind-address", f.address, "--metrics-secure=false", "--health-probe-bind-address", f.probes,
+	}, f.arguments...)
 	f.process = exec.CommandContext(ctx, f.program, arguments...)
 	f.process.Stdout, f.process.Stderr = f.log, f.log
 	if err := f.process.Start(); err != nil {
 		return err
 	}
-	deadline := time.Now().Add(time.Minute)
+	return eventually(ctx, "the manager does not answer", func(ctx context.Context) error {
+		_, err := f.metrics(ctx)
+		return err
+	})
+}
+
+// startReady starts the manager and returns when its caches are full, so that nothing of its start is left to do.
+func (f *fleet) startReady(ctx context.Context) error {
+	if err := f.start(ctx); err != nil {
+		return err
+	}
+	return eventually(ctx, "the manager is not ready", func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.probes+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return errors.New(response.Status)
+		}
+		return nil
+	})
+}
+
+// eventually tries again and again, for a minute at most.
+func eventually(ctx context.Context, otherwise string, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	for {
-		if _, err = f.metrics(ctx); err == nil {
+		err := try(ctx)
+		if err == nil {
 			return nil
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the manager does not answer: %w", err)
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", otherwise, err)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
 }
 
 func (f *fleet) stop() error {

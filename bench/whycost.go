@@ -26,19 +26,28 @@ import (
 
 // whyCost is what a single event that leads to a reconcile costs, and its CPU time, with that of collecting the garbage.
 type whyCost struct {
-	without, off, on     testing.BenchmarkResult
-	withoutCPU, recorded time.Duration
+	without, off, on     []testing.BenchmarkResult
+	withoutCPU, recorded []time.Duration
 }
 
 func (c whyCost) offRatio() float64 {
-	return float64(c.off.NsPerOp()) / float64(max(1, c.without.NsPerOp()))
+	return ratio(median(thousands(c.off)), median(thousands(c.without)))
+}
+
+// thousands are how long a thousand of what was measured take, which is finer than the nanoseconds of a single one.
+func thousands(results []testing.BenchmarkResult) []time.Duration {
+	took := make([]time.Duration, len(results))
+	for i, one := range results {
+		took[i] = time.Duration(1000 * float64(one.T) / float64(one.N))
+	}
+	return took
 }
 
 // recording is the CPU time that recording takes for a reconcile with as many events as those of a run. An event costs nearly
 // all of what an event and a reconcile cost, so counting that once per event counts a little too much.
 func (c whyCost) recording(run whyRun) time.Duration {
 	events := float64(run.summary.Reconciles+run.summary.Folded) / float64(max(1, run.summary.Reconciles))
-	return time.Duration(events * float64(c.recorded-c.withoutCPU))
+	return time.Duration(events * float64(median(c.recorded)-median(c.withoutCPU)))
 }
 
 // share is that of recording in the CPU time that a manager without a recorder needs for a reconcile.
@@ -46,29 +55,28 @@ func (c whyCost) share(off, on []whyRun) float64 {
 	return ratio(medianOf(on, c.recording), max(1, medianOf(off, whyRun.cpuEach)))
 }
 
-func measureCost() whyCost {
+func measureCost(runs int) (cost whyCost) {
 	say("An event and a reconcile, without a recorder, with one that is off, and with one that is on")
-	var (
-		off  *why.Recorder
-		best whyCost
-	)
-	// In turn, and the best of each: what else the machine does can only make them slower.
-	for range 5 {
-		best.without = faster(best.without, benchmarkWhy(&handler.EnqueueRequestForObject{}, nothingToDo))
-		best.off = faster(best.off, benchmarkRecorder(off))
-		best.on = faster(best.on, benchmarkRecorder(why.New(why.Options{})))
-		best.withoutCPU = atMost(best.withoutCPU, cpuOfEach(&handler.EnqueueRequestForObject{}, nothingToDo))
+	var off *why.Recorder
+	without := func() {
+		cost.without = append(cost.without, benchmarkWhy(&handler.EnqueueRequestForObject{}, nothingToDo))
+	}
+	withoutOne := func() { cost.off = append(cost.off, benchmarkRecorder(off)) }
+	for round := range 2 * runs {
+		// Once one is the first, and then the other.
+		if round%2 == 0 {
+			without()
+			withoutOne()
+		} else {
+			withoutOne()
+			without()
+		}
+		cost.on = append(cost.on, benchmarkRecorder(why.New(why.Options{})))
+		cost.withoutCPU = append(cost.withoutCPU, cpuOfEach(&handler.EnqueueRequestForObject{}, nothingToDo))
 		recording := why.New(why.Options{}).Controller("bench", &appsv1.Deployment{})
-		best.recorded = atMost(best.recorded, cpuOfEach(recording.Handler(&handler.EnqueueRequestForObject{}), recording.Reconciler(nothingToDo)))
+		cost.recorded = append(cost.recorded, cpuOfEach(recording.Handler(&handler.EnqueueRequestForObject{}), recording.Reconciler(nothingToDo)))
 	}
-	return best
-}
-
-func atMost(a, b time.Duration) time.Duration {
-	if a == 0 {
-		return b
-	}
-	return min(a, b)
+	return cost
 }
 
 // cpuOfEach is the CPU time of this process for an event and its reconcile, on all cores.
@@ -94,13 +102,6 @@ func ownCPU() time.Duration {
 		return 0
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-func faster(a, b testing.BenchmarkResult) testing.BenchmarkResult {
-	if a.N == 0 || b.NsPerOp() < a.NsPerOp() {
-		return b
-	}
-	return a
 }
 
 var nothingToDo = reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
@@ -150,16 +151,16 @@ func flooded(index, version int) *appsv1.Deployment {
 	return d
 }
 
-func writeCost(p printer, c whyCost, off, on []whyRun) {
-	p("\n| an update of a Deployment and the reconcile it leads to | time | allocations | bytes | CPU time |")
+func writeCost(p printer, c whyCost, single benchstat, off, on []whyRun) {
+	p("\n| an update of a Deployment and the reconcile it leads to, medians | time | allocations | bytes | CPU time |")
 	p("|---|---:|---:|---:|---:|")
-	for _, row := range []struct {
-		name   string
-		result testing.BenchmarkResult
-		cpu    string
-	}{{"without a recorder", c.without, c.withoutCPU.String()}, {"recorder off", c.off, ""}, {"recorder on", c.on, c.recorded.String()}} {
-		p("| %s | %d ns | %d | %d | %s |", row.name, row.result.NsPerOp(), row.result.AllocsPerOp(), row.result.AllocedBytesPerOp(), row.cpu)
+	row := func(name string, results []testing.BenchmarkResult, cpu string) {
+		p("| %s | %d ns | %d | %d | %s |", name, (median(thousands(results)) / 1000).Nanoseconds(), results[0].AllocsPerOp(), results[0].AllocedBytesPerOp(), cpu)
 	}
+	row("without a recorder", c.without, median(c.withoutCPU).String())
+	row("recorder off", c.off, "")
+	row("recorder on", c.on, median(c.recorded).String())
+	p("\nA recorder that is off, against none, in %d rounds:\n\n```\n%s\n```", len(c.off), single.table)
 	p("\nAt the load above, with its events for each reconcile, recording takes %s of CPU time for a reconcile, which is %.2f %% of what the",
 		us(medianOf(on, c.recording)), 100*c.share(off, on))
 	p("manager needs for it without. Of the time that a reconcile lasts, waiting included, it is %.3f %%.",
