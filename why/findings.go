@@ -25,9 +25,15 @@ func (r *Recorder) findFindings(p *pass) {
 	if self && p.chain >= r.options.LoopLength {
 		last := &record.Causes[len(record.Causes)-1]
 		loop := Finding{Type: Loop, Message: fmt.Sprintf("has caused itself %d times in a row", p.chain), Writers: last.By}
-		if len(last.Changes) > 0 {
+		what := describeObject(last.Object)
+		switch {
+		case len(last.Changes) > 0:
 			loop.Path = last.Changes[0].Path
-			loop.Message += fmt.Sprintf(", by writing %s of %s", loop.Path, describeObject(last.Object))
+			loop.Message += fmt.Sprintf(", by writing %s of %s", loop.Path, what)
+		case last.Type == Created:
+			loop.Message += ", by creating " + what
+		case last.Type == Deleted:
+			loop.Message += ", by deleting " + what
 		}
 		add(loop)
 	}

@@ -6,6 +6,7 @@ package why
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -171,6 +173,31 @@ func TestLoopOfItsOwn(t *testing.T) {
 	s.changed(web(), "web-controller", label(7)) // 106, which is known, but not owed to it alone
 	s.created(pod("a"), false)
 	s.wantFindings(s.reconcile(nil), "")
+}
+
+// A reconciler that deletes what it creates, and creates what it has deleted.
+func TestLoopWithoutFields(t *testing.T) {
+	s := newStage(t, Options{LoopLength: 2})
+	child := func(uid string) *corev1.Pod {
+		p := pod("a")
+		p.UID, p.ResourceVersion = types.UID(uid), uid
+		return p
+	}
+	s.created(web(), false)
+	s.reconcile(s.writing(verbCreate, child("10"), "10"))
+	s.created(child("10"), false)
+	s.reconcile(s.writing(verbDelete, child("10"), ""))
+	s.handler.Delete(t.Context(), event.DeleteEvent{Object: child("10")}, s.queue)
+	deleting := s.reconcile(s.writing(verbCreate, child("11"), "11"))
+	s.created(child("11"), false)
+	creating := s.reconcile(nil)
+	for want, r := range map[string]*Record{
+		"has caused itself 2 times in a row, by deleting Pod default/a": deleting, "has caused itself 3 times in a row, by creating Pod default/a": creating,
+	} {
+		if found := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Type == Loop }); found < 0 || r.Findings[found].Message != want {
+			t.Errorf("the findings are %+v, without %q", r.Findings, want)
+		}
+	}
 }
 
 func TestAmplification(t *testing.T) {

@@ -5,6 +5,7 @@ package why
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +21,7 @@ func (r *Recorder) log(p *pass) {
 		}
 		logger.Info("Reconciled", "record", record.ID, "controller", record.Controller, "object", describeObject(&record.Object),
 			"causes", causes, "folded", record.Folded, "waited", record.Waited.String(), "took", record.Duration.String(),
-			"writes", record.Written, "outcome", record.Outcome)
+			"writes", record.Written, "outcome", record.Outcome, "findings", record.found())
 	}
 	for i := range record.Findings {
 		f := &record.Findings[i]
@@ -30,6 +31,15 @@ func (r *Recorder) log(p *pass) {
 		r.options.Logger.Info("Loop", "record", record.ID, "controller", record.Controller, "object", describeObject(&record.Object),
 			"message", f.Message, "field", f.Path, "writers", orSomebody(managers(f.Writers)))
 	}
+}
+
+// found names what is remarkable.
+func (r *Record) found() []string {
+	types := make([]string, 0, len(r.Findings))
+	for i := range r.Findings {
+		types = append(types, string(r.Findings[i].Type))
+	}
+	return types
 }
 
 // String says in a few words what happened.
@@ -76,15 +86,22 @@ type toldLoop struct {
 	path   string
 }
 
+// isNew says whether a loop is to be told. If there are too many of them, those that begin then are not.
 func (l *loops) isNew(object objectKey, path string, now time.Time, window time.Duration) bool {
-	const enough = 256
+	const enough = 1024
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	key := toldLoop{object, path}
 	if last, ok := l.told[key]; ok && now.Sub(last) < window {
 		return false
 	}
-	if l.told == nil || len(l.told) >= enough {
+	if len(l.told) >= enough {
+		maps.DeleteFunc(l.told, func(_ toldLoop, last time.Time) bool { return now.Sub(last) >= window })
+	}
+	if len(l.told) >= enough {
+		return false
+	}
+	if l.told == nil {
 		l.told = map[toldLoop]time.Time{}
 	}
 	l.told[key] = now

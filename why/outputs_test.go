@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -111,6 +113,34 @@ func TestLogLines(t *testing.T) {
 	s.reconcile(nil)
 	if len(lines) != 1 || !strings.Contains(lines[0], "updated Deployment default/web spec.replicas 3→1 by kubectl") {
 		t.Errorf("the log says %q", lines)
+	}
+	s.updated(web(), web())
+	s.reconcile(nil)
+	if len(lines) != 2 || !strings.Contains(lines[1], `"findings"=["noop"]`) {
+		t.Errorf("the log says %q", lines)
+	}
+}
+
+// However many loops there are, the log gets each of them once in a while at most.
+func TestLoopsAreToldOnce(t *testing.T) {
+	var told loops
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	count := func(at time.Time) (number int) {
+		for i := range 2000 {
+			if told.isNew(objectKey{name: strconv.Itoa(i)}, "spec", at, time.Minute) {
+				number++
+			}
+		}
+		return number
+	}
+	if number := count(start); number < 1000 || number > 2000 {
+		t.Errorf("%d loops are told", number)
+	}
+	if number := count(start.Add(time.Second)); number != 0 {
+		t.Errorf("%d loops are told again", number)
+	}
+	if number := count(start.Add(time.Minute)); number < 1000 {
+		t.Errorf("only %d loops are told a minute later", number)
 	}
 }
 

@@ -84,16 +84,12 @@ func (p *pass) finishTrace(err error) {
 		causes[i] = record.Causes[i].String()
 	}
 	fields, writers := fieldsAndWriters(record)
-	findings := make([]string, len(record.Findings))
-	for i := range record.Findings {
-		findings[i] = string(record.Findings[i].Type)
-	}
 	span.SetAttributes(
 		attribute.Int64("why.record", int64(record.ID)),
 		attribute.StringSlice("why.causes", causes),
 		attribute.StringSlice("why.fields", fields),
 		attribute.StringSlice("why.writers", writers),
-		attribute.StringSlice("why.findings", findings),
+		attribute.StringSlice("why.findings", record.found()),
 		attribute.Int("why.folded", record.Folded),
 		attribute.Int("why.written", record.Written),
 		attribute.String("why.outcome", string(record.Outcome)),
