@@ -38,10 +38,15 @@ func (s *whyShow) paint(colour, text string) string {
 func (s *whyShow) record(r *why.Record) {
 	var text strings.Builder
 	object := objectName(&r.Object)
-	if r.Object.Kind == "" {
+	number := fmt.Sprintf("#%d", r.ID)
+	switch {
+	case r.Object.Kind == "":
 		object = printable(r.Controller) + " " + object
+	case r.Controller != strings.ToLower(r.Object.Kind):
+		// It has a name of its own, so there may be others that reconcile the same object.
+		number += " by " + printable(r.Controller)
 	}
-	fmt.Fprintf(&text, "%s  %s  %s\n", s.paint(faint, r.Start.In(s.location).Format(clock)), s.paint(bold, object), s.paint(faint, fmt.Sprintf("#%d", r.ID)))
+	fmt.Fprintf(&text, "%s  %s  %s\n", s.paint(faint, r.Start.In(s.location).Format(clock)), s.paint(bold, object), s.paint(faint, number))
 	for i := range r.Causes {
 		s.cause(&text, &r.Causes[i])
 	}

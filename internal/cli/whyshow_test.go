@@ -32,6 +32,22 @@ func TestWhyNamesOnlyWritersThatAreKnown(t *testing.T) {
 	}
 }
 
+// Two controllers can reconcile the same object, so what is not named like the kind is named.
+func TestWhyNamesControllers(t *testing.T) {
+	web := why.Object{Kind: "ConfigMap", Namespace: "default", Name: "web"}
+	for want, record := range map[string]*why.Record{
+		"00:00:00.000  ConfigMap default/web  #7\n":            {ID: 7, Controller: "configmap", Object: web},
+		"00:00:00.000  ConfigMap default/web  #7 by counter\n": {ID: 7, Controller: "counter", Object: web},
+		"00:00:00.000  counter web  #7\n":                      {ID: 7, Controller: "counter", Object: why.Object{Name: "web"}},
+	} {
+		var out strings.Builder
+		(&whyShow{out: &out, location: time.UTC}).record(record)
+		if !strings.HasPrefix(out.String(), want) {
+			t.Errorf("without %q:\n%s", want, &out)
+		}
+	}
+}
+
 func TestWhyShowsNothingThatATerminalActsOn(t *testing.T) {
 	const evil = "a\x1b[31m\u009b2J\r\nb\u202e"
 	object := why.Object{Kind: evil, Namespace: evil, Name: evil}
