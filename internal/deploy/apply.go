@@ -245,6 +245,7 @@ func (s *Server) applyOne(ctx context.Context, object *unstructured.Unstructured
 		options = append(options, client.DryRunAll)
 	}
 	after := object.DeepCopy()
+	leadToService(after, before)
 	err = s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(after), options...)
 	switch {
 	case err != nil && project.IsCRD(object) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || isSchemaError(err)):

@@ -341,3 +341,47 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: jane}, subjects
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// What leads to an address of this machine leads to the Service again, as after a session of opdock dev.
+func TestAnAddressGivesWayToAService(t *testing.T) {
+	s := server(t)
+	objects := func(destination string) []*unstructured.Unstructured {
+		return parse(t, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: tugs.address.example.com}
+spec:
+  group: address.example.com
+  names: {kind: Tug, plural: tugs, singular: tug, listKind: TugList}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: `+destination+`}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: address-of-tugs}
+webhooks:
+- name: tugs.address.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  rules: [{apiGroups: [address.example.com], apiVersions: [v1], operations: [CREATE], resources: [tugs]}]
+  clientConfig: `+destination+`
+`)
+	}
+	here, there := objects(`{url: "https://127.0.0.1:9443/ask"}`), objects(`{service: {name: tugs, namespace: default, path: /ask}}`)
+	for _, object := range here {
+		err := s.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("somebody"))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := applied(t, s, there, Options{DryRun: true}); got != all(Configured, there) {
+		t.Errorf("a dry run: %s", got)
+	}
+	if got := deployed(t, s, there, Options{}); got != all(Configured, there) {
+		t.Errorf("the first time: %s", got)
+	}
+	if got := applied(t, s, there, Options{}); got != all(Unchanged, there) {
+		t.Errorf("the second time: %s", got)
+	}
+}
