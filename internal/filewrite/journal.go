@@ -78,7 +78,8 @@ func openJournal(ctx context.Context, root string) (*journal, error) {
 
 // tryJournal returns nil if another process holds the journal.
 func tryJournal(name string) (*os.File, error) {
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	// A link may have come with the project, and would make us write to a file of somebody's choice.
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}

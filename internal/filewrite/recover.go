@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Recovered is what was found of a process that was killed while it wrote.
@@ -41,7 +42,7 @@ func Recover(ctx context.Context, root string) (Recovered, error) {
 }
 
 // recover undoes what another process has written down. The journal may have come with the project from somebody else,
-// so nothing outside of the project is touched.
+// so nothing is touched that no journal of ours names.
 func (t *Transaction) recover() (found Recovered, err error) {
 	defer func() {
 		if err != nil {
@@ -52,23 +53,23 @@ func (t *Transaction) recover() (found Recovered, err error) {
 	if err != nil || len(left) == 0 {
 		return found, err
 	}
-	project, err := os.OpenRoot(t.root)
-	if err != nil {
-		return found, err
-	}
-	defer project.Close()
-	elsewhere := func(path string) bool {
-		_, err := project.Stat(path)
-		return err != nil && !errors.Is(err, fs.ErrNotExist)
-	}
 	for i := range left {
-		left[i].Folders = slices.DeleteFunc(left[i].Folders, elsewhere)
-		left[i].Files = slices.DeleteFunc(left[i].Files, func(one entry) bool { return elsewhere(one.Path) || elsewhere(one.Temporary) })
+		left[i].Folders = slices.DeleteFunc(left[i].Folders, t.foreign)
+		left[i].Files = slices.DeleteFunc(left[i].Files, func(one entry) bool { return t.foreign(one.Path) || t.foreign(one.Temporary) })
 	}
 	if found.TakenBack, found.Edited, err = t.undo(left); err != nil {
 		return found, err
 	}
 	return found, t.journal.file.Truncate(0)
+}
+
+// foreign says whether a path is outside of the project, leads through a link, which what we write down never does, or
+// belongs to git, which runs programs that it finds in its folder.
+func (t *Transaction) foreign(path string) bool {
+	target := absolute(t.root, path)
+	resolved, err := resolve(target)
+	return err != nil || resolved != target || !filepath.IsLocal(path) ||
+		slices.ContainsFunc(strings.Split(path, string(filepath.Separator)), func(name string) bool { return strings.EqualFold(name, ".git") })
 }
 
 // undo makes files what they were before the first of the records, and says which were different; or which are neither

@@ -194,17 +194,46 @@ func TestALineThatIsNotCompleteWasNeverActedUpon(t *testing.T) {
 	}
 }
 
-func TestAJournalCannotReachOutOfTheProject(t *testing.T) {
-	parent := t.TempDir()
-	dir, outside := filepath.Join(parent, "project"), filepath.Join(parent, "outside")
-	put(t, outside, "mine")
-	put(t, filepath.Join(dir, JournalName), `{"files":[`+
-		`{"path":"../outside","temporary":"../.tmp","before":"ZXZpbA==","after":"`+hashOf([]byte("mine"))+`","mode":420},`+
-		`{"path":"link","temporary":"../outside","before":null,"after":"","mode":420}]}`+"\n")
-	if _, err := Recover(t.Context(), dir); err != nil {
+func TestAJournalFromSomebodyElseReachesNothingButTheProject(t *testing.T) {
+	const evil = `"before":"ZXZpbA==","mode":493`
+	for name, test := range map[string]struct{ entry, victim string }{
+		"outside":                {`"path":"../mine","temporary":"../.tmp",` + evil, "mine"},
+		"a file to take away":    {`"path":"new","temporary":"../mine",` + evil, "mine"},
+		"outside, through links": {`"path":"out/mine","temporary":"out/.tmp",` + evil, "mine"},
+		"of git":                 {`"path":".git/hooks/mine","temporary":".git/hooks/.tmp",` + evil, "project/.git/hooks/mine"},
+		"of git, through links":  {`"path":"hooks/mine","temporary":"hooks/.tmp",` + evil, "project/.git/hooks/mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := t.TempDir()
+			dir, victim := filepath.Join(parent, "project"), filepath.Join(parent, test.victim)
+			put(t, filepath.Join(dir, JournalName), `{"files":[{`+test.entry+`,"after":"`+hashOf([]byte("mine"))+`"}]}`+"\n")
+			put(t, victim, "mine")
+			for link, target := range map[string]string{"out": "..", "hooks": ".git/hooks"} {
+				if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := Recover(t.Context(), dir); err != nil {
+				t.Fatal(err)
+			}
+			if content, err := os.ReadFile(victim); err != nil || string(content) != "mine" {
+				t.Errorf("got %q, %v", content, err)
+			}
+		})
+	}
+}
+
+func TestAJournalThatIsALinkIsNotWrittenTo(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(t.TempDir(), "mine")
+	put(t, victim, "mine")
+	if err := os.Symlink(victim, filepath.Join(dir, JournalName)); err != nil {
 		t.Fatal(err)
 	}
-	if content, err := os.ReadFile(outside); err != nil || string(content) != "mine" {
+	if _, err := Begin(t.Context(), dir); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("got %v", err)
+	}
+	if content, err := os.ReadFile(victim); err != nil || string(content) != "mine" {
 		t.Errorf("got %q, %v", content, err)
 	}
 }
