@@ -74,13 +74,9 @@ func (a *applier) apply(ctx context.Context, objects []*unstructured.Unstructure
 	return a.applyUnless(ctx, a.applied, objects)
 }
 
-// try lets the API server say which definitions it would refuse. Where they lead for conversion is known only later.
+// try lets the API server say which definitions it would refuse.
 func (a *applier) try(ctx context.Context, definitions []*unstructured.Unstructured) error {
-	alone := make([]*unstructured.Unstructured, 0, len(definitions))
-	for _, definition := range definitions {
-		alone = append(alone, withoutConversion(definition))
-	}
-	_, err := a.applyUnless(ctx, a.tried, alone, client.DryRunAll)
+	_, err := a.applyUnless(ctx, a.tried, definitions, client.DryRunAll)
 	return err
 }
 

@@ -97,7 +97,7 @@ func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (rest
 	if err := s.applyIdentity(ctx, round); err != nil || !tryCRDs {
 		return restarts, err
 	}
-	return restarts, s.applier.try(ctx, found.definitions)
+	return restarts, s.applier.try(ctx, s.onThisCluster(found.definitions))
 }
 
 // applyIdentity brings the account, its roles and bindings to the cluster, and takes those away that the manifests no longer
@@ -143,15 +143,7 @@ func outdatedRights(before, now []*unstructured.Unstructured) (gone []*unstructu
 // applyDefinitions brings the CRDs to the cluster.
 func (s *Session) applyDefinitions(ctx context.Context, round *Round, todo *work) error {
 	began := time.Now()
-	definitions := make([]*unstructured.Unstructured, 0, len(s.manifests.definitions))
-	for _, definition := range s.manifests.definitions {
-		if s.Cluster.CallsBack {
-			definitions = append(definitions, localConversion(definition, s.plan.webhookPort, s.certificates.authority))
-		} else {
-			definitions = append(definitions, withoutConversion(definition))
-		}
-	}
-	changed, err := s.applier.apply(ctx, definitions)
+	changed, err := s.applier.apply(ctx, s.onThisCluster(s.manifests.definitions))
 	if err != nil {
 		return err
 	}
@@ -167,14 +159,17 @@ func (s *Session) applyDefinitions(ctx context.Context, round *Round, todo *work
 	return nil
 }
 
-// clearWebhooks removes configurations that a session has left which was killed: nobody serves their webhooks, and what
-// is to be applied may be refused because of them.
+// clearWebhooks removes configurations that a session has left which was killed, or that were deployed: nobody serves their
+// webhooks, and what is to be applied may be refused because of them. Conversion leads here from now on.
 func (s *Session) clearWebhooks(ctx context.Context) error {
 	if s.cleared || !s.Cluster.CallsBack {
 		return nil
 	}
 	s.cleared = true
-	return s.applier.remove(ctx, s.manifests.webhooks)
+	if err := s.applier.remove(ctx, s.manifests.webhooks); err != nil {
+		return err
+	}
+	return s.applier.leadHere(ctx, s.onThisCluster(s.manifests.definitions))
 }
 
 // sayIdentity tells who the operator is, whenever that changes.
