@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -16,9 +17,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -91,8 +94,9 @@ func (d Discovery) follow(ctx context.Context, config *rest.Config, definitions 
 			watched = kinds
 			from.Changed = d.Changes.Observe
 			current.begin(ctx, func(ctx context.Context) {
+				err := onceServed(ctx, func(ctx context.Context) error { return tree.Watch(ctx, config, from, d.Tree) })
 				// Kinds that are gone before they were ever listed are no problem.
-				if err := tree.Watch(ctx, config, from, d.Tree); err != nil && ctx.Err() == nil {
+				if err != nil && ctx.Err() == nil {
 					d.Problem(err)
 				}
 			})
@@ -103,6 +107,20 @@ func (d Discovery) follow(ctx context.Context, config *rest.Config, definitions 
 			return nil
 		}
 	}
+}
+
+// servedInterval is how often a kind is looked for that a definition promises.
+const servedInterval = 100 * time.Millisecond
+
+// onceServed watches, and does so again if a kind was not found: a definition is established a moment before the server
+// tells that it has the kind. If the definition goes instead, the context ends.
+func onceServed(ctx context.Context, watch func(context.Context) error) error {
+	var failed error
+	err := wait.PollUntilContextCancel(ctx, servedInterval, true, func(ctx context.Context) (bool, error) {
+		failed = watch(ctx)
+		return !meta.IsNoMatchError(failed), nil
+	})
+	return cmp.Or(failed, err)
 }
 
 // latest runs one function at a time: the next ends the one before.

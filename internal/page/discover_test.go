@@ -4,14 +4,19 @@
 package page
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -125,4 +130,29 @@ func missing(model *tree.Model, namespace string, kinds ...string) string {
 		return "there is no " + strings.Join(kinds, ", ")
 	}
 	return ""
+}
+
+// A kind may be found only a moment after its definition says that it is there.
+func TestAKindThatIsNotServedYet(t *testing.T) {
+	missing := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "ship.example.com", Kind: "Frigate"}}
+	other := errors.New("no such server")
+	for name, test := range map[string]struct {
+		answers []error
+		want    error
+	}{
+		"comes":   {[]error{missing, fmt.Errorf("watching: %w", missing), nil}, nil},
+		"at once": {[]error{nil}, nil},
+		"fails":   {[]error{missing, other}, other},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			err := onceServed(t.Context(), func(context.Context) error {
+				asked++
+				return test.answers[asked-1]
+			})
+			if !errors.Is(err, test.want) || asked != len(test.answers) {
+				t.Errorf("asked %d times: %v", asked, err)
+			}
+		})
+	}
 }
