@@ -106,13 +106,14 @@ const (
 	defaultHeaderFile = "hack/boilerplate.go.txt"
 )
 
-// loadConfig reads the configuration, lets the options replace what they name and fills in the defaults that do not
-// depend on what is found.
+// loadConfig reads the configuration, lets the options replace what they name and fills in what the Makefile says and the
+// defaults that do not depend on what is found.
 func loadConfig(m module, o Options) (*Config, error) {
 	config, err := readConfig(m, o.ConfigFile)
 	if err != nil {
 		return nil, err
 	}
+	config.adoptMakefile(m)
 	override := func(setting *string, option, byDefault string) { *setting = cmp.Or(option, *setting, byDefault) }
 	override(&config.HeaderFile, o.HeaderFile, "")
 	override(&config.CRD.Dir, o.CRDDir, "config/crd/bases")

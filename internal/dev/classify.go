@@ -50,7 +50,7 @@ func (l layout) classify(c change) work {
 		return workGenerate | workManifests | workBuild | workFlags
 	case name == "go.sum" || name == "go.work.sum":
 		return workBuild
-	case c.path == "opdock.yaml":
+	case c.path == "opdock.yaml" || c.path == "Makefile": // both tell generators what to do
 		return workGenerate | workManifests
 	case strings.HasSuffix(name, ".go"):
 		todo := workBuild

@@ -36,7 +36,7 @@ func TestClassify(t *testing.T) {
 		"documentation beside roles": {kubebuilder, change{path: "config/rbac/README.md"}, 0},
 		"YAML that is no manifest":   {kubebuilder, change{path: ".golangci.yml"}, 0},
 		"a folder with a like name":  {kubebuilder, change{path: "configuration/x.yaml"}, 0},
-		"Makefile":                   {kubebuilder, change{path: "Makefile"}, 0},
+		"Makefile":                   {kubebuilder, change{path: "Makefile"}, workGenerate | workManifests},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.in.classify(test.file); got != test.want {

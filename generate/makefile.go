@@ -1,0 +1,155 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"cmp"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// makefileNames are in the order in which make looks for them.
+var makefileNames = []string{"GNUmakefile", "makefile", "Makefile"}
+
+var (
+	assignment = regexp.MustCompile(`^(?:export |override )? *([A-Za-z_][\w.-]*) *(\?|\+|:{0,3})= *(.*)$`)
+	reference  = regexp.MustCompile(`\$(?:\(([\w.-]+)\)|\{([\w.-]+)\})`)
+	callsTool  = regexp.MustCompile(`(?i)\bcontroller[-_]gen\b`)
+)
+
+// toolOptions are what controller-gen is told, by generator and option. A folder for its output is the option dir.
+type toolOptions map[string]map[string]string
+
+// adoptMakefile fills in what the project's Makefile tells controller-gen, so that both make the same files. Nobody who runs
+// make manifests expects other CRDs from anything else. What the configuration says itself stays.
+func (c *Config) adoptMakefile(m module) {
+	told := toolOptions{}
+	for _, name := range makefileNames {
+		if content, err := os.ReadFile(m.absolute(name)); err == nil {
+			told = optionsInMakefile(string(content))
+			break
+		}
+	}
+	option := func(generator, name string) string {
+		value := told[generator][name]
+		if strings.Contains(value, "$") {
+			return "" // only make knows
+		}
+		return value
+	}
+	folder := func(generator string) string {
+		if dir := option(generator, "dir"); dir != "" && within(m.dir, m.absolute(dir)) {
+			return dir
+		}
+		return ""
+	}
+	truth := func(setting **bool, name string) {
+		if value, err := strconv.ParseBool(option(genCRD, name)); err == nil && *setting == nil {
+			*setting = &value
+		}
+	}
+	if length, err := strconv.Atoi(option(genCRD, "maxDescLen")); err == nil && c.CRD.MaxDescLen == nil {
+		c.CRD.MaxDescLen = &length
+	}
+	truth(&c.CRD.AllowDangerousTypes, "allowDangerousTypes")
+	truth(&c.CRD.IgnoreUnexportedFields, "ignoreUnexportedFields")
+	truth(&c.CRD.GenerateEmbeddedObjectMeta, "generateEmbeddedObjectMeta")
+	c.CRD.Dir = cmp.Or(c.CRD.Dir, folder(genCRD))
+	c.RBAC.Dir = cmp.Or(c.RBAC.Dir, folder(genRBAC))
+	c.RBAC.RoleName = cmp.Or(c.RBAC.RoleName, option(genRBAC, "roleName"))
+	c.RBAC.FileName = cmp.Or(c.RBAC.FileName, option(genRBAC, "fileName"))
+	c.Webhook.Dir = cmp.Or(c.Webhook.Dir, folder(genWebhook))
+	if header := option("object", "headerFile"); header != "" && c.HeaderFile == "" {
+		if _, err := os.Stat(m.absolute(header)); err == nil {
+			c.HeaderFile = header
+		}
+	}
+}
+
+// optionsInMakefile finds the calls of controller-gen. Where there are several of a generator, only what they agree on counts:
+// each is for a part of the project, and there is no telling which.
+func optionsInMakefile(content string) toolOptions {
+	variables := map[string]string{}
+	var calls []string
+	for line := range strings.Lines(strings.ReplaceAll(content, "\\\n", " ")) {
+		line = strings.TrimRight(line, "\r\n")
+		switch match := assignment.FindStringSubmatch(line); {
+		case strings.HasPrefix(line, "\t"):
+			if callsTool.MatchString(line) {
+				calls = append(calls, line)
+			}
+		case match == nil:
+		case match[2] == "+":
+			variables[match[1]] += " " + match[3]
+		case match[2] == "?" && variables[match[1]] != "":
+		default:
+			variables[match[1]] = match[3]
+		}
+	}
+	agreed := toolOptions{}
+	for _, call := range calls {
+		for generator, options := range optionsOfCall(expand(call, variables)) {
+			before, again := agreed[generator]
+			if !again {
+				agreed[generator] = options
+			}
+			for name, value := range before {
+				if options[name] != value {
+					delete(before, name)
+				}
+			}
+		}
+	}
+	return agreed
+}
+
+// optionsOfCall reads a command line such as: controller-gen crd:maxDescLen=0 output:crd:artifacts:config=config/crd/bases
+func optionsOfCall(call string) toolOptions {
+	told, folders := toolOptions{}, map[string]string{}
+	for _, word := range strings.Fields(strings.NewReplacer(`"`, "", "'", "").Replace(call)) {
+		generator, rest, _ := strings.Cut(word, ":")
+		switch generator {
+		case "crd", "rbac", "webhook", "object":
+			told[generator] = map[string]string{}
+			for option := range strings.SplitSeq(rest, ",") {
+				if name, value, set := strings.Cut(option, "="); set {
+					told[generator][name] = value
+				}
+			}
+		case "output":
+			generator, rule, _ := strings.Cut(rest, ":")
+			_, dir, _ := strings.Cut(rule, "=")
+			folders[generator], _, _ = strings.Cut(dir, ",")
+		}
+	}
+	for generator, dir := range folders {
+		if told[generator] != nil && dir != "" {
+			told[generator]["dir"] = dir
+		}
+	}
+	return told
+}
+
+// maxNesting is how deep variables may refer to variables; one that refers to itself has no end.
+const maxNesting = 10
+
+// expand replaces the variables that are known.
+func expand(text string, variables map[string]string) string {
+	for range maxNesting {
+		expanded := reference.ReplaceAllStringFunc(text, func(found string) string {
+			match := reference.FindStringSubmatch(found)
+			if value, known := variables[match[1]+match[2]]; known {
+				return value
+			}
+			return found
+		})
+		if expanded == text {
+			break
+		}
+		text = expanded
+	}
+	return text
+}

@@ -1,0 +1,79 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestOptionsInAMakefile(t *testing.T) {
+	for name, test := range map[string]struct {
+		makefile string
+		want     toolOptions
+	}{
+		"kubebuilder": {
+			`LOCALBIN ?= $(shell pwd)/bin
+CONTROLLER_GEN ?= $(LOCALBIN)/controller-gen
+manifests: controller-gen
+	"$(CONTROLLER_GEN)" rbac:roleName=manager-role crd:maxDescLen=0 webhook paths="./..." output:crd:artifacts:config=config/crd/bases
+generate: controller-gen
+	"$(CONTROLLER_GEN)" object:headerFile="hack/boilerplate.go.txt" paths="./..."
+$(CONTROLLER_GEN): $(LOCALBIN)
+	$(call go-install-tool,$(CONTROLLER_GEN),sigs.k8s.io/controller-tools/cmd/controller-gen,$(CONTROLLER_TOOLS_VERSION))
+`, toolOptions{
+				"crd": {"maxDescLen": "0", "dir": "config/crd/bases"}, "rbac": {"roleName": "manager-role"}, "webhook": {},
+				"object": {"headerFile": "hack/boilerplate.go.txt"},
+			},
+		},
+		"variables and several lines": {
+			"CRD_OPTIONS ?= \"crd:allowDangerousTypes=true,maxDescLen=${LENGTH}\"\nLENGTH := 7\nCRD_OPTIONS ?= crd\n" +
+				"manifests:\n\tgo tool controller-gen $(CRD_OPTIONS) \\\n\t  paths=./api/... \\\n\t  output:crd:dir=$(CHART)/crds\n",
+			toolOptions{"crd": {"allowDangerousTypes": "true", "maxDescLen": "7", "dir": "$(CHART)/crds"}},
+		},
+		"calls that agree in part": {
+			"manifests:\n\tcontroller-gen crd:maxDescLen=0,allowDangerousTypes=true paths=./a output:crd:dir=a\n" +
+				"\tcontroller-gen crd:maxDescLen=0 paths=./b output:crd:dir=b\n",
+			toolOptions{"crd": {"maxDescLen": "0"}},
+		},
+		"a variable that refers to itself": {"A = $(A) crd\nall:\n\tcontroller-gen $(A)\n", toolOptions{"crd": {}}},
+		"other tools":                      {"all:\n\tgo build crd:maxDescLen=1\n", toolOptions{}},
+		"nothing":                          {"", toolOptions{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := optionsInMakefile(test.makefile); !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestMakefileBelowTheConfiguration(t *testing.T) {
+	const makefile = "all:\n\tcontroller-gen crd:maxDescLen=0,allowDangerousTypes=true rbac:roleName=ours webhook object:headerFile=gone.txt \\\n" +
+		"\t  output:crd:dir=crds output:rbac:dir=../elsewhere output:webhook:dir=$(HOOKS)\n"
+	for name, test := range map[string]struct {
+		config string
+		want   string
+	}{
+		"alone":                {"", "0 true crds config/rbac ours config/webhook"},
+		"with a configuration": {"generate: {crd: {maxDescLen: 9, dir: definitions}, rbac: {roleName: theirs}}", "9 true definitions config/rbac theirs config/webhook"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := plain().with("Makefile", makefile).with(ConfigFileName, test.config).write(t)
+			config, err := loadConfig(module{dir: dir, path: "example.com/plain"}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join([]string{
+				strconv.Itoa(*config.CRD.MaxDescLen), strconv.FormatBool(*config.CRD.AllowDangerousTypes), config.CRD.Dir,
+				config.RBAC.Dir, config.RBAC.RoleName, config.Webhook.Dir,
+			}, " ")
+			if got != test.want || config.HeaderFile != "" {
+				t.Errorf("got %s and header %q, want %s", got, config.HeaderFile, test.want)
+			}
+		})
+	}
+}
