@@ -130,6 +130,24 @@ func TestStripKeepsWhatIsRead(t *testing.T) {
 	}
 }
 
+// Records are to name who has written a pod, but nobody needs which fields.
+func TestStripButWriters(t *testing.T) {
+	whole := aPod("a", "10.0.0.1")
+	whole.Spec.Containers = []corev1.Container{{Name: "c"}}
+	whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Subresource: "status", FieldsV1: metav1.NewFieldsV1("{}")}}
+	got, err := stripButWriters(whole.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := got.(*corev1.Pod)
+	if len(pod.ManagedFields) != 1 || pod.ManagedFields[0].Manager != "kubelet" || pod.ManagedFields[0].Subresource != "status" {
+		t.Errorf("the writers are %+v", pod.ManagedFields)
+	}
+	if pod.ManagedFields[0].FieldsV1 != nil || pod.Spec.Containers != nil {
+		t.Errorf("too much is left: %+v", pod)
+	}
+}
+
 func TestOutput(t *testing.T) {
 	list := addresses([]corev1.Pod{aPod("a", "10.0.0.1"), aPod("b", "10.0.0.1"), aPod("c", "10.0.0.2")}, collectorv1.CollectorSpec{})
 	data, err := output(list, 1000)

@@ -56,7 +56,7 @@ func (r *Reconciler) Kind() flow.Kind[*collectorv1.Collector] {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, o flow.Options) error {
-	pods, err := podCache(mgr, o.Namespaces)
+	pods, err := podCache(mgr, o)
 	if err != nil {
 		return err
 	}

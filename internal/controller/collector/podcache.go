@@ -11,18 +11,25 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/why"
 )
 
 // podCache holds all pods, while the manager's own cache holds those of the fleet only. It is there only if there is a
 // controller of Collectors, and of each pod it keeps the few hundred bytes that are read here.
-func podCache(mgr ctrl.Manager, namespaces []string) (cache.Cache, error) {
+func podCache(mgr ctrl.Manager, o flow.Options) (cache.Cache, error) {
+	transform := strip
+	if o.Why != nil {
+		transform = stripButWriters
+	}
 	options := cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: strip}},
+		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: transform}},
 	}
-	if len(namespaces) > 0 {
+	if len(o.Namespaces) > 0 {
 		options.DefaultNamespaces = map[string]cache.Config{}
-		for _, namespace := range namespaces {
+		for _, namespace := range o.Namespaces {
 			options.DefaultNamespaces[namespace] = cache.Config{}
 		}
 	}
@@ -38,10 +45,13 @@ func podCache(mgr ctrl.Manager, namespaces []string) (cache.Cache, error) {
 
 // strip drops all that nobody reads here.
 func strip(object any) (any, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, nil
+	if pod, ok := object.(*corev1.Pod); ok {
+		return stripPod(pod), nil
 	}
+	return object, nil
+}
+
+func stripPod(pod *corev1.Pod) *corev1.Pod {
 	stripped := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
@@ -58,5 +68,18 @@ func strip(object any) (any, error) {
 			stripped.Status.Conditions = []corev1.PodCondition{{Type: condition.Type, Status: condition.Status}}
 		}
 	}
-	return stripped, nil
+	return stripped
 }
+
+// stripButWriters keeps who has written the pod, too: that is what records tell of its events.
+func stripButWriters(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	stripped := stripPod(pod)
+	stripped.ManagedFields = pod.ManagedFields
+	return keepWriters(stripped)
+}
+
+var keepWriters = why.KeepWriters(nil)
