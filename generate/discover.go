@@ -76,8 +76,8 @@ func discover(m module, config *Config) (*discovery, error) {
 				return fmt.Errorf("looking for markers: %w", err)
 			}
 			file := sourceFile{path: name, hash: hashOf(content)}
-			if generator := generatorOf(content); slices.Contains(upstreamGenerators, generator) {
-				file.generator = generator
+			if IsOutput(content) {
+				file.generator = generatorOf(content)
 			} else {
 				file.markers, file.references = scanMarkers(content)
 			}

@@ -5,6 +5,7 @@ package generate
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -103,6 +104,9 @@ var upstreamGenerators = []string{
 	toolControllerGen, toolDeepcopyGen, "defaulter-gen", "register-gen", "openapi-gen",
 	"client-gen", "lister-gen", "informer-gen", "applyconfiguration-gen",
 }
+
+// IsOutput says whether a Go file is one that a run writes, by its first lines. All others are what it reads.
+func IsOutput(content []byte) bool { return slices.Contains(upstreamGenerators, generatorOf(content)) }
 
 // generatorOf returns the name in the line that says that a file is generated, or nothing for a file that somebody wrote.
 func generatorOf(content []byte) string {

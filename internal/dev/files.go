@@ -14,12 +14,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/opdock/opdock/generate"
 )
 
 // fileState is what is remembered of a file.
 type fileState struct {
 	content digest
-	// markers and outline are of Go files that somebody wrote: what generators read in packages without types of an API,
+	// markers and outline are of Go files that generators read: what generators read in packages without types of an API,
 	// and in those with some.
 	markers, outline digest
 	// declares says that it has markers which describe types of an API.
@@ -120,7 +122,7 @@ func readState(path string) (state fileState, exists bool) {
 		return fileState{}, false
 	}
 	state.content = sha256.Sum256(content)
-	if !strings.HasSuffix(path, ".go") || isGenerated(content) {
+	if !strings.HasSuffix(path, ".go") || generate.IsOutput(content) {
 		return state, true
 	}
 	lines, declares := markerLines(content)
@@ -129,20 +131,6 @@ func readState(path string) (state fileState, exists bool) {
 	state.outline = sha256.Sum256(withoutBodies(content))
 	state.embeds = bytes.Contains(content, []byte("\n//go:embed "))
 	return state, true
-}
-
-// isGenerated looks for the line by which go knows generated files.
-func isGenerated(content []byte) bool {
-	for line := range bytes.Lines(content) {
-		text := bytes.TrimRight(line, "\r\n")
-		switch {
-		case bytes.HasPrefix(text, []byte("package ")):
-			return false
-		case bytes.HasPrefix(text, []byte("// Code generated ")) && bytes.HasSuffix(text, []byte(" DO NOT EDIT.")):
-			return true
-		}
-	}
-	return false
 }
 
 // generatorMarkers are how markers begin that some generator reads.

@@ -32,6 +32,9 @@ func localModules(ctx context.Context, dir string, env []string) ([]string, erro
 			return nil, fmt.Errorf("looking for local modules: %w", err)
 		}
 		for _, found := range modulesIn(dir, output) {
+			if target, err := filepath.EvalSymlinks(found); err == nil {
+				found = target // what is below a link is not seen when walking
+			}
 			if !slices.Contains(roots, found) {
 				roots = append(roots, found)
 			}

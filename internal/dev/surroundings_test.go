@@ -90,10 +90,13 @@ func TestLocalModules(t *testing.T) {
 	}
 	write(t, dir, map[string]string{
 		"go.work":         "go 1.26\n\nuse (\n\t./operator\n\t./api\n)\n",
-		"operator/go.mod": "module example.com/operator\n\ngo 1.26\n\nreplace example.com/lib => ../lib\n\nreplace example.com/other => example.com/fork v1.0.0\n",
+		"operator/go.mod": "module example.com/operator\n\ngo 1.26\n\nreplace example.com/lib => ../link\n\nreplace example.com/other => example.com/fork v1.0.0\n",
 		"api/go.mod":      "module example.com/api\n\ngo 1.26\n",
 		"lib/go.mod":      "module example.com/lib\n\ngo 1.26\n",
 	})
+	if err := os.Symlink("lib", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
 	got, err := localModules(t.Context(), filepath.Join(dir, "operator"), os.Environ())
 	if err != nil {
 		t.Fatal(err)
