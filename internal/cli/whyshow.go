@@ -48,7 +48,7 @@ func (s *whyShow) record(r *why.Record) {
 	}
 	fmt.Fprintf(&text, "%s  %s  %s\n", s.paint(faint, r.Start.In(s.location).Format(clock)), s.paint(bold, object), s.paint(faint, number))
 	for i := range r.Causes {
-		s.cause(&text, &r.Causes[i])
+		s.cause(&text, r, &r.Causes[i])
 	}
 	if more := r.Folded - len(r.Causes); more > 0 {
 		fmt.Fprintf(&text, "  • and %s more\n", many(more, "event"))
@@ -70,7 +70,7 @@ func (s *whyShow) record(r *why.Record) {
 	fmt.Fprintln(s.out, text.String())
 }
 
-func (s *whyShow) cause(text *strings.Builder, c *why.Cause) {
+func (s *whyShow) cause(text *strings.Builder, r *why.Record, c *why.Cause) {
 	what := map[why.CauseType]string{
 		why.Listed: "there when the watch began:", why.Retried: "once more, after an error or as it asked", why.Timer: "its timer ended",
 		why.Generic: "an event of another source", why.Unknown: "nobody knows what led to it",
@@ -94,6 +94,10 @@ func (s *whyShow) cause(text *strings.Builder, c *why.Cause) {
 	}
 	if c.Repeated {
 		fmt.Fprintf(text, " %s", s.paint(yellow, "(the reconcile before had it already)"))
+	}
+	// What was waited leaves out the time for which a handler has held an event back, which would be a riddle.
+	if before := r.Start.Sub(c.Seen); c.Object != nil && !c.Seen.IsZero() && before-r.Waited >= time.Second {
+		fmt.Fprintf(text, " %s", s.paint(faint, "(seen "+waitedFor(before)+" earlier)"))
 	}
 	text.WriteByte('\n')
 	for _, change := range c.Changes {

@@ -48,6 +48,20 @@ func TestWhyNamesControllers(t *testing.T) {
 	}
 }
 
+func TestWhyTellsOfEventsThatWereHeldBack(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	web := &why.Object{Kind: "Pod", Name: "web"}
+	for want, waited := range map[string]time.Duration{"• created Pod web (seen 10s earlier)\n": time.Millisecond, "• created Pod web\n": 10 * time.Second} {
+		var out strings.Builder
+		(&whyShow{out: &out, location: time.UTC}).record(&why.Record{
+			Start: start, Waited: waited, Folded: 1, Causes: []why.Cause{{Type: why.Created, Object: web, Seen: start.Add(-10 * time.Second)}},
+		})
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("without %q:\n%s", want, &out)
+		}
+	}
+}
+
 func TestWhyShowsNothingThatATerminalActsOn(t *testing.T) {
 	const evil = "a\x1b[31m\u009b2J\r\nb\u202e"
 	object := why.Object{Kind: evil, Namespace: evil, Name: evil}
