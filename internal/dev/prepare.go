@@ -165,11 +165,12 @@ func (s *Session) clearWebhooks(ctx context.Context) error {
 	if s.cleared || !s.Cluster.CallsBack {
 		return nil
 	}
-	s.cleared = true
 	if err := s.applier.remove(ctx, s.manifests.webhooks); err != nil {
 		return err
 	}
-	return s.applier.leadHere(ctx, s.onThisCluster(s.manifests.definitions))
+	err := s.applier.leadHere(ctx, s.onThisCluster(s.manifests.definitions))
+	s.cleared = err == nil // a round that was cancelled leaves it to the next
+	return err
 }
 
 // sayIdentity tells who the operator is, whenever that changes.

@@ -4,9 +4,16 @@
 package dev
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/opdock/opdock/generate"
 )
@@ -20,6 +27,34 @@ func TestGeneratedText(t *testing.T) {
 		if got := generatedText(&result); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// A round that ends before the webhooks of an earlier session are gone leaves them to the next.
+func TestWebhooksAreClearedUntilTheyAreGone(t *testing.T) {
+	hooks := object(t, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: captains}}")
+	server := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRuntimeObjects(hooks).WithInterceptorFuncs(interceptor.Funcs{
+		Delete: func(ctx context.Context, server client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return server.Delete(ctx, object, options...)
+		},
+	}).Build()
+	s := &Session{
+		Options: Options{Cluster: Cluster{CallsBack: true}}, applier: &applier{server: server},
+		manifests: manifests{webhooks: []*unstructured.Unstructured{hooks}},
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.clearWebhooks(cancelled); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := s.clearWebhooks(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(hooks), hooks.DeepCopy()); !apierrors.IsNotFound(err) {
+		t.Errorf("they are still there: %v", err)
 	}
 }
 
