@@ -194,6 +194,12 @@ func (g *generatedFiles) Open(p *loader.Package, name string) (io.WriteCloser, e
 	}
 	g.count++
 	return &memoryFile{keep: func(content []byte) error {
+		if filepath.Ext(name) == ".yaml" {
+			var err error
+			if content, err = withRequiredKeys(content); err != nil {
+				return err
+			}
+		}
 		return g.out.add(filepath.Join(dir, name), withToolVersion(content))
 	}}, nil
 }
