@@ -20,7 +20,7 @@
 //		Owns(&corev1.Pod{}).
 //		Complete(reconciler)
 //	...
-//	http.Handle("/why/", recorder.HTTPHandler())
+//	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return recorder.Serve(ctx, "127.0.0.1:8082") }))
 //
 // The builder takes the options of controller-runtime's, For, Owns, Watches and WatchesMetadata included. Where a controller
 // is put together in another way, wrap each handler and the reconciler:

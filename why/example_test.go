@@ -6,7 +6,6 @@ package why_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/opdock/opdock/why"
@@ -38,7 +38,12 @@ func ExampleControllerManagedBy() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	http.Handle("/why/", recorder.HTTPHandler())
+	// Only this machine may look; opdock why --address http://127.0.0.1:8082 does.
+	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return recorder.Serve(ctx, "127.0.0.1:8082") }))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
 }
 
 // Handlers and the reconciler can be wrapped one by one, wherever they are used. Here they are called by hand.
