@@ -1,0 +1,33 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestMissingRightsAreReadFromTheLog(t *testing.T) {
+	var said []string
+	r := newLackedRights(func(text string) { said = append(said, text) })
+	const services = `ERROR Failed to watch {"error": "services is forbidden: User \"system:serviceaccount:a:b\" cannot list resource \"services\" in API group \"\" at the cluster scope"}`
+	r.read(services)
+	r.read(services)
+	r.read("INFO Starting EventSource")
+	if len(said) > 0 {
+		t.Fatalf("said within the round: %q", said)
+	}
+	r.roundIsOver()
+	r.read(services)
+	r.read(`deployments.apps "a" is forbidden: User "b" cannot create resource "deployments" in API group "apps" in the namespace "default"`)
+	r.read(`User "b" cannot patch resource "apps/status" in API group "kanggege.k8sio.com" in the namespace "default"`)
+	want := []string{
+		`the operator may not list services; its role needs: // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch`,
+		"the operator may not create deployments; its role needs: // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create",
+		"the operator may not patch apps/status; its role needs: // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=apps/status,verbs=patch",
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("got %q, want %q", said, want)
+	}
+}
