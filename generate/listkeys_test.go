@@ -12,18 +12,18 @@ import (
 
 func TestKeysOfListsAreRequired(t *testing.T) {
 	const (
-		head = "a:\n  items:\n    properties:\n      name:\n        type: string\n      type:\n        type: string\n"
-		tail = "    type: object\n  type: array\n  x-kubernetes-list-map-keys:\n  - type\n  x-kubernetes-list-type: map\n"
+		head = "a:\n  items:\n    properties:\n      key:\n        type: string\n      name:\n        type: string\n"
+		tail = "    type: object\n  type: array\n  x-kubernetes-list-map-keys:\n  - key\n  x-kubernetes-list-type: map\n"
 	)
 	for name, test := range map[string]struct{ content, want string }{
-		"the only one":     {head + tail, head + "    required:\n    - type\n" + tail},
-		"beside others":    {head + "    required:\n    - name\n" + tail, head + "    required:\n    - name\n    - type\n" + tail},
-		"required already": {head + "    required:\n    - name\n    - type\n" + tail, head + "    required:\n    - name\n    - type\n" + tail},
-		"with a default":   {strings.Replace(head, "type:\n        type: string", "type:\n        default: x\n        type: string", 1) + tail, strings.Replace(head, "type:\n        type: string", "type:\n        default: x\n        type: string", 1) + tail},
+		"the only one":     {head + tail, head + "    required:\n    - key\n" + tail},
+		"beside others":    {head + "    required:\n    - name\n" + tail, head + "    required:\n    - name\n    - key\n" + tail},
+		"required already": {head + "    required:\n    - name\n    - key\n" + tail, head + "    required:\n    - name\n    - key\n" + tail},
+		"with a default":   {strings.Replace(head, "key:\n", "key:\n        default: x\n", 1) + tail, strings.Replace(head, "key:\n", "key:\n        default: x\n", 1) + tail},
 		"no such property": {"a:\n  items:\n" + tail, "a:\n  items:\n" + tail},
 		"two keys": {
-			head + strings.Replace(tail, "  - type\n", "  - name\n  - type\n", 1),
-			head + "    required:\n    - name\n    - type\n" + strings.Replace(tail, "  - type\n", "  - name\n  - type\n", 1),
+			head + strings.Replace(tail, "  - key\n", "  - name\n  - key\n", 1),
+			head + "    required:\n    - name\n    - key\n" + strings.Replace(tail, "  - key\n", "  - name\n  - key\n", 1),
 		},
 		"no list": {head, head},
 	} {
