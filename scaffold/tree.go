@@ -24,8 +24,10 @@ type tree struct {
 
 type treeFile struct {
 	before []byte // nil if it is not there
-	now    []byte // nil if it should not be there
+	now    []byte // nil if it should not be there; lines end as in Unix
 	mode   fs.FileMode
+	// windows means that all lines of the file end as in Windows, as git can check them out, and have to end so again.
+	windows bool
 }
 
 func newTree(dir string) *tree { return &tree{dir: dir, files: map[string]*treeFile{}} }
@@ -51,6 +53,9 @@ func (t *tree) file(path string) (*treeFile, error) {
 			file.before = []byte{}
 		}
 		file.mode, file.now = info.Mode().Perm(), file.before
+		if lines := bytes.Count(file.before, []byte("\n")); lines > 0 && lines == bytes.Count(file.before, []byte("\r\n")) {
+			file.windows, file.now = true, bytes.ReplaceAll(file.before, []byte("\r\n"), []byte("\n"))
+		}
 	}
 	t.files[path] = file
 	return file, nil
@@ -91,10 +96,14 @@ func (t *tree) changes() []filewrite.Change {
 	var changes []filewrite.Change
 	for _, path := range slices.Sorted(maps.Keys(t.files)) {
 		file := t.files[path]
-		if (file.now == nil) == (file.before == nil) && bytes.Equal(file.now, file.before) {
+		content := file.now
+		if file.windows {
+			content = bytes.ReplaceAll(content, []byte("\n"), []byte("\r\n"))
+		}
+		if (file.now == nil) == (file.before == nil) && bytes.Equal(content, file.before) {
 			continue
 		}
-		changes = append(changes, filewrite.Change{Path: path, Content: file.now, Before: file.before, Mode: file.mode, Remove: file.now == nil})
+		changes = append(changes, filewrite.Change{Path: path, Content: content, Before: file.before, Mode: file.mode, Remove: file.now == nil})
 	}
 	return changes
 }

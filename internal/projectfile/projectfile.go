@@ -152,6 +152,7 @@ func Read(dir string) (*File, error) {
 // Parse reads the content of a PROJECT.
 func Parse(content []byte) (*File, error) {
 	var document yaml.Node
+	content = bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")) // of which half would become part of comments
 	if err := yaml.Unmarshal(content, &document); err != nil {
 		return nil, err
 	}
