@@ -59,19 +59,19 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 			return err
 		}
 	}
-	lacking := newLackedRights(s.Screen.Say)
+	advice := newAdvice(s.Screen.Say)
 	next, err := startProcess(processSpec{
 		binary: s.builder.output, dir: s.Project.Dir, args: s.plan.args, env: s.environment(),
 		line: func(line string) {
 			s.log.line(line)
 			s.Screen.Log(line)
-			lacking.read(line)
+			advice.read(line)
 		},
 	})
 	if err != nil {
 		return err
 	}
-	s.process, s.lacking = next, lacking
+	s.process, s.advice = next, advice
 	s.Observer.Begin(s.plan.records)
 	*todo &^= workRestart
 	*todo |= workWebhooks | workAwait

@@ -41,7 +41,7 @@ type Session struct {
 	plan       plan
 	manifests  manifests
 	process    *process
-	lacking    *lackedRights                // of that process
+	advice     *advice                      // about the log of that process
 	configured []*unstructured.Unstructured // the webhook configurations on the cluster
 	rights     []*unstructured.Unstructured // what makes the operator who it is, as applied last
 	cleared    bool                         // configurations of an earlier session are gone
@@ -271,7 +271,7 @@ func (s *Session) conclude(result outcome) {
 	}
 	s.Screen.Busy("")
 	s.leftover |= result.remaining
-	defer s.lacking.roundIsOver()
+	defer s.advice.roundIsOver()
 	if result.crashed {
 		s.crash(result.round)
 		return

@@ -10,7 +10,7 @@ import (
 
 func TestMissingRightsAreReadFromTheLog(t *testing.T) {
 	var said []string
-	r := newLackedRights(func(text string) { said = append(said, text) })
+	r := newAdvice(func(text string) { said = append(said, text) })
 	const services = `ERROR Failed to watch {"error": "services is forbidden: User \"system:serviceaccount:a:b\" cannot list resource \"services\" in API group \"\" at the cluster scope"}`
 	r.read(services)
 	r.read(services)
@@ -27,6 +27,27 @@ func TestMissingRightsAreReadFromTheLog(t *testing.T) {
 		"the operator may not create deployments; its role needs: // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create",
 		"the operator may not patch apps/status; its role needs: // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=apps/status,verbs=patch",
 	}
+	if !slices.Equal(said, want) {
+		t.Errorf("got %q, want %q", said, want)
+	}
+}
+
+func TestCreatingInVainIsReadFromTheLog(t *testing.T) {
+	var said []string
+	a := newAdvice(func(text string) { said = append(said, text) })
+	a.roundIsOver()
+	const line = `ERROR Reconciler error {"name": "nginx-app", "error": "deployments.apps \"nginx-app\" already exists"}`
+	for range invisible - 1 {
+		a.read(line)
+		a.read(`error: services "web" is there`)
+	}
+	if len(said) > 0 {
+		t.Fatalf("a cache may be late: %q", said)
+	}
+	for range invisible {
+		a.read(line)
+	}
+	want := []string{`the operator creates deployments.apps "nginx-app" again and again, as if it could not see it: does main limit the cache to a label (ByObject) that it does not have?`}
 	if !slices.Equal(said, want) {
 		t.Errorf("got %q, want %q", said, want)
 	}
