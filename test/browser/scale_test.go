@@ -36,6 +36,20 @@ func TestOpeningTheNewestGoesOnFollowing(t *testing.T) {
 	}
 }
 
+// What was opened may move out of sight, since opening it does not pause. Nothing is pale for its sake any more then.
+func TestWhatIsOpenMovesOutOfSight(t *testing.T) {
+	world := demo.New(30, time.Now())
+	p := lookAt(t, world, "scale shop", "fail cart")
+	do(t, p, "opdock.controls.scale('steps')")
+	await(t, p, "opdock.timeline.steps && opdock.list.rows.items.length === 7")
+	do(t, p, "opdock.open(opdock.view.passes.at(-1))")
+	await(t, p, "opdock.timeline.following && opdock.timeline.painter.drawn.pale > 0")
+	for range 12 {
+		tell(t, world, "scale media")
+	}
+	await(t, p, "opdock.timeline.axis.x(opdock.selected.end) < 0 && opdock.timeline.painter.drawn.passes > 0 && opdock.timeline.painter.drawn.pale === 0")
+}
+
 // A range is of time, so it is there to be chosen while time is shown, and choosing it changes nothing else.
 func TestTheRangeIsOfTime(t *testing.T) {
 	p := lookAt(t, demo.New(30, time.Now()), "scale shop")

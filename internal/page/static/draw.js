@@ -42,7 +42,7 @@ export class Painter {
   drawn = {};
 
   paint(g, scene) {
-    this.drawn = { passes: 0, changes: 0, events: 0, writes: 0, edges: 0, echoes: 0, restarts: 0 };
+    this.drawn = { passes: 0, changes: 0, events: 0, writes: 0, edges: 0, echoes: 0, restarts: 0, pale: 0 };
     const { colours, width, height, laneHeight, scroll } = scene;
     g.fillStyle = colours.row;
     g.fillRect(0, 0, width, height);
@@ -114,7 +114,9 @@ export class Painter {
     }
     this.edges(g, scene, row, shown, y, tops);
     for (const pass of shown) {
-      g.globalAlpha = chain && !chain.has(pass) ? 0.28 : 1;
+      const pale = chain && !chain.has(pass);
+      if (pale) this.drawn.pale++;
+      g.globalAlpha = pale ? 0.28 : 1;
       this.signs(g, scene, pass, y);
     }
     g.globalAlpha = 1;

@@ -158,7 +158,7 @@ export class Timeline {
     const scene = {
       axis: this.axis, colours: this.colours, width: this.width, height: this.height, laneHeight: this.laneHeight, rows: this.rows, restarts: this.restarts, several: this.view.store.several,
       scroll: this.scroll, selected: this.selected, radius: this.laneHeight >= 20 ? 5 : 3.5,
-      chain: this.hovered || this.selected ? chain(this.hovered || this.selected) : null,
+      chain: this.outstanding(),
     };
     const g = this.field.getContext("2d", { alpha: false });
     g.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
@@ -171,6 +171,15 @@ export class Timeline {
     this.dirty = moving;
     this.cost = 0.7 * this.cost + 0.3 * (performance.now() - began);
     return moving;
+  }
+
+  /** outstanding is what stands out, while the rest is pale: nothing if none of it is in sight any more. */
+  outstanding() {
+    const of = this.hovered || this.selected;
+    if (!of) return null;
+    const found = chain(of);
+    for (const pass of found) if (this.axis.x(pass.end) > 0 && this.axis.x(pass.first) < this.width) return found;
+    return null;
   }
 
   /** drawGutter draws the names only if they are others than before: text takes longer than anything else. */
