@@ -78,7 +78,7 @@ func optionsInMakefile(content string) toolOptions {
 		line = strings.TrimRight(line, "\r\n")
 		switch match := assignment.FindStringSubmatch(line); {
 		case strings.HasPrefix(line, "\t"):
-			if callsTool.MatchString(line) {
+			if callsTool.MatchString(line) && !strings.HasPrefix(strings.TrimLeft(line, "\t @-+"), "#") {
 				calls = append(calls, line)
 			}
 		case match == nil:

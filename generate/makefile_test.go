@@ -40,8 +40,11 @@ $(CONTROLLER_GEN): $(LOCALBIN)
 			toolOptions{"crd": {"maxDescLen": "0"}},
 		},
 		"a variable that refers to itself": {"A = $(A) crd\nall:\n\tcontroller-gen $(A)\n", toolOptions{"crd": {}}},
-		"other tools":                      {"all:\n\tgo build crd:maxDescLen=1\n", toolOptions{}},
-		"nothing":                          {"", toolOptions{}},
+		"calls that are comments": {
+			"all:\n\t# controller-gen crd:maxDescLen=0\n\t@#controller-gen rbac\n\t@controller-gen crd:maxDescLen=3\n", toolOptions{"crd": {"maxDescLen": "3"}},
+		},
+		"other tools": {"all:\n\tgo build crd:maxDescLen=1\n", toolOptions{}},
+		"nothing":     {"", toolOptions{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := optionsInMakefile(test.makefile); !reflect.DeepEqual(got, test.want) {
