@@ -98,7 +98,7 @@ func (p *plan) leftovers(files map[string][]byte, found *discovery) ([]change, e
 		if err != nil {
 			return nil, fmt.Errorf("looking for leftovers: %w", err)
 		}
-		if name := p.module.relative(file); p.owns(name, content) {
+		if name := p.module.relative(file); p.owns(name, content, files) {
 			left = append(left, change{Change: Change{Path: name, Kind: Leftover}, before: content, mode: 0o644})
 		}
 	}
@@ -117,8 +117,8 @@ func (p *plan) ownFolders() []string {
 	return dirs
 }
 
-// owns says whether a file that is not generated any more was written by a generator that runs now.
-func (p *plan) owns(name string, content []byte) bool {
+// owns says whether a file that is not generated any more was written by a generator that runs now, beside these files.
+func (p *plan) owns(name string, content []byte, files map[string][]byte) bool {
 	in := func(dirs ...string) bool { return strings.HasPrefix(name, path.Join(dirs...)+"/") }
 	base, tool := path.Base(name), generatorOf(content)
 	switch tool {
@@ -141,5 +141,20 @@ func (p *plan) owns(name string, content []byte) bool {
 	}
 	return path.Ext(name) == ".yaml" && path.Dir(name) == path.Clean(p.config.CRD.Dir) && p.enabled[genCRD] &&
 		strings.Contains(base, "_") && bytes.Contains(content, []byte("\nkind: CustomResourceDefinition\n")) &&
-		bytes.Contains(content, []byte(crdVersionAnnotation))
+		bytes.Contains(content, []byte(crdVersionAnnotation)) && p.ownGroup(base, files)
+}
+
+// ownGroup says whether a CRD is of a group of this module. The usual folder has nothing but the module's CRDs, but in that
+// of a chart there are also those that it needs from others, many of which controller-gen has made as well.
+func (p *plan) ownGroup(base string, files map[string][]byte) bool {
+	if path.Clean(p.config.CRD.Dir) == defaultCRDDir {
+		return true
+	}
+	group, _, _ := strings.Cut(base, "_")
+	for file := range files {
+		if filepath.Dir(file) == p.module.absolute(p.config.CRD.Dir) && strings.HasPrefix(filepath.Base(file), group+"_") {
+			return true
+		}
+	}
+	return false
 }

@@ -104,6 +104,7 @@ const (
 	toolDeepcopyGen   = "deepcopy-gen"
 
 	defaultHeaderFile = "hack/boilerplate.go.txt"
+	defaultCRDDir     = "config/crd/bases"
 )
 
 // loadConfig reads the configuration, lets the options replace what they name and fills in what the Makefile says and the
@@ -116,7 +117,7 @@ func loadConfig(m module, o Options) (*Config, error) {
 	config.adoptMakefile(m)
 	override := func(setting *string, option, byDefault string) { *setting = cmp.Or(option, *setting, byDefault) }
 	override(&config.HeaderFile, o.HeaderFile, "")
-	override(&config.CRD.Dir, o.CRDDir, "config/crd/bases")
+	override(&config.CRD.Dir, o.CRDDir, defaultCRDDir)
 	override(&config.RBAC.Dir, o.RBACDir, "config/rbac")
 	override(&config.RBAC.RoleName, "", "manager-role")
 	override(&config.RBAC.FileName, "", "role.yaml")

@@ -148,6 +148,19 @@ func TestLeftoversOfOthersStay(t *testing.T) {
 	expect(t, "with paths", changes(r.run(), Leftover), nil)
 }
 
+// TestLeftoversBesideCRDsOfOthers has the CRDs of somebody else in the folder of a chart, which the same tool has made.
+func TestLeftoversBesideCRDsOfOthers(t *testing.T) {
+	const crd = "---\nkind: CustomResourceDefinition\nmetadata:\n  annotations:\n    controller-gen.kubebuilder.io/version: v0.1.0\n"
+	r := &runner{t: t, options: Options{Dir: newModule(t, "testdata/corpus/single", corpus), CacheDir: t.TempDir(), CRDDir: "chart/crds", Only: []string{genCRD}}}
+	r.write("chart/crds/garden.example.com_gones.yaml", crd)
+	r.write("chart/crds/theirs.io_monitors.yaml", crd)
+	result := r.run()
+	expect(t, "leftover", changes(result, Leftover), []string{"chart/crds/garden.example.com_gones.yaml"})
+	if _, err := os.Stat(r.path("chart/crds/theirs.io_monitors.yaml")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFilesOfAPackageThatLostItsMarkers(t *testing.T) {
 	r := newRunner(t, plain())
 	r.run()
