@@ -74,6 +74,9 @@ func (a *App) addKindFlags(cmd *cobra.Command, n *apiName, f *scaffoldFlags) {
 
 // onKind finds out which kind is meant, and carries out what is planned for it.
 func (a *App) onKind(cmd *cobra.Command, n *apiName, f scaffoldFlags, done string, makePlan func() (*scaffold.Plan, error)) (*scaffold.Plan, error) {
+	if err := notBelow(f.dir); err != nil {
+		return nil, err
+	}
 	if err := a.recoverProject(cmd.Context(), f.dir); err != nil {
 		return nil, err
 	}

@@ -106,7 +106,8 @@ func (a *App) explainNotRunning(s cluster.Status) (message string, hints []strin
 	case cluster.Stopped:
 		return fmt.Sprintf("cluster %q is stopped", s.Name), []string{start}
 	default:
-		return fmt.Sprintf("cluster %q was never started", s.Name), append([]string{start}, a.knownClusters()...)
+		hints = append([]string{start}, a.knownClusters()...)
+		return fmt.Sprintf("cluster %q was never started", s.Name), append(hints, a.aliveInstead(s.Name)...)
 	}
 }
 
@@ -134,6 +135,16 @@ func pid(s cluster.Status) string {
 		return ""
 	}
 	return fmt.Sprintf("pid %d", s.PID)
+}
+
+// aliveInstead is a hint for whoever has started one cluster, as opdock dev does, and did not say which is meant.
+func (a *App) aliveInstead(name string) []string {
+	all, _ := a.Dock.List() // as in knownClusters
+	all = slices.DeleteFunc(slices.Clone(all), func(s cluster.Status) bool { return s.State != cluster.Alive })
+	if name != defaultCluster || len(all) != 1 {
+		return nil
+	}
+	return []string{"to use the one that is alive: --name " + shellQuote(all[0].Name)}
 }
 
 // knownClusters is a hint that names the clusters there are, or nothing.

@@ -48,6 +48,7 @@ removed. If nothing has changed since the last run, nothing is loaded.`,
   opdock generate --check                  # for CI: exit code 1 and a list if something is stale
   opdock generate ./api/... --only deepcopy,crd
   opdock generate --dir ../other-operator -o json`,
+		Args: generatePaths,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options.Paths = args
 			return a.generate(cmd, options, format, quiet)

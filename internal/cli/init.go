@@ -58,10 +58,13 @@ or none. On a terminal, what is not said by flags is asked for.`,
 	cmd.Flags().StringVar(&options.License, "license", scaffold.Licenses[0],
 		"how Go files begin: "+strings.Join(scaffold.Licenses, ", ")+", or a file")
 	cmd.Flags().BoolVar(&options.MultiGroup, "multigroup", false, "keep kinds of several groups in folders of their own")
-	// Known from elsewhere, and without a meaning here: this program brings its own compiler checks.
+	// Known from elsewhere, and without a meaning here: this program brings its own compiler checks, and all modules are
+	// named in go.mod already.
 	cmd.Flags().Bool("skip-go-version-check", false, "")
+	cmd.Flags().Bool("fetch-deps", true, "")
+	cmd.Flags().String("project-version", "", "")
 	cmd.Flags().String("plugins", "", "")
-	for _, name := range []string{"skip-go-version-check", "plugins"} {
+	for _, name := range []string{"skip-go-version-check", "fetch-deps", "project-version", "plugins"} {
 		if err := cmd.Flags().MarkHidden(name); err != nil {
 			panic(err) // the flag does not exist: found by any test
 		}

@@ -132,12 +132,18 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hints := append(didYouMean(root.SuggestionsFor(args[0])), seeHelp(root))
-	return &usageError{message: fmt.Sprintf("there is no verb %q", args[0]), hints: hints}
+	hints := elsewhere(root, args[0])
+	if hints == nil {
+		hints = didYouMean(root.SuggestionsFor(args[0]))
+	}
+	return &usageError{message: fmt.Sprintf("there is no verb %q", args[0]), hints: append(hints, seeHelp(root))}
 }
 
 // wrongFlag tells about a flag that does not exist or has a value that it cannot have.
 func wrongFlag(cmd *cobra.Command, err error) error {
+	if args := cmd.Flags().Args(); !cmd.HasParent() && len(args) > 0 {
+		return unknownVerb(cmd, args) // and therefore the flag is unknown as well
+	}
 	message := err.Error()
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
@@ -154,7 +160,12 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 			message += ": " + errors.Unwrap(invalid).Error()
 		}
 	}
-	return &usageError{message: message, hints: append(didYouMean(similarFlags(cmd, err)), seeHelp(cmd))}
+	hints := didYouMean(similarFlags(cmd, err))
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		hints = append(elsewhere(cmd, unknown.GetSpecifiedName()), hints...)
+	}
+	return &usageError{message: message, hints: append(hints, seeHelp(cmd))}
 }
 
 // noArguments is the argument check of verbs that take flags only.
@@ -162,14 +173,17 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := seeHelp(cmd)
-	if cmd.Flags().Lookup("name") != nil {
-		hint = fmt.Sprintf("to name a cluster: %s --name %s", cmd.CommandPath(), shellQuote(args[0]))
+	hints := elsewhere(cmd, args[0])
+	switch {
+	case hints != nil:
+	case cmd.Flags().Lookup("push") != nil:
+		hints = []string{fmt.Sprintf("to name the image: %s --image %s", cmd.CommandPath(), shellQuote(args[0]))}
+	case cmd.Flags().Lookup("name") != nil:
+		hints = []string{fmt.Sprintf("to name a cluster: %s --name %s", cmd.CommandPath(), shellQuote(args[0]))}
+	default:
+		hints = []string{seeHelp(cmd)}
 	}
-	return &usageError{
-		message: fmt.Sprintf("%s takes no arguments, but was given %q", cmd.Name(), args[0]),
-		hints:   []string{hint},
-	}
+	return &usageError{message: fmt.Sprintf("%s takes no arguments, but was given %q", cmd.Name(), args[0]), hints: hints}
 }
 
 func seeHelp(cmd *cobra.Command) string { return "see: " + cmd.CommandPath() + " --help" }

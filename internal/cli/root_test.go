@@ -53,6 +53,12 @@ func TestWrongUsage(t *testing.T) {
 	for name, args := range map[string][]string{
 		"unknown-verb":            {"upp"},
 		"unknown-verb-help":       {"help", "nonsense"},
+		"elsewhere-new":           {"new", "first-operator", "--repo=example.com/first-operator"},
+		"elsewhere-add":           {"add", "api", "--api-version=app.example.com/v1alpha1", "--kind=AppService"},
+		"elsewhere-generate":      {"generate", "k8s"},
+		"elsewhere-up":            {"up", "local"},
+		"elsewhere-run":           {"run", "--local"},
+		"elsewhere-build":         {"build", "me/first-operator:v1"},
 		"help-two-verbs":          {"help", "up", "down"},
 		"unknown-flag":            {"up", "--nonsense"},
 		"up-stray-argument":       {"up", "other"},
