@@ -177,6 +177,10 @@ func (r *removal) removeTemplate(name, template string, data view) error {
 }
 
 func (r *removal) unwireController(api API) error {
+	api, err := r.asInMain(api)
+	if err != nil {
+		return err
+	}
 	if err := r.cutStatement(mainFile, "&"+api.ControllerAlias+"."+api.Kind+"Reconciler{"); err != nil {
 		return err
 	}
@@ -185,6 +189,10 @@ func (r *removal) unwireController(api API) error {
 
 func (r *removal) unwireTypes(api API) error {
 	data := view{Project: r.Project, API: api}
+	api, err := r.asInMain(api)
+	if err != nil {
+		return err
+	}
 	if !slices.ContainsFunc(r.file.Resources, func(other projectfile.Resource) bool { return other.Path == api.Package }) {
 		if err := r.cut(mainFile, schemeFragment(api)); err != nil {
 			return err

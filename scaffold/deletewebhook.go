@@ -24,6 +24,9 @@ func (r *removal) removeWebhooks(resource *projectfile.Resource) error {
 		return err
 	}
 	resource.Webhooks = nil
+	if w.Alias, err = r.nameInMain(webhookImport(w)); err != nil {
+		return err
+	}
 	if err := r.cutStatement(mainFile, w.Alias+".Setup"+api.Kind+"WebhookWithManager("); err != nil {
 		return err
 	}

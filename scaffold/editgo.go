@@ -10,7 +10,9 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +36,49 @@ func (i goImport) line() string {
 		return fmt.Sprintf("\t%q\n", i.path)
 	}
 	return fmt.Sprintf("\t%s %q\n", i.alias, i.path)
+}
+
+// nameInMain is what main calls a package, or would if it imported that.
+func (t *tree) nameInMain(wanted goImport) (string, error) {
+	content, err := t.read(mainFile)
+	if err != nil || content == nil {
+		return wanted.name(), err
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), mainFile, content, parser.ImportsOnly)
+	if err != nil {
+		return "", wrongInput("%v", err)
+	}
+	for _, one := range parsed.Imports {
+		switch {
+		case unquote(one.Path.Value) != wanted.path:
+		case one.Name == nil:
+			return path.Base(wanted.path), nil
+		case one.Name.Name != "_" && one.Name.Name != ".":
+			return one.Name.Name, nil
+		}
+	}
+	return wanted.name(), nil
+}
+
+// packageIn is the name of the package that a folder has already, or else this one.
+func (t *tree) packageIn(dir, otherwise string) string {
+	entries, err := os.ReadDir(filepath.Join(t.dir, filepath.FromSlash(dir)))
+	if err != nil {
+		return otherwise // there is none yet, or it shows elsewhere that it cannot be read
+	}
+	for _, entry := range entries {
+		if !isGo(entry.Name()) || strings.HasSuffix(entry.Name(), "_test.go") {
+			continue
+		}
+		content, err := t.read(path.Join(dir, entry.Name()))
+		if err != nil || content == nil {
+			continue
+		}
+		if parsed, err := parser.ParseFile(token.NewFileSet(), entry.Name(), content, parser.PackageClauseOnly); err == nil {
+			return parsed.Name.Name
+		}
+	}
+	return otherwise
 }
 
 // addImports adds imports where the marker is.

@@ -5,6 +5,7 @@ package scaffold
 
 import (
 	"errors"
+	"go/token"
 	"path"
 	"path/filepath"
 	"slices"
@@ -174,6 +175,7 @@ func (p *project) api(r *projectfile.Resource) API {
 	if p.MultiGroup && r.Group != "" {
 		a.Dir = path.Join("api", r.Group, r.Version)
 		a.ControllerDir = path.Join("internal/controller", r.Group)
+		a.ControllerPackage = p.packageIn(a.ControllerDir, groupPackage(r.Group))
 		a.ControllerAlias = goName(r.Group) + "controller"
 		a.ControllerName = r.Group + "-" + a.ControllerName
 		a.Root = "../../.."
@@ -205,6 +207,14 @@ func importAlias(r *projectfile.Resource) string {
 		group = "own" + group
 	}
 	return group + r.Version
+}
+
+// groupPackage is what kubebuilder calls the package with the controllers of a group, which it may add to.
+func groupPackage(group string) string {
+	if name := goName(group); !token.IsKeyword(name) {
+		return name
+	}
+	return "controller"
 }
 
 // goName leaves out what cannot be part of a name in Go. A name that would begin with a digit gets a letter.

@@ -52,8 +52,22 @@ func controllerImport(api API) goImport {
 	return goImport{alias: api.ControllerAlias, path: api.ControllerImport}
 }
 
+// asInMain is the API under the names that main has for its packages: those that kubebuilder or a person has given it stay.
+func (p *project) asInMain(api API) (API, error) {
+	var err error
+	if api.Alias, err = p.nameInMain(apiImport(api)); err != nil {
+		return api, err
+	}
+	api.ControllerAlias, err = p.nameInMain(controllerImport(api))
+	return api, err
+}
+
 // wireAPI makes a kind part of the files that it shares with others.
 func (p *project) wireAPI(api API, resource, controller bool) error {
+	api, err := p.asInMain(api)
+	if err != nil {
+		return err
+	}
 	if resource {
 		if err := p.wireTypes(api); err != nil {
 			return err

@@ -60,6 +60,10 @@ func webhookImport(w Webhook) goImport { return goImport{alias: w.Alias, path: w
 
 // wireWebhook makes webhooks part of the files that they share with others.
 func (p *project) wireWebhook(api API, w Webhook) error {
+	var err error
+	if w.Alias, err = p.nameInMain(webhookImport(w)); err != nil {
+		return err
+	}
 	if err := p.addImports(mainFile, p.Repo, webhookImport(w)); err != nil {
 		return err
 	}
@@ -80,7 +84,7 @@ func (p *project) wireWebhook(api API, w Webhook) error {
 	if err := p.insert(crdKustomization, markerCRDPatch, conversionFragment(p.conversionPatch(api))); err != nil {
 		return err
 	}
-	_, err := p.replace(crdKustomization, configurationsOff, configurationsOn)
+	_, err = p.replace(crdKustomization, configurationsOff, configurationsOn)
 	return err
 }
 
