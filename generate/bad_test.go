@@ -72,6 +72,10 @@ func TestBadInput(t *testing.T) {
 			"api/v1/more.go", "package v1\n\n// More is more.\n// +genclient\n// +genclient:nonamespace\ntype More struct{}\n",
 			[]string{"api/v1/more.go:5:1: client-gen: unknown tag detected: genclient:nonamespace"},
 		},
+		"a client of what is not compiled": {
+			"special/v1/types.go", "//go:build special\n\npackage v1\n\n// +genclient\ntype More struct{}\n",
+			[]string{"special/v1: client-gen: build constraints exclude all Go files"},
+		},
 		"two mistakes": {
 			"api/v1/more.go", "package v1\n\n// +genclient:x\n// +genclient\ntype More struct{ A Unknown }\n",
 			[]string{"api/v1/more.go:3:1: client-gen: unknown tag detected: genclient:x", "api/v1/more.go:5:21: undefined: Unknown"},

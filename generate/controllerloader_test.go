@@ -52,6 +52,16 @@ func TestCommentsOfFilesThatAreLeftOut(t *testing.T) {
 	}
 }
 
+// TestPackagesThatAreLeftOut has folders with markers for each tool in which no file is compiled.
+func TestPackagesThatAreLeftOut(t *testing.T) {
+	const special = "//go:build special\n\n"
+	r := newRunner(t, plain().
+		with("comments/c.go", special+"package comments\n\n// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get\n").
+		with("object/o.go", special+"// +kubebuilder:object:generate=true\n// +groupName=a.b\npackage object\n\ntype T struct{ A []string }\n").
+		with("copies/v1/c.go", special+"// +k8s:deepcopy-gen=package\n// +k8s:defaulter-gen=TypeMeta\npackage v1\n\ntype T struct{ A []string }\n"))
+	expect(t, "missing", changes(r.run(), Missing), []string{copyV1, copyV2})
+}
+
 // TestTypesBesideC has a package for controller-gen that uses cgo, which leaves its types as they are.
 func TestTypesBesideC(t *testing.T) {
 	t.Setenv("CGO_ENABLED", "1")

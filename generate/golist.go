@@ -56,6 +56,12 @@ const listFields = "ImportPath,Name,Dir,Standard,DepOnly,GoFiles,CgoFiles,Import
 // files are the names of the files that are compiled, before cgo has translated any.
 func (p *listedPackage) files() []string { return slices.Concat(p.GoFiles, p.CgoFiles) }
 
+// leftOut says whether the package was asked for and all of its files are for other systems or tags. That is no mistake: with
+// ./... go does not even see such a folder, and neither does controller-gen.
+func (p *listedPackage) leftOut() bool {
+	return !p.DepOnly && len(p.files()) == 0 && p.Error != nil && strings.HasPrefix(p.Error.Err, "build constraints exclude all Go files")
+}
+
 // What goList finds out about packages.
 const (
 	withImports    = "-deps" // everything they import, imports first
@@ -125,7 +131,7 @@ func listFiles(ctx context.Context, m module, dirs []string) ([]*listedPackage, 
 func (l *loaded) listErrors(listed []*listedPackage) error {
 	found := problems{module: l.module}
 	for _, p := range listed {
-		if p.Error != nil {
+		if p.Error != nil && !p.leftOut() {
 			position, message := l.locateListError(p)
 			found.addAt(position, "", message)
 		}

@@ -133,6 +133,9 @@ func (p *plan) checkClientMarkers(l *loaded) error {
 	}
 	found := problems{module: p.module}
 	for _, path := range p.importPaths(p.client) {
+		if one := l.packages[path].listed; one.leftOut() { // client-gen would make a client that imports it
+			found.addAt(token.Position{Filename: one.Dir}, "client-gen", one.Error.Err)
+		}
 		for _, file := range l.packages[path].Syntax {
 			for _, group := range file.Comments {
 				if _, err := clientutil.ParseClientGenTags(strings.Split(group.Text(), "\n")); err != nil {
