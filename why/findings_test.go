@@ -201,7 +201,8 @@ func TestLoopWithoutFields(t *testing.T) {
 }
 
 func TestAmplification(t *testing.T) {
-	s := newStage(t, Options{})
+	var lines []string
+	s := newStage(t, Options{Logger: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 1})})
 	s.created(web(), true)
 	s.reconcile(nil)
 	object := s.changed(web(), "kubectl", replicas(1))
@@ -221,6 +222,12 @@ func TestAmplification(t *testing.T) {
 	total := s.recorder.Summary().Controllers[0]
 	if total.UserChanges != 2 || total.ReconcilesPerChange != 2.5 || total.WritesPerChange != 1.5 {
 		t.Errorf("the total is %+v", total)
+	}
+	if last := lines[len(lines)-1]; !strings.Contains(last, `"reconcilesPerChange"=2.5 "writesPerChange"=1.5`) {
+		t.Errorf("the log says %s", last)
+	}
+	if first := lines[0]; !strings.Contains(first, `"reconcilesPerChange"=0 "writesPerChange"=0`) {
+		t.Errorf("before any change, the log says %s", first)
 	}
 }
 

@@ -21,7 +21,8 @@ func (r *Recorder) log(p *pass) {
 		}
 		logger.Info("Reconciled", "record", record.ID, "controller", record.Controller, "object", describeObject(&record.Object),
 			"causes", causes, "folded", record.Folded, "waited", record.Waited.String(), "took", record.Duration.String(),
-			"writes", record.Written, "outcome", record.Outcome, "findings", record.found())
+			"writes", record.Written, "outcome", record.Outcome, "findings", record.found(),
+			"reconcilesPerChange", p.amplification.reconciles, "writesPerChange", p.amplification.writes)
 	}
 	for i := range record.Findings {
 		f := &record.Findings[i]

@@ -62,6 +62,8 @@ type pass struct {
 	trace      passTrace
 	// chain is how many reconciles of the object in a row were owed to the one before, this one included.
 	chain int
+	// amplification is that of the controller, this reconcile included.
+	amplification amplification
 
 	mutex sync.Mutex
 	// ended is whether the record is complete. What is written later, by goroutines that outlive their reconcile, is not
@@ -193,6 +195,7 @@ func (r *Recorder) complete(p *pass) {
 	}
 	r.findFindings(p)
 	p.controller.totals.add(p)
+	p.amplification = p.controller.totals.amplification()
 	r.publish(p.object, record)
 }
 

@@ -119,10 +119,8 @@ func (c *Controller) summary() ControllerSummary {
 	for outcome, number := range t.outcomes {
 		s.Outcomes[outcome] = number
 	}
-	if t.userChanges > 0 {
-		s.ReconcilesPerChange = float64(t.reconciles-t.startup) / float64(t.userChanges)
-		s.WritesPerChange = float64(t.written) / float64(t.userChanges)
-	}
+	average := t.amplification()
+	s.ReconcilesPerChange, s.WritesPerChange = average.reconciles, average.writes
 	if t.reconciles > 0 {
 		s.MeanWaited = t.waited / time.Duration(t.reconciles)
 		s.MeanDuration = t.took / time.Duration(t.reconciles)

@@ -111,6 +111,18 @@ func (t *totals) countUser(change echoKey) {
 	t.userChanges++
 }
 
+// amplification is what a user's change leads to, on average.
+type amplification struct{ reconciles, writes float64 }
+
+// amplification is zero as long as nobody has changed anything. The recorder's mutex is held.
+func (t *totals) amplification() amplification {
+	if t.userChanges == 0 {
+		return amplification{}
+	}
+	changes := float64(t.userChanges)
+	return amplification{float64(t.reconciles-t.startup) / changes, float64(t.written) / changes}
+}
+
 // machines are the managers that belong to Kubernetes itself.
 var machines = map[string]bool{
 	"kube-controller-manager": true, "kube-scheduler": true, "kube-apiserver": true, "kubelet": true, "kwok": true, "kwok-controller": true,

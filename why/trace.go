@@ -94,6 +94,8 @@ func (p *pass) finishTrace(err error) {
 		attribute.Int("why.written", record.Written),
 		attribute.String("why.outcome", string(record.Outcome)),
 		attribute.Int64("why.waited_us", record.Waited.Microseconds()),
+		attribute.Float64("why.reconciles_per_change", p.amplification.reconciles),
+		attribute.Float64("why.writes_per_change", p.amplification.writes),
 	)
 	if err != nil {
 		span.SetStatus(codes.Error, record.Error)

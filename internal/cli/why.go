@@ -34,7 +34,7 @@ const maxLast = 1000
 func (a *App) newWhy() *cobra.Command {
 	var o whyOptions
 	cmd := &cobra.Command{
-		Use:   "why [KIND[/NAME]] [FLAG]...",
+		Use:   "why [KIND[/NAME] | KIND NAME] [FLAG]...",
 		Short: "Tell why objects were reconciled, and what came of it",
 		Long: `Tells of each reconcile which events led to it, which fields they changed and who changed them, how
 long it waited, how many events were folded into it, what it wrote and how it ended. No-ops, reconciles
@@ -52,8 +52,8 @@ With -o json it prints the answer of the endpoint, and with --follow a record in
   opdock why --totals                      # how often, for which causes
   opdock why --last 100 -o json | jq '.records[] | select(.findings)'`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return &usageError{message: "why takes one object, as KIND/NAME", hints: []string{seeHelp(cmd)}}
+			if len(args) > 2 || len(args) == 2 && strings.Contains(args[0]+args[1], "/") {
+				return &usageError{message: "why takes one object, as KIND/NAME or KIND NAME", hints: []string{seeHelp(cmd)}}
 			}
 			return nil
 		},
@@ -61,11 +61,7 @@ With -o json it prints the answer of the endpoint, and with --follow a record in
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			what := ""
-			if len(args) > 0 {
-				what = args[0]
-			}
-			err := a.why(cmd.Context(), cmd, o, what)
+			err := a.why(cmd.Context(), cmd, o, strings.Join(args, "/"))
 			if err != nil && cmd.Context().Err() != nil {
 				return errQuit
 			}

@@ -120,7 +120,8 @@ func TestWhy(t *testing.T) {
 		"unknown-kind":    {[]string{"potato/web"}, exitUsage},
 		"unknown-object":  {[]string{"appservice/other", "-n", "team"}, exitError},
 		"no-object":       {[]string{"appservice/"}, exitUsage},
-		"two":             {[]string{"appservice", "web"}, exitUsage},
+		"kind and name":   {[]string{"appservice", "web"}, exitOK},
+		"two":             {[]string{"appservice/web", "appservice/api"}, exitUsage},
 		"too-many":        {[]string{"--last", "0"}, exitUsage},
 		"totals-and-last": {[]string{"--totals", "--last", "2"}, exitUsage},
 	} {
@@ -140,6 +141,17 @@ func TestWhy(t *testing.T) {
 		expectCode(t, code, exitUsage)
 		golden(t, "why/no-url", screen)
 	})
+}
+
+func TestWhichKind(t *testing.T) {
+	summary := why.Summary{Controllers: []why.ControllerSummary{{Name: "appservice", Kind: "AppService"}, {Name: "policy", Kind: "Policy"}, {Name: "mesh", Kind: "Mesh"}}}
+	for given, want := range map[string]string{
+		"appsvc": "AppService", "AppServices": "AppService", "policy": "Policy", "policies/p": "Policy", "meshes": "Mesh",
+	} {
+		if kind, _, err := whichObject(given, summary); err != nil || kind != want {
+			t.Errorf("%s: %s, %v", given, kind, err)
+		}
+	}
 }
 
 func TestWhyFindsThePageOfACluster(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gobuffalo/flect"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/controller"
@@ -142,7 +143,7 @@ func whichObject(what string, summary why.Summary) (kind, name string, err error
 	kinds := map[string][]string{}
 	for _, c := range summary.Controllers {
 		if c.Kind != "" {
-			kinds[c.Kind] = []string{c.Kind, c.Kind + "s"}
+			kinds[c.Kind] = []string{c.Kind, flect.Pluralize(strings.ToLower(c.Kind))}
 		}
 	}
 	crds, err := controller.CRDs(controller.Kinds)
