@@ -68,7 +68,7 @@ func notBelow(dir string) error {
 				return nil
 			}
 			return &usageError{
-				message: fmt.Sprintf("%s is not the folder of a project, but lies in that of one", start),
+				message: start + " is not the folder of a project, but lies in that of one",
 				hints:   []string{"go there: cd " + shellQuote(above), "or name it: --dir " + shellQuote(above)},
 			}
 		}

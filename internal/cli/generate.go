@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -175,7 +176,12 @@ func (a *App) explainGenerate(cmd *cobra.Command, err error, format outputFormat
 	case errors.As(err, &source) && format == outputJSON:
 		return errors.Join(a.printJSON(source), &saidError{"problems"})
 	case errors.As(err, &source):
-		return fmt.Errorf("no file was changed, because of %s:\n%w", problemCount(len(source.Problems)), err)
+		err = fmt.Errorf("no file was changed, because of %s:\n%w", problemCount(len(source.Problems)), err)
+		if lacksModules(source) {
+			// What go proposes is a command for each package that is missing.
+			return withHints(err, "get all modules that are missing: go mod tidy")
+		}
+		return err
 	case errors.Is(err, generate.ErrNothing):
 		return withHints(err, seeHelp(cmd))
 	case errors.Is(err, context.Canceled):
@@ -183,6 +189,13 @@ func (a *App) explainGenerate(cmd *cobra.Command, err error, format outputFormat
 	default:
 		return err
 	}
+}
+
+// lacksModules says whether go.mod or go.sum do not name what the packages import.
+func lacksModules(err *generate.Error) bool {
+	return slices.ContainsFunc(err.Problems, func(one generate.Problem) bool {
+		return strings.Contains(one.Message, "missing go.sum entry") || strings.Contains(one.Message, "no required module provides package")
+	})
 }
 
 func problemCount(n int) string {

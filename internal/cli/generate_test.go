@@ -60,6 +60,7 @@ func TestGenerate(t *testing.T) {
 		"stale-json":       {args: []string{"--check", "-o", "json"}, result: changed, code: exitError},
 		"problems":         {err: broken, code: exitError},
 		"problem":          {err: &generate.Error{Problems: broken.Problems[:1]}, code: exitError},
+		"modules":          {err: &generate.Error{Problems: []generate.Problem{{File: "api/v1/types.go", Line: 3, Column: 2, Message: "missing go.sum entry for module providing package a"}}}, code: exitError},
 		"problems-json":    {args: []string{"-o", "json"}, err: broken, code: exitError},
 		"interrupted":      {err: context.Canceled, code: exitError},
 		"no-module":        {err: &generate.NoModuleError{Dir: "/src"}, code: exitUsage},
