@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -250,5 +251,16 @@ func TestFlagsOfProjectVerbsAreCompleted(t *testing.T) {
 		if got := s.out.String(); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: got %q, want %q first", args, got, want)
 		}
+	}
+}
+
+// What libraries say about their requests is nothing for a user, and errors are told anyway.
+func TestLibrariesAreSilentAboutProjects(t *testing.T) {
+	logLibrariesTo(io.MultiWriter()) // which takes everything, as a terminal would
+	t.Cleanup(silenceLibraries)
+	user := newProjectConsole(&fakeDock{})
+	user.run(t.Context(), "uninstall", "--dir", projectFixture(t, "single"))
+	if *libraryLog.to.Load() != io.Discard {
+		t.Error("they write to the user's terminal")
 	}
 }

@@ -123,6 +123,7 @@ func (a *App) newProjectRun(cmd *cobra.Command, o projectOptions) (*projectRun, 
 			return nil, err
 		}
 	}
+	silenceLibraries() // a request that ends with the time for it is told here, and not by them as well
 	r := &projectRun{App: a, projectOptions: o, cmd: cmd, display: a.newDisplay(o.format != manifestText)}
 	var err error
 	if r.project, err = a.findProject(o.dir, &r.notes); err != nil {
