@@ -17,11 +17,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gobuffalo/flect"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/projectfile"
 	"github.com/opdock/opdock/why"
 )
 
@@ -143,7 +143,7 @@ func whichObject(what string, summary why.Summary) (kind, name string, err error
 	kinds := map[string][]string{}
 	for _, c := range summary.Controllers {
 		if c.Kind != "" {
-			kinds[c.Kind] = []string{c.Kind, flect.Pluralize(strings.ToLower(c.Kind))}
+			kinds[c.Kind] = []string{c.Kind, projectfile.RegularPlural(c.Kind)}
 		}
 	}
 	crds, err := controller.CRDs(controller.Kinds)
