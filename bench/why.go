@@ -74,6 +74,10 @@ func whySection(ctx context.Context, e environment) (string, error) {
 		writeFlood(p, flood)
 	}, []goal{
 		{"CPU time that recording takes, of the CPU time of the fleet's manager for a reconcile", "at most 3 %", fmt.Sprintf("%.2f %%", 100*share), share <= 0.03},
+		{
+			fmt.Sprintf("allocated for the record of an event in which %d fields of an object change", hugeFields), "at most 64 kB",
+			fmt.Sprintf("%.1f kB", float64(cost.huge.AllocedBytesPerOp())/1e3), cost.huge.AllocedBytesPerOp() <= 64_000,
+		},
 		{"an event and a reconcile with a recorder that is off, against none", "not measurable", times(cost.offRatio()), unmeasurable},
 		{fmt.Sprintf("memory after %s of flood, against that after a tenth of it", e.flood), "at most 1.1 ×", times(flood.growth()), flood.growth() <= 1.1},
 	}), nil

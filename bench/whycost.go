@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -27,6 +29,7 @@ import (
 // whyCost is what a single event that leads to a reconcile costs, and its CPU time, with that of collecting the garbage.
 type whyCost struct {
 	without, off, on     []testing.BenchmarkResult
+	huge                 testing.BenchmarkResult // recorded, of an object with thousands of fields that all change
 	withoutCPU, recorded []time.Duration
 }
 
@@ -59,7 +62,7 @@ func measureCost(runs int) (cost whyCost) {
 	say("An event and a reconcile, without a recorder, with one that is off, and with one that is on")
 	var off *why.Recorder
 	without := func() {
-		cost.without = append(cost.without, benchmarkWhy(&handler.EnqueueRequestForObject{}, nothingToDo))
+		cost.without = append(cost.without, benchmarkWhy(&handler.EnqueueRequestForObject{}, nothingToDo, flooded(1, 1), flooded(1, 2)))
 	}
 	withoutOne := func() { cost.off = append(cost.off, benchmarkRecorder(off)) }
 	for round := range 2 * runs {
@@ -76,6 +79,8 @@ func measureCost(runs int) (cost whyCost) {
 		recording := why.New(why.Options{}).Controller("bench", &appsv1.Deployment{})
 		cost.recorded = append(cost.recorded, cpuOfEach(recording.Handler(&handler.EnqueueRequestForObject{}), recording.Reconciler(nothingToDo)))
 	}
+	recording := why.New(why.Options{}).Controller("bench", &appsv1.Deployment{})
+	cost.huge = benchmarkWhy(recording.Handler(&handler.EnqueueRequestForObject{}), recording.Reconciler(nothingToDo), huge(flooded(1, 1)), huge(flooded(1, 2)))
 	return cost
 }
 
@@ -116,11 +121,10 @@ func (noQueue) Add(reconcile.Request) {}
 
 func benchmarkRecorder(r *why.Recorder) testing.BenchmarkResult {
 	c := r.Controller("bench", &appsv1.Deployment{})
-	return benchmarkWhy(c.Handler(&handler.EnqueueRequestForObject{}), c.Reconciler(nothingToDo))
+	return benchmarkWhy(c.Handler(&handler.EnqueueRequestForObject{}), c.Reconciler(nothingToDo), flooded(1, 1), flooded(1, 2))
 }
 
-func benchmarkWhy(h handler.EventHandler, r reconcile.Reconciler) testing.BenchmarkResult {
-	old, now := flooded(1, 1), flooded(1, 2)
+func benchmarkWhy(h handler.EventHandler, r reconcile.Reconciler, old, now *appsv1.Deployment) testing.BenchmarkResult {
 	ctx, request := context.Background(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(old)}
 	return testing.Benchmark(func(b *testing.B) {
 		b.Helper()
@@ -132,6 +136,18 @@ func benchmarkWhy(h handler.EventHandler, r reconcile.Reconciler) testing.Benchm
 			}
 		}
 	})
+}
+
+// hugeFields is how many fields a huge object has beside the usual ones.
+const hugeFields = 5000
+
+// huge adds fields to a Deployment, with values of their own in each version.
+func huge(d *appsv1.Deployment) *appsv1.Deployment {
+	container := &d.Spec.Template.Spec.Containers[0]
+	for i := range hugeFields {
+		container.Env = append(container.Env, corev1.EnvVar{Name: fmt.Sprintf("FIELD_%d", i), Value: d.ResourceVersion + strings.Repeat("x", 200)})
+	}
+	return d
 }
 
 // flooded is a Deployment as the fleet makes them, in one of many versions.
@@ -160,6 +176,7 @@ func writeCost(p printer, c whyCost, single benchstat, off, on []whyRun) {
 	row("without a recorder", c.without, median(c.withoutCPU).String())
 	row("recorder off", c.off, "")
 	row("recorder on", c.on, median(c.recorded).String())
+	row(fmt.Sprintf("recorder on, and %d more fields that change", hugeFields), []testing.BenchmarkResult{c.huge}, "")
 	p("\nA recorder that is off, against none, in %d rounds:\n\n```\n%s\n```", len(c.off), single.table)
 	p("\nAt the load above, with its events for each reconcile, recording takes %s of CPU time for a reconcile, which is %.2f %% of what the",
 		us(medianOf(on, c.recording)), 100*c.share(off, on))
