@@ -62,8 +62,11 @@ func (s *whyShow) record(r *why.Record) {
 	s.outcome(&text, r)
 	for _, f := range r.Findings {
 		colour := yellow
-		if f.Type == why.Loop {
+		switch {
+		case f.Type == why.Loop:
 			colour = red
+		case f.Type == why.NoOp && !slices.ContainsFunc(r.Causes, func(c why.Cause) bool { return c.Type != why.Listed }):
+			colour = faint // that is how a restart should be
 		}
 		fmt.Fprintf(&text, "  %s\n", s.paint(colour, printable(fmt.Sprintf("! %s: %s", f.Type, f.Message))))
 	}
