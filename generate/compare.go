@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -53,9 +54,11 @@ func compare(p *plan, files map[string][]byte, found *discovery) ([]change, erro
 		if one.before != nil && path.Ext(file) == ".go" && generatorOf(one.before) == "" {
 			return nil, fmt.Errorf("%s would be overwritten, but somebody has written it: it lacks the line that says that it is generated", one.Path)
 		}
-		if one.before == nil || !bytes.Equal(one.before, one.content) {
-			changes = append(changes, one)
+		if one.before != nil && equalButForVersion(one.before, one.content) {
+			files[file] = one.before
+			continue
 		}
+		changes = append(changes, one)
 	}
 	leftovers, err := p.leftovers(files, found)
 	if err != nil {
@@ -64,6 +67,19 @@ func compare(p *plan, files map[string][]byte, found *discovery) ([]change, erro
 	changes = append(changes, leftovers...)
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.Path, b.Path) })
 	return changes, nil
+}
+
+var versionLine = regexp.MustCompile(regexp.QuoteMeta(crdVersionAnnotation) + ".*")
+
+// equalButForVersion is true for files that are equal, and for CRDs that differ only in the version of controller-gen that
+// they name. A project that has them made by another version as well would otherwise see them change back and forth.
+func equalButForVersion(before, now []byte) bool {
+	if bytes.Equal(before, now) {
+		return true
+	}
+	place := versionLine.FindIndex(now)
+	was := versionLine.FindIndex(before)
+	return place != nil && was != nil && bytes.Equal(before[:was[0]], now[:place[0]]) && bytes.Equal(before[was[1]:], now[place[1]:])
 }
 
 // leftovers are files that an earlier run has written and that nothing generates any more. A file counts only if it says
