@@ -28,6 +28,7 @@ type sourceFile struct {
 	generator  string // the one of upstreamGenerators that made it; empty for all that they are given
 	markers    markerSet
 	references []string // packages that its markers refer to
+	unknown    []Problem
 }
 
 // apiPackage is a folder with at least one file that generators are given.
@@ -80,6 +81,7 @@ func discover(m module, config *Config) (*discovery, error) {
 				file.generator = generatorOf(content)
 			} else {
 				file.markers, file.references = scanMarkers(content)
+				file.unknown = unknownMarkers(name, content)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -92,6 +94,14 @@ func discover(m module, config *Config) (*discovery, error) {
 	}
 	found.collectPackages()
 	return found, nil
+}
+
+// warnings are about markers that nothing comes of.
+func (d *discovery) warnings() (all []Problem) {
+	for _, name := range slices.Sorted(maps.Keys(d.files)) {
+		all = append(all, d.files[name].unknown...)
+	}
+	return all
 }
 
 func (d *discovery) collectPackages() {

@@ -76,6 +76,8 @@ type Result struct {
 	Changes []Change `json:"changes"`
 	// Files is how many files are generated, changed or not.
 	Files int `json:"files"`
+	// Warnings are about markers that no generator knows, which upstream's generators pass over without a word.
+	Warnings []Problem `json:"warnings,omitempty"`
 }
 
 // ErrNothing is returned if no marker asks for anything.
@@ -102,7 +104,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	if last := stamps.load(); !o.Force && last.answers(question) {
-		return &Result{Dir: module.dir, Skipped: true, Steps: []Step{}, Changes: []Change{}, Files: len(last.Outputs)}, nil
+		return &Result{Dir: module.dir, Skipped: true, Steps: []Step{}, Changes: []Change{}, Files: len(last.Outputs), Warnings: found.warnings()}, nil
 	}
 	plan, err := newPlan(module, config, found, o)
 	if err != nil {
@@ -127,5 +129,5 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if !o.Check || len(changes) == 0 {
 		stamps.save(newStamp(question, inputs, outputs.files, plan.ownFolders()))
 	}
-	return &Result{Dir: module.dir, Steps: outputs.steps, Changes: publicChanges(changes), Files: len(outputs.files)}, nil
+	return &Result{Dir: module.dir, Steps: outputs.steps, Changes: publicChanges(changes), Files: len(outputs.files), Warnings: found.warnings()}, nil
 }

@@ -28,6 +28,8 @@ const (
 
 func (s markerSet) has(one markerSet) bool { return s&one != 0 }
 
+const scaffoldPrefix = "kubebuilder:scaffold"
+
 // markerPrefixes are checked in this order; the first that fits decides.
 var markerPrefixes = []struct {
 	prefix string
@@ -36,7 +38,7 @@ var markerPrefixes = []struct {
 	{"kubebuilder:object:", markerObject | markerKubebuilder},
 	{"kubebuilder:rbac", markerRBAC},
 	{"kubebuilder:webhook", markerWebhook},
-	{"kubebuilder:scaffold", 0}, // where scaffolding inserts code, such as in main, which imports nearly everything
+	{scaffoldPrefix, 0}, // where scaffolding inserts code, such as in main, which imports nearly everything
 	{"kubebuilder:", markerKubebuilder},
 	{"k8s:deepcopy-gen=", markerDeepcopyGen},
 	{"k8s:defaulter-gen=", markerDefaulter},
@@ -59,26 +61,33 @@ func scanMarkers(content []byte) (set markerSet, references []string) {
 	if bytes.Contains(content, []byte("AddToScheme")) {
 		set |= codeRegisters
 	}
+	eachMarker(content, func(_ int, marker string) {
+		for _, known := range markerPrefixes {
+			if strings.HasPrefix(marker, known.prefix) {
+				set |= known.set
+				break
+			}
+		}
+		references = append(references, referencedPackages(marker)...)
+	})
+	return set, references
+}
+
+// eachMarker calls a function with every marker in the comments of a Go file, without the plus before it, and the number of
+// its line.
+func eachMarker(content []byte, see func(line int, marker string)) {
+	number := 0
 	for line := range bytes.Lines(content) {
+		number++
 		text := bytes.TrimLeft(line, " \t")
 		comment, isComment := bytes.CutPrefix(text, []byte("//"))
 		if !isComment && !bytes.HasPrefix(text, []byte("+")) && !bytes.HasPrefix(text, []byte("*")) {
 			continue
 		}
-		marker, isMarker := bytes.CutPrefix(bytes.TrimLeft(comment, " \t*"), []byte("+"))
-		if !isMarker {
-			continue
+		if marker, isMarker := bytes.CutPrefix(bytes.TrimLeft(comment, " \t*"), []byte("+")); isMarker {
+			see(number, strings.TrimRight(string(marker), "\r\n\t "))
 		}
-		name := strings.TrimRight(string(marker), "\r\n\t ")
-		for _, known := range markerPrefixes {
-			if strings.HasPrefix(name, known.prefix) {
-				set |= known.set
-				break
-			}
-		}
-		references = append(references, referencedPackages(name)...)
 	}
-	return set, references
 }
 
 func referencedPackages(marker string) []string {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Problem is something in the source that keeps a generator from working.
+// Problem is something in the source that keeps a generator from working, or from being asked.
 type Problem struct {
 	// File is relative to the module's folder if it lies in it. It is empty if the place is not known.
 	File   string `json:"file,omitempty"`

@@ -109,6 +109,9 @@ func (a *App) generate(cmd *cobra.Command, options generate.Options, format outp
 	} else {
 		a.printChanges(result, options.Check, quiet)
 		if !quiet {
+			for _, warning := range result.Warnings {
+				fmt.Fprintf(a.Err, "  warning: %s\n", warning)
+			}
 			fmt.Fprintf(a.Err, "%s (%s)\n", summary(result, options.Check), short(a.Now().Sub(began)))
 		}
 	}

@@ -34,6 +34,9 @@ func TestGenerate(t *testing.T) {
 	}}
 	same := &generate.Result{Dir: "/src", Files: 3, Steps: steps, Changes: []generate.Change{}}
 	skipped := &generate.Result{Dir: "/src", Files: 3, Skipped: true, Steps: []generate.Step{}, Changes: []generate.Change{}}
+	doubtful := &generate.Result{Dir: "/src", Files: 3, Skipped: true, Warnings: []generate.Problem{
+		{File: "api/v1/types.go", Line: 7, Generator: "controller-gen", Message: "no generator knows the marker +kubebuilder:rbca; is it +kubebuilder:rbac?"},
+	}}
 	broken := &generate.Error{Problems: []generate.Problem{
 		{File: "api/v1/types.go", Line: 3, Column: 7, Message: "undefined: Thing"},
 		{File: "api/v1/types.go", Line: 9, Column: 1, Generator: "client-gen", Message: "unknown tag detected: genclient:x"},
@@ -55,6 +58,8 @@ func TestGenerate(t *testing.T) {
 		"skipped":          {result: skipped},
 		"skipped-check":    {args: []string{"--check"}, result: skipped},
 		"skipped-json":     {args: []string{"-o", "json"}, result: skipped},
+		"warning":          {result: doubtful},
+		"warning-quiet":    {args: []string{"-q"}, result: doubtful},
 		"stale":            {args: []string{"--check"}, result: changed, code: exitError},
 		"stale-quiet":      {args: []string{"--check", "-q"}, result: changed, code: exitError},
 		"stale-json":       {args: []string{"--check", "-o", "json"}, result: changed, code: exitError},

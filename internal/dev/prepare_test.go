@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/project"
 )
 
 func TestGeneratedText(t *testing.T) {
@@ -27,6 +28,26 @@ func TestGeneratedText(t *testing.T) {
 		if got := generatedText(&result); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// What nothing comes of is told when something was generated, and not again while nothing changes.
+func TestWarningsOfGenerators(t *testing.T) {
+	result := &generate.Result{Warnings: []generate.Problem{{File: "api/v1/hat.go", Line: 7, Message: "no generator knows it"}}}
+	screen := &said{}
+	s := &Session{Options: Options{
+		Project: &project.Project{Dir: t.TempDir()}, Screen: screen,
+		Generate: func(context.Context, generate.Options) (*generate.Result, error) { return result, nil },
+	}}
+	for range 2 {
+		todo := workGenerate
+		if err := s.generate(t.Context(), &Round{}, &todo); err != nil || todo != 0 {
+			t.Errorf("got %v, and %v is left to do", err, todo)
+		}
+		result.Skipped = true
+	}
+	if len(screen.texts) != 1 || screen.texts[0] != "warning: api/v1/hat.go:7:1: no generator knows it" {
+		t.Errorf("it said %q", screen.texts)
 	}
 }
 

@@ -92,6 +92,11 @@ func (s *Session) generate(ctx context.Context, round *Round, todo *work) error 
 		s.files.accept(filepath.Join(result.Dir, filepath.FromSlash(one.Path)))
 	}
 	*todo &^= workGenerate
+	if !result.Skipped {
+		for _, warning := range result.Warnings {
+			s.Screen.Say("warning: " + warning.String())
+		}
+	}
 	round.Steps = append(round.Steps, Step{Name: "generate", Text: generatedText(result), Took: Duration(time.Since(began))})
 	return nil
 }
