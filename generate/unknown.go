@@ -32,7 +32,7 @@ func unknownMarkers(file string, content []byte) (found []Problem) {
 		if !strings.HasPrefix(name, kubebuilderPrefix) || strings.HasPrefix(name, scaffoldPrefix) || isKnownMarker(name) {
 			return
 		}
-		message := fmt.Sprintf("no generator knows the marker +%s", name)
+		message := "no generator knows the marker +" + name
 		if similar := similarMarker(name); similar != "" {
 			message += fmt.Sprintf("; is it +%s?", similar)
 		}
