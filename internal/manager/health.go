@@ -17,7 +17,7 @@ import (
 
 // addChecks says of the manager that it is healthy while it answers, and ready once it sees what it looks after. One
 // that waits to become the leader is ready, too: it can take over at any time.
-func addChecks(mgr ctrl.Manager, arriving *arrivals) error {
+func addChecks(mgr ctrl.Manager, arriving *arrivals, leaderElection bool) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the health check: %w", err)
 	}
@@ -26,7 +26,10 @@ func addChecks(mgr ctrl.Manager, arriving *arrivals) error {
 		case <-mgr.Elected():
 			return arriving.synced(request.Context(), mgr.GetCache())
 		default:
-			return nil
+			if leaderElection {
+				return nil
+			}
+			return errors.New("the controllers have not started yet")
 		}
 	})
 	if err != nil {

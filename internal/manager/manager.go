@@ -41,6 +41,8 @@ type Options struct {
 	Metrics metricsserver.Options
 	// HealthProbeAddress is where health is served; not at all if empty.
 	HealthProbeAddress string
+	// ProfileAddress is where profiles of the process are served, without protection; not at all if empty.
+	ProfileAddress string
 	// LeaderElection lets only one of several managers work at a time.
 	LeaderElection          bool
 	LeaderElectionNamespace string
@@ -94,6 +96,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 		}},
 		Metrics:                 o.Metrics,
 		HealthProbeBindAddress:  o.HealthProbeAddress,
+		PprofBindAddress:        o.ProfileAddress,
 		LeaderElection:          o.LeaderElection,
 		LeaderElectionID:        LeaderElectionID,
 		LeaderElectionNamespace: o.LeaderElectionNamespace,
@@ -128,7 +131,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 			return nil, fmt.Errorf("adding the number of objects: %w", err)
 		}
 	}
-	if err := addChecks(mgr, arriving); err != nil {
+	if err := addChecks(mgr, arriving, o.LeaderElection); err != nil {
 		return nil, err
 	}
 	return mgr, nil

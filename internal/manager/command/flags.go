@@ -64,6 +64,7 @@ func parse(args []string, getenv func(string) string, errOut io.Writer) (*settin
 	flags.StringVar(&o.HealthProbeAddress, "health-probe-bind-address", off, "`Address` to serve healthz and readyz at, such as :8081; 0 serves none.")
 	flags.StringVar(&s.whyAddress, "why-bind-address", off,
 		"Loopback `address` to serve at why objects are reconciled, such as 127.0.0.1:8082; 0 does not record it.")
+	flags.StringVar(&o.ProfileAddress, "pprof-bind-address", off, "Loopback `address` to serve profiles at, such as 127.0.0.1:8083; 0 serves none.")
 	flags.BoolVar(&o.LeaderElection, "leader-elect", false, "Work only while no other manager does.")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "`Namespace` of the lease. Default: that of the pod.")
 
@@ -104,6 +105,7 @@ func (s *settings) check() error {
 	}
 	for name, value := range map[string]string{
 		"metrics-bind-address": s.metricsAddress, "health-probe-bind-address": s.manager.HealthProbeAddress, "why-bind-address": s.whyAddress,
+		"pprof-bind-address": s.manager.ProfileAddress,
 	} {
 		if _, _, err := net.SplitHostPort(value); err != nil && value != off {
 			return fmt.Errorf("invalid value %q for flag -%s: give host:port, :port or 0", value, name)
@@ -111,6 +113,9 @@ func (s *settings) check() error {
 	}
 	if s.whyAddress != off && !isLoopback(s.whyAddress) {
 		return fmt.Errorf("invalid value %q for flag -why-bind-address: it shows what is in objects, so it must be a loopback address such as 127.0.0.1:8082; reach it by kubectl port-forward", s.whyAddress)
+	}
+	if address := s.manager.ProfileAddress; address != off && !isLoopback(address) {
+		return fmt.Errorf("invalid value %q for flag -pprof-bind-address: profiles are not protected, so it must be a loopback address such as 127.0.0.1:8083; reach it by kubectl port-forward", address)
 	}
 	return nil
 }

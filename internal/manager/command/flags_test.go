@@ -59,6 +59,9 @@ func TestFlagsThatAreRight(t *testing.T) {
 				return options.BindAddress == ":8443" && options.FilterProvider == nil && s.manager.HealthProbeAddress == "127.0.0.1:8081"
 			}},
 		"why, on this machine": {args: []string{"--why-bind-address=[::1]:8082"}, check: func(s *settings) bool { return s.whyAddress == "[::1]:8082" }},
+		"profiles, on this machine": {args: []string{"--pprof-bind-address=127.0.0.1:8083"}, check: func(s *settings) bool {
+			return s.manager.ProfileAddress == "127.0.0.1:8083"
+		}},
 		"protected metrics": {args: []string{"--metrics-bind-address=:8443"}, check: func(s *settings) bool {
 			options := metricsOptions(s)
 			return options.SecureServing && options.FilterProvider != nil
@@ -98,6 +101,8 @@ func TestFlagsThatAreWrong(t *testing.T) {
 		"--why-bind-address=0.0.0.0:8082":   "must be a loopback address",
 		"--why-bind-address=10.1.2.3:8082":  "must be a loopback address",
 		"--why-bind-address=8082":           "give host:port, :port or 0",
+		"--pprof-bind-address=:8083":        "must be a loopback address",
+		"--pprof-bind-address=8083":         "give host:port, :port or 0",
 		"--leader-elect=perhaps":            "invalid boolean value",
 		"--no-such-flag":                    "flag provided but not defined",
 		"serve":                             `unexpected argument "serve"`,

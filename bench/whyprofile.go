@@ -1,0 +1,132 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
+)
+
+// While a profile is taken of a manager that records, AppServices are created, in such a number that it has work all the time.
+const (
+	profiledSize = 1500
+	profiled     = 45 * time.Second
+)
+
+// whyProfile is where the CPU time of a manager that records goes.
+type whyProfile struct {
+	all, recorder, collector time.Duration
+	samples                  int
+}
+
+// share is that of the recorder, with its part of what the garbage collector does on the side: as if all the time of a
+// program caused the same garbage.
+func (w whyProfile) share() float64 { return ratio(w.recorder, max(1, w.all-w.collector)) }
+
+// profileWhy runs a manager that records and looks where it spends its time. Other than a comparison with one that does not
+// record, this does not depend on how fast the machine is in which minute.
+func profileWhy(ctx context.Context, e environment, program string) (found whyProfile, err error) {
+	say("A profile of recording, %s long", profiled)
+	err = withFleet(ctx, e, program, "why-profile", func(f *fleet) error {
+		if err := f.stop(); err != nil {
+			return err
+		}
+		records, err := freeAddress()
+		if err != nil {
+			return err
+		}
+		profiles, err := freeAddress()
+		if err != nil {
+			return err
+		}
+		f.arguments = []string{"--why-bind-address", records, "--pprof-bind-address", profiles}
+		if err := f.startReady(ctx); err != nil {
+			return err
+		}
+		created := make(chan error, 1)
+		go func() {
+			_, err := f.createAppServices(ctx, profiledSize)
+			created <- err
+		}()
+		taken, err := takeProfile(ctx, profiles, profiled)
+		if err := errors.Join(err, <-created); err != nil {
+			return err
+		}
+		found = readWhyProfile(taken)
+		if found.samples == 0 {
+			return errors.New("the profile of the manager is empty")
+		}
+		return nil
+	})
+	return found, err
+}
+
+func takeProfile(ctx context.Context, address string, lasting time.Duration) (*profile.Profile, error) {
+	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", address, int(lasting.Seconds()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("taking a profile: %s", response.Status)
+	}
+	return profile.Parse(response.Body)
+}
+
+// readWhyProfile adds up the samples by whom they belong to.
+func readWhyProfile(taken *profile.Profile) (found whyProfile) {
+	value := len(taken.SampleType) - 1 // nanoseconds; the one before counts samples
+	for _, sample := range taken.Sample {
+		took := time.Duration(sample.Value[value])
+		found.all += took
+		found.samples += int(sample.Value[0])
+		switch owner(sample) {
+		case whyPackage:
+			found.recorder += took
+		case collectorFunction:
+			found.collector += took
+		}
+	}
+	return found
+}
+
+const (
+	whyPackage        = "github.com/opdock/opdock/why."
+	collectorFunction = "runtime.gcBgMarkWorker"
+)
+
+// owners are those who may be called by a recorder, or call it, and whose time is their own.
+var owners = []string{whyPackage, collectorFunction, "github.com/opdock/opdock/", "sigs.k8s.io/controller-runtime/", "k8s.io/client-go/"}
+
+// owner is whose time a sample is: the one of the owners who is nearest to where the program was. What the recorder wraps is
+// called by it and yet not its own, and what it calls in other libraries is.
+func owner(sample *profile.Sample) string {
+	for _, location := range sample.Location { // the innermost first
+		for _, line := range location.Line {
+			for _, one := range owners {
+				if line.Function != nil && strings.HasPrefix(line.Function.Name, one) {
+					return one
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func writeWhyProfile(p printer, w whyProfile) {
+	p("\nA profile of a manager that records, while AppServices are created for %s: of %d samples, %s of CPU time, the recorder has", profiled, w.samples, ms(w.all))
+	p("%s and collecting garbage on the side %s. With its part of the latter, recording is %.2f %% of the manager's CPU time.",
+		ms(w.recorder), ms(w.collector), 100*w.share())
+}
