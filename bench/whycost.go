@@ -46,18 +46,6 @@ func thousands(results []testing.BenchmarkResult) []time.Duration {
 	return took
 }
 
-// recording is the CPU time that recording takes for a reconcile with as many events as those of a run. An event costs nearly
-// all of what an event and a reconcile cost, so counting that once per event counts a little too much.
-func (c whyCost) recording(run whyRun) time.Duration {
-	events := float64(run.summary.Reconciles+run.summary.Folded) / float64(max(1, run.summary.Reconciles))
-	return time.Duration(events * float64(median(c.recorded)-median(c.withoutCPU)))
-}
-
-// share is that of recording in the CPU time that a manager without a recorder needs for a reconcile.
-func (c whyCost) share(off, on []whyRun) float64 {
-	return ratio(medianOf(on, c.recording), max(1, medianOf(off, whyRun.cpuEach)))
-}
-
 func measureCost(runs int) (cost whyCost) {
 	say("An event and a reconcile, without a recorder, with one that is off, and with one that is on")
 	var off *why.Recorder
@@ -167,7 +155,7 @@ func flooded(index, version int) *appsv1.Deployment {
 	return d
 }
 
-func writeCost(p printer, c whyCost, single benchstat, off, on []whyRun) {
+func writeCost(p printer, c whyCost, single benchstat) {
 	p("\n| an update of a Deployment and the reconcile it leads to, medians | time | allocations | bytes | CPU time |")
 	p("|---|---:|---:|---:|---:|")
 	row := func(name string, results []testing.BenchmarkResult, cpu string) {
@@ -178,8 +166,4 @@ func writeCost(p printer, c whyCost, single benchstat, off, on []whyRun) {
 	row("recorder on", c.on, median(c.recorded).String())
 	row(fmt.Sprintf("recorder on, and %d more fields that change", hugeFields), []testing.BenchmarkResult{c.huge}, "")
 	p("\nA recorder that is off, against none, in %d rounds:\n\n```\n%s\n```", len(c.off), single.table)
-	p("\nAt the load above, with its events for each reconcile, recording takes %s of CPU time for a reconcile, which is %.2f %% of what the",
-		us(medianOf(on, c.recording)), 100*c.share(off, on))
-	p("manager needs for it without. Of the time that a reconcile lasts, waiting included, it is %.3f %%.",
-		100*ratio(medianOf(on, c.recording), max(1, medianOf(off, func(r whyRun) time.Duration { return r.reconcile }))))
 }

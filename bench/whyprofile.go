@@ -24,11 +24,17 @@ const (
 type whyProfile struct {
 	all, recorder, collector time.Duration
 	samples                  int
+	reconciles               uint64
 }
 
 // share is that of the recorder, with its part of what the garbage collector does on the side: as if all the time of a
 // program caused the same garbage.
 func (w whyProfile) share() float64 { return ratio(w.recorder, max(1, w.all-w.collector)) }
+
+// each is what recording takes for a reconcile, with the events that led to it, which are recorded before it begins.
+func (w whyProfile) each() time.Duration {
+	return time.Duration(w.share() * float64(w.all) / float64(max(1, w.reconciles)))
+}
 
 // profileWhy runs a manager that records and looks where it spends its time. Other than a comparison with one that does not
 // record, this does not depend on how fast the machine is in which minute.
@@ -56,10 +62,15 @@ func profileWhy(ctx context.Context, e environment, program string) (found whyPr
 			created <- err
 		}()
 		taken, err := takeProfile(ctx, profiles, profiled)
+		if err != nil {
+			return errors.Join(err, <-created)
+		}
+		found = readWhyProfile(taken)
+		families, err := f.scrape(ctx)
 		if err := errors.Join(err, <-created); err != nil {
 			return err
 		}
-		found = readWhyProfile(taken)
+		found.reconciles, _ = reconcilesOf(families, "")
 		if found.samples == 0 {
 			return errors.New("the profile of the manager is empty")
 		}
@@ -104,11 +115,12 @@ func readWhyProfile(taken *profile.Profile) (found whyProfile) {
 
 const (
 	whyPackage        = "github.com/opdock/opdock/why."
+	whyBuilder        = whyPackage + "(*Builder)." // does what controller-runtime's builder does, recording or not
 	collectorFunction = "runtime.gcBgMarkWorker"
 )
 
 // owners are those who may be called by a recorder, or call it, and whose time is their own.
-var owners = []string{whyPackage, collectorFunction, "github.com/opdock/opdock/", "sigs.k8s.io/controller-runtime/", "k8s.io/client-go/"}
+var owners = []string{whyBuilder, whyPackage, collectorFunction, "github.com/opdock/opdock/", "sigs.k8s.io/controller-runtime/", "k8s.io/client-go/"}
 
 // owner is whose time a sample is: the one of the owners who is nearest to where the program was. What the recorder wraps is
 // called by it and yet not its own, and what it calls in other libraries is.
@@ -127,6 +139,7 @@ func owner(sample *profile.Sample) string {
 
 func writeWhyProfile(p printer, w whyProfile) {
 	p("\nA profile of a manager that records, while AppServices are created for %s: of %d samples, %s of CPU time, the recorder has", profiled, w.samples, ms(w.all))
-	p("%s and collecting garbage on the side %s. With its part of the latter, recording is %.2f %% of the manager's CPU time.",
-		ms(w.recorder), ms(w.collector), 100*w.share())
+	p("%s and collecting garbage on the side %s. With its part of the latter, recording is %.1f %% of the manager's CPU time, and %s",
+		ms(w.recorder), ms(w.collector), 100*w.share(), us(w.each()))
+	p("for each of %d reconciles and the events that led to it.", w.reconciles)
 }

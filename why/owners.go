@@ -4,6 +4,7 @@
 package why
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,6 +119,9 @@ const (
 // look finds out which of the wanted fields are those of the entry, in one go.
 func (c *candidate) look(wanted []wantedField) {
 	c.owns = make([]ownership, len(wanted))
+	if c.entry.FieldsV1 != nil && !mentions(c.entry.FieldsV1.GetRawBytes(), wanted) {
+		return
+	}
 	fields := readFields(c.entry.FieldsV1)
 	if fields == nil {
 		for i := range wanted {
@@ -134,6 +138,14 @@ func (c *candidate) look(wanted []wantedField) {
 			}
 		}
 	}
+}
+
+// mentions says whether an entry can be about any of the fields, by where they begin. Most entries are about the status alone,
+// or about all but the status, and need not be read to know that.
+func mentions(raw []byte, wanted []wantedField) bool {
+	return slices.ContainsFunc(wanted, func(field wantedField) bool {
+		return bytes.Contains(raw, []byte(`"f:`+field.path[0].name+`"`))
+	})
 }
 
 // readFields returns nil if they are not known.
