@@ -29,7 +29,7 @@ func unknownMarkers(file string, content []byte) (found []Problem) {
 	}
 	eachMarker(content, func(line int, marker string) {
 		name := markerName(marker)
-		if !strings.HasPrefix(name, kubebuilderPrefix) || strings.HasPrefix(name, scaffoldPrefix) || isKnownMarker(name) {
+		if !strings.HasPrefix(name, kubebuilderPrefix) || isOfKubebuilder(name) || isKnownMarker(name) {
 			return
 		}
 		message := "no generator knows the marker +" + name
@@ -39,6 +39,11 @@ func unknownMarkers(file string, content []byte) (found []Problem) {
 		found = append(found, Problem{File: file, Line: line, Generator: toolControllerGen, Message: message})
 	})
 	return found
+}
+
+// isOfKubebuilder says whether a marker is for kubebuilder itself: its scaffolding, or the book that it makes of tutorials.
+func isOfKubebuilder(name string) bool {
+	return strings.HasPrefix(name, scaffoldPrefix) || strings.HasPrefix(name, kubebuilderPrefix+"docs-gen:")
 }
 
 // markerName is what comes before the values.

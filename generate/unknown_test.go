@@ -23,6 +23,7 @@ func TestUnknownMarkers(t *testing.T) {
 		"kubebuilder:default=1":                                      "",
 		"kubebuilder:default:={}":                                    "",
 		"kubebuilder:scaffold:imports":                               "",
+		"kubebuilder:docs-gen:collapse=Imports":                      "",
 		"optinal":                                                    "",
 		"kubebuilder:subresouce:status":                              "no generator knows the marker +kubebuilder:subresouce:status; is it +kubebuilder:subresource:status?",
 		"kubebuilder:validation:MinLenght=1":                         "no generator knows the marker +kubebuilder:validation:MinLenght; is it +kubebuilder:validation:MinLength?",
