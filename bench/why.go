@@ -41,6 +41,12 @@ type whyResult struct {
 	residentOff, residentOn uint64 // with the AppServices of the last round
 }
 
+// cpuRatio compares the medians.
+func (r whyResult) cpuRatio() float64 {
+	cpu := func(run whyRun) time.Duration { return run.cpu }
+	return ratio(medianOf(r.on, cpu), max(1, medianOf(r.off, cpu)))
+}
+
 // whySection measures what it costs to record why objects are reconciled.
 func whySection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
@@ -78,7 +84,9 @@ func whySection(ctx context.Context, e environment) (string, error) {
 		writeCost(p, cost, single)
 		writeFlood(p, flood)
 	}, []goal{
-		{"time that recording takes, of the time of a reconcile at fleet load", "at most 3 %", fmt.Sprintf("%.2f %%", 100*share), share <= 0.03},
+		{"CPU time of the recorder, of all that the fleet's manager takes at load", "at most 3 %", fmt.Sprintf("%.2f %%", 100*profile.share()), profile.share() <= 0.03},
+		{"CPU time of a manager that records, for an AppService, against one that does not", "at most 1.03 ×", times(result.cpuRatio()), result.cpuRatio() <= 1.03},
+		{"time that recording takes, of the time of a reconcile, most of which is waiting for a busy API server", "at most 3 %", fmt.Sprintf("%.2f %%", 100*share), share <= 0.03},
 		{
 			fmt.Sprintf("allocated for the record of an event in which %d fields of an object change", hugeFields), "at most 64 kB",
 			fmt.Sprintf("%.1f kB", float64(cost.huge.AllocedBytesPerOp())/1e3), cost.huge.AllocedBytesPerOp() <= 64_000,
