@@ -57,7 +57,7 @@ func ControllerManagedBy(m ctrl.Manager, r *Recorder) *Builder {
 	b := &Builder{manager: m, recorder: r, inner: builder.ControllerManagedBy(m)}
 	if r != nil {
 		r.learnKinds(m.GetScheme())
-		b.controller = &Controller{recorder: r, waiting: map[any]*waiting{}, totals: newTotals()}
+		b.controller = &Controller{recorder: r, waiting: map[waitKey]*waiting{}, totals: newTotals()}
 		// It comes first, so it sees what the predicates see.
 		b.inner.WithEventFilter(countSeen(b.controller))
 	}

@@ -83,37 +83,49 @@ func (c *watchingClient) Watch(ctx context.Context, list client.ObjectList, opts
 // countedKey marks the context of requests that a client has recorded, so that a transport does not do it once more.
 type countedKey struct{}
 
-// asking is what is to be known of the options of a request.
+// asking is a request that is to be noted, if it belongs to a reconcile.
 type asking struct {
-	verb, subresource, manager string
-	dryRun                     []string
+	pass *pass // nil if it is not to be noted
+	w    *sentWrite
 	// body is what was sent, and what the answer is written to, if that is not the object itself: a Scale, for example.
 	body client.Object
 }
 
-// write sends a request and notes it.
-func (r *Recorder) write(ctx context.Context, a asking, object client.Object, send func(context.Context) error) error {
+// ask begins a request. The context that it returns is to be sent.
+func (r *Recorder) ask(ctx context.Context, object client.Object, verb, subresource, manager string, dryRun []string, body client.Object) (context.Context, asking) {
 	p := r.passOf(ctx)
-	if p == nil || len(a.dryRun) > 0 {
-		return send(ctx)
+	if p == nil || len(dryRun) > 0 {
+		return ctx, asking{}
 	}
-	s := sent{before: object.GetResourceVersion(), began: r.options.Clock.Now()}
-	s.err = send(context.WithValue(ctx, countedKey{}, true))
-	w := Write{Verb: a.verb, Subresource: a.subresource, Manager: a.manager, Object: r.name(object)}
+	w := &sentWrite{before: object.GetResourceVersion()}
+	w.Verb, w.Subresource, w.Manager, w.At = verb, subresource, manager, r.options.Clock.Now()
+	if r.hasTransport.Load() {
+		ctx = context.WithValue(ctx, countedKey{}, true)
+	}
+	return ctx, asking{p, w, body}
+}
+
+// answered notes what a request was answered with, and returns its error.
+func (a *asking) answered(object client.Object, err error) error {
+	if a.pass == nil {
+		return err
+	}
+	w := a.w
+	w.Object = a.pass.controller.recorder.name(object)
 	switch {
-	case a.verb == verbDelete || a.verb == verbDeleteCollection || s.err != nil:
+	case isReview(w.Object.Group):
+		return err
+	case w.Verb == verbDelete || w.Verb == verbDeleteCollection || err != nil:
 	case a.body != nil:
 		// It has the version of the object that it is a part of, if the server stores it.
 		w.ResourceVersion = a.body.GetResourceVersion()
 		w.Object.UID = cmp.Or(w.Object.UID, string(a.body.GetUID()))
 	default:
 		w.ResourceVersion = object.GetResourceVersion()
-		s.ended = a.verb != verbCreate && hasEnded(object)
+		w.ended = w.Verb != verbCreate && hasEnded(object)
 	}
-	if !isReview(w.Object.Group) {
-		r.wrote(p, &w, s)
-	}
-	return s.err
+	a.pass.sent(w, err)
+	return err
 }
 
 // isReview says whether objects of a group are questions, which are created but change nothing.
@@ -124,41 +136,43 @@ func isReview(group string) bool {
 // Create implements client.Writer.
 func (c *recordingClient) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
 	o := (&client.CreateOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{verb: verbCreate, manager: cmp.Or(o.FieldManager, c.manager), dryRun: o.DryRun}, object, func(ctx context.Context) error { return c.Client.Create(ctx, object, opts...) })
+	ctx, asked := c.recorder.ask(ctx, object, verbCreate, "", cmp.Or(o.FieldManager, c.manager), o.DryRun, nil)
+	return asked.answered(object, c.Client.Create(ctx, object, opts...))
 }
 
 // Update implements client.Writer.
 func (c *recordingClient) Update(ctx context.Context, object client.Object, opts ...client.UpdateOption) error {
 	o := (&client.UpdateOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{verb: verbUpdate, manager: cmp.Or(o.FieldManager, c.manager), dryRun: o.DryRun}, object, func(ctx context.Context) error { return c.Client.Update(ctx, object, opts...) })
+	ctx, asked := c.recorder.ask(ctx, object, verbUpdate, "", cmp.Or(o.FieldManager, c.manager), o.DryRun, nil)
+	return asked.answered(object, c.Client.Update(ctx, object, opts...))
 }
 
 // Patch implements client.Writer.
 func (c *recordingClient) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	o := (&client.PatchOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{verb: patchVerb(patch), manager: cmp.Or(o.FieldManager, c.manager), dryRun: o.DryRun}, object, func(ctx context.Context) error {
-		return c.Client.Patch(ctx, object, patch, opts...)
-	})
+	ctx, asked := c.recorder.ask(ctx, object, patchVerb(patch), "", cmp.Or(o.FieldManager, c.manager), o.DryRun, nil)
+	return asked.answered(object, c.Client.Patch(ctx, object, patch, opts...))
 }
 
 // Apply implements client.Writer.
 func (c *recordingClient) Apply(ctx context.Context, configuration runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	o := (&client.ApplyOptions{}).ApplyOptions(opts)
-	return c.recorder.apply(ctx, asking{verb: verbApply, manager: cmp.Or(o.FieldManager, c.manager), dryRun: o.DryRun}, configuration, func(ctx context.Context) error { return c.Client.Apply(ctx, configuration, opts...) })
+	ctx, asked := c.recorder.ask(ctx, nothingYet, verbApply, "", cmp.Or(o.FieldManager, c.manager), o.DryRun, nil)
+	return asked.applied(configuration, c.Client.Apply(ctx, configuration, opts...))
 }
 
 // Delete implements client.Writer.
 func (c *recordingClient) Delete(ctx context.Context, object client.Object, opts ...client.DeleteOption) error {
 	o := (&client.DeleteOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{verb: verbDelete, dryRun: o.DryRun}, object, func(ctx context.Context) error { return c.Client.Delete(ctx, object, opts...) })
+	ctx, asked := c.recorder.ask(ctx, object, verbDelete, "", "", o.DryRun, nil)
+	return asked.answered(object, c.Client.Delete(ctx, object, opts...))
 }
 
 // DeleteAllOf implements client.Writer.
 func (c *recordingClient) DeleteAllOf(ctx context.Context, object client.Object, opts ...client.DeleteAllOfOption) error {
 	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{verb: verbDeleteCollection, dryRun: o.DryRun}, object, func(ctx context.Context) error {
-		return c.Client.DeleteAllOf(ctx, object, opts...)
-	})
+	ctx, asked := c.recorder.ask(ctx, object, verbDeleteCollection, "", "", o.DryRun, nil)
+	return asked.answered(object, c.Client.DeleteAllOf(ctx, object, opts...))
 }
 
 func patchVerb(patch client.Patch) string {
@@ -168,17 +182,20 @@ func patchVerb(patch client.Patch) string {
 	return verbPatch
 }
 
-// apply is write for configurations. They hold what the server answered, but say so only as JSON.
-func (r *Recorder) apply(ctx context.Context, a asking, configuration runtime.ApplyConfiguration, send func(context.Context) error) error {
-	answer := &metav1.PartialObjectMetadata{}
-	return r.write(ctx, a, answer, func(ctx context.Context) error {
-		err := send(ctx)
-		if data, marshalErr := json.Marshal(configuration); marshalErr == nil {
-			// What cannot be read is not known, which is no reason to fail.
-			_ = json.Unmarshal(data, answer)
-		}
+// nothingYet is the object of a configuration before there is an answer.
+var nothingYet = &metav1.PartialObjectMetadata{}
+
+// applied is answered for configurations. They hold what the server answered, but say so only as JSON.
+func (a *asking) applied(configuration runtime.ApplyConfiguration, err error) error {
+	if a.pass == nil {
 		return err
-	})
+	}
+	answer := &metav1.PartialObjectMetadata{}
+	if data, marshalErr := json.Marshal(configuration); marshalErr == nil {
+		// What cannot be read is not known, which is no reason to fail.
+		_ = json.Unmarshal(data, answer)
+	}
+	return a.answered(answer, err)
 }
 
 // Status implements client.StatusClient.
@@ -199,33 +216,29 @@ type subresourceClient struct {
 // Create implements client.SubResourceWriter.
 func (c *subresourceClient) Create(ctx context.Context, object, subresource client.Object, opts ...client.SubResourceCreateOption) error {
 	o := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{verbCreate, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun, subresource}, object, func(ctx context.Context) error {
-		return c.SubResourceClient.Create(ctx, object, subresource, opts...)
-	})
+	ctx, asked := c.recorder.ask(ctx, object, verbCreate, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun, subresource)
+	return asked.answered(object, c.SubResourceClient.Create(ctx, object, subresource, opts...))
 }
 
 // Update implements client.SubResourceWriter.
 func (c *subresourceClient) Update(ctx context.Context, object client.Object, opts ...client.SubResourceUpdateOption) error {
 	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{verbUpdate, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun, o.SubResourceBody}, object, func(ctx context.Context) error {
-		return c.SubResourceClient.Update(ctx, object, opts...)
-	})
+	ctx, asked := c.recorder.ask(ctx, object, verbUpdate, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun, o.SubResourceBody)
+	return asked.answered(object, c.SubResourceClient.Update(ctx, object, opts...))
 }
 
 // Patch implements client.SubResourceWriter.
 func (c *subresourceClient) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
-	return c.recorder.write(ctx, asking{patchVerb(patch), c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun, o.SubResourceBody}, object, func(ctx context.Context) error {
-		return c.SubResourceClient.Patch(ctx, object, patch, opts...)
-	})
+	ctx, asked := c.recorder.ask(ctx, object, patchVerb(patch), c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun, o.SubResourceBody)
+	return asked.answered(object, c.SubResourceClient.Patch(ctx, object, patch, opts...))
 }
 
 // Apply implements client.SubResourceWriter.
 func (c *subresourceClient) Apply(ctx context.Context, configuration runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 	o := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
-	return c.recorder.apply(ctx, asking{verb: verbApply, subresource: c.name, manager: cmp.Or(o.FieldManager, c.manager), dryRun: o.DryRun}, configuration, func(ctx context.Context) error {
-		return c.SubResourceClient.Apply(ctx, configuration, opts...)
-	})
+	ctx, asked := c.recorder.ask(ctx, nothingYet, verbApply, c.name, cmp.Or(o.FieldManager, c.manager), o.DryRun, nil)
+	return asked.applied(configuration, c.SubResourceClient.Apply(ctx, configuration, opts...))
 }
 
 var (

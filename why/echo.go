@@ -134,43 +134,51 @@ func (e *echoes) learnManager(name string) {
 
 func nameKey(o *Object) string { return o.Kind + "." + o.Group + "/" + o.Namespace + "/" + o.Name }
 
-// sent is what is known of a write beyond what is told of it.
-type sent struct {
-	began time.Time
+// sentWrite is a write, and what is known of it beyond what is told.
+type sentWrite struct {
+	Write
+
 	// before is the resource version that the object had; it may be unknown.
 	before string
 	// ended is whether the object is gone, because the write took away the last finalizer of one that is to be deleted.
 	ended bool
-	err   error
 }
 
-// wrote notes a write of a reconcile.
-func (r *Recorder) wrote(p *pass, w *Write, s sent) {
-	w.At = s.began
-	w.Duration = max(0, r.options.Clock.Now().Sub(s.began))
-	if s.err != nil {
-		w.Error = shorten(s.err.Error(), 512)
+// sent writes a write of a reconcile down, which was answered just now.
+func (p *pass) sent(w *sentWrite, err error) {
+	r := p.controller.recorder
+	w.Duration = max(0, r.options.Clock.Now().Sub(w.At))
+	if err != nil {
+		w.Error = shorten(err.Error(), 512)
+		if w.Error == "" {
+			w.Error = "failed without saying why"
+		}
 	}
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	index := p.record.Written
+	r.journal.addWrite(p, w)
+	r.settleIfFull()
+}
+
+// wrote finds out what there is to say about a write.
+func (r *Recorder) wrote(p *pass, w *sentWrite) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if s.err == nil && w.ResourceVersion != "" && w.Verb != verbDelete && w.Verb != verbCreate {
-		w.NoChange = !s.ended && (s.before == w.ResourceVersion || r.wasThere(p, w))
-	}
 	if p.ended {
 		r.dropped.writes.Add(1)
 		return
 	}
-	p.record.Written++
-	p.controller.totals.wrote(w)
-	if len(p.record.Writes) < r.options.MaxWrites {
-		p.record.Writes = append(p.record.Writes, *w)
+	r.findChain(p)
+	if w.Error == "" && w.ResourceVersion != "" && w.Verb != verbDelete && w.Verb != verbCreate {
+		w.NoChange = !w.ended && (w.before == w.ResourceVersion || r.wasThere(p, &w.Write))
 	}
-	p.trace.wrote(w)
-	if s.err == nil && !w.NoChange {
-		r.remember(p, w, index, s.ended)
+	index := p.record.Written
+	p.record.Written++
+	p.controller.totals.wrote(&w.Write)
+	if len(p.writes) < r.options.MaxWrites {
+		p.writes = append(p.writes, w)
+	}
+	p.trace.wrote(&w.Write)
+	if w.Error == "" && !w.NoChange {
+		r.remember(p, &w.Write, index, w.ended)
 	}
 }
 

@@ -23,7 +23,7 @@ func (s *stage) applying(manager string, object client.Object, version string) f
 	return func(ctx context.Context) (reconcile.Result, error) {
 		answer := object.DeepCopyObject().(client.Object)
 		answer.SetResourceVersion("")
-		return reconcile.Result{}, s.recorder.write(ctx, asking{verb: verbApply, manager: manager}, answer, func(context.Context) error {
+		return reconcile.Result{}, s.write(ctx, verbApply, manager, answer, func() error {
 			answer.SetResourceVersion(version)
 			return nil
 		})
@@ -85,7 +85,7 @@ func TestRemovalOfTheLastFinalizer(t *testing.T) {
 	began := s.changed(leaving, "", func(o client.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: s.clock.Now()}) })
 	r := s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
 		object := began.DeepCopyObject().(client.Object)
-		return reconcile.Result{}, s.recorder.write(ctx, asking{verb: verbPatch}, object, func(context.Context) error {
+		return reconcile.Result{}, s.write(ctx, verbPatch, "", object, func() error {
 			object.SetFinalizers(nil)
 			return nil
 		})

@@ -71,6 +71,13 @@ func (r *Recorder) selfInflicted(p *pass) bool {
 	return true
 }
 
+// findChain is for the first of what there is to tell of a reconcile. The recorder's mutex is held.
+func (r *Recorder) findChain(p *pass) {
+	if p.chain < 0 {
+		p.chain = r.chainOf(p)
+	}
+}
+
 // chainOf is how many reconciles of an object in a row, this one included, each were owed to nothing but the one before.
 // The recorder's mutex is held.
 func (r *Recorder) chainOf(p *pass) int {

@@ -26,7 +26,7 @@ import (
 func (s *stage) writing(verb string, object client.Object, version string) func(context.Context) (reconcile.Result, error) {
 	return func(ctx context.Context) (reconcile.Result, error) {
 		object = object.DeepCopyObject().(client.Object)
-		err := s.recorder.write(ctx, asking{verb: verb}, object, func(context.Context) error {
+		err := s.write(ctx, verb, "", object, func() error {
 			object.SetResourceVersion(version)
 			return nil
 		})
@@ -120,7 +120,7 @@ func TestEchoBeforeTheAnswer(t *testing.T) {
 	s.created(web(), false)
 	writer := s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
 		object := pod("a")
-		return reconcile.Result{}, s.recorder.write(ctx, asking{verb: verbCreate}, object, func(context.Context) error {
+		return reconcile.Result{}, s.write(ctx, verbCreate, "", object, func() error {
 			object.ResourceVersion = "7"
 			s.created(object, false)
 			other.Handler(sameRequest).Create(ctx, event.CreateEvent{Object: object}, s.queue)

@@ -25,6 +25,7 @@ func (r *Recorder) Gather(record *Record) {
 		return
 	}
 	object := &record.Object
+	r.settle()
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.lastID.Store(max(r.lastID.Load(), record.ID))

@@ -6,10 +6,8 @@ package why
 import (
 	"context"
 	"reflect"
-	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -71,71 +69,6 @@ func (h *typedHandler[object, request]) Generic(ctx context.Context, e event.Typ
 	h.inner.Generic(ctx, e, queueFor(h.controller, Generic, nil, e.Object, q))
 }
 
-// occurrence is an event before anybody has asked for a reconcile because of it. Most events are of no interest to most
-// controllers, so what there is to say about it is found out only then.
-type occurrence struct {
-	controller *Controller
-	what       CauseType
-	old, now   any
-	seen       time.Time
-
-	once    sync.Once
-	trigger *trigger
-}
-
-func (o *occurrence) happened(c *Controller, what CauseType, old, now any) {
-	c.passed.Add(1)
-	o.controller, o.what, o.old, o.now, o.seen = c, what, old, now, c.recorder.options.Clock.Now()
-}
-
-// note is called whenever the handler asks for a reconcile, which can be after it has returned.
-func (o *occurrence) note(request any, after time.Duration) {
-	o.once.Do(func() {
-		o.controller.enqueued.Add(1)
-		o.trigger = o.controller.recorder.describe(o.what, o.old, o.now, o.seen)
-		o.old, o.now = nil, nil
-	})
-	o.controller.add(request, o.trigger, after)
-}
-
-// describe says what there is to say about an event.
-func (r *Recorder) describe(what CauseType, oldObject, newObject any, seen time.Time) *trigger {
-	e := &trigger{cause: Cause{Type: what, Seen: seen}}
-	now, ok := asObject(newObject)
-	if !ok {
-		return e
-	}
-	e.object = r.name(now)
-	e.cause.Object = &e.object
-	e.cause.ResourceVersion = now.GetResourceVersion()
-	old, hasOld := asObject(oldObject)
-	switch {
-	case what == Created:
-		e.generation = true
-		e.cause.By = creators(now)
-	case what == Deleted:
-		e.created = now.GetCreationTimestamp().Time
-		// It went at once, so that nobody has seen its deletion begin. What has an owner goes with that.
-		e.generation = now.GetDeletionTimestamp().IsZero() && metav1.GetControllerOfNoCopy(now) == nil
-	case !hasOld:
-	case old.GetResourceVersion() == now.GetResourceVersion() && now.GetResourceVersion() != "":
-		e.cause.Type = Resynced
-	default:
-		e.deletion = old.GetDeletionTimestamp().IsZero() && !now.GetDeletionTimestamp().IsZero()
-		if e.deletion {
-			e.created = now.GetCreationTimestamp().Time
-		}
-		e.generation = e.deletion || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration()
-		found := r.differ.compare(old, now, isSecret(&e.object))
-		e.cause.Changes, e.cause.Changed, e.large = found.changes, found.changed, found.large
-		e.cause.By = writersOf(old, now, &found, seen)
-		if old.GetGeneration() == 0 && now.GetGeneration() == 0 {
-			e.generation = e.generation || found.changesContent()
-		}
-	}
-	return e
-}
-
 // asObject returns the object of an event, if there is one that has metadata.
 func asObject(object any) (client.Object, bool) {
 	o, ok := object.(client.Object)
@@ -156,30 +89,25 @@ func queueFor[request comparable](c *Controller, what CauseType, old, now any, i
 		inner = source.PriorityQueue
 	}
 	if priority, ok := inner.(priorityqueue.PriorityQueue[request]); ok {
-		q := &priorityQueue[request]{PriorityQueue: priority}
-		q.happened(c, what, old, now)
-		return q
+		return &priorityQueue[request]{PriorityQueue: priority, trigger: c.happened(what, old, now)}
 	}
-	q := &classicQueue[request]{TypedRateLimitingInterface: inner}
-	q.happened(c, what, old, now)
-	return q
+	return &classicQueue[request]{TypedRateLimitingInterface: inner, trigger: c.happened(what, old, now)}
 }
 
 type priorityQueue[request comparable] struct {
 	priorityqueue.PriorityQueue[request]
-	occurrence
+	trigger
 	// ofSource is whether it is that of a source without events, each request to which is something that happens.
 	ofSource bool
 }
 
 func (q *priorityQueue[request]) note(item request, after time.Duration) {
-	if !q.ofSource {
-		q.occurrence.note(item, after)
-		return
+	e := &q.trigger
+	if q.ofSource {
+		another := q.controller.happened(Generic, nil, nil)
+		e = &another
 	}
-	var o occurrence
-	o.happened(q.controller, Generic, nil, nil)
-	o.note(item, after)
+	e.leadsTo(keyOf(item), after)
 }
 
 // Add implements workqueue.TypedInterface.
@@ -214,7 +142,11 @@ func (q *priorityQueue[request]) AddWithOpts(o priorityqueue.AddOpts, items ...r
 
 type classicQueue[request comparable] struct {
 	workqueue.TypedRateLimitingInterface[request]
-	occurrence
+	trigger
+}
+
+func (q *classicQueue[request]) note(item request, after time.Duration) {
+	q.leadsTo(keyOf(item), after)
 }
 
 // Add implements workqueue.TypedInterface.

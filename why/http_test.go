@@ -297,7 +297,7 @@ func TestStoreBounds(t *testing.T) {
 func TestWaitingIsBounded(t *testing.T) {
 	s := newStage(t, Options{MaxWaiting: 2})
 	for i := range 5 {
-		s.controller.add(i, &trigger{}, 0)
+		s.controller.add(keyOf(i), causedBy(Generic, s.clock.Now()), 0)
 	}
 	if summary := s.recorder.Summary(); summary.Controllers[0].Waiting != 2 || summary.Dropped.Causes != 3 {
 		t.Errorf("the summary is %+v", summary)
@@ -309,7 +309,8 @@ func TestWaitingCausesAreBounded(t *testing.T) {
 	for range 50 {
 		object := s.changed(web(), "kubectl", replicas(1))
 		for i := range 10 {
-			s.controller.add(i, s.recorder.describe(Updated, web(), object, s.clock.Now()), 0)
+			e := s.controller.happened(Updated, web(), object)
+			e.leadsTo(keyOf(i), 0)
 		}
 	}
 	if bytes := s.recorder.waitingBytes.Load(); bytes > 30_000 {
@@ -320,7 +321,7 @@ func TestWaitingCausesAreBounded(t *testing.T) {
 		t.Errorf("%d events, the causes are %s", r.Folded, causes(r))
 	}
 	for i := range 10 {
-		s.controller.take(i, s.clock.Now())
+		s.controller.take(keyOf(i), s.clock.Now())
 	}
 	if bytes := s.recorder.waitingBytes.Load(); bytes != 0 {
 		t.Errorf("%d bytes wait for nothing", bytes)

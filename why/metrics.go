@@ -42,6 +42,7 @@ func (c *collector) Collect(collected chan<- prometheus.Metric) {
 		metrics = append(metrics, prometheus.MustNewConstMetric(desc, kind, value, labels...))
 	}
 	r := c.recorder
+	r.settle()
 	r.mutex.Lock()
 	// Two controllers may have the same name, and metrics must not come twice.
 	for name, t := range r.totalsByName() {

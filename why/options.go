@@ -37,6 +37,9 @@ type Options struct {
 	// only the first and the last one of each object.
 	MaxWaiting      int
 	MaxWaitingBytes int
+	// MaxUncompared bounds how many events are kept with their objects, because these are compared for many events at once:
+	// 128. Nothing is compared later than a second after it has happened, or than when somebody asks.
+	MaxUncompared int
 	// MaxEchoes bounds how many writes are remembered so that the events they lead to are recognised: 8192.
 	MaxEchoes int
 
@@ -63,7 +66,8 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	for setting, fallback := range map[*int]int{
 		&o.MaxRecords: 4096, &o.MaxBytes: 32 << 20, &o.MaxPerObject: 128, &o.MaxCauses: 16, &o.MaxWrites: 32, &o.MaxChanges: 16,
-		&o.MaxValue: 120, &o.MaxCompared: 20_000, &o.MaxWaiting: 50_000, &o.MaxWaitingBytes: 16 << 20, &o.MaxEchoes: 8192, &o.LoopFlips: 4, &o.LoopLength: 5,
+		&o.MaxValue: 120, &o.MaxCompared: 20_000, &o.MaxWaiting: 50_000, &o.MaxWaitingBytes: 16 << 20, &o.MaxUncompared: 128, &o.MaxEchoes: 8192,
+		&o.LoopFlips: 4, &o.LoopLength: 5,
 	} {
 		if *setting <= 0 {
 			*setting = fallback

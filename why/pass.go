@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -35,7 +34,7 @@ type typedReconciler[request comparable] struct {
 
 // Reconcile implements reconcile.TypedReconciler.
 func (r *typedReconciler[request]) Reconcile(ctx context.Context, req request) (result reconcile.Result, err error) {
-	p := r.controller.begin(req)
+	p := r.controller.begin(keyOf(req))
 	ctx = p.begin(context.WithValue(ctx, passKey{}, p))
 	returned := false
 	defer func() {
@@ -52,20 +51,22 @@ func (r *typedReconciler[request]) Reconcile(ctx context.Context, req request) (
 
 var errPanicked = errors.New("the reconciler panicked")
 
-// pass is a reconcile that has begun.
+// pass is a reconcile that has begun. What is known only when the journal is settled is set there.
 type pass struct {
 	controller *Controller
-	key        any
+	key        waitKey
 	object     objectKey
 	record     *Record
 	events     []*trigger
 	trace      passTrace
-	// chain is how many reconciles of the object in a row were owed to the one before, this one included.
+
+	// chain is how many reconciles of the object in a row were owed to the one before, this one included; it is less than 0
+	// as long as that is not known.
 	chain int
 	// amplification is that of the controller, this reconcile included.
 	amplification amplification
-
-	mutex sync.Mutex
+	// writes are those that the record has room for.
+	writes []*sentWrite
 	// ended is whether the record is complete. What is written later, by goroutines that outlive their reconcile, is not
 	// in it.
 	ended bool
@@ -89,30 +90,25 @@ func RecordID(ctx context.Context) uint64 {
 	return 0
 }
 
-func (c *Controller) begin(request any) *pass {
+func (c *Controller) begin(key waitKey) *pass {
 	r := c.recorder
 	now := r.options.Clock.Now()
-	object := Object{Kind: c.kind.Kind, Group: c.kind.Group, Version: c.kind.Version}
-	if named, ok := request.(reconcile.Request); ok {
-		object.Namespace, object.Name = named.Namespace, named.Name
-	} else {
-		object.Name = shorten(fmt.Sprint(request), 253)
+	object := Object{Kind: c.kind.Kind, Group: c.kind.Group, Version: c.kind.Version, Namespace: key.Namespace, Name: key.Name}
+	if key.other != nil {
+		object.Name = shorten(fmt.Sprint(key.other), 253)
 	}
 	p := &pass{
-		controller: c, key: request,
+		controller: c, key: key, chain: -1,
 		object: objectKey{c.name, object.Group, object.Kind, object.Namespace, object.Name},
 	}
 	var folded int
 	var waited time.Duration
-	p.events, folded, waited = c.take(request, now)
+	p.events, folded, waited = c.take(key, now)
 	if len(p.events) == 0 {
 		p.events, folded = []*trigger{c.overlooked(p.object, now)}, 1
-		waited = max(0, now.Sub(p.events[0].cause.Seen))
+		waited = max(0, now.Sub(p.events[0].seen))
 	}
 	p.record = &Record{ID: r.lastID.Add(1), Controller: c.name, Object: object, Folded: folded, Start: now, Waited: waited}
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	p.chain = r.chainOf(p)
 	return p
 }
 
@@ -122,6 +118,7 @@ func (c *Controller) begin(request any) *pass {
 func (c *Controller) overlooked(key objectKey, now time.Time) *trigger {
 	const instant, soon = 10 * time.Millisecond, 100 * time.Millisecond
 	r := c.recorder
+	r.settle()
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if h := r.store.of(key); h != nil {
@@ -130,20 +127,17 @@ func (c *Controller) overlooked(key objectKey, now time.Time) *trigger {
 			cause := last.Causes[count-1]
 			ended := last.Start.Add(last.Duration)
 			if cause.Object != nil && !cause.Repeated && last.Start.Sub(cause.Seen) < instant && now.Sub(ended) < soon && !last.changedSomething() {
-				return &trigger{cause: cause, object: *cause.Object}
+				return &trigger{what: cause.Type, seen: cause.Seen, told: &told{cause: cause, object: *cause.Object}}
 			}
 		}
 	}
-	return &trigger{cause: Cause{Type: Unknown, Seen: now}}
+	return causedBy(Unknown, now)
 }
 
 // end completes the record.
 func (p *pass) end(result reconcile.Result, err error) {
 	c, record := p.controller, p.record
 	now := c.recorder.options.Clock.Now()
-	p.mutex.Lock()
-	p.ended = true
-	p.mutex.Unlock()
 	record.Duration = max(0, now.Sub(record.Start))
 	record.Outcome, record.RequeueAfter = Succeeded, 0
 	switch {
@@ -165,16 +159,28 @@ func (p *pass) end(result reconcile.Result, err error) {
 	if err != nil {
 		record.Error = shorten(err.Error(), 1024)
 	}
-	c.recorder.complete(p)
-	p.finishTrace(err)
-	c.recorder.log(p)
+	r := c.recorder
+	r.journal.addEnd(p)
+	if r.tracer != nil || r.options.Logger.V(1).Enabled() {
+		r.settle() // whoever reads these expects them in time
+	} else {
+		r.settleIfFull()
+	}
 }
 
-// complete finds out what can be known only now, and publishes the record.
+// complete finds out what can be known only after the end, and publishes the record.
 func (r *Recorder) complete(p *pass) {
 	record := p.record
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
+	r.findChain(p)
+	p.ended = true
+	if len(p.writes) > 0 {
+		record.Writes = make([]Write, len(p.writes))
+		for i, w := range p.writes {
+			record.Writes[i] = w.Write
+		}
+	}
 	record.Causes = make([]Cause, len(p.events))
 	var before []Cause
 	if h := r.store.of(p.object); h != nil {

@@ -50,6 +50,7 @@ func (r *Recorder) Records(q Query) []*Record {
 	if r == nil {
 		return nil
 	}
+	r.settle()
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if q.After == 0 {
@@ -102,6 +103,7 @@ type follower struct {
 }
 
 func (r *Recorder) follow(q Query) *follower {
+	r.settle()
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	lastID := r.lastID.Load()
@@ -116,9 +118,17 @@ func (r *Recorder) follow(q Query) *follower {
 func (f *follower) next() (records []*Record, lost uint64, news <-chan struct{}) {
 	const batch = 64
 	r := f.recorder
+	r.settle()
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	records, f.sequence, lost = r.store.since(f.sequence, f.known, batch, &f.query)
 	lost, f.lost = lost+f.lost, 0
-	return records, lost, r.news
+	if len(records) > 0 {
+		return records, lost, nil
+	}
+	if r.news == nil {
+		r.news = make(chan struct{})
+	}
+	r.journal.await()
+	return nil, lost, r.news
 }

@@ -31,6 +31,13 @@ type Recorder struct {
 	loops        loops
 	// serving says that Start does.
 	serving atomic.Bool
+	// hasTransport is whether there is a transport that has to be told what a client has recorded.
+	hasTransport atomic.Bool
+
+	journal journal
+	// settling is held by who settles the journal, and protects spare, which is what was taken of it before.
+	settling sync.Mutex
+	spare    settled
 
 	schemesMutex sync.Mutex
 	schemes      []*runtime.Scheme
@@ -40,7 +47,7 @@ type Recorder struct {
 	echoes      *echoes
 	controllers []*Controller
 	began       time.Time
-	// news is closed, and made anew, when there is a record.
+	// news is closed when there is a record; it is nil if nobody waits for one.
 	news chan struct{}
 }
 
@@ -49,10 +56,11 @@ type Recorder struct {
 func New(o Options) *Recorder {
 	o = o.withDefaults()
 	r := &Recorder{
-		options: o, store: newStore(o), echoes: newEchoes(o.MaxEchoes), began: o.Clock.Now(), news: make(chan struct{}),
+		options: o, store: newStore(o), echoes: newEchoes(o.MaxEchoes), began: o.Clock.Now(),
 		differ: differ{maxChanges: o.MaxChanges, maxValue: o.MaxValue, maxCompared: o.MaxCompared},
 		tracer: newTracer(o.TracerProvider), schemes: []*runtime.Scheme{o.Scheme},
 	}
+	r.journal.settle, r.journal.maxEvents = r.settle, o.MaxUncompared
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(&collector{recorder: r})
 	}
@@ -66,7 +74,7 @@ type Controller struct {
 	kind     schema.GroupVersionKind
 
 	mutex   sync.Mutex
-	waiting map[any]*waiting
+	waiting map[waitKey]*waiting
 	// waits is for how many objects events wait, rather than timers and the like.
 	waits  int
 	forgot time.Time
@@ -74,9 +82,12 @@ type Controller struct {
 	// unlisted are the causes that records had no room for.
 	unlisted map[causeKind]uint64
 
-	// passed counts the events that handlers were shown, and enqueued those that led to something. If there is a Builder, seen
-	// counts the events of its watches, and shown those of them that predicates let through.
-	seen, shown, passed, enqueued atomic.Uint64
+	// enqueued counts the events that led to something.
+	enqueued uint64
+
+	// passed counts the events that handlers were shown. If there is a Builder, seen counts the events of its watches, and shown
+	// those of them that predicates let through.
+	seen, shown, passed atomic.Uint64
 
 	// totals are protected by the recorder's mutex.
 	totals totals
@@ -103,7 +114,7 @@ func (r *Recorder) controller(name string, kind schema.GroupVersionKind) *Contro
 			return c
 		}
 	}
-	c := &Controller{recorder: r, name: name, kind: kind, waiting: map[any]*waiting{}, totals: newTotals()}
+	c := &Controller{recorder: r, name: name, kind: kind, waiting: map[waitKey]*waiting{}, totals: newTotals()}
 	r.controllers = append(r.controllers, c)
 	return c
 }
@@ -170,8 +181,11 @@ func (r *Recorder) name(object client.Object) Object {
 // publish adds a record that is not changed any more, and tells those who follow.
 func (r *Recorder) publish(key objectKey, record *Record) {
 	r.store.add(key, record)
-	close(r.news)
-	r.news = make(chan struct{})
+	if r.news != nil {
+		close(r.news)
+		r.news = nil
+		r.journal.came()
+	}
 }
 
 // adopt adds a controller that was made before its name was known.

@@ -80,6 +80,12 @@ func (s *stage) changed(old client.Object, manager string, change func(client.Ob
 	return now
 }
 
+// write sends a request as a client of the recorder does.
+func (s *stage) write(ctx context.Context, verb, manager string, object client.Object, send func() error) error {
+	_, asked := s.recorder.ask(ctx, object, verb, "", manager, nil, nil)
+	return asked.answered(object, send())
+}
+
 // reconcile calls the reconciler and returns its record.
 func (s *stage) reconcile(do func(context.Context) (reconcile.Result, error)) *Record {
 	s.Helper()

@@ -85,6 +85,7 @@ func (r *Recorder) Summary() Summary {
 	if r == nil {
 		return s
 	}
+	r.settle()
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	s.Instance, s.Since = r.instance(), r.began
@@ -137,7 +138,10 @@ func (c *Controller) summary() ControllerSummary {
 // filtered are the events that were seen and led to nothing: predicates have dropped them, or handlers asked for nothing.
 func (c *Controller) filtered() (number uint64) {
 	// An event may be between two of the counters, so those that are counted last are read first.
-	enqueued, passed, shown, seen := c.enqueued.Load(), c.passed.Load(), c.shown.Load(), c.seen.Load()
+	c.mutex.Lock()
+	enqueued := c.enqueued
+	c.mutex.Unlock()
+	passed, shown, seen := c.passed.Load(), c.shown.Load(), c.seen.Load()
 	if seen > shown {
 		number += seen - shown
 	}

@@ -74,7 +74,7 @@ func (t *passTrace) wrote(w *Write) {
 }
 
 // finishTrace says what the record says, and ends the span.
-func (p *pass) finishTrace(err error) {
+func (p *pass) finishTrace() {
 	span, record := p.trace.span, p.record
 	if span == nil {
 		return
@@ -97,7 +97,7 @@ func (p *pass) finishTrace(err error) {
 		attribute.Float64("why.reconciles_per_change", p.amplification.reconciles),
 		attribute.Float64("why.writes_per_change", p.amplification.writes),
 	)
-	if err != nil {
+	if record.Error != "" {
 		span.SetStatus(codes.Error, record.Error)
 	}
 	span.End(trace.WithTimestamp(record.Start.Add(record.Duration)))

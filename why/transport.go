@@ -24,6 +24,7 @@ func (r *Recorder) Transport(inner http.RoundTripper) http.RoundTripper {
 	if r == nil {
 		return inner
 	}
+	r.hasTransport.Store(true)
 	return &transport{inner: inner, recorder: r}
 }
 
@@ -42,21 +43,22 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if p == nil || ctx.Value(countedKey{}) != nil {
 		return t.inner.RoundTrip(request)
 	}
-	w, ok := writeOf(request)
+	written, ok := writeOf(request)
 	if !ok {
 		return t.inner.RoundTrip(request)
 	}
-	began := t.recorder.options.Clock.Now()
+	w := &sentWrite{Write: written}
+	w.At = t.recorder.options.Clock.Now()
 	response, err := t.inner.RoundTrip(request)
-	s := sent{began: began, err: err}
+	refused := err
 	switch {
 	case err != nil:
 	case response.StatusCode >= http.StatusBadRequest:
-		s.err = errors.New(response.Status)
+		refused = errors.New(response.Status)
 	case w.Verb != verbDeleteCollection:
-		s.ended = readAnswer(response, &w)
+		w.ended = readAnswer(response, &w.Write)
 	}
-	t.recorder.wrote(p, &w, s)
+	p.sent(w, refused)
 	return response, err
 }
 

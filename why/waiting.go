@@ -4,7 +4,6 @@
 package why
 
 import (
-	"hash/maphash"
 	"slices"
 	"time"
 )
@@ -33,38 +32,29 @@ const maxBackOff = 1000 * time.Second
 // unknownDelay is that of a request that the queue is to hold back as it thinks fit.
 const unknownDelay time.Duration = -1
 
-// trigger is something that leads to reconciles. It is shared by all of those, and not changed any more once it waits.
-type trigger struct {
-	cause  Cause
-	object Object
-	// generation is whether the object's generation changed, or its content if its kind has no generations, or the object is
-	// new, or gone at once, or its deletion began, which deletion says.
-	generation, deletion bool
-	// created is when an object was created that is gone or is to be deleted.
-	created time.Time
-	// large are the hashes of those values that are not shown as a whole.
-	large []largeChange
-}
-
 // add notes that an event leads to a reconcile. It comes before the queue is told: the other way round, the reconcile could
 // begin without its cause.
-func (c *Controller) add(key any, e *trigger, after time.Duration) {
-	now := c.recorder.options.Clock.Now()
+func (c *Controller) add(key waitKey, e *trigger, after time.Duration) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	w := c.waitingFor(key, now)
+	if !e.isNoted {
+		e.isNoted = true
+		c.enqueued++
+	}
+	w := c.waitingFor(key)
 	if w == nil {
 		return
 	}
 	switch {
 	case after > 0:
-		w.delay = first(w.delay, now.Add(after))
-		w.ready = first(w.ready, now.Add(after))
+		end := c.recorder.options.Clock.Now().Add(after)
+		w.delay = first(w.delay, end)
+		w.ready = first(w.ready, end)
 	case after != unknownDelay:
-		w.ready = first(w.ready, e.cause.Seen)
+		w.ready = first(w.ready, e.seen)
 	}
 	for _, other := range w.events {
-		if other == e || other.cause.isSame(&e.cause) {
+		if e.isSame(other) {
 			return // a handler that asks twice, or two watches that see the same
 		}
 	}
@@ -86,67 +76,52 @@ func (c *Controller) put(w *waiting, e *trigger) {
 	limit := r.options.MaxCauses
 	if r.waitingBytes.Load() > int64(r.options.MaxWaitingBytes) {
 		limit = min(limit, 2)
-		e = e.bare()
+		e = &trigger{controller: c, what: e.what, seen: e.seen, told: c.describe(e).bare()}
 		r.dropped.changes.Add(1)
 	}
 	if len(w.events) == 0 {
 		c.waits++
 	}
 	if len(w.events) < limit {
+		if w.events == nil {
+			w.events = make([]*trigger, 0, min(limit, usualEvents))
+		}
 		w.events = append(w.events, e)
 	} else {
 		last := &w.events[len(w.events)-1]
 		r.waitingBytes.Add(-int64((*last).size()))
+		(*last).places--
 		if c.unlisted == nil {
 			c.unlisted = map[causeKind]uint64{}
 		}
-		count(c.unlisted, kindOfCause(&(*last).cause), causeKind{cause: (*last).cause.Type, kind: otherKinds})
+		cause := &c.describe(*last).cause
+		count(c.unlisted, kindOfCause(cause), causeKind{cause: cause.Type, kind: otherKinds})
 		*last = e
 	}
+	e.places++
 	r.waitingBytes.Add(int64(e.size()))
+	if e.told == nil {
+		r.journal.addEvent(e)
+	}
 }
 
-// bare is an event without what changed and by whom.
-func (e *trigger) bare() *trigger {
-	b := &trigger{cause: e.cause, object: e.object, generation: e.generation, deletion: e.deletion, created: e.created}
-	b.cause.Changes, b.cause.By = nil, nil
-	if b.cause.Object != nil {
-		b.cause.Object = &b.object
-	}
-	return b
-}
+// usualEvents is how many events a reconcile has at least room for.
+const usualEvents = 4
 
-// hashes are those of the values before and after a change. They are not known of what is hidden, nor of values that are too
-// large.
-func (e *trigger) hashes(index int) (old, now uint64, known bool) {
-	change := &e.cause.Changes[index]
-	if change.Old == hidden || change.New == hidden {
-		return 0, 0, false
+// describe is what there is to say about an event, also if it is not settled yet. The mutex is held.
+func (c *Controller) describe(e *trigger) *told {
+	if e.told != nil {
+		return e.told
 	}
-	for i := range e.large {
-		if large := &e.large[i]; large.index == index {
-			return large.old, large.now, large.known
-		}
-	}
-	return maphash.String(hashSeed, change.Old), maphash.String(hashSeed, change.New), true
-}
-
-// size is about how many bytes an event takes. One that leads to several reconciles is counted for each.
-func (e *trigger) size() int {
-	const itself, change, writer = 400, 48, 80
-	bytes := itself + len(e.cause.By)*writer
-	for i := range e.cause.Changes {
-		bytes += change + len(e.cause.Changes[i].Path) + len(e.cause.Changes[i].Old) + len(e.cause.Changes[i].New)
-	}
-	return bytes
+	return c.recorder.describe(e.what, e.old, e.now, e.seen)
 }
 
 // comeBack notes that a reconcile has asked for another one, after a failure or by a timer.
-func (c *Controller) comeBack(key any, why CauseType, after time.Duration) {
+func (c *Controller) comeBack(key waitKey, why CauseType, after time.Duration) {
 	now := c.recorder.options.Clock.Now()
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	w := c.waitingFor(key, now)
+	w := c.waitingFor(key)
 	if w == nil {
 		return
 	}
@@ -154,17 +129,17 @@ func (c *Controller) comeBack(key any, why CauseType, after time.Duration) {
 		w.timer = now.Add(after)
 		return
 	}
-	c.put(w, &trigger{cause: Cause{Type: why, Seen: now}})
+	c.put(w, causedBy(why, now))
 }
 
 // waitingFor returns what waits for an object; nil if there is no room for it.
-func (c *Controller) waitingFor(key any, now time.Time) *waiting {
+func (c *Controller) waitingFor(key waitKey) *waiting {
 	w, ok := c.waiting[key]
 	if ok {
 		return w
 	}
 	if len(c.waiting) >= c.recorder.options.MaxWaiting {
-		c.forgetSpares(now)
+		c.forgetSpares(c.recorder.options.Clock.Now())
 	}
 	if len(c.waiting) >= c.recorder.options.MaxWaiting {
 		c.recorder.dropped.causes.Add(1)
@@ -190,7 +165,7 @@ func (c *Controller) forgetSpares(now time.Time) {
 }
 
 // take returns what led to a reconcile that begins now, and how long it has waited for that.
-func (c *Controller) take(key any, now time.Time) (events []*trigger, folded int, waited time.Duration) {
+func (c *Controller) take(key waitKey, now time.Time) (events []*trigger, folded int, waited time.Duration) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	w, ok := c.waiting[key]
@@ -198,9 +173,12 @@ func (c *Controller) take(key any, now time.Time) (events []*trigger, folded int
 		return nil, 0, 0
 	}
 	events, folded = w.events, w.folded
+	bytes := 0
 	for _, e := range events {
-		c.recorder.waitingBytes.Add(-int64(e.size()))
+		bytes += e.size()
+		e.places--
 	}
+	c.recorder.waitingBytes.Add(-int64(bytes))
 	if len(events) > 0 {
 		c.waits--
 	}
@@ -216,7 +194,7 @@ func (c *Controller) take(key any, now time.Time) (events []*trigger, folded int
 	if w.delay.After(now) {
 		w.spare = first(w.spare, w.delay)
 	}
-	if slices.ContainsFunc(events, func(e *trigger) bool { return e.cause.Type == Retried }) {
+	if slices.ContainsFunc(events, func(e *trigger) bool { return e.what == Retried }) {
 		w.retry = time.Time{}
 		if len(events) > 1 {
 			w.retry = now
@@ -246,7 +224,7 @@ func (w *waiting) takeSpare(now time.Time) (events []*trigger, folded int) {
 		events = []*trigger{timerAt(w.spare, now)}
 		w.ready, w.spare = w.spare, time.Time{}
 	case retries:
-		events = []*trigger{{cause: Cause{Type: Retried, Seen: w.retry}}}
+		events = []*trigger{causedBy(Retried, w.retry)}
 		w.retry = time.Time{}
 	default:
 		w.retry = time.Time{}
@@ -256,7 +234,12 @@ func (w *waiting) takeSpare(now time.Time) (events []*trigger, folded int) {
 
 // timerAt is the end of a timer, which is when it was due, unless the clock was set.
 func timerAt(due, now time.Time) *trigger {
-	return &trigger{cause: Cause{Type: Timer, Seen: first(due, now)}}
+	return causedBy(Timer, first(due, now))
+}
+
+// causedBy is what has no event.
+func causedBy(what CauseType, seen time.Time) *trigger {
+	return &trigger{what: what, seen: seen, told: &told{cause: Cause{Type: what, Seen: seen}}}
 }
 
 // first is the earlier one of those that are not zero.
