@@ -38,18 +38,18 @@ func unlimited(config *rest.Config) *rest.Config {
 
 // createAppServices returns how long it takes until all are ready.
 func (f *fleet) createAppServices(ctx context.Context, size int) (time.Duration, error) {
-	return createAndAwait(ctx, f.WithWatch, size, &appv1.AppServiceList{},
+	return createAndAwait(ctx, f.WithWatch, f.namespace, size, &appv1.AppServiceList{},
 		func(name string) []client.Object { return []client.Object{appService(name)} }, isReady)
 }
 
 // deleteAppServices returns when nothing is left of them.
 func (f *fleet) deleteAppServices(ctx context.Context) error {
-	if err := f.DeleteAllOf(ctx, &appv1.AppService{}, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+	if err := f.DeleteAllOf(ctx, &appv1.AppService{}, client.InNamespace(f.namespace)); err != nil {
 		return err
 	}
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
 		for _, list := range []client.ObjectList{&appv1.AppServiceList{}, &appsv1.DeploymentList{}, &corev1.PodList{}} {
-			if err := f.List(ctx, list, client.InNamespace(metav1.NamespaceDefault), client.Limit(1)); err != nil || meta.LenList(list) > 0 {
+			if err := f.List(ctx, list, client.InNamespace(f.namespace), client.Limit(1)); err != nil || meta.LenList(list) > 0 {
 				return false, err
 			}
 		}
@@ -64,7 +64,7 @@ func createDirectly(ctx context.Context, config *rest.Config, size int) (time.Du
 	if err != nil {
 		return 0, err
 	}
-	return createAndAwait(ctx, c, size, &appsv1.DeploymentList{}, children, isAvailable)
+	return createAndAwait(ctx, c, metav1.NamespaceDefault, size, &appsv1.DeploymentList{}, children, isAvailable)
 }
 
 // createWithoutManager does by hand what no manager can do without: the AppService is created, its children are, and
@@ -76,14 +76,14 @@ func createWithoutManager(ctx context.Context, c client.WithWatch, size int) (ti
 	writers, writerContext := errgroup.WithContext(ctx)
 	writers.SetLimit(creators + 1)
 	writers.Go(func() error {
-		return awaitAll(ctx, c, &appsv1.DeploymentList{}, size, func(object runtime.Object) bool {
+		return awaitAll(ctx, c, metav1.NamespaceDefault, &appsv1.DeploymentList{}, size, func(object runtime.Object) bool {
 			if isAvailable(object) {
 				writers.Go(func() error { return writeReady(writerContext, c, object.(client.Object).GetName()) })
 			}
 			return isAvailable(object)
 		})
 	})
-	took, err := createAndAwait(writerContext, c, size, &appv1.AppServiceList{},
+	took, err := createAndAwait(writerContext, c, metav1.NamespaceDefault, size, &appv1.AppServiceList{},
 		func(name string) []client.Object { return append([]client.Object{appService(name)}, children(name)...) }, isReady)
 	return took, errors.Join(err, writers.Wait())
 }
@@ -136,8 +136,8 @@ func isAvailable(object runtime.Object) bool {
 	return ok && deployment.Status.AvailableReplicas >= 1
 }
 
-// createAndAwait creates objects under many names and watches until those in the list are done.
-func createAndAwait(ctx context.Context, c client.WithWatch, size int, list client.ObjectList, objects func(name string) []client.Object, done func(runtime.Object) bool) (time.Duration, error) {
+// createAndAwait creates objects under many names in a namespace, and watches until those in the list are done.
+func createAndAwait(ctx context.Context, c client.WithWatch, namespace string, size int, list client.ObjectList, objects func(name string) []client.Object, done func(runtime.Object) bool) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	began := time.Now()
@@ -147,6 +147,7 @@ func createAndAwait(ctx context.Context, c client.WithWatch, size int, list clie
 		for i := range size {
 			group.Go(func() error {
 				for _, object := range objects(fmt.Sprintf("app-%d", i)) {
+					object.SetNamespace(namespace)
 					if err := c.Create(groupContext, object); err != nil {
 						return err
 					}
@@ -159,12 +160,12 @@ func createAndAwait(ctx context.Context, c client.WithWatch, size int, list clie
 			cancel()
 		}
 	}()
-	err := awaitAll(ctx, c, list, size, done)
+	err := awaitAll(ctx, c, namespace, list, size, done)
 	return time.Since(began), err
 }
 
 // awaitAll watches until enough objects are done. Servers end watches now and then; then it looks and watches again.
-func awaitAll(ctx context.Context, c client.WithWatch, list client.ObjectList, size int, done func(runtime.Object) bool) error {
+func awaitAll(ctx context.Context, c client.WithWatch, namespace string, list client.ObjectList, size int, done func(runtime.Object) bool) error {
 	finished := map[string]bool{}
 	note := func(object runtime.Object) error {
 		if name := object.(client.Object).GetName(); !finished[name] && done(object) {
@@ -173,13 +174,13 @@ func awaitAll(ctx context.Context, c client.WithWatch, list client.ObjectList, s
 		return nil
 	}
 	for ctx.Err() == nil {
-		if err := c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 		if err := meta.EachListItem(list, note); err != nil {
 			return err
 		}
-		watcher, err := c.Watch(ctx, list, client.InNamespace(metav1.NamespaceDefault),
+		watcher, err := c.Watch(ctx, list, client.InNamespace(namespace),
 			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 		if err != nil {
 			return err

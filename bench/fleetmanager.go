@@ -19,6 +19,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster"
@@ -29,6 +30,7 @@ type fleet struct {
 	client.WithWatch
 
 	program, kubeconfig string
+	namespace           string // of its objects
 	log                 *os.File
 	arguments           []string // more than the usual ones
 	address             string   // of its metrics
@@ -42,7 +44,7 @@ func withFleet(ctx context.Context, e environment, program, name string, use fun
 		if err != nil {
 			return err
 		}
-		f := &fleet{WithWatch: fleetClient, program: program, kubeconfig: c.Kubeconfig()}
+		f := &fleet{WithWatch: fleetClient, program: program, kubeconfig: c.Kubeconfig(), namespace: metav1.NamespaceDefault}
 		if f.log, err = os.Create(filepath.Join(e.work, name+".log")); err != nil {
 			return err
 		}

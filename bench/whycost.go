@@ -80,7 +80,7 @@ func cpuOfEach(h handler.EventHandler, r reconcile.Reconciler) time.Duration {
 	runtime.GC()
 	began := ownCPU()
 	for range many {
-		h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, noQueue{})
+		h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, nowhere)
 		if _, err := r.Reconcile(ctx, request); err != nil {
 			panic(err) // it does nothing
 		}
@@ -99,13 +99,15 @@ func ownCPU() time.Duration {
 
 var nothingToDo = reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
 
-// noQueue takes no time.
+// nowhere is a queue that takes no time, and the same one for all events, as that of a controller is.
+var nowhere = &noQueue{}
+
 type noQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 // Add implements workqueue.TypedInterface.
-func (noQueue) Add(reconcile.Request) {}
+func (*noQueue) Add(reconcile.Request) {}
 
 func benchmarkRecorder(r *why.Recorder) testing.BenchmarkResult {
 	c := r.Controller("bench", &appsv1.Deployment{})
@@ -118,7 +120,7 @@ func benchmarkWhy(h handler.EventHandler, r reconcile.Reconciler, old, now *apps
 		b.Helper()
 		b.ReportAllocs()
 		for b.Loop() {
-			h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, noQueue{})
+			h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, nowhere)
 			if _, err := r.Reconcile(ctx, request); err != nil {
 				b.Fatal(err)
 			}

@@ -51,7 +51,7 @@ func measureFlood(ctx context.Context, lasting time.Duration) (result floodResul
 	for time.Since(began) < lasting && ctx.Err() == nil {
 		index := result.events % floodObjects
 		old, now := flooded(index, result.events), flooded(index, result.events+1)
-		h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, noQueue{})
+		h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, nowhere)
 		// Many are folded into the next one of the same object, and a tenth of the objects is never reconciled.
 		if result.events%3 == 0 && index%10 != 0 {
 			if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(now)}); err != nil {

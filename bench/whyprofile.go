@@ -12,13 +12,12 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// While a profile is taken of a manager that records, AppServices are created, in such a number that it has work all the time.
-const (
-	profiledSize = 1500
-	profiled     = 45 * time.Second
-)
+// profiled is for how long a profile is taken of a manager that records, while AppServices are created all the time.
+const profiled = 3 * time.Minute
 
 // whyProfile is where the CPU time of a manager that records goes.
 type whyProfile struct {
@@ -56,18 +55,19 @@ func profileWhy(ctx context.Context, e environment, program string) (found whyPr
 		if err := f.startReady(ctx); err != nil {
 			return err
 		}
+		creating, enough := context.WithCancel(ctx)
 		created := make(chan error, 1)
-		go func() {
-			_, err := f.createAppServices(ctx, profiledSize)
-			created <- err
-		}()
+		go func() { created <- f.keepCreating(creating) }()
 		taken, err := takeProfile(ctx, profiles, profiled)
-		if err != nil {
-			return errors.Join(err, <-created)
+		enough()
+		if err := errors.Join(err, <-created); err != nil {
+			return err
 		}
+		if zzHook != nil {
+			zzHook(taken)
 		found = readWhyProfile(taken)
 		families, err := f.scrape(ctx)
-		if err := errors.Join(err, <-created); err != nil {
+		if err != nil {
 			return err
 		}
 		found.reconciles, _ = reconcilesOf(families, "")
@@ -77,6 +77,22 @@ func profileWhy(ctx context.Context, e environment, program string) (found whyPr
 		return nil
 	})
 	return found, err
+}
+
+// keepCreating creates AppServices until it is told to stop, always as many more as are measured otherwise, each time in a
+// namespace of their own.
+func (f *fleet) keepCreating(ctx context.Context) error {
+	for batch := 0; ctx.Err() == nil; batch++ {
+		f.namespace = fmt.Sprintf("batch-%d", batch)
+		err := f.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}})
+		if err == nil {
+			_, err = f.createAppServices(ctx, whySize)
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func takeProfile(ctx context.Context, address string, lasting time.Duration) (*profile.Profile, error) {

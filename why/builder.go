@@ -59,7 +59,7 @@ func ControllerManagedBy(m ctrl.Manager, r *Recorder) *Builder {
 		r.learnKinds(m.GetScheme())
 		b.controller = &Controller{recorder: r, waiting: map[waitKey]*waiting{}, totals: newTotals()}
 		// It comes first, so it sees what the predicates see.
-		b.inner.WithEventFilter(countSeen(b.controller))
+		b.inner.WithEventFilter(seenCounter{b.controller})
 	}
 	return b
 }
@@ -261,12 +261,22 @@ func asWatches[option any](options []option) ([]builder.WatchesOption, error) {
 	return same, nil
 }
 
-// countSeen counts the events of a controller before any predicate drops them.
-func countSeen(c *Controller) predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { c.seen.Add(1); return true },
-		UpdateFunc:  func(event.UpdateEvent) bool { c.seen.Add(1); return true },
-		DeleteFunc:  func(event.DeleteEvent) bool { c.seen.Add(1); return true },
-		GenericFunc: func(event.GenericEvent) bool { c.seen.Add(1); return true },
-	}
+// seenCounter counts the events of a controller before any predicate drops them.
+type seenCounter struct{ controller *Controller }
+
+func (s seenCounter) count() bool {
+	s.controller.seen.Add(1)
+	return true
 }
+
+// Create implements predicate.Predicate.
+func (s seenCounter) Create(event.CreateEvent) bool { return s.count() }
+
+// Update implements predicate.Predicate.
+func (s seenCounter) Update(event.UpdateEvent) bool { return s.count() }
+
+// Delete implements predicate.Predicate.
+func (s seenCounter) Delete(event.DeleteEvent) bool { return s.count() }
+
+// Generic implements predicate.Predicate.
+func (s seenCounter) Generic(event.GenericEvent) bool { return s.count() }

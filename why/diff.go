@@ -7,9 +7,8 @@ import (
 	"bytes"
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
+	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -25,13 +24,16 @@ type differ struct{ maxChanges, maxValue, maxCompared int }
 // comparison is one use of a differ.
 type comparison struct {
 	differ
-	secret  bool
-	path    []step
-	keys    []keyed  // of the lists that are being compared
-	names   []string // of what differs in the maps that are being compared
-	changes []Change
-	large   []largeChange
-	changed int
+	secret   bool
+	path     []step
+	keys     []keyed  // of the lists that are being compared
+	names    []string // of what differs in the maps that are being compared
+	text     []byte   // what there is to show of the changes, one after the other
+	found    []span   // the changes in it
+	renderer renderer
+	changes  []Change // the same when all is compared
+	large    []largeChange
+	changed  int
 	// given has a bit for each of the first changes after which there is something that was not there before. The others may
 	// be removals.
 	given uint64
@@ -67,20 +69,35 @@ type scratch struct {
 	path  []step
 	keys  []keyed
 	names []string
+	text  []byte
+	found []span
 }
 
 var scratches = sync.Pool{New: func() any {
-	return &scratch{make([]step, 0, 32), make([]keyed, 0, 32), make([]string, 0, 32)}
+	return &scratch{make([]step, 0, 32), make([]keyed, 0, 32), make([]string, 0, 32), make([]byte, 0, 4096), make([]span, 0, 16)}
 }}
+
+// keep takes back what a comparison needs no more, unless it has become large.
+func (s *scratch) keep(c *comparison) {
+	const large = 32 << 10
+	if cap(c.text) <= large {
+		s.text = c.text[:0]
+	}
+	c.path, c.keys, c.names, c.text, c.found, c.renderer = nil, nil, nil, nil, nil, renderer{}
+}
 
 // compare finds the first fields that differ, and how many there are. If an object is so large that not all of it was
 // compared, what is left counts as one change more, without a path.
 func (d differ) compare(old, now client.Object, secret bool) comparison {
 	buffer := scratches.Get().(*scratch)
 	defer scratches.Put(buffer)
-	c := comparison{differ: d, secret: secret, left: d.maxCompared, path: buffer.path, keys: buffer.keys, names: buffer.names}
+	c := comparison{
+		differ: d, secret: secret, left: d.maxCompared,
+		path: buffer.path, keys: buffer.keys, names: buffer.names, text: buffer.text, found: buffer.found,
+	}
 	c.compareObjects(old, now)
-	c.path, c.keys, c.names = nil, nil, nil
+	c.changes = c.told()
+	buffer.keep(&c)
 	if c.left <= 0 {
 		c.changed++
 	}
@@ -209,10 +226,13 @@ func (c *comparison) compareStructs(a, b reflect.Value) {
 		}
 		return
 	}
+	var x, y unsafe.Pointer // nil for elements of maps
+	if a.CanAddr() && b.CanAddr() {
+		x, y = a.Addr().UnsafePointer(), b.Addr().UnsafePointer()
+	}
 	for i := range plan.fields {
 		field := &plan.fields[i]
-		if field.isSame(a, b) {
-			c.left--
+		if x != nil && c.isSame(field, x, y) {
 			continue
 		}
 		c.path = append(c.path, step{name: field.name})
@@ -244,19 +264,14 @@ func sameStruct(a, b reflect.Value, plan *plan) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// isSame recognises without further ado what most fields are: the same plain value, or not there in both.
-func (f *planned) isSame(a, b reflect.Value) bool {
-	a, b = a.Field(f.index), b.Field(f.index)
-	switch f.kind {
-	case reflect.Pointer, reflect.Interface:
-		return a.IsNil() && b.IsNil()
-	case reflect.Map, reflect.Slice:
-		return a.Len() == 0 && b.Len() == 0
-	case reflect.Struct, reflect.Array:
-		return false
-	default:
-		return sameLeaf(a, b)
+// isSame says whether a field of two structs is the same for sure. If it is not, looking at it did not count.
+func (c *comparison) isSame(field *planned, a, b unsafe.Pointer) bool {
+	left := c.left
+	if field.shape.isSame(unsafe.Add(a, field.offset), unsafe.Add(b, field.offset), &c.left) {
+		return true
 	}
+	c.left = left
+	return false
 }
 
 // compareRaw compares JSON that is kept as such.
@@ -273,29 +288,6 @@ func (c *comparison) compareRaw(a, b []byte) {
 	c.compareAny(x, y)
 }
 
-// add notes a field that differs; a value that is not valid is that of a field that is not there.
-func (c *comparison) add(a, b reflect.Value) {
-	c.changed++
-	if c.probing || len(c.changes) >= c.maxChanges {
-		return
-	}
-	if index := len(c.changes); c.gives(a, b) {
-		c.given |= 1 << index // which is nothing beyond the last bit
-	}
-	change := Change{Path: renderPath(c.path)}
-	if !c.secret || !c.isConfidential() {
-		c.renderBoth(&change, a, b)
-	} else {
-		if isThere(a) {
-			change.Old = hidden
-		}
-		if isThere(b) {
-			change.New = hidden
-		}
-	}
-	c.changes = append(c.changes, change)
-}
-
 // isConfidential says whether the field of a Secret that the path leads to may be what the Secret is for. Annotations may
 // have a copy of it.
 func (c *comparison) isConfidential() bool {
@@ -306,25 +298,6 @@ func (c *comparison) isConfidential() bool {
 		return c.path[0].name != "type" && c.path[0].name != "immutable"
 	default:
 		return c.path[0].name != "metadata" || c.path[1].name == "annotations"
-	}
-}
-
-// renderBoth shows both values of a change.
-func (c *comparison) renderBoth(change *Change, a, b reflect.Value) {
-	change.Old, change.New = render(a, c.maxValue), render(b, c.maxValue)
-	switch {
-	case isCut(change.Old) || isCut(change.New):
-		c.large = append(c.large, hashLarge(len(c.changes), change, a, b))
-		if change.Old == change.New {
-			change.Old, change.New = renderDifference(a, b, c.maxValue)
-		}
-	case change.Old == "" && change.New == "":
-		// An empty text has come or gone.
-		if a.IsValid() {
-			change.Old = `""`
-		} else {
-			change.New = `""`
-		}
 	}
 }
 
@@ -344,28 +317,6 @@ func (c *comparison) gives(a, b reflect.Value) bool {
 	}
 	isList := func(v reflect.Value) bool { return v.IsValid() && v.Kind() == reflect.Slice }
 	return !isList(a) || !isList(b) || b.Len() >= a.Len()
-}
-
-func renderPath(path []step) string {
-	var text strings.Builder
-	for i := range path {
-		switch s := &path[i]; s.kind {
-		case stepField, stepKey:
-			if s.kind == stepKey && strings.ContainsAny(s.name, "./[]\"") {
-				text.WriteString("[" + shorten(s.name, 253) + "]")
-				continue
-			}
-			if i > 0 {
-				text.WriteByte('.')
-			}
-			text.WriteString(shorten(s.name, 253))
-		case stepElement:
-			text.WriteString("[" + s.key + "=" + shorten(s.value, 253) + "]")
-		case stepIndex:
-			text.WriteString("[" + strconv.Itoa(s.index) + "]")
-		}
-	}
-	return text.String()
 }
 
 // Compare returns the fields that differ between two versions of an object, and who made the newer one, as they are in

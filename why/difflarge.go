@@ -6,7 +6,6 @@ package why
 import (
 	"hash/maphash"
 	"reflect"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -22,26 +21,47 @@ const maxHashed = 64 << 10
 
 var hashSeed = maphash.MakeSeed()
 
-// isCut says whether a rendered value is not all of it: a text that ends like that has a quotation mark behind it.
-func isCut(text string) bool { return strings.HasSuffix(text, "…") }
-
-func hashLarge(index int, change *Change, a, b reflect.Value) largeChange {
-	old, knownOld := hashValue(change.Old, a)
-	now, knownNow := hashValue(change.New, b)
-	return largeChange{index, old, now, knownOld && knownNow}
+// rendered is a value in the text of a comparison.
+type rendered struct {
+	shown extent
+	// cut is whether that is not all of it. Then sum is the hash of all, unless that is unknown: it is too large, or looks
+	// different each time.
+	cut, unknown bool
+	sum          uint64
 }
 
-// hashValue is the hash of a value that was rendered; it is not known if it is too large.
-func hashValue(rendered string, v reflect.Value) (hash uint64, known bool) {
-	if !isCut(rendered) {
-		return maphash.String(hashSeed, rendered), true
+// render adds a value to the text, cut after maxValue bytes.
+func (c *comparison) render(v reflect.Value) (r rendered) {
+	from := len(c.text)
+	if isThere(v) {
+		if text, ok := asText(v); ok {
+			c.text = appendQuoted(c.text, shorten(text, c.maxValue+8)) // a little more, so that it is seen that there is more
+			if r.cut = len(c.text)-from > c.maxValue; r.cut {
+				r.sum = maphash.String(hashSeed, text)
+			}
+		} else {
+			p := &c.renderer
+			p.begin(c.text, maxHashed)
+			p.value(v, 0)
+			c.text = p.text
+			if r.cut = len(c.text)-from > c.maxValue; r.cut {
+				r.sum, r.unknown = maphash.Bytes(hashSeed, c.text[from:]), p.random || p.full()
+			}
+		}
 	}
-	if text, ok := asText(v); ok {
-		return maphash.String(hashSeed, text), true
+	if r.cut {
+		c.text = shortenFrom(c.text, from, c.maxValue)
 	}
-	p := &renderer{limit: maxHashed}
-	p.value(v, 0)
-	return maphash.Bytes(hashSeed, p.text), !p.random && !p.full()
+	r.shown = extent{from, len(c.text)}
+	return r
+}
+
+// hash is that of the whole value.
+func (r rendered) hash(text []byte) uint64 {
+	if r.cut {
+		return r.sum
+	}
+	return maphash.Bytes(hashSeed, r.shown.of(text))
 }
 
 func asText(v reflect.Value) (text string, ok bool) {

@@ -199,7 +199,9 @@ type planned struct {
 	index  int
 	name   string // in JSON
 	inline bool
-	kind   reflect.Kind
+	// offset and shape are for looking at it in memory.
+	offset uintptr
+	shape  *shape
 }
 
 var plans sync.Map // *plan by reflect.Type
@@ -224,7 +226,7 @@ func planFor(t reflect.Type) *plan {
 			name = field.Name
 		}
 		inline := strings.Contains(options, "inline") || field.Anonymous && field.Tag.Get("json") == ""
-		p.fields = append(p.fields, planned{index: i, name: name, inline: inline, kind: field.Type.Kind()})
+		p.fields = append(p.fields, planned{index: i, name: name, inline: inline, offset: field.Offset, shape: shapeOf(field.Type)})
 	}
 	for _, key := range mergeKeys {
 		if i := slices.IndexFunc(p.fields, func(f planned) bool { return f.name == key && !f.inline }); i >= 0 {

@@ -84,19 +84,6 @@ func (c *comparison) inOrder(each func(visit func(key string)), compare func(key
 	c.names = c.names[:used]
 }
 
-// sameResources spares what is the same nearly always the copies that reflection makes of quantities.
-func sameResources(a, b corev1.ResourceList) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, x := range a {
-		if y, inBoth := b[name]; !inBoth || x.Cmp(y) != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // compareTexts compares what most maps are, labels and annotations among them.
 func (c *comparison) compareTexts(a, b map[string]string) {
 	used := len(c.names)

@@ -22,7 +22,8 @@ func render(v reflect.Value, limit int) string {
 	if !isThere(v) {
 		return ""
 	}
-	p := &renderer{limit: limit}
+	p := &renderer{}
+	p.begin(nil, limit)
 	p.value(v, 0)
 	return shorten(string(p.text), limit)
 }
@@ -48,14 +49,20 @@ func isThere(v reflect.Value) bool {
 }
 
 type renderer struct {
-	text  []byte
-	limit int
+	text []byte
+	// from is where it began, and limit after how many bytes there is enough.
+	from, limit int
 	// random is whether the same value may look different the next time.
 	random bool
 }
 
-// full is when there is more than will be shown.
-func (p *renderer) full() bool { return len(p.text) > p.limit }
+// begin adds to a text.
+func (p *renderer) begin(text []byte, limit int) {
+	*p = renderer{text: text, from: len(text), limit: limit}
+}
+
+// full is when there is more than is wanted.
+func (p *renderer) full() bool { return len(p.text)-p.from > p.limit }
 
 func (p *renderer) value(v reflect.Value, depth int) {
 	const tooDeep = 32

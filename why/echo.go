@@ -154,19 +154,15 @@ func (p *pass) sent(w *sentWrite, err error) {
 			w.Error = "failed without saying why"
 		}
 	}
-	r.journal.addWrite(p, w)
-	r.settleIfFull()
+	r.write(line{pass: p, write: w})
 }
 
 // wrote finds out what there is to say about a write.
 func (r *Recorder) wrote(p *pass, w *sentWrite) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
 	if p.ended {
-		r.dropped.writes.Add(1)
+		r.dropped.writes++
 		return
 	}
-	r.findChain(p)
 	if w.Error == "" && w.ResourceVersion != "" && w.Verb != verbDelete && w.Verb != verbCreate {
 		w.NoChange = !w.ended && (w.before == w.ResourceVersion || r.wasThere(p, &w.Write))
 	}

@@ -71,15 +71,7 @@ func (r *Recorder) selfInflicted(p *pass) bool {
 	return true
 }
 
-// findChain is for the first of what there is to tell of a reconcile. The recorder's mutex is held.
-func (r *Recorder) findChain(p *pass) {
-	if p.chain < 0 {
-		p.chain = r.chainOf(p)
-	}
-}
-
 // chainOf is how many reconciles of an object in a row, this one included, each were owed to nothing but the one before.
-// The recorder's mutex is held.
 func (r *Recorder) chainOf(p *pass) int {
 	if p.record.Folded > len(p.events) {
 		return 0
@@ -128,9 +120,7 @@ func (c *Controller) readsAny(p *pass, e *trigger) bool {
 	if e.cause.Changed > len(e.cause.Changes) {
 		return true // not all that changed is known
 	}
-	c.mutex.Lock()
 	paths, told := c.reads[schema.GroupKind{Group: object.Group, Kind: object.Kind}]
-	c.mutex.Unlock()
 	for i := range e.cause.Changes {
 		path := e.cause.Changes[i].Path
 		switch {

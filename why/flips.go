@@ -79,12 +79,16 @@ func (w *swing) finding() Finding {
 		fields, describeObject(w.object), verb, orNothing(w.change.Old), orNothing(w.change.New), w.between)}
 }
 
+// peaceful is how many reconciles of an object are not watched. Most objects have no more: they are created, and get ready. What
+// goes back and forth does so again.
+const peaceful = 2
+
 // findFlips notes what the events of a reconcile changed, and returns what goes back and forth. It finds that in the history
 // of the object, which lasts as long as there are records of it. The recorder's mutex is held.
 func (r *Recorder) findFlips(p *pass) (loops []Finding) {
 	h := r.store.of(p.object)
-	if h == nil {
-		return nil // its first reconcile cannot be a loop, and the next one sees the next change
+	if h == nil || h.reconciles < peaceful {
+		return nil
 	}
 	var swings []swing
 	for _, e := range p.events {

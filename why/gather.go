@@ -25,9 +25,8 @@ func (r *Recorder) Gather(record *Record) {
 		return
 	}
 	object := &record.Object
-	r.settle()
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.lastID.Store(max(r.lastID.Load(), record.ID))
-	r.publish(objectKey{record.Controller, object.Group, object.Kind, object.Namespace, object.Name}, record)
+	r.settled(func() {
+		r.lastID.Store(max(r.lastID.Load(), record.ID))
+		r.publish(objectKey{record.Controller, object.Group, object.Kind, object.Namespace, object.Name}, record)
+	})
 }

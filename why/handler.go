@@ -6,6 +6,7 @@ package why
 import (
 	"context"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -32,6 +33,14 @@ type typedHandler[object any, request comparable] struct {
 	inner      handler.TypedEventHandler[object, request]
 	// counted is whether the events are counted before predicates drop some of them.
 	counted bool
+	// last is the queue of the last event, which is that of the next one, too, as long as nobody uses a handler for two.
+	last atomic.Pointer[knownQueue[request]]
+}
+
+// knownQueue is a queue of which it is known whether it is a priority queue; nil if it is not.
+type knownQueue[request comparable] struct {
+	queue    workqueue.TypedRateLimitingInterface[request]
+	priority priorityqueue.PriorityQueue[request]
 }
 
 // passed counts an event that predicates have let through.
@@ -48,25 +57,25 @@ func (h *typedHandler[object, request]) Create(ctx context.Context, e event.Type
 		what = Listed
 	}
 	h.passed()
-	h.inner.Create(ctx, e, queueFor(h.controller, what, nil, e.Object, q))
+	h.inner.Create(ctx, e, h.queueFor(what, nil, e.Object, q))
 }
 
 // Update implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
 	h.passed()
-	h.inner.Update(ctx, e, queueFor(h.controller, Updated, e.ObjectOld, e.ObjectNew, q))
+	h.inner.Update(ctx, e, h.queueFor(Updated, e.ObjectOld, e.ObjectNew, q))
 }
 
 // Delete implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Delete(ctx context.Context, e event.TypedDeleteEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
 	h.passed()
-	h.inner.Delete(ctx, e, queueFor(h.controller, Deleted, nil, e.Object, q))
+	h.inner.Delete(ctx, e, h.queueFor(Deleted, nil, e.Object, q))
 }
 
 // Generic implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Generic(ctx context.Context, e event.TypedGenericEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
 	h.passed()
-	h.inner.Generic(ctx, e, queueFor(h.controller, Generic, nil, e.Object, q))
+	h.inner.Generic(ctx, e, h.queueFor(Generic, nil, e.Object, q))
 }
 
 // asObject returns the object of an event, if there is one that has metadata.
@@ -83,31 +92,39 @@ func asObject(object any) (client.Object, bool) {
 
 // queueFor returns a queue that notes that what is asked of it is owed to an event. Handlers look whether it is a priority
 // queue, so it is one if the inner one is.
-func queueFor[request comparable](c *Controller, what CauseType, old, now any, inner workqueue.TypedRateLimitingInterface[request]) workqueue.TypedRateLimitingInterface[request] {
+func (h *typedHandler[object, request]) queueFor(what CauseType, old, now any, inner workqueue.TypedRateLimitingInterface[request]) workqueue.TypedRateLimitingInterface[request] {
+	known := h.last.Load()
+	if known == nil || known.queue != inner {
+		known = h.know(inner)
+	}
+	if known.priority != nil {
+		return &priorityQueue[request]{PriorityQueue: known.priority, trigger: h.controller.happened(what, old, now)}
+	}
+	return &classicQueue[request]{TypedRateLimitingInterface: inner, trigger: h.controller.happened(what, old, now)}
+}
+
+// know finds out which queue it is, and remembers that.
+func (h *typedHandler[object, request]) know(inner workqueue.TypedRateLimitingInterface[request]) *knownQueue[request] {
+	known := &knownQueue[request]{queue: inner}
 	// A source notes whatever is asked of its queue, but an event says more.
 	if source, ok := inner.(*priorityQueue[request]); ok && source.ofSource {
 		inner = source.PriorityQueue
 	}
-	if priority, ok := inner.(priorityqueue.PriorityQueue[request]); ok {
-		return &priorityQueue[request]{PriorityQueue: priority, trigger: c.happened(what, old, now)}
+	known.priority, _ = inner.(priorityqueue.PriorityQueue[request])
+	// Others may not even be comparable.
+	if reflect.TypeOf(known.queue).Kind() == reflect.Pointer {
+		h.last.Store(known)
 	}
-	return &classicQueue[request]{TypedRateLimitingInterface: inner, trigger: c.happened(what, old, now)}
+	return known
 }
 
 type priorityQueue[request comparable] struct {
 	priorityqueue.PriorityQueue[request]
 	trigger
-	// ofSource is whether it is that of a source without events, each request to which is something that happens.
-	ofSource bool
 }
 
 func (q *priorityQueue[request]) note(item request, after time.Duration) {
-	e := &q.trigger
-	if q.ofSource {
-		another := q.controller.happened(Generic, nil, nil)
-		e = &another
-	}
-	e.leadsTo(keyOf(item), after)
+	q.leadsTo(keyOf(item), after)
 }
 
 // Add implements workqueue.TypedInterface.

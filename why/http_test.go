@@ -297,7 +297,8 @@ func TestStoreBounds(t *testing.T) {
 func TestWaitingIsBounded(t *testing.T) {
 	s := newStage(t, Options{MaxWaiting: 2})
 	for i := range 5 {
-		s.controller.add(keyOf(i), causedBy(Generic, s.clock.Now()), 0)
+		e := s.controller.happened(Generic, nil, nil)
+		e.leadsTo(keyOf(i), 0)
 	}
 	if summary := s.recorder.Summary(); summary.Controllers[0].Waiting != 2 || summary.Dropped.Causes != 3 {
 		t.Errorf("the summary is %+v", summary)
@@ -313,19 +314,23 @@ func TestWaitingCausesAreBounded(t *testing.T) {
 			e.leadsTo(keyOf(i), 0)
 		}
 	}
-	if bytes := s.recorder.waitingBytes.Load(); bytes > 30_000 {
-		t.Errorf("%d bytes wait", bytes)
-	}
+	s.recorder.settled(func() {
+		if bytes := s.recorder.waitingBytes; bytes > 30_000 {
+			t.Errorf("%d bytes wait", bytes)
+		}
+	})
 	r := s.reconcile(nil)
 	if r.Folded != 50 || len(r.Causes) < 2 || r.Causes[0].Changes == nil || r.Causes[len(r.Causes)-1].Changes != nil || r.Causes[len(r.Causes)-1].Object == nil {
 		t.Errorf("%d events, the causes are %s", r.Folded, causes(r))
 	}
-	for i := range 10 {
-		s.controller.take(keyOf(i), s.clock.Now())
-	}
-	if bytes := s.recorder.waitingBytes.Load(); bytes != 0 {
-		t.Errorf("%d bytes wait for nothing", bytes)
-	}
+	s.recorder.settled(func() {
+		for i := range 10 {
+			s.controller.take(keyOf(i), s.clock.Now())
+		}
+		if bytes := s.recorder.waitingBytes; bytes != 0 {
+			t.Errorf("%d bytes wait for nothing", bytes)
+		}
+	})
 	if s.recorder.Summary().Dropped.Changes == 0 {
 		t.Error("nobody says that something is missing")
 	}

@@ -4,34 +4,38 @@
 package why
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
 
 // journal is what has happened and is not told yet. Handlers, reconciles and clients are in the midst of something else, so
-// they only write down what nobody knows later, in the order in which it happens. What it means is found out for many events
-// at once, which takes a fraction of the time: what is needed for it is at hand then, in the caches of the processor.
+// they only write down what nobody knows later, in the order in which it happens. What it means is found out for many lines
+// at once, which takes less time: what is needed for it is at hand then, in the caches of the processor.
 //
-// It is settled when there is enough, after journalPatience, and before anybody reads what is recorded. So nobody can see the
-// difference, except by the time it takes.
+// It is settled when there is enough of it, after journalPatience, and before anybody reads what is recorded. So nobody sees
+// the difference.
 type journal struct {
-	// settle is that of the recorder.
-	settle func()
 	// maxEvents bounds the events, because their objects are kept until they are compared.
 	maxEvents int
 
 	mutex  sync.Mutex
-	events []*trigger
 	lines  []line
+	events int
 	// woken is whether somebody is about to settle it, due whether somebody will after journalPatience, and awaited whether
 	// somebody waits for the next record.
 	woken, due, awaited bool
 }
 
-// line is a write of a reconcile, or its end if there is none.
+// line is an event that leads to a reconcile, the begin of a reconcile, a write of it, or its end.
 type line struct {
+	event *trigger
+	key   waitKey       // of the event
+	after time.Duration // from the event on, when it wants its reconcile
+
 	pass  *pass
 	write *sentWrite
+	ended bool
 }
 
 const (
@@ -39,122 +43,97 @@ const (
 	maxLines        = 1024
 )
 
-// addEvent adds an event that is to be compared.
-func (j *journal) addEvent(e *trigger) {
-	j.mutex.Lock()
-	defer j.mutex.Unlock()
-	if !e.isListed {
-		e.isListed = true
-		j.events = append(j.events, e)
-		j.wake(false)
+// write adds a line. Whoever is too fast has to help.
+func (r *Recorder) write(l line) {
+	if r.journal.add(l, r.settle) {
+		r.settle()
 	}
 }
 
-func (j *journal) addWrite(p *pass, w *sentWrite) {
+// add adds a line, and sees to it that somebody settles the journal. It returns whether there is so much in it that this has to
+// be done before anything else.
+func (j *journal) add(l line, settle func()) (isFull bool) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	j.lines = append(j.lines, line{p, w})
-	j.wake(false)
-}
-
-func (j *journal) addEnd(p *pass) {
-	j.mutex.Lock()
-	defer j.mutex.Unlock()
-	j.lines = append(j.lines, line{pass: p})
-	j.wake(j.awaited)
-}
-
-// wake sees to it that somebody settles it. The mutex is held.
-func (j *journal) wake(now bool) {
+	j.lines = append(j.lines, l)
+	if l.event != nil {
+		j.events++
+	}
 	switch {
+	case j.events >= j.maxEvents || len(j.lines) >= maxLines:
+		return true
 	case j.woken:
-	case now || len(j.events) >= j.maxEvents/2 || len(j.lines) >= maxLines/2:
+	case j.awaited && l.ended || j.events >= j.maxEvents/2 || len(j.lines) >= maxLines/2:
 		j.woken = true
-		go j.settle()
+		go settle()
 	case !j.due:
 		j.due = true
 		time.AfterFunc(journalPatience, func() {
 			j.mutex.Lock()
 			j.due = false
 			j.mutex.Unlock()
-			j.settle()
+			settle()
 		})
 	}
+	return false
 }
 
-// isFull says whether there is so much that whoever has added to it has to settle it, rather than add more.
-func (j *journal) isFull() bool {
-	j.mutex.Lock()
-	defer j.mutex.Unlock()
-	return len(j.events) >= j.maxEvents || len(j.lines) >= maxLines
-}
-
-// await says that somebody waits for the next record.
-func (j *journal) await() {
+// await says that somebody waits for the next record, and came that there is one.
+func (j *journal) await(settle func()) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	j.awaited = true
-	if len(j.lines) > 0 {
-		j.wake(true)
+	if !j.woken && slices.ContainsFunc(j.lines, func(l line) bool { return l.ended }) {
+		j.woken = true
+		go settle()
 	}
 }
 
-// came says that there is a record for whoever has waited for one.
 func (j *journal) came() {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	j.awaited = false
 }
 
-// take returns what there is, and goes on with what was taken before and is not needed any more.
-func (j *journal) take(spare settled) (taken settled) {
+// take returns what there is. What was taken before is used again.
+func (j *journal) take(before []line) (taken []line) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	taken = settled{j.events, j.lines}
-	j.events, j.lines, j.woken = spare.events, spare.lines, false
+	taken = j.lines
+	j.lines, j.events, j.woken = before[:0], 0, false
 	return taken
 }
 
-// settled is a part of the journal that is being settled.
-type settled struct {
-	events []*trigger
-	lines  []line
-}
+// settle tells what is in the journal.
+func (r *Recorder) settle() { r.settled(func() {}) }
 
-// settle tells what is in the journal: it compares the objects of events, and completes the records of reconciles that have
-// ended.
-func (r *Recorder) settle() {
-	for _, p := range r.settleInOrder() {
+// settled tells what is in the journal, and lets somebody read what is recorded then.
+func (r *Recorder) settled(read func()) {
+	for _, p := range r.settleAnd(read) {
 		p.finishTrace()
 		r.log(p)
 	}
 }
 
-// settleInOrder returns the reconciles that have ended.
-func (r *Recorder) settleInOrder() (ended []*pass) {
-	r.settling.Lock()
-	defer r.settling.Unlock()
-	part := r.journal.take(r.spare)
-	for _, e := range part.events {
-		e.controller.settle(e)
-	}
-	for _, each := range part.lines {
-		if each.write != nil {
-			r.wrote(each.pass, each.write)
-		} else {
-			r.complete(each.pass)
-			ended = append(ended, each.pass)
+// settleAnd returns the reconciles whose records it has completed.
+func (r *Recorder) settleAnd(read func()) (completed []*pass) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.lines = r.journal.take(r.lines)
+	for i := range r.lines {
+		switch l := &r.lines[i]; {
+		case l.event != nil:
+			l.event.controller.add(l.key, l.event, l.after)
+		case l.write != nil:
+			r.wrote(l.pass, l.write)
+		case l.ended:
+			r.complete(l.pass)
+			completed = append(completed, l.pass)
+		default:
+			r.explain(l.pass)
 		}
 	}
-	clear(part.events)
-	clear(part.lines)
-	r.spare = settled{part.events[:0], part.lines[:0]}
-	return ended
-}
-
-// settleIfFull is for those who add to the journal: whoever is too fast for it has to help.
-func (r *Recorder) settleIfFull() {
-	if r.journal.isFull() {
-		r.settle()
-	}
+	clear(r.lines)
+	read()
+	return completed
 }

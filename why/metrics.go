@@ -38,12 +38,18 @@ func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(collected chan<- prometheus.Metric) {
 	var metrics []prometheus.Metric
+	r := c.recorder
+	r.settled(func() { metrics = r.collect() })
+	for _, metric := range metrics {
+		collected <- metric
+	}
+}
+
+// collect needs the recorder's mutex.
+func (r *Recorder) collect() (metrics []prometheus.Metric) {
 	add := func(kind prometheus.ValueType, desc *prometheus.Desc, value float64, labels ...string) {
 		metrics = append(metrics, prometheus.MustNewConstMetric(desc, kind, value, labels...))
 	}
-	r := c.recorder
-	r.settle()
-	r.mutex.Lock()
 	// Two controllers may have the same name, and metrics must not come twice.
 	for name, t := range r.totalsByName() {
 		for outcome, number := range t.outcomes {
@@ -70,14 +76,11 @@ func (c *collector) Collect(collected chan<- prometheus.Metric) {
 	}
 	dropped := r.droppedNow()
 	add(prometheus.GaugeValue, keptBytesDesc, float64(r.store.bytes))
-	r.mutex.Unlock()
 	add(prometheus.CounterValue, droppedDesc, float64(dropped.Records), "records")
 	add(prometheus.CounterValue, droppedDesc, float64(dropped.Causes), "causes")
 	add(prometheus.CounterValue, droppedDesc, float64(dropped.Changes), "changes")
 	add(prometheus.CounterValue, droppedDesc, float64(dropped.Writes), "writes")
-	for _, metric := range metrics {
-		collected <- metric
-	}
+	return metrics
 }
 
 // namedTotals are those of all controllers of a name.
@@ -96,9 +99,7 @@ func (r *Recorder) totalsByName() map[string]*namedTotals {
 			all[c.name] = t
 		}
 		t.merge(&c.totals)
-		c.mutex.Lock()
 		mergeCounts(t.causes, c.unlisted)
-		c.mutex.Unlock()
 		t.filtered += c.filtered()
 	}
 	return all

@@ -22,11 +22,12 @@ func secondWriters(entries []metav1.ManagedFieldsEntry, found *comparison, seen 
 		return nil
 	}
 	candidates := newestEntries(entries, seen)
-	wanted := make([]wantedField, 0, len(found.changes))
+	if len(candidates) == 0 {
+		return nil
+	}
+	wanted := make([]wantedField, len(found.changes))
 	for i := range found.changes {
-		if path, ok := parsePath(found.changes[i].Path); ok {
-			wanted = append(wanted, wantedField{path: path, given: found.given&(1<<i) != 0})
-		}
+		wanted[i] = wantedField{text: found.changes[i].Path, given: found.given&(1<<i) != 0}
 	}
 	for i := range candidates {
 		candidates[i].look(wanted)
@@ -42,8 +43,18 @@ func secondWriters(entries []metav1.ManagedFieldsEntry, found *comparison, seen 
 
 // wantedField is a field whose owner is looked for.
 type wantedField struct {
-	path  []step
+	text  string
 	given bool
+	// path is nil as long as nobody needs it, or if it cannot be read.
+	path []step
+}
+
+// root is the first step of its path.
+func (w *wantedField) root() string {
+	if end := strings.IndexAny(w.text, ".["); end >= 0 {
+		return w.text[:end]
+	}
+	return w.text
 }
 
 // leavesNoTrace says whether a change is one of those that are not in managed fields at all: what a deletion does, and the
@@ -125,15 +136,20 @@ func (c *candidate) look(wanted []wantedField) {
 	fields := readFields(c.entry.FieldsV1)
 	if fields == nil {
 		for i := range wanted {
-			if (c.entry.Subresource == "status") == (wanted[i].path[0].name == "status") {
+			if (c.entry.Subresource == "status") == (wanted[i].root() == "status") {
 				c.owns[i] = perhaps
 			}
 		}
 		return
 	}
+	for i := range wanted {
+		if wanted[i].path == nil {
+			wanted[i].path, _ = parsePath(wanted[i].text)
+		}
+	}
 	for field := range fields.Leaves().All() {
 		for i := range wanted {
-			if c.owns[i] != yes {
+			if c.owns[i] != yes && wanted[i].path != nil {
 				c.owns[i] = max(c.owns[i], matches(field, wanted[i].path, wanted[i].given))
 			}
 		}
@@ -144,7 +160,7 @@ func (c *candidate) look(wanted []wantedField) {
 // or about all but the status, and need not be read to know that.
 func mentions(raw []byte, wanted []wantedField) bool {
 	return slices.ContainsFunc(wanted, func(field wantedField) bool {
-		return bytes.Contains(raw, []byte(`"f:`+field.path[0].name+`"`))
+		return bytes.Contains(raw, []byte(`"f:`+field.root()+`"`))
 	})
 }
 
@@ -205,7 +221,7 @@ func sameStep(element *fieldpath.PathElement, s *step) ownership {
 	}
 }
 
-// parsePath reads what renderPath has written. Names that could be read in two ways are not read at all.
+// parsePath reads what appendPath has written. Names that could be read in two ways are not read at all.
 func parsePath(path string) (steps []step, ok bool) {
 	if strings.Contains(path, "…") {
 		return nil, false

@@ -51,17 +51,17 @@ func (r *typedReconciler[request]) Reconcile(ctx context.Context, req request) (
 
 var errPanicked = errors.New("the reconciler panicked")
 
-// pass is a reconcile that has begun. What is known only when the journal is settled is set there.
+// pass is a reconcile that has begun.
 type pass struct {
 	controller *Controller
 	key        waitKey
 	object     objectKey
 	record     *Record
-	events     []*trigger
 	trace      passTrace
 
-	// chain is how many reconciles of the object in a row were owed to the one before, this one included; it is less than 0
-	// as long as that is not known.
+	// The rest belongs to who settles the journal.
+	events []*trigger
+	// chain is how many reconciles of the object in a row were owed to the one before, this one included.
 	chain int
 	// amplification is that of the controller, this reconcile included.
 	amplification amplification
@@ -92,24 +92,28 @@ func RecordID(ctx context.Context) uint64 {
 
 func (c *Controller) begin(key waitKey) *pass {
 	r := c.recorder
-	now := r.options.Clock.Now()
 	object := Object{Kind: c.kind.Kind, Group: c.kind.Group, Version: c.kind.Version, Namespace: key.Namespace, Name: key.Name}
 	if key.other != nil {
 		object.Name = shorten(fmt.Sprint(key.other), 253)
 	}
 	p := &pass{
-		controller: c, key: key, chain: -1,
+		controller: c, key: key,
 		object: objectKey{c.name, object.Group, object.Kind, object.Namespace, object.Name},
+		record: &Record{ID: r.lastID.Add(1), Controller: c.name, Object: object, Start: r.options.Clock.Now()},
 	}
-	var folded int
-	var waited time.Duration
-	p.events, folded, waited = c.take(key, now)
-	if len(p.events) == 0 {
-		p.events, folded = []*trigger{c.overlooked(p.object, now)}, 1
-		waited = max(0, now.Sub(p.events[0].seen))
-	}
-	p.record = &Record{ID: r.lastID.Add(1), Controller: c.name, Object: object, Folded: folded, Start: now, Waited: waited}
+	r.write(line{pass: p})
 	return p
+}
+
+// explain finds what has led to a reconcile.
+func (r *Recorder) explain(p *pass) {
+	c, record := p.controller, p.record
+	p.events, record.Folded, record.Waited = c.take(p.key, record.Start)
+	if len(p.events) == 0 {
+		p.events, record.Folded = []*trigger{c.overlooked(p.object, record.Start)}, 1
+		record.Waited = max(0, record.Start.Sub(p.events[0].seen))
+	}
+	p.chain = r.chainOf(p)
 }
 
 // overlooked explains a reconcile for which no cause waits. An event that arrives in the instant in which a reconcile begins
@@ -117,11 +121,7 @@ func (c *Controller) begin(key waitKey) *pass {
 // something, it may as well be that what is not watched here has seen that, so nobody knows.
 func (c *Controller) overlooked(key objectKey, now time.Time) *trigger {
 	const instant, soon = 10 * time.Millisecond, 100 * time.Millisecond
-	r := c.recorder
-	r.settle()
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if h := r.store.of(key); h != nil {
+	if h := c.recorder.store.of(key); h != nil {
 		last := h.last.record
 		if count := len(last.Causes); count > 0 {
 			cause := last.Causes[count-1]
@@ -134,47 +134,49 @@ func (c *Controller) overlooked(key objectKey, now time.Time) *trigger {
 	return causedBy(Unknown, now)
 }
 
-// end completes the record.
+// end notes how it ended.
 func (p *pass) end(result reconcile.Result, err error) {
-	c, record := p.controller, p.record
-	now := c.recorder.options.Clock.Now()
-	record.Duration = max(0, now.Sub(record.Start))
+	r, record := p.controller.recorder, p.record
+	record.Duration = max(0, r.options.Clock.Since(record.Start))
 	record.Outcome, record.RequeueAfter = Succeeded, 0
 	switch {
 	case errors.Is(err, errPanicked):
 		record.Outcome = Panicked
-		c.comeBack(p.key, Retried, 0)
 	case errors.Is(err, reconcile.TerminalError(nil)):
 		record.Outcome = Terminal
 	case err != nil:
 		record.Outcome = Failed
-		c.comeBack(p.key, Retried, 0)
 	case result.RequeueAfter > 0:
 		record.Outcome, record.RequeueAfter = Requeued, result.RequeueAfter
-		c.comeBack(p.key, Timer, result.RequeueAfter)
 	case result.Requeue: //nolint:staticcheck // reconcilers may still use it
 		record.Outcome = Requeued
-		c.comeBack(p.key, Retried, 0)
 	}
 	if err != nil {
 		record.Error = shorten(err.Error(), 1024)
 	}
-	r := c.recorder
-	r.journal.addEnd(p)
+	r.write(line{pass: p, ended: true})
 	if r.tracer != nil || r.options.Logger.V(1).Enabled() {
 		r.settle() // whoever reads these expects them in time
-	} else {
-		r.settleIfFull()
+	}
+}
+
+// comesBack notes whether it has asked for another one.
+func (p *pass) comesBack() {
+	record := p.record
+	ended := record.Start.Add(record.Duration)
+	switch {
+	case record.Outcome == Panicked || record.Outcome == Failed || record.Outcome == Requeued && record.RequeueAfter == 0:
+		p.controller.comeBack(p.key, Retried, ended, 0)
+	case record.Outcome == Requeued:
+		p.controller.comeBack(p.key, Timer, ended, record.RequeueAfter)
 	}
 }
 
 // complete finds out what can be known only after the end, and publishes the record.
 func (r *Recorder) complete(p *pass) {
 	record := p.record
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.findChain(p)
 	p.ended = true
+	p.comesBack()
 	if len(p.writes) > 0 {
 		record.Writes = make([]Write, len(p.writes))
 		for i, w := range p.writes {
@@ -216,9 +218,22 @@ func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	cut := limit - len("…")
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
+	return text[:cutOf(text, 0, limit)] + "…"
+}
+
+// shortenFrom does so with what comes after some bytes.
+func shortenFrom(text []byte, from, limit int) []byte {
+	if len(text)-from <= limit {
+		return text
+	}
+	return append(text[:cutOf(text, from, limit)], "…"...)
+}
+
+// cutOf is where a text is cut.
+func cutOf[T string | []byte](text T, from, limit int) int {
+	cut := from + max(0, limit-len("…"))
+	for cut > from && !utf8.RuneStart(text[cut]) {
 		cut--
 	}
-	return text[:cut] + "…"
+	return cut
 }

@@ -46,17 +46,17 @@ func (q *Query) limit() int {
 }
 
 // Records returns records in the order in which the reconciles ended. They must not be changed.
-func (r *Recorder) Records(q Query) []*Record {
+func (r *Recorder) Records(q Query) (records []*Record) {
 	if r == nil {
 		return nil
 	}
-	r.settle()
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if q.After == 0 {
-		return r.store.newest(q.limit(), &q)
-	}
-	records, _, _ := r.store.since(r.store.after(q.After, r.lastID.Load()), 0, q.limit(), &q)
+	r.settled(func() {
+		if q.After == 0 {
+			records = r.store.newest(q.limit(), &q)
+		} else {
+			records, _, _ = r.store.since(r.store.after(q.After, r.lastID.Load()), 0, q.limit(), &q)
+		}
+	})
 	return records
 }
 
@@ -103,14 +103,14 @@ type follower struct {
 }
 
 func (r *Recorder) follow(q Query) *follower {
-	r.settle()
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	lastID := r.lastID.Load()
-	f := &follower{recorder: r, query: q, sequence: r.store.after(q.After, lastID)}
-	if q.After == 0 || q.After > lastID {
-		f.known = r.store.published
-	}
+	f := &follower{recorder: r, query: q}
+	r.settled(func() {
+		lastID := r.lastID.Load()
+		f.sequence = r.store.after(q.After, lastID)
+		if q.After == 0 || q.After > lastID {
+			f.known = r.store.published
+		}
+	})
 	return f
 }
 
@@ -118,17 +118,17 @@ func (r *Recorder) follow(q Query) *follower {
 func (f *follower) next() (records []*Record, lost uint64, news <-chan struct{}) {
 	const batch = 64
 	r := f.recorder
-	r.settle()
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	records, f.sequence, lost = r.store.since(f.sequence, f.known, batch, &f.query)
-	lost, f.lost = lost+f.lost, 0
-	if len(records) > 0 {
-		return records, lost, nil
-	}
-	if r.news == nil {
-		r.news = make(chan struct{})
-	}
-	r.journal.await()
-	return nil, lost, r.news
+	r.settled(func() {
+		records, f.sequence, lost = r.store.since(f.sequence, f.known, batch, &f.query)
+		lost, f.lost = lost+f.lost, 0
+		if len(records) > 0 {
+			return
+		}
+		if r.news == nil {
+			r.news = make(chan struct{})
+		}
+		news = r.news
+		r.journal.await(r.settle)
+	})
+	return records, lost, news
 }

@@ -24,31 +24,31 @@ type Recorder struct {
 	differ  differ
 	kinds   sync.Map // schema.GroupVersionKind by reflect.Type
 	lastID  atomic.Uint64
-	dropped struct{ causes, changes, writes atomic.Uint64 }
-	// waitingBytes is about what the causes take that wait.
-	waitingBytes atomic.Int64
-	tracer       tracer
-	loops        loops
+	tracer  tracer
+	loops   loops
 	// serving says that Start does.
 	serving atomic.Bool
 	// hasTransport is whether there is a transport that has to be told what a client has recorded.
 	hasTransport atomic.Bool
 
 	journal journal
-	// settling is held by who settles the journal, and protects spare, which is what was taken of it before.
-	settling sync.Mutex
-	spare    settled
 
 	schemesMutex sync.Mutex
 	schemes      []*runtime.Scheme
 
+	// mutex protects the rest, and what belongs to controllers and to reconciles. It is held by those who settle the journal
+	// and by those who read, and by nobody who has something else to do.
 	mutex       sync.Mutex
+	lines       []line // of the journal, while they are settled
 	store       *store
 	echoes      *echoes
 	controllers []*Controller
 	began       time.Time
 	// news is closed when there is a record; it is nil if nobody waits for one.
-	news chan struct{}
+	news    chan struct{}
+	dropped struct{ causes, changes, writes uint64 }
+	// waitingBytes is about what the causes take that wait.
+	waitingBytes int
 }
 
 // New returns a recorder. Metrics are registered if there is a Registerer, and New panics if that has some of the same name
@@ -60,7 +60,7 @@ func New(o Options) *Recorder {
 		differ: differ{maxChanges: o.MaxChanges, maxValue: o.MaxValue, maxCompared: o.MaxCompared},
 		tracer: newTracer(o.TracerProvider), schemes: []*runtime.Scheme{o.Scheme},
 	}
-	r.journal.settle, r.journal.maxEvents = r.settle, o.MaxUncompared
+	r.journal.maxEvents = o.MaxUncompared
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(&collector{recorder: r})
 	}
@@ -73,24 +73,21 @@ type Controller struct {
 	name     string
 	kind     schema.GroupVersionKind
 
-	mutex   sync.Mutex
+	// passed counts the events that handlers were shown. If there is a Builder, seen counts the events of its watches, and shown
+	// those of them that predicates let through.
+	seen, shown, passed atomic.Uint64
+
+	// The recorder's mutex protects the rest.
 	waiting map[waitKey]*waiting
 	// waits is for how many objects events wait, rather than timers and the like.
 	waits  int
 	forgot time.Time
 	reads  map[schema.GroupKind][]string
-	// unlisted are the causes that records had no room for.
-	unlisted map[causeKind]uint64
-
 	// enqueued counts the events that led to something.
 	enqueued uint64
-
-	// passed counts the events that handlers were shown. If there is a Builder, seen counts the events of its watches, and shown
-	// those of them that predicates let through.
-	seen, shown, passed atomic.Uint64
-
-	// totals are protected by the recorder's mutex.
-	totals totals
+	// unlisted are the causes that records had no room for.
+	unlisted map[causeKind]uint64
+	totals   totals
 }
 
 // Controller begins to record a controller. The object is of the kind that is reconciled; it is nil if there is no such
@@ -127,8 +124,8 @@ func (c *Controller) Reads(object client.Object, paths ...string) *Controller {
 		return nil
 	}
 	kind := c.recorder.kindOf(object).GroupKind()
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
+	c.recorder.mutex.Lock()
+	defer c.recorder.mutex.Unlock()
 	if c.reads == nil {
 		c.reads = map[schema.GroupKind][]string{}
 	}

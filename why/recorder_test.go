@@ -234,9 +234,11 @@ func TestCausesBeyondTheRecordAreCounted(t *testing.T) {
 	if total := s.recorder.Summary().Controllers[0]; total.Causes[Created] != 5 {
 		t.Errorf("the total is %+v", total)
 	}
-	if all := s.recorder.totalsByName()["web"].causes; all[causeKind{Created, "Pod"}] != 5 {
-		t.Errorf("the metrics are %v", all)
-	}
+	s.recorder.settled(func() {
+		if all := s.recorder.totalsByName()["web"].causes; all[causeKind{Created, "Pod"}] != 5 {
+			t.Errorf("the metrics are %v", all)
+		}
+	})
 }
 
 func TestPanicGoesOnAsItWas(t *testing.T) {
@@ -345,7 +347,7 @@ func (*fakeReconciler) Reconcile(context.Context, reconcile.Request) (reconcile.
 // Events of raw sources are shown to no predicate that counts, and are not to make up for those that predicates drop.
 func TestFilteredBesidesRawSources(t *testing.T) {
 	s := newStage(t, Options{})
-	counting := countSeen(s.controller)
+	counting := seenCounter{s.controller}
 	watch := &typedHandler[client.Object, reconcile.Request]{controller: s.controller, inner: sameRequest, counted: true}
 	for i := range 3 {
 		e := event.CreateEvent{Object: pod(strconv.Itoa(i))}

@@ -34,7 +34,7 @@ type rawSource[request comparable] struct {
 func (s *rawSource[request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 	// Controllers hand priority queues to their sources in any case.
 	if priority, ok := queue.(priorityqueue.PriorityQueue[request]); ok {
-		queue = &priorityQueue[request]{PriorityQueue: priority, trigger: trigger{controller: s.controller}, ofSource: true}
+		queue = &priorityQueue[request]{PriorityQueue: priority, trigger: trigger{controller: s.controller, ofSource: true}}
 	}
 	return s.TypedSource.Start(ctx, queue)
 }

@@ -14,7 +14,7 @@ type store struct {
 	maxRecords, maxBytes, maxPerObject int
 
 	first, last *kept
-	byID        map[uint64]*kept
+	count       int
 	byObject    map[objectKey]*history
 	bytes       int
 	// published counts all records that ever were here.
@@ -56,6 +56,8 @@ type history struct {
 	key         objectKey
 	first, last *kept
 	count       int
+	// reconciles is how many there were, also of those that are kept no longer.
+	reconciles int
 	// flips are the fields of what led to its reconciles that have changed lately.
 	flips map[flipKey]*flip
 }
@@ -63,7 +65,7 @@ type history struct {
 func newStore(o Options) *store {
 	return &store{
 		maxRecords: o.MaxRecords, maxBytes: o.MaxBytes, maxPerObject: o.MaxPerObject,
-		byID: map[uint64]*kept{}, byObject: map[objectKey]*history{},
+		byObject: map[objectKey]*history{},
 	}
 }
 
@@ -91,12 +93,13 @@ func (s *store) add(key objectKey, record *Record) *history {
 	}
 	h.last = k
 	h.count++
-	s.byID[record.ID] = k
+	h.reconciles++
+	s.count++
 	s.bytes += k.bytes
 	if h.count > s.maxPerObject {
 		s.remove(h.first)
 	}
-	for len(s.byID) > s.maxRecords || s.bytes > s.maxBytes && s.first != s.last {
+	for s.count > s.maxRecords || s.bytes > s.maxBytes && s.first != s.last {
 		s.remove(s.first)
 	}
 	return h
@@ -112,7 +115,7 @@ func (s *store) remove(k *kept) {
 	}
 	k.removed = true
 	s.bytes -= k.bytes
-	delete(s.byID, k.record.ID)
+	s.count--
 	if k.previous == nil {
 		s.first = k.next
 	} else {
@@ -146,8 +149,10 @@ func (s *store) remove(k *kept) {
 // of the record: reconciles end nearly in the order in which they begin. An ID that no record has had yet is that of another
 // recorder, in the process before, and 0 is that of none; whoever asks for these has seen nothing.
 func (s *store) after(id, lastID uint64) uint64 {
-	if k, ok := s.byID[id]; ok {
-		return k.sequence
+	for k := s.last; k != nil && id != 0; k = k.previous {
+		if k.record.ID == id {
+			return k.sequence
+		}
 	}
 	oldest := s.published
 	if s.first != nil {

@@ -85,24 +85,23 @@ func (r *Recorder) Summary() Summary {
 	if r == nil {
 		return s
 	}
-	r.settle()
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	s.Instance, s.Since = r.instance(), r.began
-	s.Kept = Kept{Records: len(r.store.byID), Objects: len(r.store.byObject), Bytes: r.store.bytes}
-	s.Dropped = r.droppedNow()
-	if r.store.last != nil {
-		s.Last = r.store.last.record.ID
-	}
-	for _, c := range r.controllers {
-		s.Controllers = append(s.Controllers, c.summary())
-	}
+	r.settled(func() {
+		s.Instance, s.Since = r.instance(), r.began
+		s.Kept = Kept{Records: r.store.count, Objects: len(r.store.byObject), Bytes: r.store.bytes}
+		s.Dropped = r.droppedNow()
+		if r.store.last != nil {
+			s.Last = r.store.last.record.ID
+		}
+		for _, c := range r.controllers {
+			s.Controllers = append(s.Controllers, c.summary())
+		}
+	})
 	slices.SortStableFunc(s.Controllers, func(a, b ControllerSummary) int { return cmp.Compare(a.Name, b.Name) })
 	return s
 }
 
 func (r *Recorder) droppedNow() Dropped {
-	return Dropped{Records: r.store.dropped, Causes: r.dropped.causes.Load(), Changes: r.dropped.changes.Load(), Writes: r.dropped.writes.Load()}
+	return Dropped{Records: r.store.dropped, Causes: r.dropped.causes, Changes: r.dropped.changes, Writes: r.dropped.writes}
 }
 
 // summary needs the recorder's mutex.
@@ -126,21 +125,18 @@ func (c *Controller) summary() ControllerSummary {
 		s.MeanWaited = t.waited / time.Duration(t.reconciles)
 		s.MeanDuration = t.took / time.Duration(t.reconciles)
 	}
-	c.mutex.Lock()
 	s.Waiting = c.waits
 	for key, number := range c.unlisted {
 		s.Causes[key.cause] += number
 	}
-	c.mutex.Unlock()
 	return s
 }
 
-// filtered are the events that were seen and led to nothing: predicates have dropped them, or handlers asked for nothing.
+// filtered are the events that were seen and led to nothing: predicates have dropped them, or handlers asked for nothing. It
+// needs the recorder's mutex.
 func (c *Controller) filtered() (number uint64) {
 	// An event may be between two of the counters, so those that are counted last are read first.
-	c.mutex.Lock()
 	enqueued := c.enqueued
-	c.mutex.Unlock()
 	passed, shown, seen := c.passed.Load(), c.shown.Load(), c.seen.Load()
 	if seen > shown {
 		number += seen - shown

@@ -13,19 +13,18 @@ import (
 )
 
 // trigger is something that may lead to reconciles, and is shared by all of those. Most events are of no interest to most
-// controllers, so what there is to say about one is found out only if it does, and not at once: the journal has it until then.
+// controllers, so what there is to say about one is found out only if it does.
 type trigger struct {
 	controller *Controller
 	what       CauseType
 	old, now   any
 	seen       time.Time
+	// ofSource is whether it stands for all requests of a source that has no events.
+	ofSource bool
 
-	// *told is nil until the event is settled. Whoever reads it holds the controller's mutex, or settles the journal. The same
-	// is true of places: for how many objects it waits.
+	// The rest belongs to who settles the journal. isNoted is whether it leads to something, and *told is nil until it is told.
+	isNoted bool
 	*told
-	places int32
-	// isNoted is whether it leads to something, and isListed whether it is or was in the journal.
-	isNoted, isListed bool
 }
 
 // told is what there is to say about an event. It is not changed any more.
@@ -44,13 +43,26 @@ type told struct {
 // happened is an event that a handler is to be shown.
 func (c *Controller) happened(what CauseType, old, now any) trigger {
 	c.passed.Add(1)
-	return trigger{controller: c, what: what, old: old, now: now, seen: c.recorder.options.Clock.Now()}
+	e := trigger{controller: c, what: what, old: old, now: now, seen: c.recorder.options.Clock.Now()}
+	if what == Generic {
+		// Objects from a cache are not changed by anybody, but nobody knows where this one comes from.
+		c.recorder.tell(&e)
+	}
+	return e
 }
 
-// leadsTo is called whenever a handler asks for a reconcile, which can be after it has returned.
+// leadsTo is called whenever a handler asks for a reconcile, which can be after it has returned. It comes before the queue is
+// told: the other way round, the reconcile could begin without its cause.
 func (e *trigger) leadsTo(key waitKey, after time.Duration) {
-	e.controller.add(key, e, after)
-	e.controller.recorder.settleIfFull()
+	r := e.controller.recorder
+	if e.ofSource {
+		another := e.controller.happened(Generic, nil, nil)
+		e = &another
+	}
+	if after > 0 {
+		after += r.options.Clock.Since(e.seen)
+	}
+	r.write(line{event: e, key: key, after: after})
 }
 
 // waitKey names what is to be reconciled. Other is for requests of another type than controller-runtime's own.
@@ -67,47 +79,19 @@ func keyOf[request comparable](item request) waitKey {
 	return waitKey{other: item}
 }
 
-// settle finds out what there is to say about an event, and lets go of its objects.
-func (c *Controller) settle(e *trigger) {
-	found := c.recorder.describe(e.what, e.old, e.now, e.seen)
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	before := e.size()
-	e.told = found
-	e.old, e.now = nil, nil
-	c.recorder.waitingBytes.Add(int64(e.places) * int64(e.size()-before))
-}
-
-// isSame says whether two are one and the same event, as two watches see it. The controller's mutex is held.
-func (e *trigger) isSame(other *trigger) bool {
-	if e == other {
-		return true
-	}
-	if e.what != other.what || e.what != Created && e.what != Updated && e.what != Deleted {
-		return false
-	}
-	uid, version := e.version()
-	otherUID, otherVersion := other.version()
-	return version != "" && version == otherVersion && uid != "" && uid == otherUID
-}
-
-// version names a version of an object. It is empty if the event says nothing new.
-func (e *trigger) version() (uid types.UID, version string) {
+// tell finds out what there is to say about an event, and lets go of its objects. Types that panic when they are looked at are
+// none of a recorder's business: nothing is said about them.
+func (r *Recorder) tell(e *trigger) {
 	if e.told != nil {
-		if e.cause.Type == Resynced {
-			return "", ""
+		return
+	}
+	defer func() {
+		if recover() != nil {
+			e.told = &told{cause: Cause{Type: e.what, Seen: e.seen}}
 		}
-		return types.UID(e.object.UID), e.cause.ResourceVersion
-	}
-	now, ok := asObject(e.now)
-	if !ok {
-		return "", ""
-	}
-	version = now.GetResourceVersion()
-	if old, ok := asObject(e.old); ok && old.GetResourceVersion() == version {
-		return "", ""
-	}
-	return now.GetUID(), version
+		e.old, e.now = nil, nil
+	}()
+	e.told = r.describe(e.what, e.old, e.now, e.seen)
 }
 
 // describe says what there is to say about an event.
@@ -174,11 +158,8 @@ func (e *told) hashes(index int) (old, now uint64, known bool) {
 }
 
 // size is about how many bytes an event takes. One that leads to several reconciles is counted for each.
-func (e *trigger) size() int {
+func (e *told) size() int {
 	const itself, change, writer = 400, 48, 80
-	if e.told == nil {
-		return itself
-	}
 	bytes := itself + len(e.cause.By)*writer
 	for i := range e.cause.Changes {
 		bytes += change + len(e.cause.Changes[i].Path) + len(e.cause.Changes[i].Old) + len(e.cause.Changes[i].New)

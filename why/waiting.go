@@ -32,29 +32,26 @@ const maxBackOff = 1000 * time.Second
 // unknownDelay is that of a request that the queue is to hold back as it thinks fit.
 const unknownDelay time.Duration = -1
 
-// add notes that an event leads to a reconcile. It comes before the queue is told: the other way round, the reconcile could
-// begin without its cause.
+// add notes that an event leads to a reconcile, after some time.
 func (c *Controller) add(key waitKey, e *trigger, after time.Duration) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
 	if !e.isNoted {
 		e.isNoted = true
 		c.enqueued++
 	}
-	w := c.waitingFor(key)
+	w := c.waitingFor(key, e.seen)
 	if w == nil {
 		return
 	}
 	switch {
 	case after > 0:
-		end := c.recorder.options.Clock.Now().Add(after)
-		w.delay = first(w.delay, end)
-		w.ready = first(w.ready, end)
+		w.delay = first(w.delay, e.seen.Add(after))
+		w.ready = first(w.ready, e.seen.Add(after))
 	case after != unknownDelay:
 		w.ready = first(w.ready, e.seen)
 	}
+	c.recorder.tell(e)
 	for _, other := range w.events {
-		if e.isSame(other) {
+		if other == e || other.cause.isSame(&e.cause) {
 			return // a handler that asks twice, or two watches that see the same
 		}
 	}
@@ -69,59 +66,36 @@ func (c *Cause) isSame(other *Cause) bool {
 	return c.ResourceVersion != "" && c.ResourceVersion == other.ResourceVersion && c.Object.UID != "" && c.Object.UID == other.Object.UID
 }
 
-// put adds an event within the bounds. The mutex is held.
+// put adds an event within the bounds.
 func (c *Controller) put(w *waiting, e *trigger) {
 	r := c.recorder
 	w.folded++
 	limit := r.options.MaxCauses
-	if r.waitingBytes.Load() > int64(r.options.MaxWaitingBytes) {
+	if r.waitingBytes > r.options.MaxWaitingBytes {
 		limit = min(limit, 2)
-		e = &trigger{controller: c, what: e.what, seen: e.seen, told: c.describe(e).bare()}
-		r.dropped.changes.Add(1)
+		e = &trigger{controller: c, what: e.what, seen: e.seen, told: e.bare()}
+		r.dropped.changes++
 	}
 	if len(w.events) == 0 {
 		c.waits++
 	}
 	if len(w.events) < limit {
-		if w.events == nil {
-			w.events = make([]*trigger, 0, min(limit, usualEvents))
-		}
 		w.events = append(w.events, e)
 	} else {
 		last := &w.events[len(w.events)-1]
-		r.waitingBytes.Add(-int64((*last).size()))
-		(*last).places--
+		r.waitingBytes -= (*last).size()
 		if c.unlisted == nil {
 			c.unlisted = map[causeKind]uint64{}
 		}
-		cause := &c.describe(*last).cause
-		count(c.unlisted, kindOfCause(cause), causeKind{cause: cause.Type, kind: otherKinds})
+		count(c.unlisted, kindOfCause(&(*last).cause), causeKind{cause: (*last).cause.Type, kind: otherKinds})
 		*last = e
 	}
-	e.places++
-	r.waitingBytes.Add(int64(e.size()))
-	if e.told == nil {
-		r.journal.addEvent(e)
-	}
+	r.waitingBytes += e.size()
 }
 
-// usualEvents is how many events a reconcile has at least room for.
-const usualEvents = 4
-
-// describe is what there is to say about an event, also if it is not settled yet. The mutex is held.
-func (c *Controller) describe(e *trigger) *told {
-	if e.told != nil {
-		return e.told
-	}
-	return c.recorder.describe(e.what, e.old, e.now, e.seen)
-}
-
-// comeBack notes that a reconcile has asked for another one, after a failure or by a timer.
-func (c *Controller) comeBack(key waitKey, why CauseType, after time.Duration) {
-	now := c.recorder.options.Clock.Now()
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	w := c.waitingFor(key)
+// comeBack notes that a reconcile has asked for another one when it ended, after a failure or by a timer.
+func (c *Controller) comeBack(key waitKey, why CauseType, now time.Time, after time.Duration) {
+	w := c.waitingFor(key, now)
 	if w == nil {
 		return
 	}
@@ -133,16 +107,16 @@ func (c *Controller) comeBack(key waitKey, why CauseType, after time.Duration) {
 }
 
 // waitingFor returns what waits for an object; nil if there is no room for it.
-func (c *Controller) waitingFor(key waitKey) *waiting {
+func (c *Controller) waitingFor(key waitKey, now time.Time) *waiting {
 	w, ok := c.waiting[key]
 	if ok {
 		return w
 	}
 	if len(c.waiting) >= c.recorder.options.MaxWaiting {
-		c.forgetSpares(c.recorder.options.Clock.Now())
+		c.forgetSpares(now)
 	}
 	if len(c.waiting) >= c.recorder.options.MaxWaiting {
-		c.recorder.dropped.causes.Add(1)
+		c.recorder.dropped.causes++
 		return nil
 	}
 	w = &waiting{}
@@ -166,19 +140,14 @@ func (c *Controller) forgetSpares(now time.Time) {
 
 // take returns what led to a reconcile that begins now, and how long it has waited for that.
 func (c *Controller) take(key waitKey, now time.Time) (events []*trigger, folded int, waited time.Duration) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
 	w, ok := c.waiting[key]
 	if !ok {
 		return nil, 0, 0
 	}
 	events, folded = w.events, w.folded
-	bytes := 0
 	for _, e := range events {
-		bytes += e.size()
-		e.places--
+		c.recorder.waitingBytes -= e.size()
 	}
-	c.recorder.waitingBytes.Add(-int64(bytes))
 	if len(events) > 0 {
 		c.waits--
 	}
@@ -194,7 +163,7 @@ func (c *Controller) take(key waitKey, now time.Time) (events []*trigger, folded
 	if w.delay.After(now) {
 		w.spare = first(w.spare, w.delay)
 	}
-	if slices.ContainsFunc(events, func(e *trigger) bool { return e.what == Retried }) {
+	if slices.ContainsFunc(events, func(e *trigger) bool { return e.cause.Type == Retried }) {
 		w.retry = time.Time{}
 		if len(events) > 1 {
 			w.retry = now
