@@ -63,8 +63,6 @@ func profileWhy(ctx context.Context, e environment, program string) (found whyPr
 		if err := errors.Join(err, <-created); err != nil {
 			return err
 		}
-		if zzHook != nil {
-			zzHook(taken)
 		found = readWhyProfile(taken)
 		families, err := f.scrape(ctx)
 		if err != nil {

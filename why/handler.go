@@ -31,7 +31,7 @@ func TypedHandler[object any, request comparable](c *Controller, h handler.Typed
 type typedHandler[object any, request comparable] struct {
 	controller *Controller
 	inner      handler.TypedEventHandler[object, request]
-	// counted is whether the events are counted before predicates drop some of them.
+	// counted is whether the events were counted before predicates dropped some of them.
 	counted bool
 	// last is the queue of the last event, which is that of the next one, too, as long as nobody uses a handler for two.
 	last atomic.Pointer[knownQueue[request]]
@@ -43,38 +43,27 @@ type knownQueue[request comparable] struct {
 	priority priorityqueue.PriorityQueue[request]
 }
 
-// passed counts an event that predicates have let through.
-func (h *typedHandler[object, request]) passed() {
-	if h.counted {
-		h.controller.shown.Add(1)
-	}
-}
-
 // Create implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Create(ctx context.Context, e event.TypedCreateEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
 	what := Created
 	if e.IsInInitialList {
 		what = Listed
 	}
-	h.passed()
 	h.inner.Create(ctx, e, h.queueFor(what, nil, e.Object, q))
 }
 
 // Update implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
-	h.passed()
 	h.inner.Update(ctx, e, h.queueFor(Updated, e.ObjectOld, e.ObjectNew, q))
 }
 
 // Delete implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Delete(ctx context.Context, e event.TypedDeleteEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
-	h.passed()
 	h.inner.Delete(ctx, e, h.queueFor(Deleted, nil, e.Object, q))
 }
 
 // Generic implements handler.TypedEventHandler.
 func (h *typedHandler[object, request]) Generic(ctx context.Context, e event.TypedGenericEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
-	h.passed()
 	h.inner.Generic(ctx, e, h.queueFor(Generic, nil, e.Object, q))
 }
 
@@ -93,6 +82,9 @@ func asObject(object any) (client.Object, bool) {
 // queueFor returns a queue that notes that what is asked of it is owed to an event. Handlers look whether it is a priority
 // queue, so it is one if the inner one is.
 func (h *typedHandler[object, request]) queueFor(what CauseType, old, now any, inner workqueue.TypedRateLimitingInterface[request]) workqueue.TypedRateLimitingInterface[request] {
+	if !h.counted {
+		h.controller.seen.Add(1)
+	}
 	known := h.last.Load()
 	if known == nil || known.queue != inner {
 		known = h.know(inner)

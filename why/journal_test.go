@@ -29,7 +29,9 @@ func (s *stage) journalled() (lines, events int) {
 	return len(s.recorder.journal.lines), s.recorder.journal.events
 }
 
-func nothing(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil }
+func nothing(context.Context, reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Result{}, nil
+}
 
 func (s *stage) reconcileUnread() {
 	s.Helper()

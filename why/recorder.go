@@ -73,9 +73,8 @@ type Controller struct {
 	name     string
 	kind     schema.GroupVersionKind
 
-	// passed counts the events that handlers were shown. If there is a Builder, seen counts the events of its watches, and shown
-	// those of them that predicates let through.
-	seen, shown, passed atomic.Uint64
+	// seen counts the events of all watches and sources. Those of a Builder's watches are counted before predicates drop some.
+	seen atomic.Uint64
 
 	// The recorder's mutex protects the rest.
 	waiting map[waitKey]*waiting

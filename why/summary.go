@@ -134,15 +134,10 @@ func (c *Controller) summary() ControllerSummary {
 
 // filtered are the events that were seen and led to nothing: predicates have dropped them, or handlers asked for nothing. It
 // needs the recorder's mutex.
-func (c *Controller) filtered() (number uint64) {
-	// An event may be between two of the counters, so those that are counted last are read first.
-	enqueued := c.enqueued
-	passed, shown, seen := c.passed.Load(), c.shown.Load(), c.seen.Load()
-	if seen > shown {
-		number += seen - shown
+func (c *Controller) filtered() uint64 {
+	// One that is just being handled has been seen and not yet led to anything.
+	if seen := c.seen.Load(); seen > c.enqueued {
+		return seen - c.enqueued
 	}
-	if passed > enqueued {
-		number += passed - enqueued
-	}
-	return number
+	return 0
 }

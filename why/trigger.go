@@ -42,7 +42,6 @@ type told struct {
 
 // happened is an event that a handler is to be shown.
 func (c *Controller) happened(what CauseType, old, now any) trigger {
-	c.passed.Add(1)
 	e := trigger{controller: c, what: what, old: old, now: now, seen: c.recorder.options.Clock.Now()}
 	if what == Generic {
 		// Objects from a cache are not changed by anybody, but nobody knows where this one comes from.
@@ -56,6 +55,7 @@ func (c *Controller) happened(what CauseType, old, now any) trigger {
 func (e *trigger) leadsTo(key waitKey, after time.Duration) {
 	r := e.controller.recorder
 	if e.ofSource {
+		e.controller.seen.Add(1)
 		another := e.controller.happened(Generic, nil, nil)
 		e = &another
 	}
