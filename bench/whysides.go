@@ -32,6 +32,7 @@ func measureWhy(ctx context.Context, e environment, program string) (result whyR
 			one := *f
 			one.namespace = fmt.Sprintf("side-%d", i)
 			sides[i] = &side{fleet: &one}
+			defer sides[i].stop() //nolint:errcheck // it is stopped already, unless something else has gone wrong
 			if err := f.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: one.namespace}}); err != nil {
 				return err
 			}

@@ -38,6 +38,8 @@ type comparison struct {
 	// be removals.
 	given uint64
 	left  int // of maxCompared
+	// looked is how many values were looked at in vain.
+	looked int
 	// probing is whether only the number of changes is of interest, and probed how many values were compared for that.
 	probing bool
 	probed  int
@@ -96,7 +98,7 @@ func (d differ) compare(old, now client.Object, secret bool) comparison {
 		path: buffer.path, keys: buffer.keys, names: buffer.names, text: buffer.text, found: buffer.found,
 	}
 	c.compareObjects(old, now)
-	c.changes = c.told()
+	c.changes = c.all()
 	buffer.keep(&c)
 	if c.left <= 0 {
 		c.changed++
@@ -210,7 +212,8 @@ func (c *comparison) compareStructs(a, b reflect.Value) {
 		}
 		return
 	case quantityType:
-		if pointerTo[resource.Quantity](a).Cmp(*pointerTo[resource.Quantity](b)) != 0 {
+		// A copy, because it may be changed by being compared.
+		if quantity := *pointerTo[resource.Quantity](a); quantity.Cmp(*pointerTo[resource.Quantity](b)) != 0 {
 			c.add(a, b)
 		}
 		return
@@ -264,12 +267,18 @@ func sameStruct(a, b reflect.Value, plan *plan) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// isSame says whether a field of two structs is the same for sure. If it is not, looking at it did not count.
+// isSame says whether a field of two structs is the same for sure. If it is not, looking at it did not count, but its parts are
+// looked at once more then, and so on, so that has its bounds as well.
 func (c *comparison) isSame(field *planned, a, b unsafe.Pointer) bool {
+	const again = 8
+	if c.looked > again*c.maxCompared {
+		return false
+	}
 	left := c.left
 	if field.shape.isSame(unsafe.Add(a, field.offset), unsafe.Add(b, field.offset), &c.left) {
 		return true
 	}
+	c.looked += left - c.left
 	c.left = left
 	return false
 }

@@ -20,8 +20,8 @@ func (e extent) of(text []byte) []byte { return text[e.from:e.to] }
 
 func (e extent) isEmpty() bool { return e.from == e.to }
 
-// told are the changes that were found.
-func (c *comparison) told() []Change {
+// all are the changes that were found.
+func (c *comparison) all() []Change {
 	if len(c.found) == 0 {
 		return nil
 	}
@@ -74,6 +74,7 @@ func (c *comparison) renderBoth(s *span, a, b reflect.Value) {
 		c.large = append(c.large, largeChange{len(c.found), old.hash(c.text), now.hash(c.text), !old.unknown && !now.unknown})
 		if string(s.old.of(c.text)) == string(s.now.of(c.text)) {
 			x, y := renderDifference(a, b, c.maxValue)
+			c.text = c.text[:s.old.from]
 			s.old, s.now = c.write(x), c.write(y)
 		}
 	case s.old.isEmpty() && s.now.isEmpty():

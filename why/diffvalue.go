@@ -16,8 +16,8 @@ import (
 	"unicode/utf8"
 )
 
-// render is a value as JSON, cut after limit bytes. It never looks at more of the value than it shows, so that it does not
-// matter how large that is.
+// render is a value as JSON, cut after limit bytes. It looks at little more of the value than that, so that it does not matter
+// how large it is.
 func render(v reflect.Value, limit int) string {
 	if !isThere(v) {
 		return ""

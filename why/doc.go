@@ -46,8 +46,9 @@
 //     manager that it was sent by, as far as these are known.
 //   - It is part of a loop if it is the Options.LoopLength-th or a later one in a row that is self-inflicted, or if a field of
 //     an object that led to it has changed Options.LoopFlips times within Options.LoopWindow, each time back to what it
-//     was before; what led to the first two reconciles of an object does not count. The same change again says that somebody has undone it in between. The writers of the last two changes
-//     are named. What one and the same writer does to a status is the consequence of something else, and no loop.
+//     was before; what led to the first two reconciles of an object does not count. The same change again says that somebody
+//     has undone it in between. The writers of the last two changes are named. What one and the same writer does to a status
+//     is the consequence of something else, and no loop.
 //   - Amplification is how many reconciles and writes there are for each change by a user. That is the creation of a
 //     reconciled object, a change of its generation (of its content, if its kind has none) or the begin of its deletion; and
 //     an update of another object, beyond its status, by somebody who is neither a part of Kubernetes nor a manager that
@@ -61,7 +62,8 @@
 // Handlers, reconciles and clients only write down what happens. What it means is found out in the background, for many events
 // at once: when there are enough of them, a second after the first, and before anybody reads, whichever comes first. Objects are
 // compared then, if their event has led to a reconcile, and are not kept longer than that. They must not be changed in between,
-// which is true of whatever comes from a cache. With a log at level 1 or with spans nothing waits, and each record costs more.
+// which is true of whatever comes from a cache; Options.MaxUncompared says what to do about others. With a log at level 1, or with
+// spans, nothing is put off, and each record costs more.
 //
 // # Limits
 //

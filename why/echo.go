@@ -149,10 +149,7 @@ func (p *pass) sent(w *sentWrite, err error) {
 	r := p.controller.recorder
 	w.Duration = max(0, r.options.Clock.Now().Sub(w.At))
 	if err != nil {
-		w.Error = shorten(err.Error(), 512)
-		if w.Error == "" {
-			w.Error = "failed without saying why"
-		}
+		w.Error = errorText(err, 512)
 	}
 	r.write(line{pass: p, write: w})
 }
@@ -172,7 +169,6 @@ func (r *Recorder) wrote(p *pass, w *sentWrite) {
 	if len(p.writes) < r.options.MaxWrites {
 		p.writes = append(p.writes, w)
 	}
-	p.trace.wrote(&w.Write)
 	if w.Error == "" && !w.NoChange {
 		r.remember(p, &w.Write, index, w.ended)
 	}

@@ -212,7 +212,7 @@ func TestWritesBeyondTheRecordAreCounted(t *testing.T) {
 	if total := s.recorder.Summary().Controllers[0]; total.Writes != 5 || total.NoChange != 2 {
 		t.Errorf("the total is %+v", total)
 	}
-	s.recorder.settled(func() {
+	s.recorder.readSettled(func() {
 		if written := s.controller.totals.writes[writeKind{verbUpdate, "Pod"}]; written != 5 {
 			t.Errorf("%d updates of pods are counted", written)
 		}

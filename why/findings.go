@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// findFindings says what is remarkable about a reconcile that has ended. The recorder's mutex is held.
+// findFindings says what is remarkable about a reconcile that has ended.
 func (r *Recorder) findFindings(p *pass) {
 	record := p.record
 	add := func(f Finding) { record.Findings = append(record.Findings, f) }
@@ -120,11 +120,11 @@ func (c *Controller) readsAny(p *pass, e *trigger) bool {
 	if e.cause.Changed > len(e.cause.Changes) {
 		return true // not all that changed is known
 	}
-	paths, told := c.reads[schema.GroupKind{Group: object.Group, Kind: object.Kind}]
+	paths, named := c.reads[schema.GroupKind{Group: object.Group, Kind: object.Kind}]
 	for i := range e.cause.Changes {
 		path := e.cause.Changes[i].Path
 		switch {
-		case told:
+		case named:
 			for _, read := range paths {
 				if isWithin(path, read) || isWithin(read, path) {
 					return true

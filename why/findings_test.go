@@ -165,6 +165,7 @@ func TestLoopOfItsOwn(t *testing.T) {
 			t.Errorf("the loop is %+v", loop)
 		}
 	}
+	s.recorder.tellAll()
 	if len(lines) != 1 || !strings.Contains(lines[0], "Loop") {
 		t.Errorf("the log says %q", lines)
 	}

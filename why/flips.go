@@ -6,6 +6,7 @@ package why
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -79,12 +80,12 @@ func (w *swing) finding() Finding {
 		fields, describeObject(w.object), verb, orNothing(w.change.Old), orNothing(w.change.New), w.between)}
 }
 
-// peaceful is how many reconciles of an object are not watched. Most objects have no more: they are created, and get ready. What
-// goes back and forth does so again.
+// peaceful is how many reconciles of an object are not watched, from the first one on of which there is a record. Most objects
+// have no more: they are created, and get ready. What goes back and forth does so again.
 const peaceful = 2
 
 // findFlips notes what the events of a reconcile changed, and returns what goes back and forth. It finds that in the history
-// of the object, which lasts as long as there are records of it. The recorder's mutex is held.
+// of the object, which lasts as long as there are records of it.
 func (r *Recorder) findFlips(p *pass) (loops []Finding) {
 	h := r.store.of(p.object)
 	if h == nil || h.reconciles < peaceful {
@@ -128,6 +129,7 @@ func (r *Recorder) noteFlip(p *pass, h *history, e *trigger, index int) *flip {
 	if f == nil {
 		if r.store.hasRoomForFlip(h, now, r.options.LoopWindow) {
 			fresh.there = r.moverOf(p, e)
+			key.path = strings.Clone(key.path) // it is a part of the text of the event, which is not to be kept for it
 			h.flips[key] = &fresh
 			r.store.flips++
 		}

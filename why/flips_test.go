@@ -85,7 +85,7 @@ func TestLoopOfRemovals(t *testing.T) {
 				object = s.changed(object, "", func(o client.Object) { o.SetLabels(nil) })
 				last = s.reconcile(nil)
 			}
-			loops := slices.DeleteFunc(last.Findings, func(f Finding) bool { return f.Type != Loop })
+			loops := slices.DeleteFunc(slices.Clone(last.Findings), func(f Finding) bool { return f.Type != Loop })
 			if len(loops) != 1 || !strings.HasSuffix(loops[0].Message, test.message) || managers(loops[0].Writers) != "labeller" {
 				t.Errorf("the findings are %+v", last.Findings)
 			}
@@ -185,7 +185,7 @@ func TestLoopsOfOneObjectAreOne(t *testing.T) {
 
 // watched is how many fields are watched.
 func (s *stage) watched() (number int) {
-	s.recorder.settled(func() { number = s.recorder.store.flips })
+	s.recorder.readSettled(func() { number = s.recorder.store.flips })
 	return number
 }
 

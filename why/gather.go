@@ -25,7 +25,7 @@ func (r *Recorder) Gather(record *Record) {
 		return
 	}
 	object := &record.Object
-	r.settled(func() {
+	r.readSettled(func() {
 		r.lastID.Store(max(r.lastID.Load(), record.ID))
 		r.publish(objectKey{record.Controller, object.Group, object.Kind, object.Namespace, object.Name}, record)
 	})

@@ -20,7 +20,8 @@ import (
 // Handler wraps the handler of a watch, so that the reconciles that it asks for know the event that led to them.
 func (c *Controller) Handler(h handler.EventHandler) handler.EventHandler { return TypedHandler(c, h) }
 
-// TypedHandler is Controller.Handler for handlers and queues of any type.
+// TypedHandler is Controller.Handler for handlers and queues of any type. The objects of its events must not be changed by
+// anybody from then on, which is true of whatever comes from a cache: they are compared later, as Options.MaxUncompared says.
 func TypedHandler[object any, request comparable](c *Controller, h handler.TypedEventHandler[object, request]) handler.TypedEventHandler[object, request] {
 	if c == nil {
 		return h
@@ -103,9 +104,13 @@ func (h *typedHandler[object, request]) know(inner workqueue.TypedRateLimitingIn
 		inner = source.PriorityQueue
 	}
 	known.priority, _ = inner.(priorityqueue.PriorityQueue[request])
-	// Others may not even be comparable.
-	if reflect.TypeOf(known.queue).Kind() == reflect.Pointer {
-		h.last.Store(known)
+	switch known.queue.(type) {
+	case nil, *classicQueue[request]: // which is that of a single event
+	default:
+		// Others may not even be comparable.
+		if reflect.TypeOf(known.queue).Kind() == reflect.Pointer {
+			h.last.Store(known)
+		}
 	}
 	return known
 }

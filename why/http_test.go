@@ -314,7 +314,7 @@ func TestWaitingCausesAreBounded(t *testing.T) {
 			e.leadsTo(keyOf(i), 0)
 		}
 	}
-	s.recorder.settled(func() {
+	s.recorder.readSettled(func() {
 		if bytes := s.recorder.waitingBytes; bytes > 30_000 {
 			t.Errorf("%d bytes wait", bytes)
 		}
@@ -323,7 +323,7 @@ func TestWaitingCausesAreBounded(t *testing.T) {
 	if r.Folded != 50 || len(r.Causes) < 2 || r.Causes[0].Changes == nil || r.Causes[len(r.Causes)-1].Changes != nil || r.Causes[len(r.Causes)-1].Object == nil {
 		t.Errorf("%d events, the causes are %s", r.Folded, causes(r))
 	}
-	s.recorder.settled(func() {
+	s.recorder.readSettled(func() {
 		for i := range 10 {
 			s.controller.take(keyOf(i), s.clock.Now())
 		}

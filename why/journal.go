@@ -13,8 +13,8 @@ import (
 // they only write down what nobody knows later, in the order in which it happens. What it means is found out for many lines
 // at once, which takes less time: what is needed for it is at hand then, in the caches of the processor.
 //
-// It is settled when there is enough of it, after journalPatience, and before anybody reads what is recorded. So nobody sees
-// the difference.
+// It is settled when there is enough of it, after journalPatience, and before anybody reads what is recorded. So whoever reads
+// sees no difference. Whoever adds to a journal that is full has to settle it first.
 type journal struct {
 	// maxEvents bounds the events, because their objects are kept until they are compared.
 	maxEvents int
@@ -105,20 +105,24 @@ func (j *journal) take(before []line) (taken []line) {
 }
 
 // settle tells what is in the journal.
-func (r *Recorder) settle() { r.settled(func() {}) }
+func (r *Recorder) settle() { r.readSettled(func() {}) }
 
-// settled tells what is in the journal, and lets somebody read what is recorded then.
-func (r *Recorder) settled(read func()) {
-	for _, p := range r.settleAnd(read) {
-		p.finishTrace()
-		r.log(p)
+// readSettled tells what is in the journal, and lets somebody read what is recorded then, with the mutex held.
+func (r *Recorder) readSettled(read func()) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.settleLocked()
+	read()
+	if len(r.untold) > 0 {
+		go r.tellAll()
 	}
 }
 
-// settleAnd returns the reconciles whose records it has completed.
-func (r *Recorder) settleAnd(read func()) (completed []*pass) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
+// settleLocked needs the mutex, and so does all that it calls.
+func (r *Recorder) settleLocked() {
+	for _, c := range r.controllers {
+		c.seenBefore = c.seen.Load()
+	}
 	r.lines = r.journal.take(r.lines)
 	for i := range r.lines {
 		switch l := &r.lines[i]; {
@@ -128,12 +132,27 @@ func (r *Recorder) settleAnd(read func()) (completed []*pass) {
 			r.wrote(l.pass, l.write)
 		case l.ended:
 			r.complete(l.pass)
-			completed = append(completed, l.pass)
 		default:
 			r.explain(l.pass)
 		}
 	}
 	clear(r.lines)
-	read()
-	return completed
+	for _, c := range r.controllers {
+		c.countFiltered()
+	}
+}
+
+// tellAll logs and traces the reconciles that have ended, in their order. Who reads logs and spans is called without the mutex,
+// and may ask for records.
+func (r *Recorder) tellAll() {
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	r.mutex.Lock()
+	ended := r.untold
+	r.untold = nil
+	r.mutex.Unlock()
+	for _, p := range ended {
+		p.finishTrace()
+		r.log(p)
+	}
 }

@@ -5,14 +5,20 @@ package why
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -128,4 +134,84 @@ func TestTypesThatPanic(t *testing.T) {
 	s.wantCauses(s.reconcile(nil), "updated")
 	s.created(web(), false)
 	s.wantCauses(s.reconcile(nil), "created Deployment default/web by kubectl")
+}
+
+// All at once: whatever the order in which lines are settled and by whom, nothing is lost, told twice or taken back.
+func TestEverybodyAtOnce(t *testing.T) {
+	const workers, each = 4, 250
+	registry := prometheus.NewRegistry()
+	s := newStage(t, Options{MaxUncompared: 16, MaxRecords: 10 * workers * each, MaxPerObject: 2 * each, Clock: clock.RealClock{}, Registerer: registry})
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var follower, reader, writers sync.WaitGroup
+	followed := map[uint64]int{}
+	follower.Go(func() {
+		for record, lost := range s.recorder.Follow(ctx, Query{}) {
+			followed[record.ID]++
+			if lost != 0 {
+				t.Errorf("%d records are lost", lost)
+			}
+			if len(followed) == workers*each {
+				return
+			}
+		}
+	})
+	reader.Go(func() {
+		filtered := uint64(0)
+		for ctx.Err() == nil {
+			if _, err := registry.Gather(); err != nil {
+				t.Error(err)
+			}
+			of := s.recorder.Summary().Controllers[0]
+			if of.Filtered < filtered {
+				t.Errorf("of %d events that led to nothing, %d are left", filtered, of.Filtered)
+			}
+			filtered = of.Filtered
+		}
+	})
+	ignoring := s.controller.Handler(handler.Funcs{})
+	for worker := range workers {
+		writers.Go(func() {
+			name := types.NamespacedName{Namespace: "default", Name: strconv.Itoa(worker)}
+			mine := reconcile.Request{NamespacedName: name}
+			h := s.controller.Handler(handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{mine} }))
+			r := s.controller.Reconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+				return reconcile.Result{}, s.write(ctx, verbUpdate, "", pod("written"), func() error { return nil })
+			}))
+			for i := range each {
+				old, now := web(), web()
+				now.ResourceVersion, *now.Spec.Replicas = strconv.Itoa(i+2), int32(i)
+				h.Update(t.Context(), event.UpdateEvent{ObjectOld: old, ObjectNew: now}, s.queue)
+				ignoring.Update(t.Context(), event.UpdateEvent{ObjectOld: old, ObjectNew: now}, s.queue)
+				if _, err := r.Reconcile(t.Context(), mine); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	total := s.recorder.Summary().Controllers[0]
+	if total.Reconciles != workers*each || total.Causes[Updated] != workers*each || total.Writes != workers*each || total.Filtered != workers*each || total.Waiting != 0 {
+		t.Errorf("the total is %+v", total)
+	}
+	for worker := range workers {
+		last := uint64(0)
+		for _, record := range s.recorder.Records(Query{Name: strconv.Itoa(worker), Limit: 1000}) {
+			if record.ID <= last || len(record.Causes) != 1 || len(record.Writes) != 1 || record.Causes[0].Changed == 0 && record.Causes[0].ResourceVersion != "5" {
+				t.Errorf("a record is %+v", record)
+			}
+			last = record.ID
+		}
+	}
+	follower.Wait()
+	stop()
+	reader.Wait()
+	if len(followed) != workers*each {
+		t.Errorf("%d records are followed", len(followed))
+	}
+	for id, times := range followed {
+		if times != 1 {
+			t.Errorf("record %d is told %d times", id, times)
+		}
+	}
 }

@@ -105,6 +105,7 @@ func (l *loops) isNew(object objectKey, path string, now time.Time, window time.
 	if l.told == nil {
 		l.told = map[toldLoop]time.Time{}
 	}
+	key.path = strings.Clone(key.path)
 	l.told[key] = now
 	return true
 }

@@ -39,7 +39,7 @@ func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 func (c *collector) Collect(collected chan<- prometheus.Metric) {
 	var metrics []prometheus.Metric
 	r := c.recorder
-	r.settled(func() { metrics = r.collect() })
+	r.readSettled(func() { metrics = r.collect() })
 	for _, metric := range metrics {
 		collected <- metric
 	}
@@ -100,7 +100,7 @@ func (r *Recorder) totalsByName() map[string]*namedTotals {
 		}
 		t.merge(&c.totals)
 		mergeCounts(t.causes, c.unlisted)
-		t.filtered += c.filtered()
+		t.filtered += c.filtered
 	}
 	return all
 }

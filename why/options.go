@@ -38,13 +38,15 @@ type Options struct {
 	MaxWaiting      int
 	MaxWaitingBytes int
 	// MaxUncompared bounds how many events are kept with their objects, because these are compared for many events at once:
-	// 128. Nothing is compared later than a second after it has happened, or than when somebody asks.
+	// 128, and as many again while those are compared. That is never later than a second after they have happened. With 1, they
+	// are compared at once, which takes more time; it is for those whose objects are changed after their events.
 	MaxUncompared int
 	// MaxEchoes bounds how many writes are remembered so that the events they lead to are recognised: 8192.
 	MaxEchoes int
 
-	// LoopFlips is how often a field has to go back and forth within LoopWindow to be called a loop, 4 in a minute, and
-	// LoopLength how often in a row an object has to be reconciled because of its own writes: 5.
+	// LoopFlips is how often a field has to go back and forth within LoopWindow to be called a loop, 4 in a minute, after the
+	// first two reconciles of an object; and LoopLength how often in a row an object has to be reconciled because of its own
+	// writes: 5.
 	LoopFlips  int
 	LoopLength int
 	LoopWindow time.Duration

@@ -63,7 +63,7 @@ func leavesNoTrace(c Change) bool {
 	return isWithin(c.Path, "metadata.deletionTimestamp") || isWithin(c.Path, "metadata.deletionGracePeriodSeconds") || c.Path == "spec.nodeName"
 }
 
-// maxFields bounds the bytes of an entry's fields that are read, since informers wait for it. What is larger is not known.
+// maxFields bounds the bytes of an entry's fields that are read, since that takes a while. What is larger is not known.
 const maxFields = 16 << 10
 
 // candidate is an entry that may be a writer's.

@@ -4,6 +4,7 @@
 package why
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,8 @@ type pass struct {
 	object     objectKey
 	record     *Record
 	trace      passTrace
+	// atOnce is whether there is a span, or a line in the log: whoever reads those expects them in time.
+	atOnce bool
 
 	// The rest belongs to who settles the journal.
 	events []*trigger
@@ -152,11 +155,13 @@ func (p *pass) end(result reconcile.Result, err error) {
 		record.Outcome = Requeued
 	}
 	if err != nil {
-		record.Error = shorten(err.Error(), 1024)
+		record.Error = errorText(err, 1024)
 	}
+	p.atOnce = p.trace.span != nil || r.options.Logger.V(1).Enabled()
 	r.write(line{pass: p, ended: true})
-	if r.tracer != nil || r.options.Logger.V(1).Enabled() {
-		r.settle() // whoever reads these expects them in time
+	if p.atOnce {
+		r.settle()
+		r.tellAll()
 	}
 }
 
@@ -193,7 +198,7 @@ func (r *Recorder) complete(p *pass) {
 		cause.Repeated = slices.ContainsFunc(before, func(c Cause) bool { return c.isSame(&cause) })
 		if written := r.echoes.find(e, record.ID); written != nil {
 			cause.Write = &WriteRef{Record: written.record, Index: written.index}
-			p.trace.link(written.trace)
+			p.trace.links = append(p.trace.links, written.trace)
 			r.echoes.learn(written, cause.By)
 		}
 		record.Causes[i] = cause
@@ -205,12 +210,20 @@ func (r *Recorder) complete(p *pass) {
 	p.controller.totals.add(p)
 	p.amplification = p.controller.totals.amplification()
 	r.publish(p.object, record)
+	if p.atOnce || record.isLoop() {
+		r.untold = append(r.untold, p)
+	}
 }
 
 // isAbout says whether an object is the one that is reconciled.
 func (p *pass) isAbout(object *Object) bool {
 	return object.Kind == p.object.kind && object.Group == p.object.group &&
 		object.Namespace == p.object.namespace && object.Name == p.object.name
+}
+
+// errorText is what an error says, which is never nothing.
+func errorText(err error, limit int) string {
+	return cmp.Or(shorten(err.Error(), limit), "an error that says nothing")
 }
 
 // shorten cuts a text that is too long, between two characters.

@@ -50,7 +50,7 @@ func (r *Recorder) Records(q Query) (records []*Record) {
 	if r == nil {
 		return nil
 	}
-	r.settled(func() {
+	r.readSettled(func() {
 		if q.After == 0 {
 			records = r.store.newest(q.limit(), &q)
 		} else {
@@ -104,7 +104,7 @@ type follower struct {
 
 func (r *Recorder) follow(q Query) *follower {
 	f := &follower{recorder: r, query: q}
-	r.settled(func() {
+	r.readSettled(func() {
 		lastID := r.lastID.Load()
 		f.sequence = r.store.after(q.After, lastID)
 		if q.After == 0 || q.After > lastID {
@@ -118,7 +118,7 @@ func (r *Recorder) follow(q Query) *follower {
 func (f *follower) next() (records []*Record, lost uint64, news <-chan struct{}) {
 	const batch = 64
 	r := f.recorder
-	r.settled(func() {
+	r.readSettled(func() {
 		records, f.sequence, lost = r.store.since(f.sequence, f.known, batch, &f.query)
 		lost, f.lost = lost+f.lost, 0
 		if len(records) > 0 {

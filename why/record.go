@@ -46,6 +46,10 @@ func (r *Record) changedSomething() bool {
 	return r.Written > len(r.Writes) || slices.ContainsFunc(r.Writes, func(w Write) bool { return !w.NoChange })
 }
 
+func (r *Record) isLoop() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Type == Loop })
+}
+
 // Object names an object.
 type Object struct {
 	// Kind may be empty for what was reconciled, if the controller does not reconcile objects of one kind.

@@ -32,6 +32,8 @@ type Recorder struct {
 	hasTransport atomic.Bool
 
 	journal journal
+	// telling is held by who logs and traces.
+	telling sync.Mutex
 
 	schemesMutex sync.Mutex
 	schemes      []*runtime.Scheme
@@ -39,7 +41,8 @@ type Recorder struct {
 	// mutex protects the rest, and what belongs to controllers and to reconciles. It is held by those who settle the journal
 	// and by those who read, and by nobody who has something else to do.
 	mutex       sync.Mutex
-	lines       []line // of the journal, while they are settled
+	lines       []line  // of the journal, while they are settled
+	untold      []*pass // that have ended, and are to be logged or traced
 	store       *store
 	echoes      *echoes
 	controllers []*Controller
@@ -82,8 +85,9 @@ type Controller struct {
 	waits  int
 	forgot time.Time
 	reads  map[schema.GroupKind][]string
-	// enqueued counts the events that led to something.
-	enqueued uint64
+	// enqueued counts the events that led to something, seenBefore is what was seen when the journal was taken that is settled,
+	// and filtered counts those that led to nothing.
+	enqueued, seenBefore, filtered uint64
 	// unlisted are the causes that records had no room for.
 	unlisted map[causeKind]uint64
 	totals   totals

@@ -234,7 +234,7 @@ func TestCausesBeyondTheRecordAreCounted(t *testing.T) {
 	if total := s.recorder.Summary().Controllers[0]; total.Causes[Created] != 5 {
 		t.Errorf("the total is %+v", total)
 	}
-	s.recorder.settled(func() {
+	s.recorder.readSettled(func() {
 		if all := s.recorder.totalsByName()["web"].causes; all[causeKind{Created, "Pod"}] != 5 {
 			t.Errorf("the metrics are %v", all)
 		}

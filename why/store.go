@@ -37,7 +37,6 @@ type kept struct {
 	previous, next *kept
 	earlier, later *kept
 	history        *history
-	removed        bool
 }
 
 // goneRecord is what is remembered of a record that is kept no longer, for telling readers what they have missed.
@@ -113,7 +112,6 @@ func (s *store) remove(k *kept) {
 		s.gone[s.oldestGone] = forgotten
 		s.oldestGone = (s.oldestGone + 1) % maxGone
 	}
-	k.removed = true
 	s.bytes -= k.bytes
 	s.count--
 	if k.previous == nil {

@@ -85,7 +85,7 @@ func (r *Recorder) Summary() Summary {
 	if r == nil {
 		return s
 	}
-	r.settled(func() {
+	r.readSettled(func() {
 		s.Instance, s.Since = r.instance(), r.began
 		s.Kept = Kept{Records: r.store.count, Objects: len(r.store.byObject), Bytes: r.store.bytes}
 		s.Dropped = r.droppedNow()
@@ -111,7 +111,7 @@ func (c *Controller) summary() ControllerSummary {
 		Name: c.name, Kind: c.kind.Kind, Reconciles: t.reconciles, Folded: t.folded, Writes: t.written, NoChange: t.noChange,
 		Causes: map[CauseType]uint64{}, Outcomes: map[Outcome]uint64{},
 		NoOp: t.findings[NoOp], SelfInflicted: t.findings[SelfInflicted], Loops: t.findings[Loop],
-		UserChanges: t.userChanges, Filtered: c.filtered(),
+		UserChanges: t.userChanges, Filtered: c.filtered,
 	}
 	for key, number := range t.causes {
 		s.Causes[key.cause] += number
@@ -132,12 +132,10 @@ func (c *Controller) summary() ControllerSummary {
 	return s
 }
 
-// filtered are the events that were seen and led to nothing: predicates have dropped them, or handlers asked for nothing. It
-// needs the recorder's mutex.
-func (c *Controller) filtered() uint64 {
-	// One that is just being handled has been seen and not yet led to anything.
-	if seen := c.seen.Load(); seen > c.enqueued {
-		return seen - c.enqueued
+// countFiltered finds how many events were seen and led to nothing: predicates have dropped them, or handlers asked for nothing.
+// One that is being handled may be among them for an instant, but what was told is not taken back.
+func (c *Controller) countFiltered() {
+	if c.seenBefore > c.enqueued {
+		c.filtered = max(c.filtered, c.seenBefore-c.enqueued)
 	}
-	return 0
 }

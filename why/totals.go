@@ -48,7 +48,7 @@ func newTotals() totals {
 	return totals{causes: map[causeKind]uint64{}, outcomes: map[Outcome]uint64{}, writes: map[writeKind]uint64{}, findings: map[FindingType]uint64{}}
 }
 
-// add counts a reconcile. The recorder's mutex is held.
+// add counts a reconcile.
 func (t *totals) add(p *pass) {
 	record := p.record
 	t.reconciles++
@@ -86,7 +86,7 @@ func kindOfCause(cause *Cause) causeKind {
 	return causeKind{cause.Type, cause.Object.Kind}
 }
 
-// wrote counts a write, also one that its record has no room for. The recorder's mutex is held.
+// wrote counts a write, also one that its record has no room for.
 func (t *totals) wrote(w *Write) {
 	t.written++
 	if w.NoChange {
@@ -114,7 +114,7 @@ func (t *totals) countUser(change echoKey) {
 // amplification is what a user's change leads to, on average.
 type amplification struct{ reconciles, writes float64 }
 
-// amplification is zero as long as nobody has changed anything. The recorder's mutex is held.
+// amplification is zero as long as nobody has changed anything.
 func (t *totals) amplification() amplification {
 	if t.userChanges == 0 {
 		return amplification{}

@@ -26,7 +26,11 @@ func newTracer(provider trace.TracerProvider) tracer {
 }
 
 // passTrace is the span of a reconcile. It does nothing if there is none.
-type passTrace struct{ span trace.Span }
+type passTrace struct {
+	span trace.Span
+	// links are the spans of the reconciles whose writes led to it.
+	links []spanContext
+}
 
 // begin opens the span; the context that is returned makes spans of the reconciler part of it.
 func (p *pass) begin(ctx context.Context) context.Context {
@@ -53,17 +57,7 @@ func (t *passTrace) context() spanContext {
 	return t.span.SpanContext()
 }
 
-// link connects the span with that of the reconcile whose write led to it.
-func (t *passTrace) link(to spanContext) {
-	if t.span != nil && to.IsValid() {
-		t.span.AddLink(trace.Link{SpanContext: to})
-	}
-}
-
 func (t *passTrace) wrote(w *Write) {
-	if t.span == nil {
-		return
-	}
 	t.span.AddEvent("write", trace.WithTimestamp(w.At), trace.WithAttributes(
 		attribute.String("why.verb", w.Verb),
 		attribute.String("why.subresource", w.Subresource),
@@ -82,6 +76,14 @@ func (p *pass) finishTrace() {
 	causes := make([]string, len(record.Causes))
 	for i := range record.Causes {
 		causes[i] = record.Causes[i].String()
+	}
+	for _, to := range p.trace.links {
+		if to.IsValid() {
+			span.AddLink(trace.Link{SpanContext: to})
+		}
+	}
+	for i := range record.Writes {
+		p.trace.wrote(&record.Writes[i])
 	}
 	fields, writers := fieldsAndWriters(record)
 	span.SetAttributes(

@@ -13,7 +13,7 @@ import (
 )
 
 // trigger is something that may lead to reconciles, and is shared by all of those. Most events are of no interest to most
-// controllers, so what there is to say about one is found out only if it does.
+// controllers, so what there is to say about those of watches is found out only if they do.
 type trigger struct {
 	controller *Controller
 	what       CauseType
