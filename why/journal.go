@@ -16,6 +16,8 @@ import (
 // It is settled when there is enough of it, after journalPatience, and before anybody reads what is recorded. So whoever reads
 // sees no difference. Whoever adds to a journal that is full has to settle it first.
 type journal struct {
+	// settle is that of the recorder.
+	settle func()
 	// maxEvents bounds the events, because their objects are kept until they are compared.
 	maxEvents int
 
@@ -45,14 +47,14 @@ const (
 
 // write adds a line. Whoever is too fast has to help.
 func (r *Recorder) write(l line) {
-	if r.journal.add(l, r.settle) {
+	if r.journal.add(l) {
 		r.settle()
 	}
 }
 
 // add adds a line, and sees to it that somebody settles the journal. It returns whether there is so much in it that this has to
 // be done before anything else.
-func (j *journal) add(l line, settle func()) (isFull bool) {
+func (j *journal) add(l line) (isFull bool) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	j.lines = append(j.lines, l)
@@ -65,27 +67,27 @@ func (j *journal) add(l line, settle func()) (isFull bool) {
 	case j.woken:
 	case j.awaited && l.ended || j.events >= j.maxEvents/2 || len(j.lines) >= maxLines/2:
 		j.woken = true
-		go settle()
+		go j.settle()
 	case !j.due:
 		j.due = true
 		time.AfterFunc(journalPatience, func() {
 			j.mutex.Lock()
 			j.due = false
 			j.mutex.Unlock()
-			settle()
+			j.settle()
 		})
 	}
 	return false
 }
 
 // await says that somebody waits for the next record, and came that there is one.
-func (j *journal) await(settle func()) {
+func (j *journal) await() {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	j.awaited = true
 	if !j.woken && slices.ContainsFunc(j.lines, func(l line) bool { return l.ended }) {
 		j.woken = true
-		go settle()
+		go j.settle()
 	}
 }
 

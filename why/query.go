@@ -128,7 +128,7 @@ func (f *follower) next() (records []*Record, lost uint64, news <-chan struct{})
 			r.news = make(chan struct{})
 		}
 		news = r.news
-		r.journal.await(r.settle)
+		r.journal.await()
 	})
 	return records, lost, news
 }

@@ -63,7 +63,7 @@ func New(o Options) *Recorder {
 		differ: differ{maxChanges: o.MaxChanges, maxValue: o.MaxValue, maxCompared: o.MaxCompared},
 		tracer: newTracer(o.TracerProvider), schemes: []*runtime.Scheme{o.Scheme},
 	}
-	r.journal.maxEvents = o.MaxUncompared
+	r.journal.settle, r.journal.maxEvents = r.settle, o.MaxUncompared
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(&collector{recorder: r})
 	}
