@@ -99,18 +99,20 @@ func (h *typedHandler[object, request]) queueFor(what CauseType, old, now any, i
 // know finds out which queue it is, and remembers that.
 func (h *typedHandler[object, request]) know(inner workqueue.TypedRateLimitingInterface[request]) *knownQueue[request] {
 	known := &knownQueue[request]{queue: inner}
-	// A source notes whatever is asked of its queue, but an event says more.
-	if source, ok := inner.(*priorityQueue[request]); ok && source.ofSource {
-		inner = source.PriorityQueue
+	isOfEvent := false // by a handler around this one
+	switch q := inner.(type) {
+	case *priorityQueue[request]:
+		// A source notes whatever is asked of its queue, but an event says more.
+		if isOfEvent = !q.ofSource; !isOfEvent {
+			inner = q.PriorityQueue
+		}
+	case *classicQueue[request]:
+		isOfEvent = true
 	}
 	known.priority, _ = inner.(priorityqueue.PriorityQueue[request])
-	switch known.queue.(type) {
-	case nil, *classicQueue[request]: // which is that of a single event
-	default:
-		// Others may not even be comparable.
-		if reflect.TypeOf(known.queue).Kind() == reflect.Pointer {
-			h.last.Store(known)
-		}
+	// Queues that are no pointers may not even be comparable.
+	if t := reflect.TypeOf(known.queue); !isOfEvent && t != nil && t.Kind() == reflect.Pointer {
+		h.last.Store(known)
 	}
 	return known
 }

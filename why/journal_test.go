@@ -119,6 +119,51 @@ func TestJournalIsBounded(t *testing.T) {
 	}
 }
 
+// A goroutine that outlives its reconcile writes after the end, which is in the same part of the journal.
+func TestWritesAfterTheEnd(t *testing.T) {
+	s := newStage(t, Options{})
+	s.created(web(), false)
+	var late func()
+	r := s.controller.Reconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		late = func() {
+			if err := s.write(ctx, verbUpdate, "", pod("a"), func() error { return nil }); err != nil {
+				t.Error(err)
+			}
+		}
+		late()
+		return reconcile.Result{}, nil
+	}))
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	late()
+	if record := s.last(); record.Written != 1 || len(record.Writes) != 1 || s.recorder.Summary().Dropped.Writes != 1 {
+		t.Errorf("the record is %+v", record)
+	}
+}
+
+// What is not watched for loops are the first two reconciles, and no more.
+func TestPeacefulReconciles(t *testing.T) {
+	s := newStage(t, Options{})
+	object := client.Object(web())
+	for i, want := range []int{0, 0, 1} {
+		object = s.changed(object, "", label(i))
+		s.reconcile(nil)
+		if watched := s.watched(); watched != want {
+			t.Errorf("after %d reconciles, %d fields are watched", i+1, watched)
+		}
+	}
+}
+
+// A handler may ignore its queue, and a test of it may give it none.
+func TestHandlerWithoutAQueue(t *testing.T) {
+	s := newStage(t, Options{})
+	s.controller.Handler(handler.Funcs{}).Create(t.Context(), event.CreateEvent{Object: web()}, nil)
+	if filtered := s.recorder.Summary().Controllers[0].Filtered; filtered != 1 {
+		t.Errorf("%d events led to nothing", filtered)
+	}
+}
+
 // strange is a type whose methods fail.
 type strange struct {
 	corev1.Pod
