@@ -55,7 +55,7 @@ func TestJournalIsSettledAfterAWhile(t *testing.T) {
 		if s.kept() != 0 {
 			t.Error("it was settled at once")
 		}
-		time.Sleep(journalPatience)
+		time.Sleep(journalPatience) // by the clock of synctest, which takes no time
 		synctest.Wait()
 		if s.kept() != 1 {
 			t.Error("it was not settled")
@@ -96,6 +96,47 @@ func TestJournalDoesNotLetWait(t *testing.T) {
 	s.reconcileUnread()
 	if logged != 1 {
 		t.Errorf("%d lines are logged", logged)
+	}
+}
+
+// Nobody reads, and there is no log at level 1; but a loop is logged all the same.
+func TestLoopsAreLoggedWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logged := make(chan string, 10)
+		s := newStage(t, Options{LoopLength: 1, Clock: clock.RealClock{}, Logger: funcr.New(func(_, line string) { logged <- line }, funcr.Options{})})
+		write := s.controller.Reconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+			return s.writing(verbUpdate, web(), "2")(ctx)
+		}))
+		s.created(web(), false)
+		if _, err := write.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		s.changed(web(), "", label("x")) // to version 2, which it has written
+		s.reconcileUnread()
+		time.Sleep(journalPatience) // by the clock of synctest, which takes no time
+		synctest.Wait()
+		if len(logged) != 1 {
+			t.Errorf("%d lines are logged", len(logged))
+		}
+	})
+}
+
+// An event that is being handled may still lead to something. If it was told that it has led to nothing, that stands: metrics do
+// not take back what they have counted.
+func TestFilteredNeverFalls(t *testing.T) {
+	s := newStage(t, Options{})
+	s.controller.Handler(handler.Funcs{}).Create(t.Context(), event.CreateEvent{Object: pod("ignored")}, s.queue)
+	for i := range 3 {
+		late := s.controller.Handler(handler.Funcs{CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) {
+			if filtered := s.recorder.Summary().Controllers[0].Filtered; filtered != 2 {
+				t.Errorf("%d events have led to nothing while one is handled", filtered)
+			}
+			q.Add(request)
+		}})
+		late.Create(t.Context(), event.CreateEvent{Object: pod(strconv.Itoa(i))}, s.queue)
+		if filtered := s.recorder.Summary().Controllers[0].Filtered; filtered != 2 {
+			t.Errorf("%d events have led to nothing after it was handled", filtered)
+		}
 	}
 }
 
