@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/freeport"
 )
 
 // fleet is a cluster with the manager beside it, as a process of its own.
@@ -58,10 +58,10 @@ func withFleet(ctx context.Context, e environment, program, name string, use fun
 
 // start starts the manager and returns when it answers.
 func (f *fleet) start(ctx context.Context) (err error) {
-	if f.address, err = freeAddress(); err != nil {
+	if f.address, err = freeport.Address(); err != nil {
 		return err
 	}
-	if f.probes, err = freeAddress(); err != nil {
+	if f.probes, err = freeport.Address(); err != nil {
 		return err
 	}
 	arguments := append([]string{
@@ -115,14 +115,6 @@ func eventually(ctx context.Context, otherwise string, try func(context.Context)
 			return fmt.Errorf("%s: %w", otherwise, err)
 		}
 	}
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 func (f *fleet) stop() error {

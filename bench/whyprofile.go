@@ -14,6 +14,8 @@ import (
 	"github.com/google/pprof/profile"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/opdock/opdock/internal/freeport"
 )
 
 // profiled is for how long a profile is taken of a manager that records, while AppServices are created all the time.
@@ -43,11 +45,11 @@ func profileWhy(ctx context.Context, e environment, program string) (found whyPr
 		if err := f.stop(); err != nil {
 			return err
 		}
-		records, err := freeAddress()
+		records, err := freeport.Address()
 		if err != nil {
 			return err
 		}
-		profiles, err := freeAddress()
+		profiles, err := freeport.Address()
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/opdock/opdock/internal/freeport"
 )
 
 // side is one of two managers that run at the same time on one cluster, with namespaces of their own. So whatever else the
@@ -55,7 +57,7 @@ func measureWhy(ctx context.Context, e environment, program string) (result whyR
 // measureWhyRound lets two new managers have their AppServices, and the cluster be rid of them. It looks at the memory if that
 // is asked for, which takes a while.
 func measureWhyRound(ctx context.Context, on, off *side, result *whyResult, memory bool) (err error) {
-	if on.records, err = freeAddress(); err != nil {
+	if on.records, err = freeport.Address(); err != nil {
 		return err
 	}
 	off.records = ""

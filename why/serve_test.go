@@ -15,6 +15,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/opdock/opdock/internal/freeport"
 )
 
 // awaitSummary asks an endpoint until it answers.
@@ -44,12 +46,10 @@ func awaitSummary(t *testing.T, address string) (s Summary) {
 
 // Each controller adds its recorder to the manager, and whoever runs the operator says whether it serves.
 func TestRecorderServesWhereItIsTold(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	listener.Close()
 	t.Setenv(BindAddressVariable, address)
 	s := newStage(t, Options{})
 	s.run(3)

@@ -23,7 +23,7 @@ func (s *Session) onThisCluster(definitions []*unstructured.Unstructured) []*uns
 	for _, definition := range definitions {
 		if s.Cluster.CallsBack {
 			// The operator's own port is known only when it was built; until then nothing serves any other.
-			port := cmp.Or(s.plan.webhookPort, s.hookPort)
+			port := cmp.Or(s.plan.webhookPort, s.ports.webhooks)
 			local = append(local, localConversion(definition, port, s.certificates.authority))
 		} else {
 			local = append(local, withoutConversion(definition))

@@ -4,11 +4,14 @@
 package dev
 
 import (
+	"context"
 	"os"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster/clustertest"
@@ -41,12 +44,24 @@ spec:
 	if err := a.server.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(deployed.DeepCopy()), client.FieldOwner("somebody")); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		// The next run of this test starts without it.
+		ctx := context.WithoutCancel(t.Context())
+		if err := a.remove(ctx, []*unstructured.Unstructured{deployed}); err != nil {
+			t.Error(err)
+		}
+		if err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			return apierrors.IsNotFound(a.server.Get(ctx, client.ObjectKeyFromObject(deployed), deployed.DeepCopy())), nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
 	made, err := makeCertificates(t.TempDir(), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &Session{
-		Options: Options{Cluster: Cluster{CallsBack: true}}, applier: a, certificates: made, hookPort: 7000,
+		Options: Options{Cluster: Cluster{CallsBack: true}}, applier: a, certificates: made, ports: ports{webhooks: 7000},
 		manifests: manifests{definitions: []*unstructured.Unstructured{deployed}},
 	}
 	if err := s.clearWebhooks(t.Context()); err != nil {

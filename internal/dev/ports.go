@@ -5,27 +5,36 @@ package dev
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/opdock/opdock/internal/freeport"
 )
 
 const loopback = "127.0.0.1"
 
-// freePort is one that nobody listens on at the moment.
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
-	if err != nil {
-		return 0, fmt.Errorf("looking for a free port: %w", err)
+// ports are those that an operator is told to listen on. They are chosen long before it does.
+type ports struct{ probe, webhooks, records int }
+
+// renew replaces those that are not chosen yet, or that somebody has taken since then.
+func (p *ports) renew() error {
+	chosen := map[int]bool{}
+	for _, port := range []*int{&p.probe, &p.webhooks, &p.records} {
+		taken, err := freeport.Taken(*port)
+		for err == nil && (*port == 0 || taken || chosen[*port]) {
+			*port, err = freeport.Find()
+			taken = false
+		}
+		if err != nil {
+			return fmt.Errorf("looking for a free port: %w", err)
+		}
+		chosen[*port] = true
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
+	return nil
 }
 
 // PortError is a port that the operator needs and another process has.
@@ -44,15 +53,11 @@ func (e *PortError) Error() string {
 
 // checkPort returns a PortError if the operator could not listen on the port.
 func checkPort(port int) error {
-	// Webhook servers listen on all addresses.
-	listener, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
-	if errors.Is(err, syscall.EADDRINUSE) {
+	taken, err := freeport.Taken(port)
+	if taken {
 		return &PortError{Port: port, Owner: portOwner(port)}
 	}
-	if err != nil {
-		return fmt.Errorf("trying port %d: %w", port, err)
-	}
-	return listener.Close()
+	return err
 }
 
 var addressInUse = regexp.MustCompile(`listen tcp\S* \S*:(\d+): bind: address already in use`)

@@ -16,6 +16,24 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
+// renewPorts exchanges ports that somebody else has taken. As long as the operator runs, they are its own.
+func (s *Session) renewPorts(_ context.Context, _ *Round, todo *work) error {
+	if s.process.running() {
+		return nil
+	}
+	before := s.ports
+	if err := s.ports.renew(); err != nil {
+		return err
+	}
+	if s.ports != before {
+		*todo |= workFlags
+	}
+	if s.ports.webhooks != before.webhooks {
+		*todo |= workManifests // CRDs tell the API server where it is converted
+	}
+	return nil
+}
+
 // askFlags finds out what the operator can be told.
 func (s *Session) askFlags(ctx context.Context, _ *Round, todo *work) error {
 	flags, err := askFlags(ctx, s.builder.output, s.Project.Dir, s.Env)
@@ -23,11 +41,11 @@ func (s *Session) askFlags(ctx context.Context, _ *Round, todo *work) error {
 		return err
 	}
 	around := surroundings{
-		kubeconfig: s.KubeconfigPath(), probe: net.JoinHostPort(loopback, strconv.Itoa(s.probePort)),
-		webhookPort: s.hookPort, certificate: s.certificates.dir,
+		kubeconfig: s.KubeconfigPath(), probe: net.JoinHostPort(loopback, strconv.Itoa(s.ports.probe)),
+		webhookPort: s.ports.webhooks, certificate: s.certificates.dir,
 	}
 	if s.Observer != (unobserved{}) {
-		around.records = net.JoinHostPort(loopback, strconv.Itoa(s.recordsPort))
+		around.records = net.JoinHostPort(loopback, strconv.Itoa(s.ports.records))
 	}
 	s.plan = newPlan(flags, around, s.Arguments)
 	*todo &^= workFlags

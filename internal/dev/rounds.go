@@ -44,6 +44,7 @@ func (s *Session) do(ctx context.Context, todo work, round Round) (result outcom
 	steps := []step{
 		{"generate", workGenerate, "generating", s.generate},
 		{"build", workBuild | workManifests, busyBuilding(todo), s.buildAndPrepare},
+		{"ports", workRestart, "looking for free ports", s.renewPorts},
 		{"flags", workFlags, "looking at its flags", s.askFlags},
 		{stepApply, workManifests, "applying CRDs", s.applyDefinitions},
 		{stepRestart, workRestart, "restarting", s.restart},

@@ -30,14 +30,12 @@ type Session struct {
 	applier      *applier
 	certificates *certificates
 	log          *logFile
-	probePort    int
-	hookPort     int
-	recordsPort  int
 
 	mu    sync.Mutex // held while files are generated, so that they are not taken for somebody's changes
 	files *files
 
 	// These belong to the round that runs, or to the loop if none does.
+	ports      ports
 	plan       plan
 	manifests  manifests
 	process    *process
@@ -95,13 +93,7 @@ func New(o Options) (*Session, error) {
 	if s.applier, err = newApplier(o.Cluster.Config); err != nil {
 		return nil, err
 	}
-	if s.probePort, err = freePort(); err != nil {
-		return nil, err
-	}
-	if s.hookPort, err = freePort(); err != nil {
-		return nil, err
-	}
-	if s.recordsPort, err = freePort(); err != nil {
+	if err := s.ports.renew(); err != nil {
 		return nil, err
 	}
 	if s.log, err = openLog(s.LogPath()); err != nil {

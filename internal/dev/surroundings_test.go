@@ -40,12 +40,54 @@ func TestPortInUse(t *testing.T) {
 	if found := portInLog([]string{"listening on :8080"}); found != nil {
 		t.Errorf("in the log: %v", found)
 	}
-	free, err := freePort()
-	if err != nil {
+}
+
+func TestPortsAreRenewed(t *testing.T) {
+	s := &Session{}
+	if err := s.ports.renew(); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkPort(free); err != nil {
-		t.Error(err)
+	first := s.ports
+	for _, port := range []int{first.probe, first.webhooks, first.records} {
+		if err := checkPort(port); err != nil {
+			t.Error(err)
+		}
+	}
+	if first.probe == first.webhooks || first.webhooks == first.records || first.records == first.probe {
+		t.Errorf("one port for two purposes: %+v", first)
+	}
+	renew := func() (todo work) {
+		t.Helper()
+		if err := s.renewPorts(t.Context(), nil, &todo); err != nil {
+			t.Fatal(err)
+		}
+		return todo
+	}
+	if todo := renew(); todo != 0 || s.ports != first {
+		t.Errorf("with free ports there is %b to do, and %+v became %+v", todo, first, s.ports)
+	}
+	take := func(host string, port int) {
+		t.Helper()
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { listener.Close() })
+	}
+	take(loopback, first.probe)
+	if todo := renew(); todo != workFlags || s.ports.probe == first.probe || s.ports.webhooks != first.webhooks || s.ports.records != first.records {
+		t.Errorf("without the probe's port there is %b to do, and %+v became %+v", todo, first, s.ports)
+	}
+	take("", first.webhooks)
+	if todo := renew(); todo != workFlags|workManifests || s.ports.webhooks == first.webhooks {
+		t.Errorf("without the webhooks' port there is %b to do, and %+v became %+v", todo, first, s.ports)
+	}
+	// What an operator that runs listens on is not to be exchanged under its feet.
+	taken := s.ports
+	take(loopback, taken.records)
+	s.process = &process{done: make(chan struct{})}
+	if todo := renew(); todo != 0 || s.ports != taken {
+		t.Errorf("while the operator runs there is %b to do, and %+v became %+v", todo, taken, s.ports)
 	}
 }
 

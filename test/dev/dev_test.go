@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/freeport"
 )
 
 const (
@@ -215,7 +217,8 @@ func TestProject(t *testing.T) {
 	})
 
 	t.Run("it crashes", func(t *testing.T) {
-		p.edit(t, "cmd/main.go", "	scheme := runtime.NewScheme()", "	scheme := runtime.NewScheme()\n	panic(\"aground\")")
+		const wreck = "\n	for _, arg := range os.Args {\n		println(arg)\n	}\n	panic(\"aground\")"
+		p.edit(t, "cmd/main.go", "	scheme := runtime.NewScheme()", "	scheme := runtime.NewScheme()"+wreck)
 		problem := p.bad(t, "run")
 		if !strings.Contains(strings.Join(problem.Lines, "\n"), "aground") {
 			t.Errorf("the end of its log is %q", problem.Lines)
@@ -224,7 +227,19 @@ func TestProject(t *testing.T) {
 		if problem := p.bad(t, "run"); !strings.Contains(problem.Text, "again in 2.0 s") {
 			t.Errorf("got %q", problem.Text)
 		}
-		p.edit(t, "cmd/main.go", "\n	panic(\"aground\")", "")
+		// Whoever takes its ports meanwhile is not in its way.
+		for _, flag := range []string{"--health-probe-bind-address=127.0.0.1", "--webhook-port"} {
+			told := regexp.MustCompile(`(?m)^` + flag + `[:=](\d+)$`).FindStringSubmatch(p.log())
+			if told == nil {
+				t.Fatalf("it was not told %s: %s", flag, p.log())
+			}
+			listener, err := net.Listen("tcp", ":"+told[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+		}
+		p.edit(t, "cmd/main.go", wreck, "")
 		for round := p.next(t); round.State != "reconciling"; round = p.next(t) {
 			if round.Problem == nil {
 				t.Fatalf("got %+v", round)
@@ -329,12 +344,16 @@ func TestPlainProject(t *testing.T) {
 // which those do that have no flag against it.
 func TestPortInUse(t *testing.T) {
 	p := newProject(t, "ship")
-	listener, err := net.Listen("tcp", ":0")
+	number, err := freeport.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(number)
+	listener, err := net.Listen("tcp", ":"+port)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 	p.start(t, "--", "--leader-elect", "--webhook-port="+port)
 	problem := p.bad(t, "restart")
 	if !strings.Contains(problem.Text, "port "+port+" is in use by") {

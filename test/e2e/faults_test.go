@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/freeport"
 )
 
 // These tests break what a control plane needs and look at what it says. Each has clusters of its own, in the
@@ -117,22 +117,8 @@ func stopped(t *testing.T) (name, dir string) {
 	dir = stateDir(name)
 	try(t, os.CopyFS(dir, os.DirFS(template.dir)))
 	try(t, os.Chmod(dir, 0o700)) // which a copy does not keep
-	editState(t, dir, "port", strconv.Itoa(freePort(t)))
+	editState(t, dir, "port", strconv.Itoa(must(freeport.Find())(t)))
 	return name, dir
-}
-
-// freePort returns a port that nobody has and nobody gets by chance: it is not from the range out of which the
-// kernel serves those who do not care, among them every client of the other tests.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for {
-		port := 20000 + rand.IntN(10000)
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			try(t, listener.Close())
-			return port
-		}
-	}
 }
 
 // editState changes one value in state.json and leaves everything else as it was written.
@@ -201,7 +187,7 @@ func unchanged(t *testing.T, dir string, during func()) {
 // occupy takes a port of the loopback address until the test or the returned function ends it.
 func occupy(t *testing.T) (port int, free func()) {
 	t.Helper()
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t))))
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(must(freeport.Find())(t))))
 	try(t, err)
 	free = func() { _ = listener.Close() }
 	t.Cleanup(free)

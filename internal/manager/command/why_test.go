@@ -5,23 +5,21 @@ package command
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 
+	"github.com/opdock/opdock/internal/freeport"
 	"github.com/opdock/opdock/why"
 )
 
 func TestEndpointEndsWithTheManager(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	listener.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	server := &whyServer{address: address, recorder: why.New(why.Options{}), log: logr.Discard()}
