@@ -4,6 +4,7 @@
 package deploy
 
 import (
+	"context"
 	"crypto/tls"
 	"io"
 	"net/http"
@@ -46,6 +47,12 @@ func token(t *testing.T, c client.Client, name, role string) string {
 		if err := c.Create(t.Context(), binding); err != nil {
 			t.Fatal(err)
 		}
+		// The account goes with its namespace.
+		t.Cleanup(func() {
+			if err := c.Delete(context.WithoutCancel(t.Context()), binding); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	request := &authenticationv1.TokenRequest{}
 	if err := c.SubResource("token").Create(t.Context(), account, request); err != nil {

@@ -176,12 +176,18 @@ func under(value any, key string) []string {
 }
 
 type lockedBuffer struct {
-	mutex sync.Mutex
-	bytes.Buffer
+	mutex   sync.Mutex
+	content bytes.Buffer
 }
 
 func (b *lockedBuffer) Write(data []byte) (int, error) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	return b.Buffer.Write(data)
+	return b.content.Write(data)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.content.String()
 }
