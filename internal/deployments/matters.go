@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/flow"
@@ -17,7 +18,7 @@ import (
 func Matters(before, after client.Object) bool {
 	old, isOld := before.(*appsv1.Deployment)
 	fresh, isNew := after.(*appsv1.Deployment)
-	if !isOld || !isNew || old.Generation != fresh.Generation || old.UID != fresh.UID || len(old.OwnerReferences) != len(fresh.OwnerReferences) ||
+	if !isOld || !isNew || old.Generation != fresh.Generation || old.UID != fresh.UID || !equality.Semantic.DeepEqual(old.OwnerReferences, fresh.OwnerReferences) ||
 		old.DeletionTimestamp.IsZero() != fresh.DeletionTimestamp.IsZero() || !maps.Equal(old.Labels, fresh.Labels) ||
 		old.Annotations[flow.AppliedAnnotation] != fresh.Annotations[flow.AppliedAnnotation] {
 		return true

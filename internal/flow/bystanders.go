@@ -18,6 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
+// maxBystanders bounds how many watches a controller opens for them. Owners beyond it are retried with a back-off.
+const maxBystanders = 256
+
 // bystanders watches single objects that are in our way. They are not in the cache, which holds our own objects
 // only; so each gets a watch of its own, for as long as it is in the way.
 type bystanders struct {
@@ -54,10 +57,10 @@ func (b *bystanders) watch(ctx context.Context, object, owner client.Object) err
 		return err
 	}
 	key := bystander{kind: gvk.String(), name: object.GetNamespace() + "/" + object.GetName(), owner: owner.GetUID()}
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	if b.watched[key] {
+	if isFull, isWatched := b.reserve(key); isWatched {
 		return nil
+	} else if isFull {
+		return fmt.Errorf("more than %d objects are in the way of others: %s is not watched", maxBystanders, describe(object, object.GetName()))
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk)
@@ -66,19 +69,37 @@ func (b *bystanders) watch(ctx context.Context, object, owner client.Object) err
 		client.MatchingFields{"metadata.name": object.GetName()},
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}})
 	if err != nil {
+		b.release(key)
 		return fmt.Errorf("watching %s: %w", describe(object, object.GetName()), err)
 	}
-	b.watched[key] = true
 	// Taken now, since the pass goes on to change the owner while this waits.
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)}
 	go func() {
 		waitForChange(b.lifetime, watcher)
-		b.mutex.Lock()
-		delete(b.watched, key)
-		b.mutex.Unlock()
+		b.release(key)
 		b.queue.Add(request)
 	}()
 	return nil
+}
+
+// reserve notes that a bystander is watched, unless it is already, or too many are.
+func (b *bystanders) reserve(key bystander) (isFull, isWatched bool) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	switch {
+	case b.watched[key]:
+		return false, true
+	case len(b.watched) >= maxBystanders:
+		return true, false
+	}
+	b.watched[key] = true
+	return false, false
+}
+
+func (b *bystanders) release(key bystander) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	delete(b.watched, key)
 }
 
 func waitForChange(lifetime context.Context, watcher watch.Interface) {

@@ -6,6 +6,7 @@ package flow
 import (
 	"fmt"
 	"reflect"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,12 +20,21 @@ type Pass struct {
 	reader     client.Reader
 	bystanders *bystanders
 	own        *ownWrites
-	changes    []string
+	shapes     *shapes
+	contests   *contests
+	now        time.Time
+	// changes are what this pass has changed, and repairs what it has put right after others had changed it.
+	changes, repairs []string
 }
 
 // Changed notes a change that was made, for the event that says what was changed in this pass.
 func (p *Pass) Changed(format string, args ...any) {
 	p.changes = append(p.changes, fmt.Sprintf(format, args...))
+}
+
+// Restored notes what was put right after others had changed it, for an event of its own.
+func (p *Pass) Restored(format string, args ...any) {
+	p.repairs = append(p.repairs, fmt.Sprintf(format, args...))
 }
 
 // describe names an object as people do: its kind and name.
@@ -36,6 +46,11 @@ func describe(object client.Object, name string) string {
 func clearObject(object client.Object) {
 	value := reflect.ValueOf(object).Elem()
 	value.Set(reflect.Zero(value.Type()))
+}
+
+// setObject makes an object equal to another one of its type, without a copy of what they refer to.
+func setObject(object, to client.Object) {
+	reflect.ValueOf(object).Elem().Set(reflect.ValueOf(to).Elem())
 }
 
 // newLike returns an empty object of the same type.

@@ -65,6 +65,8 @@ type Reconciler[T client.Object] struct {
 
 	bystanders *bystanders
 	own        ownWrites
+	contests   contests
+	shapes     shapes
 	memory     memory
 	minor      minorNews
 }
@@ -93,6 +95,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	pass := &Pass{
 		owner: object, fieldOwner: r.FieldOwner(), labelKind: strings.ToLower(r.Name),
 		client: r.Client, reader: r.Reader, bystanders: r.bystanders, own: &r.own,
+		shapes: r.shapes.of(r.Client.Scheme()), contests: &r.contests, now: r.Clock.Now(),
 	}
 	if !object.GetDeletionTimestamp().IsZero() {
 		return r.finalize(ctx, pass, object)
@@ -227,13 +230,17 @@ func (r *Reconciler[T]) ensureFinalizer(ctx context.Context, object T) error {
 	return nil
 }
 
-// announce makes one event of all changes, so that a pass costs one request for it and not many.
+// announce makes one event of all changes, so a pass costs one request for it and not many, and another one of all
+// repairs.
 func (r *Reconciler[T]) announce(object T, pass *Pass) {
-	if len(pass.changes) > 0 {
-		// Events that differ in nothing but their note are counted as repetitions of the first; so it is the action, too.
-		note := summary(pass.changes, maxNote)
-		r.Events.Eventf(object, nil, corev1.EventTypeNormal, ReasonSynced, summary(pass.changes, maxAction), "%s", note)
+	emit := func(reason string, changes []string) {
+		if len(changes) > 0 {
+			// Events that differ only in their note count as repetitions of the first; so the action says the same.
+			r.Events.Eventf(object, nil, corev1.EventTypeNormal, reason, summary(changes, maxAction), "%s", summary(changes, maxNote))
+		}
 	}
+	emit(ReasonSynced, pass.changes)
+	emit(ReasonDriftCorrected, pass.repairs)
 }
 
 // maxNote and maxAction are what the API allows for the note and the action of an event.

@@ -62,13 +62,25 @@ func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Opt
 	return why.ControllerManagedBy(mgr, o.Why).
 		Named(name).
 		// The status is ours, so a change of it is no news.
-		For(object, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(object, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, whenAskedToAdopt()))).
 		WatchesRawSource(reconciler.bystanders).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency,
 			ReconciliationTimeout:   o.ReconcileTimeout,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}), reconciler, nil
+}
+
+// whenAskedToAdopt lets through objects that are given AdoptAnnotation, or lose it.
+func whenAskedToAdopt() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[AdoptAnnotation] != e.ObjectNew.GetAnnotations()[AdoptAnnotation]
+		},
+	}
 }
 
 // IgnoreStatus is for children whose status nobody reads: it lets through changes of their spec, labels and annotations. Not

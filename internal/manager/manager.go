@@ -142,7 +142,7 @@ func cacheOptions(o Options) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{flow.LabelManagedBy: flow.ManagedBy})
 	transform := keepOwnFields
 	if o.Why != nil {
-		transform = why.KeepWriters(isOwn)
+		transform = why.KeepWriters(isNeeded)
 	}
 	options := cache.Options{
 		DefaultTransform:         transform,
@@ -167,23 +167,28 @@ func cacheOptions(o Options) cache.Options {
 	return options
 }
 
-// keepOwnFields drops what other managers own: what we own is how a pass knows that there is nothing to write.
+// keepOwnFields drops the managed fields that a pass does not need to know whether a child is as it should be: of other
+// managers, it keeps what they set outside of metadata and status, and only on objects that have a controller.
 func keepOwnFields(object any) (any, error) {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return object, nil //nolint:nilerr // a tombstone, which has nothing to drop
 	}
-	var own []metav1.ManagedFieldsEntry
+	isChild := metav1.GetControllerOfNoCopy(accessor) != nil
+	var kept []metav1.ManagedFieldsEntry
 	for _, entry := range accessor.GetManagedFields() {
-		if isOwn(entry) {
-			own = append(own, entry)
+		if isOwn(entry) || isChild && flow.ConcernsSpec(entry) {
+			kept = append(kept, entry)
 		}
 	}
-	accessor.SetManagedFields(own)
+	accessor.SetManagedFields(kept)
 	return object, nil
 }
 
-// isOwn says whether an entry is about what a controller of the fleet has applied or created.
+// isNeeded reports whether an entry is about what a controller of the fleet has applied or created, or about what another
+// manager has set that may have to be put right.
+func isNeeded(entry metav1.ManagedFieldsEntry) bool { return isOwn(entry) || flow.ConcernsSpec(entry) }
+
 func isOwn(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Subresource == "" && strings.HasPrefix(entry.Manager, "opdock-")
 }

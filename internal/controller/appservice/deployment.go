@@ -32,7 +32,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 		return err
 	}
 	var applied appsv1.Deployment
-	if err := deployments.Apply(ctx, s.pass, &applied, desired); err != nil {
+	if err := s.pass.Apply(ctx, &applied, desired); err != nil {
 		return err
 	}
 	s.deployment = &applied
@@ -42,22 +42,23 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 // replicas is the number of pods to ask for, or nil to leave it to the autoscaler.
 //
 // While there is an autoscaler, the number is whatever it has set last. But it sets none before it has measured
-// something, and a number that nobody owns falls back to 1. So the number that is there stays ours until the
-// autoscaler takes it, which the server shows by taking it from us.
+// something, and a number that no manager owns falls back to 1. So the number that is there stays ours until the
+// autoscaler takes it, which the server shows by taking it from us. A number outside of the autoscaler's bounds is not
+// the autoscaler's: 0 would even turn it off.
 func replicas(app *appv1.AppService, live *appsv1.Deployment, owned bool) *int32 {
 	size := ptr.Deref(app.Spec.Size, 1)
 	autoscaling := app.Spec.Autoscaling
 	if autoscaling == nil {
 		return &size
 	}
-	exists := live.UID != ""
-	if exists && !owned {
-		return nil
-	}
-	if exists {
+	least, most := ptr.Deref(autoscaling.MinReplicas, 1), autoscaling.MaxReplicas
+	if live.UID != "" {
 		size = ptr.Deref(live.Spec.Replicas, 1)
+		if !owned && size >= least && size <= most {
+			return nil
+		}
 	}
-	return ptr.To(min(max(size, ptr.Deref(autoscaling.MinReplicas, 1)), autoscaling.MaxReplicas))
+	return ptr.To(min(max(size, least), most))
 }
 
 // deployment is the Deployment that an AppService asks for.

@@ -78,6 +78,7 @@ func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, cluster *ku
 		r.readSpec,
 		r.findPods,
 		r.findRevisions,
+		r.findDrift,
 		r.makePlan,
 		r.carryOut,
 		r.concludeUpdate,

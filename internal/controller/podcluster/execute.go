@@ -6,7 +6,9 @@ package podcluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +43,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s *scope) error {
 	return flow.RunAll(ctx, s,
 		r.each(remove, r.deletePod),
 		r.each(renew, r.renewPod),
+		r.each(mend, r.mendPod),
 		r.each(label, r.labelPod),
 		r.each(create, r.createPod),
 	)
@@ -52,7 +55,9 @@ type outcome struct {
 	member *member
 	// change is for the event; empty if nothing was changed.
 	change string
-	err    error
+	// restored says that the change put right what others had changed.
+	restored bool
+	err      error
 	// taken means that the error is about this name only.
 	taken bool
 }
@@ -105,7 +110,10 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 
 // note keeps what is known about the pods up to date, so that the status need not wait for the watch.
 func (s *scope) note(a action, o outcome) {
-	if o.change != "" {
+	switch {
+	case o.restored:
+		s.pass.Restored("%s", o.change)
+	case o.change != "":
 		s.pass.Changed("%s", o.change)
 	}
 	if o.member == nil {
@@ -190,17 +198,44 @@ func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome 
 
 func (r *Reconciler) renewPod(ctx context.Context, s *scope, a action) outcome {
 	before := a.member.pod
-	after, err := renewed(before, s.world.revisions[a.member.hash], a.revision, r.Now())
+	after, err := renewed(before, changedImages(s.world.revisions[a.member.hash], a.revision, a.member.drift), a.revision, r.Now())
 	if err != nil {
 		return outcome{err: err}
 	}
 	return r.patchPod(ctx, s, before, after, "Updated Pod %s in place")
 }
 
+// mendPod gives a pod back the images of its revision.
+func (r *Reconciler) mendPod(ctx context.Context, s *scope, a action) outcome {
+	after, err := renewed(a.member.pod, a.member.drift.images, a.revision, r.Now())
+	if err != nil {
+		return outcome{err: err}
+	}
+	return r.restorePod(ctx, s, a.member, after)
+}
+
+// labelPod gives a pod the label with its number, and the labels and annotations of its template that it has lost.
 func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 	after := a.member.pod.DeepCopy()
 	after.Labels[labelOrdinal] = strconv.Itoa(a.ordinal)
-	return r.patchPod(ctx, s, a.member.pod, after, "Labelled Pod %s")
+	if !a.member.drift.ofMetadata() {
+		return r.patchPod(ctx, s, a.member.pod, after, "Labelled Pod %s")
+	}
+	maps.Copy(after.Labels, a.member.drift.labels)
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	maps.Copy(after.Annotations, a.member.drift.annotations)
+	return r.restorePod(ctx, s, a.member, after)
+}
+
+func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after *corev1.Pod) outcome {
+	if err := s.pass.MayRestore(m.pod, m.drift.text); err != nil {
+		return outcome{err: err, taken: true}
+	}
+	done := r.patchPod(ctx, s, m.pod, after, "Restored Pod %s: "+strings.ReplaceAll(m.drift.text, "%", "%%"))
+	done.restored = done.err == nil && done.change != ""
+	return done
 }
 
 func (r *Reconciler) patchPod(ctx context.Context, s *scope, before, after *corev1.Pod, change string) outcome {

@@ -41,6 +41,8 @@ type member struct {
 	ready bool
 	// since is when it became ready if it is, and since when it is not if it is not.
 	since time.Time
+	// drift is what others have changed in it; nil if nothing. Set by findDrift.
+	drift *podDrift
 }
 
 // memberOf returns nil for a pod whose name is none of the PodCluster's.

@@ -37,6 +37,7 @@ const (
 	remove verb = "delete"
 	renew  verb = "update in place"
 	label  verb = "label"
+	mend   verb = "restore in place"
 )
 
 // action is one thing to do to one pod.
@@ -112,7 +113,7 @@ func (p *planner) keepUp() (sound []*member) {
 			p.do(action{verb: remove, ordinal: ordinal, member: m, why: why})
 			continue
 		}
-		if m.pod.Labels[labelOrdinal] != strconv.Itoa(ordinal) {
+		if m.pod.Labels[labelOrdinal] != strconv.Itoa(ordinal) || m.drift.ofMetadata() {
 			p.do(action{verb: label, ordinal: ordinal, member: m})
 			continue
 		}
@@ -145,13 +146,13 @@ func (p *planner) unsound(m *member) (why string, replace bool) {
 	}
 }
 
-// rollOut updates pods that are not of the update revision. Those that are not ready serve nobody and are updated at
-// once; the others as long as few enough are missing.
+// rollOut updates pods that are not of the update revision, and puts right those that others have changed. Pods that are
+// not ready serve no requests and are updated at once; the others as long as few enough are missing.
 func (p *planner) rollOut(sound []*member) {
 	slices.Reverse(sound)
 	budget := p.maxUnavailable - p.unavailable
 	for _, m := range sound {
-		if !p.outdated(m) {
+		if !p.outdated(m) && !m.drift.ofSpec() {
 			continue
 		}
 		if m.ready {
@@ -160,12 +161,26 @@ func (p *planner) rollOut(sound []*member) {
 			}
 			budget--
 		}
-		if p.inPlace && sameButImages(p.revisions[m.hash], p.update) {
-			p.do(action{verb: renew, ordinal: m.ordinal, member: m, revision: p.update})
-		} else {
-			p.do(action{verb: remove, ordinal: m.ordinal, member: m, why: "another revision"})
-		}
+		p.do(p.toUpdate(m))
 	}
+}
+
+// toUpdate is what brings a pod to its revision: a change of its images if that is enough, and another pod otherwise.
+func (p *planner) toUpdate(m *member) action {
+	a := action{verb: remove, ordinal: m.ordinal, member: m, why: "another revision"}
+	if !p.outdated(m) {
+		a.why = m.drift.text
+	}
+	if !p.inPlace || m.drift != nil && len(m.drift.lasting) > 0 {
+		return a
+	}
+	if !p.outdated(m) {
+		return action{verb: mend, ordinal: m.ordinal, member: m, revision: p.revisions[m.hash]}
+	}
+	if sameButImages(p.revisions[m.hash], p.update) {
+		return action{verb: renew, ordinal: m.ordinal, member: m, revision: p.update}
+	}
+	return a
 }
 
 // revisionFor is what a pod is made from: below the partition the template that was there before the update.

@@ -56,12 +56,17 @@ func podOf(cluster *kubegroupv1.PodCluster, r *revision, ordinal int) (*corev1.P
 	return pod, nil
 }
 
-// renewed is the pod with the images of another revision, and a note by which to tell when its kubelet has acted.
-func renewed(pod *corev1.Pod, from, to *revision, now time.Time) (*corev1.Pod, error) {
+// renewed is the pod with other images, those of a revision, and a note by which to tell when its kubelet has acted.
+func renewed(pod *corev1.Pod, images map[string]string, to *revision, now time.Time) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
 	last := readRenewal(pod)
 	note := renewal{Begun: now.UTC().Truncate(time.Second), Before: map[string]runningContainer{}}
-	images := changedImages(from, to)
+	for i := range pod.Spec.InitContainers {
+		// They do not run again, so there is nothing to wait for.
+		if image, changed := images[pod.Spec.InitContainers[i].Name]; changed {
+			pod.Spec.InitContainers[i].Image = image
+		}
+	}
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
 		running := runningContainer{ID: containerID(pod, container.Name), Image: container.Image}

@@ -119,13 +119,18 @@ func withoutImages(template *sharedv1.PodTemplate) *sharedv1.PodTemplate {
 	return template
 }
 
-// changedImages are the images that differ, by the names of their containers.
-func changedImages(from, to *revision) map[string]string {
+// changedImages are the images that differ between two revisions, or that others have changed in the pod, by the names of
+// their containers.
+func changedImages(from, to *revision, drift *podDrift) map[string]string {
 	before := map[string]string{}
 	for _, container := range from.template.Spec.Containers {
 		before[container.Name] = container.Image
 	}
 	changed := map[string]string{}
+	if drift != nil {
+		// The same containers are in both, or the pod would not be updated in place.
+		maps.Copy(changed, drift.images)
+	}
 	for _, container := range to.template.Spec.Containers {
 		if container.Image != before[container.Name] {
 			changed[container.Name] = container.Image

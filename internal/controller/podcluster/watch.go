@@ -57,7 +57,26 @@ func whenPodMatters() predicate.Predicate {
 func matters(before, after *corev1.Pod) bool {
 	return before.UID != after.UID || stateOf(before) != stateOf(after) ||
 		!apiequality.Semantic.DeepEqual(before.Labels, after.Labels) ||
-		!apiequality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences)
+		!apiequality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
+		!apiequality.Semantic.DeepEqual(unscheduled(before), unscheduled(after)) ||
+		!slices.EqualFunc(ownFields(before), ownFields(after), metav1.FieldsV1.Equal)
+}
+
+// unscheduled is the spec of a pod without the node, which the scheduler sets.
+func unscheduled(pod *corev1.Pod) corev1.PodSpec {
+	spec := pod.Spec
+	spec.NodeName = ""
+	return spec
+}
+
+// ownFields are the records of what we have set in a pod. They change when others change any of it.
+func ownFields(pod *corev1.Pod) (fields []metav1.FieldsV1) {
+	for _, entry := range pod.ManagedFields {
+		if entry.Manager == string(fieldOwner) && entry.FieldsV1 != nil {
+			fields = append(fields, *entry.FieldsV1)
+		}
+	}
+	return fields
 }
 
 // podState is what members and troubles are made of.

@@ -33,7 +33,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 		return err
 	}
 	var live appsv1.Deployment
-	if err := deployments.Apply(ctx, s.pass, &live, desired); err != nil {
+	if err := s.pass.Apply(ctx, &live, desired); err != nil {
 		return err
 	}
 	s.deployment = &live

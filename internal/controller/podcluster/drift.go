@@ -1,0 +1,112 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// podDrift is how a pod differs from the revision that it follows because of what others have changed in it. What
+// admission changed when the pod was created is no drift.
+type podDrift struct {
+	// labels and annotations are those of the template that have another value, or are missing.
+	labels, annotations map[string]string
+	// images are those of the template, by the names of the containers that have another one.
+	images map[string]string
+	// lasting are fields that cannot be changed back in a running pod.
+	lasting []string
+	// text names all of it.
+	text string
+}
+
+func (d *podDrift) ofMetadata() bool { return d != nil && len(d.labels)+len(d.annotations) > 0 }
+func (d *podDrift) ofSpec() bool     { return d != nil && len(d.images)+len(d.lasting) > 0 }
+
+// lasting are the fields of a running pod that can be set, but not set back.
+var lasting = []string{
+	"spec.activeDeadlineSeconds", "spec.affinity", "spec.nodeSelector", "spec.schedulingGates", "spec.terminationGracePeriodSeconds", "spec.tolerations",
+}
+
+// findDrift compares the pods with the revisions that they follow.
+func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
+	for _, m := range s.world.members {
+		if revision := s.world.revisions[m.hash]; revision != nil && !m.terminating {
+			m.drift = driftOf(s.pass, m.pod, revision.template)
+		}
+	}
+	return nil
+}
+
+// ownership tells whether a field is still as we set it; flow.Pass knows.
+type ownership interface {
+	OwnsField(object client.Object, path ...any) bool
+	ForeignFields(object client.Object, kind string) map[string]string
+}
+
+// driftOf returns nil if there is none. Values are compared first, which is cheap. Only where one differs the server's
+// records are read: a value that is still ours was changed by admission.
+func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *podDrift {
+	found := podDrift{labels: map[string]string{}, annotations: map[string]string{}, images: map[string]string{}}
+	var fields []string
+	if template.Metadata != nil {
+		differing := func(what string, want, have, into map[string]string) {
+			for _, name := range slices.Sorted(maps.Keys(want)) {
+				if value, has := have[name]; has && value == want[name] || isReserved(name) || owned.OwnsField(pod, "metadata", what, name) {
+					continue
+				}
+				into[name] = want[name]
+				fields = append(fields, "metadata."+what+"."+name)
+			}
+		}
+		differing("labels", template.Metadata.Labels, pod.Labels, found.labels)
+		differing("annotations", template.Metadata.Annotations, pod.Annotations, found.annotations)
+	}
+	compareImages := func(list string, want []sharedv1.Container, have []corev1.Container) {
+		for i := range want {
+			index := slices.IndexFunc(have, func(c corev1.Container) bool { return c.Name == want[i].Name })
+			if index < 0 || have[index].Image == want[i].Image || owned.OwnsField(pod, "spec", list, fieldpath.KeyByFields("name", want[i].Name), "image") {
+				continue
+			}
+			found.images[want[i].Name] = want[i].Image
+			fields = append(fields, "spec."+list+"["+want[i].Name+"].image")
+		}
+	}
+	compareImages("containers", template.Spec.Containers, pod.Spec.Containers)
+	compareImages("initContainers", template.Spec.InitContainers, pod.Spec.InitContainers)
+	for name, manager := range owned.ForeignFields(pod, "Pod") {
+		if slices.ContainsFunc(lasting, func(field string) bool { return name == field || strings.HasPrefix(name, field+".") }) {
+			found.lasting = append(found.lasting, name+" was changed by "+manager)
+		}
+	}
+	if len(fields)+len(found.lasting) == 0 {
+		return nil
+	}
+	slices.Sort(found.lasting)
+	parts := slices.Clone(found.lasting)
+	if len(fields) > 0 {
+		parts = append(parts, strings.Join(fields, ", ")+" had been changed")
+	}
+	found.text = strings.Join(parts, ", ")
+	return &found
+}
+
+// isReserved reports whether a label of the template gives way to one of ours.
+func isReserved(label string) bool {
+	switch label {
+	case flow.LabelManagedBy, flow.LabelKind, flow.LabelInstance, labelRevision, labelOrdinal:
+		return true
+	default:
+		return false
+	}
+}

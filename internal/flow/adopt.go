@@ -1,0 +1,130 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// AdoptAnnotation on a custom resource, with the value "true", lets it take over existing objects that have the names of
+// its children and no controller, whatever their labels are. It is for migrations.
+const AdoptAnnotation = "opdock.dev/adopt"
+
+// adopt decides whether the owner may become the controller of an existing object that has the name of a child. The
+// object is filled in anew from the server, because a cache may not know its latest controller. The request that
+// applies the child then writes the owner reference; the server refuses a second controller.
+func (p *Pass) adopt(ctx context.Context, object client.Object) error {
+	if err := p.refresh(ctx, object); err != nil {
+		return err
+	}
+	switch controller := metav1.GetControllerOf(object); {
+	case metav1.IsControlledBy(object, p.owner):
+		return nil
+	case controller != nil && p.isPredecessor(controller):
+		if err := p.watchBystander(ctx, object); err != nil {
+			return err
+		}
+		return Waiting("Deleting", "%s belongs to a deleted %s of the same name and is about to be garbage-collected",
+			describe(object, object.GetName()), controller.Kind)
+	case !p.isAdoptable(object):
+		return p.Taken(ctx, object)
+	}
+	return p.mayAdopt(ctx)
+}
+
+// isAdoptable reports whether an object without a controller is one that the owner may adopt: it carries the labels of its
+// children, or the owner is asked to take over whatever has their names.
+func (p *Pass) isAdoptable(object client.Object) bool {
+	if object.GetUID() == "" || metav1.GetControllerOfNoCopy(object) != nil {
+		return false
+	}
+	return p.owner.GetAnnotations()[AdoptAnnotation] == "true" || p.bearsLabels(object)
+}
+
+func (p *Pass) bearsLabels(object client.Object) bool {
+	for name, value := range p.labels() {
+		if object.GetLabels()[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// isPredecessor reports whether a controller is an object of the owner's kind and name that was there before it.
+func (p *Pass) isPredecessor(controller *metav1.OwnerReference) bool {
+	gvk, err := apiutil.GVKForObject(p.owner, p.client.Scheme())
+	group, _, _ := strings.Cut(controller.APIVersion, "/")
+	return err == nil && group == gvk.Group && controller.Kind == gvk.Kind && controller.Name == p.owner.GetName() && controller.UID != p.owner.GetUID()
+}
+
+// mayAdopt asks the server whether the owner still exists and is not being deleted. The cache may not know yet, and
+// adopting what a deletion has just orphaned on purpose would be wrong.
+func (p *Pass) mayAdopt(ctx context.Context) error {
+	fresh := newLike(p.owner)
+	if err := p.reader.Get(ctx, client.ObjectKeyFromObject(p.owner), fresh); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %s before it adopts: %w", p.owner.GetName(), err)
+	}
+	if fresh.GetUID() != p.owner.GetUID() || !fresh.GetDeletionTimestamp().IsZero() {
+		// The event about it is on its way.
+		return Waiting("Deleting", "%s is being deleted, or another object has its name: it adopts nothing", describe(p.owner, p.owner.GetName()))
+	}
+	return nil
+}
+
+// Taken is the outcome when the name of a child belongs to another object. That object is watched, and the owner is
+// reconciled again when it changes or goes. Apply does this by itself; it is here for children that are not applied.
+func (p *Pass) Taken(ctx context.Context, object client.Object) error {
+	name := describe(object, object.GetName())
+	err := fmt.Errorf("%s exists already and has no controller: it is left alone; delete or rename it, give this object another name, "+
+		"or annotate this object with %s=true to take it over", name, AdoptAnnotation)
+	if controller := metav1.GetControllerOf(object); controller != nil {
+		err = fmt.Errorf("%s exists already and belongs to %s %s: it is left alone; delete or rename it, or give this object another name",
+			name, controller.Kind, controller.Name)
+	}
+	if p.watchBystander(ctx, object) != nil {
+		// Nothing will wake the owner, so it comes back by itself.
+		return StalledRetrying(ReasonResourceExists, err)
+	}
+	return Stalled(ReasonResourceExists, err)
+}
+
+func (p *Pass) watchBystander(ctx context.Context, object client.Object) error {
+	if p.bystanders == nil {
+		return nil
+	}
+	return p.bystanders.watch(ctx, object, p.owner)
+}
+
+// replaceIfImmutable deletes a child that cannot become what it should be because the server does not let a field change,
+// if nothing is lost by it. It is created again once it is gone.
+func (p *Pass) replaceIfImmutable(ctx context.Context, object client.Object, desired *desired, cause error) error {
+	if !isImmutable(cause) || !replaceable[desired.kind] {
+		return Refused(cause)
+	}
+	err := p.client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("replacing %s: %w", describe(object, desired.name), err)
+	}
+	p.Changed("Deleted %s to recreate it", describe(object, desired.name))
+	return Waiting("Replacing", "%s cannot be changed and is recreated: %v", describe(object, desired.name), cause)
+}
+
+// replaceable are the kinds of children that hold no state and run nothing.
+var replaceable = map[string]bool{
+	"ConfigMap": true, "Service": true, "Ingress": true, "NetworkPolicy": true, "PodDisruptionBudget": true, "HorizontalPodAutoscaler": true,
+}
+
+// isImmutable reports whether the server refused a change of a field that cannot be changed. It has no code of its own for
+// that.
+func isImmutable(err error) bool {
+	return apierrors.IsInvalid(err) && (strings.Contains(err.Error(), "immutable") || strings.Contains(err.Error(), "may not change once set"))
+}

@@ -1,0 +1,89 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ReasonContested means that another writer sets a field of a child again whenever it is put right.
+const ReasonContested = "FieldContested"
+
+const (
+	// contestAfter is how many times in a row the same fields are put right before that counts as a contest. A person
+	// never comes close to it.
+	contestAfter = 8
+	// contestWithin is how soon a field has to be set again to count as an answer to our repair.
+	contestWithin = 10 * time.Second
+	// firstTruce and lastTruce bound the pauses between repairs in a contest.
+	firstTruce = 15 * time.Second
+	lastTruce  = 5 * time.Minute
+)
+
+// contests notices other controllers that undo our repairs, and keeps us from an endless fight with them: such a child is
+// put right less and less often, and the status of its owner says why.
+type contests struct {
+	mutex    sync.Mutex
+	children map[types.UID]*contest
+}
+
+type contest struct {
+	// signature is what was put right last, at which time, and how many times in a row.
+	signature string
+	last      time.Time
+	rounds    int
+	// truce is how long we wait before the next repair; 0 if there is no contest.
+	truce time.Duration
+}
+
+// note is called before a child is put right. The error is the outcome if that has to wait.
+func (c *contests) note(child types.UID, name, signature, fields string, now time.Time) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.children == nil {
+		c.children = map[types.UID]*contest{}
+	}
+	known := c.children[child]
+	if known == nil || known.signature != signature || now.Sub(known.last) > max(contestWithin, 2*known.truce) {
+		c.children[child] = &contest{signature: signature, last: now, rounds: 1}
+		return nil
+	}
+	if known.rounds < contestAfter {
+		known.rounds++
+		known.last = now
+		return nil
+	}
+	if known.truce == 0 {
+		known.truce = firstTruce
+	}
+	if wait := known.last.Add(known.truce).Sub(now); wait > 0 {
+		return Within(wait, Stalled(ReasonContested, fmt.Errorf(
+			"%s is changed again each time it is put right, %d times so far: %s; stop that writer or let it leave these fields alone",
+			name, known.rounds, fields)))
+	}
+	known.rounds++
+	known.last = now
+	known.truce = min(2*known.truce, lastTruce)
+	return nil
+}
+
+// settled is called when a child is found as it should be. A contest is over when it stays so for longer than a truce.
+func (c *contests) settled(child types.UID, now time.Time) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if known := c.children[child]; known != nil && now.Sub(known.last) > max(contestWithin, 2*known.truce) {
+		delete(c.children, child)
+	}
+}
+
+// forget drops what is known about a child that is gone.
+func (c *contests) forget(child types.UID) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	delete(c.children, child)
+}

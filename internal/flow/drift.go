@@ -1,0 +1,246 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// drift is how a child differs from what its owner asks for, by fields. The zero value is no drift.
+type drift struct {
+	// lost are fields of the configuration that were changed or removed.
+	lost *fieldpath.Set
+	// added are fields that are not in the configuration, by the manager that set them.
+	added []manager
+}
+
+func (d drift) none() bool { return (d.lost == nil || d.lost.Empty()) && len(d.added) == 0 }
+
+// drift answers the one question on which everything here rests: does the child differ from what we would make? If the
+// child bears the hash of the configuration and there is no drift, applying would change nothing.
+//
+// The answer covers fields that anybody changed, added or removed. It does not cover what the API server and admission
+// do by themselves, nor the fields that others have a right to.
+func (p *Pass) drift(live metav1.Object, desired *desired) drift {
+	owned := ownershipOf(live, p.fieldOwner)
+	if desired.isAppliedTo(live) && owned.ours != nil && p.ownsAll(owned.ours, desired) &&
+		!slices.ContainsFunc(owned.others, func(m manager) bool { return !m.added(desired.kind, owned.ours).Empty() }) {
+		return drift{}
+	}
+	// Reading the configuration as the server does takes longer than the check before, which is nearly always enough.
+	expected := p.shapes.fieldsOf(desired.content)
+	found := drift{lost: expected}
+	accepted := []*fieldpath.Set{expected}
+	if owned.ours != nil {
+		found.lost = expected.Difference(owned.ours)
+		if desired.isAppliedTo(live) {
+			// Values that the server filled in for us, and others agree with. If we are about to ask for something else,
+			// what others agree with may be in the way.
+			accepted = append(accepted, owned.ours)
+		}
+	}
+	for _, other := range owned.others {
+		if fields := other.added(desired.kind, accepted...); !fields.Empty() {
+			found.added = append(found.added, manager{other.name, other.subresource, fields})
+		}
+	}
+	return found
+}
+
+// ownsAll reports whether all fields of a configuration are in the set.
+func (p *Pass) ownsAll(owned *fieldpath.Set, desired *desired) bool {
+	w := walk{shapes: p.shapes, desired: desired}
+	for name, value := range desired.content {
+		if name == "metadata" {
+			value = withoutIdentity(value)
+		}
+		if name != "apiVersion" && name != "kind" && !w.owns(owned, fieldpath.Path{}, fieldElement(name), value) {
+			return false
+		}
+	}
+	return true
+}
+
+func withoutIdentity(metadata any) map[string]any {
+	kept := map[string]any{}
+	content, _ := metadata.(map[string]any)
+	for name, value := range content {
+		if name != "name" && name != "namespace" && name != "uid" {
+			kept[name] = value
+		}
+	}
+	return kept
+}
+
+func fieldElement(name string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &name} }
+
+// walk compares a configuration with a set of fields.
+type walk struct {
+	shapes  *shapes
+	desired *desired
+}
+
+// owns reports whether the set contains the element, or everything that the value has below it.
+func (w *walk) owns(owned *fieldpath.Set, parent fieldpath.Path, element fieldpath.PathElement, value any) bool {
+	if value == nil {
+		// A field that must not be there, which no manager can own.
+		return true
+	}
+	path := append(slices.Clip(parent), element)
+	below, has := owned.Children.Get(element)
+	if !has {
+		// Either a value that is owned as a whole, or a list or map of which only the shell is left: its parts were
+		// changed or removed.
+		return owned.Members.Has(element) && (!hasParts(value) || !w.shapes.isGranular(w.desired.kind, path, w.desired.content))
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for name, part := range value {
+			if !w.owns(below, path, fieldElement(name), part) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		for _, item := range value {
+			element, found := elementOf(below, item)
+			if !found || !w.owns(below, path, element, item) {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+func hasParts(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		return len(value) > 0
+	case []any:
+		return len(value) > 0
+	default:
+		return false
+	}
+}
+
+// elementOf finds the element of a set that stands for an item of a list: by its keys if it is an object, by its value
+// otherwise.
+func elementOf(items *fieldpath.Set, item any) (found fieldpath.PathElement, ok bool) {
+	look := func(element fieldpath.PathElement) {
+		if !ok && standsFor(element, item) {
+			found, ok = element, true
+		}
+	}
+	items.Children.Iterate(look)
+	items.Members.Iterate(look)
+	return found, ok
+}
+
+func standsFor(element fieldpath.PathElement, item any) bool {
+	object, isObject := item.(map[string]any)
+	if !isObject {
+		return element.Value != nil && fmt.Sprint((*element.Value).Unstructured()) == fmt.Sprint(item)
+	}
+	if element.Key == nil {
+		return false
+	}
+	for _, key := range *element.Key {
+		value, has := object[key.Name]
+		if !has {
+			// The server fills in keys that have a default. The only one among them is the protocol of ports.
+			value = "TCP"
+		}
+		if fmt.Sprint(value) != fmt.Sprint(key.Value.Unstructured()) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxDescribed is how many fields of a child are named when it is put right.
+const maxDescribed = 6
+
+// describe says which fields differ and which managers set them, in words for an event. The object must be read from the
+// server: caches keep less about managers.
+func (d drift) describe(live metav1.Object, owner string) string {
+	var parts []string
+	if d.lost != nil {
+		for _, path := range topmost(d.lost) {
+			parts = append(parts, describeLost(live, owner, path))
+		}
+	}
+	for _, other := range d.added {
+		for _, path := range topmost(other.fields) {
+			parts = append(parts, fmt.Sprintf("%s was added by %s", fieldText(path), other.name))
+		}
+	}
+	if more := len(parts) - maxDescribed; more > 0 {
+		parts = append(parts[:maxDescribed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func describeLost(live metav1.Object, owner string, path fieldpath.Path) string {
+	var managers []string
+	for _, entry := range live.GetManagedFields() {
+		fields := fieldsOf(&entry)
+		if fields != nil && !isEntryOf(&entry, owner) && entry.Subresource != "status" && (fields.Has(path) || hasBelow(fields, path)) {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	if len(managers) == 0 {
+		return fieldText(path) + " was removed"
+	}
+	slices.Sort(managers)
+	return fmt.Sprintf("%s was changed by %s", fieldText(path), strings.Join(slices.Compact(managers), " and "))
+}
+
+func hasBelow(fields *fieldpath.Set, path fieldpath.Path) bool {
+	for _, element := range path {
+		below, has := fields.Children.Get(element)
+		if !has {
+			return false
+		}
+		fields = below
+	}
+	return true
+}
+
+// topmost returns the paths of a set without those below another one, in the order of their names.
+func topmost(fields *fieldpath.Set) (paths []fieldpath.Path) {
+	for path := range fields.All() {
+		if !slices.ContainsFunc(paths, func(above fieldpath.Path) bool { return len(above) < len(path) && above.Equals(path[:len(above)]) }) {
+			paths = append(paths, slices.Clone(path))
+		}
+	}
+	slices.SortFunc(paths, func(a, b fieldpath.Path) int { return cmp.Compare(a.String(), b.String()) })
+	return paths
+}
+
+// fieldText writes a path for people.
+func fieldText(path fieldpath.Path) string { return strings.TrimPrefix(path.String(), ".") }
+
+// signature identifies a drift: the same fields, set by the same managers.
+func (d drift) signature() string {
+	var text strings.Builder
+	if d.lost != nil {
+		for _, path := range topmost(d.lost) {
+			text.WriteString(path.String() + "\n")
+		}
+	}
+	for _, other := range d.added {
+		for _, path := range topmost(other.fields) {
+			text.WriteString(other.name + " " + path.String() + "\n")
+		}
+	}
+	return text.String()
+}

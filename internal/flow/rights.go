@@ -1,0 +1,60 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Right is a field of a child that another writer may set. Any other field that is changed, added or removed is put right.
+//
+// Fields that the API server or admission set by themselves need no entry: no manager owns them. Neither do labels,
+// annotations, finalizers and owner references of others, which are never touched.
+type Right struct {
+	// Child is the kind of the child.
+	Child string
+	// Field is the path of the field, with [] for any item of a list.
+	Field string
+	// Subresource, if there is one, is the only way in which the field may be set.
+	Subresource string
+	// Holder says who uses the right, for the documentation.
+	Holder string
+}
+
+// Rights are all of them. A field that the custom resource sets is not up to its holder: the right is for what the spec
+// leaves open.
+var Rights = []Right{
+	{Child: "Deployment", Field: "spec.replicas", Holder: "the HorizontalPodAutoscaler, while `autoscaling` is set"},
+	{Child: "Deployment", Field: "spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt", Holder: "`kubectl rollout restart`"},
+	{Child: "Service", Field: "spec.loadBalancerIP", Holder: "the controller of the load balancer"},
+	{Child: "AppService", Field: "spec.size", Subresource: "scale", Holder: "whoever scales the component of a KAPP that leaves it out"},
+	{Child: "PodCluster", Field: "spec.podReplicas", Subresource: "scale", Holder: "whoever scales the component of a KAPP that leaves it out"},
+	{Child: "Robot", Field: "spec.replicas", Subresource: "scale", Holder: "whoever scales the component of a KAPP that leaves it out"},
+	{Child: "Pod", Field: "spec.containers[].resources", Subresource: "resize", Holder: "in-place resizing, such as a vertical autoscaler"},
+	{Child: "Pod", Field: "spec.ephemeralContainers", Subresource: "ephemeralcontainers", Holder: "`kubectl debug`"},
+	{Child: "Pod", Field: "spec.nodeName", Holder: "the scheduler"},
+}
+
+// hasRight reports whether a writer may set a field. The parents of a field may be set along with it, and so may
+// everything below it.
+func hasRight(kind string, path fieldpath.Path, subresource string) bool {
+	name := fieldName(path)
+	for _, right := range Rights {
+		if right.Child != kind || right.Subresource != "" && right.Subresource != subresource {
+			continue
+		}
+		if isWithin(right.Field, name) || isWithin(name, right.Field) {
+			return true
+		}
+	}
+	return false
+}
+
+// isWithin reports whether a field is another one or below it.
+func isWithin(name, parent string) bool {
+	rest, found := strings.CutPrefix(name, parent)
+	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}

@@ -1,0 +1,109 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Server-side apply removes a field only if the applier owns it. Two kinds of fields have to become ours first:
+//
+//   - Those with which we created a child. Creating counts as updating, and not as applying.
+//   - Those that others have added. Owned by us and not in the configuration, they are removed.
+//
+// Taking over changes nothing but the records of the server. The request after it, which applies, then changes all
+// fields at once: there is no moment in which the child is neither as it was nor as it should be, and which the server
+// might find invalid.
+
+// mustTakeOver reports whether fields have to become ours before the child is applied.
+func (p *Pass) mustTakeOver(object client.Object, found drift) bool {
+	return len(found.added) > 0 || slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return isEntryOf(&entry, p.fieldOwner) && entry.Operation == metav1.ManagedFieldsOperationUpdate
+	})
+}
+
+// takeOver makes fields ours. The object is as the server has it; it is filled in with the answer.
+func (p *Pass) takeOver(ctx context.Context, object client.Object, desired *desired, found drift) error {
+	entries, err := takenOver(object.GetManagedFields(), p.fieldOwner, desired.apiVersion, found.added)
+	if err != nil {
+		return fmt.Errorf("taking over the fields of %s: %w", describe(object, desired.name), err)
+	}
+	patch, err := json.Marshal([]map[string]any{
+		// With its version it is the object whose records we have read.
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": object.GetResourceVersion()},
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the managed fields of %s: %w", describe(object, desired.name), err)
+	}
+	if err := p.write(object, desired.name, func() error {
+		return p.client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch))
+	}); err != nil {
+		return fmt.Errorf("taking over the fields of %s: %w", describe(object, desired.name), err)
+	}
+	return nil
+}
+
+// takenOver returns managed fields in which everything that the owner has set counts as applied, and so does what others
+// have added.
+func takenOver(entries []metav1.ManagedFieldsEntry, owner, apiVersion string, added []manager) ([]metav1.ManagedFieldsEntry, error) {
+	ours := &fieldpath.Set{}
+	for _, other := range added {
+		ours = ours.Union(other.fields)
+	}
+	var result []metav1.ManagedFieldsEntry
+	for _, entry := range entries {
+		fields := fieldsOf(&entry)
+		if fields == nil {
+			result = append(result, entry)
+			continue
+		}
+		if isEntryOf(&entry, owner) {
+			ours = ours.Union(fields)
+			continue
+		}
+		left := fields
+		for _, other := range added {
+			if other.name == entry.Manager && other.subresource == entry.Subresource {
+				left = left.Difference(other.fields)
+			}
+		}
+		if left.Empty() {
+			continue
+		}
+		if left != fields {
+			encoded, err := encodeFields(left)
+			if err != nil {
+				return nil, err
+			}
+			entry.FieldsV1 = encoded
+		}
+		result = append(result, entry)
+	}
+	encoded, err := encodeFields(ours)
+	if err != nil {
+		return nil, err
+	}
+	return append(result, metav1.ManagedFieldsEntry{
+		Manager: owner, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, FieldsType: "FieldsV1", FieldsV1: encoded,
+	}), nil
+}
+
+func encodeFields(fields *fieldpath.Set) (*metav1.FieldsV1, error) {
+	data, err := fields.ToJSON()
+	if err != nil {
+		return nil, err
+	}
+	encoded := &metav1.FieldsV1{}
+	encoded.SetRawBytes(data)
+	return encoded, nil
+}
