@@ -314,7 +314,9 @@ type desired struct {
 }
 
 // isAppliedTo reports whether the child bears the hash of what it should be, so what the owner asks for has not changed.
-func (d *desired) isAppliedTo(live metav1.Object) bool { return live.GetAnnotations()[AppliedAnnotation] == d.hash }
+func (d *desired) isAppliedTo(live metav1.Object) bool {
+	return live.GetAnnotations()[AppliedAnnotation] == d.hash
+}
 
 // complete adds to a configuration what all children have.
 func (p *Pass) complete(configuration any) (*desired, error) {

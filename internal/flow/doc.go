@@ -18,7 +18,13 @@
 //	            └────────────┼────────┼──────────────────┘
 //	                       Pass.Apply, Pass.Delete ──▶ children
 //
-// Three promises are kept here, once for all kinds. A pass that finds everything in order writes nothing (see
-// applied.go for how it knows). An object that the custom resource does not control is never changed (children.go).
-// And whoever has to wait for something is woken by a watch (bystanders.go for objects that are not ours).
+// Five promises are kept here, once for all kinds:
+//
+//   - A pass that finds everything in order writes nothing, and whatever others change in a child is put right
+//     (drift.go answers the question, with ownership.go and shape.go; takeover.go and children.go do it).
+//   - Writers that have a right to a field keep it (rights.go), and a writer that undoes each repair is not fought for
+//     ever (contests.go).
+//   - An object that the custom resource does not control is never changed, unless it may be adopted (adopt.go).
+//   - A pass does not act on what its own writes have made obsolete (ownwrites.go).
+//   - An owner that has to wait is woken by a watch (bystanders.go for objects that are not ours).
 package flow

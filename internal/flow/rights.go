@@ -41,7 +41,10 @@ var Rights = []Right{
 // hasRight reports whether a writer may set a field. The parents of a field may be set along with it, and so may
 // everything below it.
 func hasRight(kind string, path fieldpath.Path, subresource string) bool {
-	name := fieldName(path)
+	return hasRightTo(kind, fieldName(path), subresource)
+}
+
+func hasRightTo(kind, name, subresource string) bool {
 	for _, right := range Rights {
 		if right.Child != kind || right.Subresource != "" && right.Subresource != subresource {
 			continue

@@ -144,7 +144,15 @@ type stage struct {
 	children  []*unstructured.Unstructured
 }
 
+// create creates the owner and waits until it is ready.
 func (s *stage) create(manifest string) {
+	s.Helper()
+	s.submit(manifest)
+	fleettest.Eventually(s, s.notReady)
+}
+
+// submit creates the owner.
+func (s *stage) submit(manifest string) {
 	s.Helper()
 	s.owner = &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(manifest), &s.owner.Object); err != nil {
@@ -154,25 +162,47 @@ func (s *stage) create(manifest string) {
 	if err := s.Create(s.Context(), s.owner); err != nil {
 		s.Fatal(err)
 	}
-	fleettest.Eventually(s, s.notReady)
 }
 
 // notReady returns what keeps the owner from being ready.
 func (s *stage) notReady() string {
-	fresh := s.owner.DeepCopy()
-	if err := s.Get(s.Context(), client.ObjectKeyFromObject(fresh), fresh); err != nil {
+	ready, generation, err := s.ready()
+	switch {
+	case err != nil:
+		return err.Error()
+	case ready["status"] == "True" && ready["observedGeneration"] == generation:
+		return ""
+	default:
+		return fmt.Sprintf("Ready is %v: %v", ready["status"], ready["message"])
+	}
+}
+
+// reason and message are those of the condition Ready.
+func (s *stage) reason() string  { return s.conditionField("reason") }
+func (s *stage) message() string { return s.conditionField("message") }
+
+func (s *stage) conditionField(name string) string {
+	ready, _, err := s.ready()
+	if err != nil {
 		return err.Error()
 	}
+	value, _ := ready[name].(string)
+	return value
+}
+
+// ready is the condition Ready of the owner; it is nil if there is none.
+func (s *stage) ready() (condition map[string]any, generation int64, err error) {
+	fresh := s.owner.DeepCopy()
+	if err := s.Get(s.Context(), client.ObjectKeyFromObject(fresh), fresh); err != nil {
+		return nil, 0, err
+	}
 	conditions, _, _ := unstructured.NestedSlice(fresh.Object, "status", "conditions")
-	for _, condition := range conditions {
-		if condition := condition.(map[string]any); condition["type"] == "Ready" {
-			if condition["status"] == "True" && condition["observedGeneration"] == fresh.GetGeneration() {
-				return ""
-			}
-			return fmt.Sprintf("Ready is %v: %v", condition["status"], condition["message"])
+	for _, one := range conditions {
+		if one := one.(map[string]any); one["type"] == "Ready" {
+			condition = one
 		}
 	}
-	return "there is no condition Ready"
+	return condition, fresh.GetGeneration(), nil
 }
 
 // learn remembers the children of the given kinds.

@@ -41,7 +41,7 @@ func TestRenewal(t *testing.T) {
 	}
 	change := func(pod *corev1.Pod, from, to *revision) *corev1.Pod {
 		t.Helper()
-		changed, err := renewed(pod, from, to, noon)
+		changed, err := renewed(pod, changedImages(from, to, nil), to, noon)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestRenewal(t *testing.T) {
 
 func TestANewImageGetsTheFullTime(t *testing.T) {
 	pod := newPod(t, "web", 0, "v1", "!")
-	changed, err := renewed(pod, newRevision("v1"), newRevision("v2"), noon)
+	changed, err := renewed(pod, changedImages(newRevision("v1"), newRevision("v2"), nil), newRevision("v2"), noon)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -184,7 +184,7 @@ func (n *narrator) act(a action) {
 	case remove:
 		n.drop(a.ordinal)
 	case renew:
-		pod, err := renewed(a.member.pod, n.world.revisions[a.member.hash], a.revision, noon)
+		pod, err := renewed(a.member.pod, changedImages(n.world.revisions[a.member.hash], a.revision, a.member.drift), a.revision, noon)
 		if err != nil {
 			n.t.Fatal(err)
 		}

@@ -1,0 +1,116 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drift_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/manager"
+)
+
+// An owner that was deleted with --cascade=orphan and is created again, as after a restore from a backup, gets its children
+// back as they are.
+func TestOrphansAreAdopted(t *testing.T) {
+	config := fleettest.Config(t)
+	for _, owner := range owners {
+		t.Run(owner.name, func(t *testing.T) {
+			t.Parallel()
+			s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+			fleettest.Run(t, config, manager.Options{Namespaces: []string{s.namespace}})
+			s.create(owner.manifest)
+			s.learn(strings.Fields(owner.children))
+			if err := s.Delete(t.Context(), s.owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+				t.Fatal(err)
+			}
+			fleettest.AwaitGone(t, s.Client, s.owner.DeepCopy())
+			s.create(owner.manifest)
+			for _, before := range s.children {
+				fleettest.Eventually(t, func() string {
+					after := before.DeepCopy()
+					if err := s.Get(t.Context(), client.ObjectKeyFromObject(after), after); err != nil {
+						return err.Error()
+					}
+					switch {
+					case after.GetUID() != before.GetUID():
+						t.Fatalf("%s %s was recreated", before.GetKind(), before.GetName())
+					case !metav1.IsControlledBy(after, s.owner):
+						return before.GetKind() + " " + before.GetName() + " was not adopted"
+					}
+					return s.notReady()
+				})
+			}
+		})
+	}
+}
+
+// An object that has the name of a child and nothing else in common with it is left alone, unless the owner is asked to
+// take it over. One that has a controller is never touched.
+func TestAdoptionOnRequest(t *testing.T) {
+	config := fleettest.Config(t)
+	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+	fleettest.Run(t, config, manager.Options{Namespaces: []string{s.namespace}})
+	service := func(name string, owners ...metav1.OwnerReference) *corev1.Service {
+		object := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name, OwnerReferences: owners}}
+		object.Spec.Ports = []corev1.ServicePort{{Port: 9999}}
+		if err := s.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		return object
+	}
+	existing := service("shop")
+	s.submit(strings.Replace(owners[0].manifest, "size: 2", "size: 1", 1))
+	fleettest.Eventually(t, func() string {
+		if reason := s.reason(); reason != "ErrResourceExists" {
+			return "the reason is " + reason
+		}
+		return ""
+	})
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"opdock.dev/adopt": "true"}}}`))
+	if err := s.Patch(t.Context(), s.owner.DeepCopy(), patch); err != nil {
+		t.Fatal(err)
+	}
+	fleettest.Eventually(t, s.notReady)
+	after := &corev1.Service{}
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(existing), after); err != nil {
+		t.Fatal(err)
+	}
+	if after.UID != existing.UID || !metav1.IsControlledBy(after, s.owner) {
+		t.Errorf("it is not the same, or not adopted: %+v", after.ObjectMeta)
+	}
+	if slices.ContainsFunc(after.Spec.Ports, func(port corev1.ServicePort) bool { return port.Port == 9999 }) {
+		t.Errorf("it still has the port of before: %+v", after.Spec.Ports)
+	}
+
+	controlled := service("other", metav1.OwnerReference{
+		APIVersion: "v1", Kind: "ConfigMap", Name: "somebody", UID: s.configMap("somebody").UID, Controller: new(true),
+	})
+	s.submit(strings.NewReplacer("name: shop", "name: other, annotations: {opdock.dev/adopt: 'true'}", "shop.example.com", "other.example.com").
+		Replace(owners[0].manifest))
+	fleettest.Eventually(t, func() string {
+		if reason := s.reason(); reason != "ErrResourceExists" {
+			return "the reason is " + reason
+		}
+		return ""
+	})
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(controlled), after); err != nil || after.ResourceVersion != controlled.ResourceVersion {
+		t.Errorf("it was touched: %v, %+v", err, after.ObjectMeta)
+	}
+}
+
+func (s *stage) configMap(name string) *corev1.ConfigMap {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
+	if err := s.Create(s.Context(), object); err != nil {
+		s.Fatal(err)
+	}
+	return object
+}

@@ -1,0 +1,208 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drift_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/manager"
+)
+
+// inject lets the server add a container to every Deployment of the namespace, and replace its image, on each write, as
+// injectors and mirrors do.
+func inject(t *testing.T, c client.Client, namespace string) {
+	t.Helper()
+	metadata := metav1.ObjectMeta{Name: "injector-" + namespace}
+	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
+		ObjectMeta: metadata,
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			FailurePolicy: ptr.To(admissionregistrationv1.Fail), ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+				}}},
+			},
+			Mutations: []admissionregistrationv1.Mutation{{
+				PatchType: admissionregistrationv1.PatchTypeApplyConfiguration,
+				ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: `Object{spec: Object.spec{template: Object.spec.template{spec:
+					Object.spec.template.spec{containers: [Object.spec.template.spec.containers{name: "sidecar", image: "sidecar"},
+					Object.spec.template.spec.containers{name: "app", image: "mirror/nginx"}]}}}}`},
+			}},
+		},
+	}
+	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metadata, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: metadata.Name},
+	}
+	for _, object := range []client.Object{policy, binding} {
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), object) })
+	}
+	labels := map[string]string{"probe": "probe"}
+	fleettest.Eventually(t, func() string {
+		probe := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}, Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nginx"}}},
+			},
+		}}
+		switch err := c.Create(t.Context(), probe, client.DryRunAll); {
+		case err != nil:
+			return err.Error()
+		case len(probe.Spec.Template.Spec.Containers) < 2:
+			return "nothing is injected"
+		}
+		return ""
+	})
+}
+
+func TestAdmissionIsNoDrift(t *testing.T) {
+	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+	inject(t, s.Client, s.namespace)
+	stop := fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{s.namespace}})
+	s.create(owners[0].manifest)
+	s.learn([]string{"Deployment"})
+	containers := func() (images []string) {
+		deployment := &appsv1.Deployment{}
+		if err := s.Get(t.Context(), client.ObjectKeyFromObject(s.children[0]), deployment); err != nil {
+			t.Fatal(err)
+		}
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			images = append(images, container.Image)
+		}
+		slices.Sort(images)
+		return images
+	}
+	if got := containers(); !slices.Equal(got, []string{"mirror/nginx", "sidecar"}) {
+		t.Fatalf("the images are %v", got)
+	}
+	// A person's change is put right, and what was injected stays.
+	patch := client.RawPatch(types.StrategicMergePatchType,
+		[]byte(`{"spec": {"template": {"spec": {"hostNetwork": true, "containers": [{"name": "spy", "image": "spy"}]}}}}`))
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.children[0].GetName()}}
+	if err := s.Patch(t.Context(), deployment, patch, client.FieldOwner("person")); err != nil {
+		t.Fatal(err)
+	}
+	fleettest.Eventually(t, func() string {
+		if got := containers(); !slices.Equal(got, []string{"mirror/nginx", "sidecar"}) {
+			return "the images are " + strings.Join(got, " ")
+		}
+		return s.notReady()
+	})
+	fleettest.Eventually(t, func() string { return s.noEvent("DriftCorrected", "hostNetwork was added by person") })
+	// After a restart no child is written again.
+	stop()
+	wire, config := fleettest.NewWire(fleettest.Config(t))
+	fleettest.Run(t, config, manager.Options{Namespaces: []string{s.namespace}})
+	s.createAnother()
+	if writes := wire.Writes(); slices.ContainsFunc(writes, func(write string) bool { return strings.HasSuffix(write, "/shop") }) {
+		t.Errorf("a restart writes %v", writes)
+	}
+}
+
+// createAnother creates an owner that a manager gets to after all that were there before it, and waits until it is ready.
+func (s *stage) createAnother() {
+	s.Helper()
+	other := &stage{T: s.T, Client: s.Client, namespace: s.namespace}
+	other.create(strings.NewReplacer("name: welder", "name: another").Replace(owners[2].manifest))
+}
+
+// A controller that undoes each repair at once is not fought for ever.
+func TestContestedField(t *testing.T) {
+	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+	wire, config := fleettest.NewWire(fleettest.Config(t))
+	fleettest.Run(t, config, manager.Options{Namespaces: []string{s.namespace}})
+	s.create(owners[2].manifest)
+	s.learn([]string{"Deployment"})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.rival(ctx)
+	}()
+	fleettest.Eventually(t, func() string {
+		if reason := s.reason(); reason != "FieldContested" {
+			return "the reason is " + reason
+		}
+		return ""
+	})
+	if message := s.message(); !strings.Contains(message, "spec.paused was added by rival") {
+		t.Errorf("the message is %q", message)
+	}
+	if writes := len(wire.Writes()); writes > 60 {
+		t.Errorf("there were %d writes", writes)
+	}
+	stop()
+	<-done
+	// Once the rival is gone, the next attempt is the last one.
+	fleettest.Eventually(t, s.notReady)
+}
+
+// rival pauses the Deployment whenever it is not paused.
+func (s *stage) rival(ctx context.Context) {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.children[0].GetName()}}
+	watcher, err := s.watcher().Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(s.namespace))
+	if err != nil {
+		s.Errorf("watching Deployments: %v", err)
+		return
+	}
+	defer watcher.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case happened, open := <-watcher.ResultChan():
+			if !open {
+				return
+			}
+			if live, ok := happened.Object.(*appsv1.Deployment); !ok || live.Spec.Paused {
+				continue
+			}
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"paused": true}}`))
+			if err := s.Patch(ctx, deployment.DeepCopy(), patch, client.FieldOwner("rival")); err != nil && ctx.Err() == nil {
+				s.Errorf("pausing: %v", err)
+				return
+			}
+		}
+	}
+}
+
+func (s *stage) watcher() client.WithWatch { return s.Client.(client.WithWatch) }
+
+// noEvent returns what is missing until there is an event about the owner with the reason and the text.
+func (s *stage) noEvent(reason, text string) string {
+	var list eventsv1.EventList
+	if err := s.List(s.Context(), &list, client.InNamespace(s.namespace)); err != nil {
+		return err.Error()
+	}
+	var notes []string
+	for _, event := range list.Items {
+		if event.Regarding.UID != s.owner.GetUID() || event.Reason != reason {
+			continue
+		}
+		if strings.Contains(event.Note, text) {
+			return ""
+		}
+		notes = append(notes, event.Note)
+	}
+	return "there is no such event, only " + strings.Join(notes, "; ")
+}
