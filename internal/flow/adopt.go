@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -102,29 +100,4 @@ func (p *Pass) watchBystander(ctx context.Context, object client.Object) error {
 		return nil
 	}
 	return p.bystanders.watch(ctx, object, p.owner)
-}
-
-// replaceIfImmutable deletes a child that cannot become what it should be because the server does not let a field change,
-// if nothing is lost by it. It is created again once it is gone.
-func (p *Pass) replaceIfImmutable(ctx context.Context, object client.Object, desired *desired, cause error) error {
-	if !isImmutable(cause) || !replaceable[desired.kind] {
-		return Refused(cause)
-	}
-	err := p.client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("replacing %s: %w", describe(object, desired.name), err)
-	}
-	p.Changed("Deleted %s to recreate it", describe(object, desired.name))
-	return Waiting("Replacing", "%s cannot be changed and is recreated: %v", describe(object, desired.name), cause)
-}
-
-// replaceable are the kinds of children that hold no state and run nothing.
-var replaceable = map[string]bool{
-	"ConfigMap": true, "Service": true, "Ingress": true, "NetworkPolicy": true, "PodDisruptionBudget": true, "HorizontalPodAutoscaler": true,
-}
-
-// isImmutable reports whether the server refused a change of a field that cannot be changed. It has no code of its own for
-// that.
-func isImmutable(err error) bool {
-	return apierrors.IsInvalid(err) && (strings.Contains(err.Error(), "immutable") || strings.Contains(err.Error(), "may not change once set"))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,8 +38,18 @@ func TestDriftIsRepaired(t *testing.T) {
 		})
 		s.playUntilReady(store)
 	}
-	// What somebody adds is theirs.
-	s.patch("store-web", `{"metadata": {"labels": {"team": "shop"}}, "spec": {"size": 3}}`)
+	// Labels of others stay, and so does a number that the KAPP leaves open, if it was set by scaling. Other fields go.
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
+	if err := s.SubResource("scale").Update(t.Context(), original.DeepCopy(), client.WithSubResourceBody(scale)); err != nil {
+		t.Fatal(err)
+	}
+	s.patch("store-web", `{"metadata": {"labels": {"team": "shop"}}, "spec": {"minReadySeconds": 7}}`)
+	s.awaitApp("store-web", func(web *appv1.AppService) string {
+		if web.Spec.MinReadySeconds != 0 {
+			return "the field is still there"
+		}
+		return ""
+	})
 	s.playUntilReady(store)
 	if web := s.awaitApp("store-web", exists); web.Labels["team"] != "shop" || web.Spec.Size == nil || *web.Spec.Size != 3 {
 		t.Errorf("%+v", web)

@@ -40,9 +40,15 @@
 // # Whose pods
 //
 // Pods without a controller that have the labels and a name of the PodCluster are adopted, and pods that lose the labels
-// are released, as a ReplicaSet does. Any other pod that has one of the names is left alone: the PodCluster is Stalled until it
-// is gone. What somebody changes in the spec of a running pod stays, as with a ReplicaSet: it may have been
-// an admission webhook, and there is no telling the two apart.
+// are released, as a ReplicaSet does. Any other pod that has one of the names is left alone: the PodCluster is Stalled
+// until it is gone.
+//
+// # Drift
+//
+// Labels, annotations and images of a running pod that others have changed are set back; that counts as an update in
+// place. A pod in which something else was changed, such as its tolerations, is replaced: the server does not let it be
+// set back. Both keep to maxUnavailable. What admission changed when a pod was created stays: the server's records of who
+// owns which field tell the two apart.
 //
 // What the pods may do is decided by their template alone; if a namespace forbids it, the condition says so.
 package podcluster

@@ -1,0 +1,129 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+)
+
+// records play the server's: which fields are still ours, and which ones others have set.
+type records struct {
+	ours    map[string]bool
+	foreign map[string]string
+}
+
+func (r records) OwnsField(_ client.Object, path ...any) bool {
+	return r.ours[fmt.Sprint(path[len(path)-1])]
+}
+
+func (r records) ForeignFields(client.Object, string) map[string]string { return r.foreign }
+
+func TestDriftOf(t *testing.T) {
+	template := &sharedv1.PodTemplate{
+		Metadata: &sharedv1.PodMetadata{Labels: map[string]string{"tier": "ring", labelOrdinal: "7"}, Annotations: map[string]string{"note": "mine"}},
+		Spec: sharedv1.PodSpec{
+			Containers:     []sharedv1.Container{{Name: "main", Image: "nginx"}},
+			InitContainers: []sharedv1.Container{{Name: "first", Image: "busybox"}},
+		},
+	}
+	for _, test := range []struct {
+		name     string
+		edit     func(*corev1.Pod)
+		records  records
+		want     string
+		metadata bool
+		spec     bool
+	}{
+		{name: "as it was made", edit: func(*corev1.Pod) {}},
+		{
+			name: "another label", edit: func(p *corev1.Pod) { p.Labels["tier"] = "evil" },
+			want: "metadata.labels.tier had been changed", metadata: true,
+		},
+		{
+			name: "no annotation", edit: func(p *corev1.Pod) { p.Annotations = nil },
+			want: "metadata.annotations.note had been changed", metadata: true,
+		},
+		{
+			name: "another image", edit: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "evil" },
+			want: "spec.containers[main].image had been changed", spec: true,
+		},
+		{
+			name: "another image of an init container", edit: func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "evil" },
+			want: "spec.initContainers[first].image had been changed", spec: true,
+		},
+		{
+			name: "an image that admission chose", edit: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mirror/nginx" },
+			records: records{ours: map[string]bool{"image": true}},
+		},
+		{
+			name: "an added toleration", edit: func(*corev1.Pod) {}, records: records{foreign: map[string]string{"spec.tolerations": "kubectl-edit"}},
+			want: "spec.tolerations was changed by kubectl-edit", spec: true,
+		},
+		{name: "what cannot be changed", edit: func(*corev1.Pod) {}, records: records{foreign: map[string]string{"spec.volumes": "velero"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"tier": "ring", labelOrdinal: "0"}, Annotations: map[string]string{"note": "mine"}},
+				Spec: corev1.PodSpec{
+					Containers:     []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "injected", Image: "sidecar"}},
+					InitContainers: []corev1.Container{{Name: "first", Image: "busybox"}},
+				},
+			}
+			test.edit(pod)
+			found := driftOf(test.records, pod, template)
+			text := ""
+			if found != nil {
+				text = found.text
+			}
+			if text != test.want || found.ofMetadata() != test.metadata || found.ofSpec() != test.spec {
+				t.Errorf("got %q, metadata %v, spec %v", text, found.ofMetadata(), found.ofSpec())
+			}
+		})
+	}
+}
+
+func TestDriftIsPlanned(t *testing.T) {
+	image := &podDrift{images: map[string]string{"main": "nginx"}, text: "image"}
+	toleration := &podDrift{lasting: []string{"tolerations"}, text: "tolerations"}
+	label := &podDrift{labels: map[string]string{"tier": "ring"}, text: "label"}
+	for _, test := range []struct {
+		name    string
+		drift   *podDrift
+		inPlace bool
+		want    verb
+	}{
+		{"an image is set back", image, true, mend},
+		{"an image where nothing is updated in place", image, false, remove},
+		{"a toleration needs another pod", toleration, true, remove},
+		{"a label is set back", label, false, "label"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			one := newRevision("v1")
+			var members []*member
+			for ordinal := range 3 {
+				m := memberOf("web", newPod(t, "web", ordinal, "v1", ""))
+				m.drift = test.drift
+				members = append(members, m)
+			}
+			got := newPlan(world{
+				settings: settings{name: "web", replicas: 3, maxUnavailable: 1, inPlace: test.inPlace, deadline: 1 << 40},
+				members:  members, revisions: map[string]*revision{one.hash: one}, update: one, current: one, now: noon,
+			})
+			want := 1
+			if test.drift == label {
+				want = 3 // no pod is missing because of it
+			}
+			if len(got.actions) != want || got.actions[0].verb != test.want {
+				t.Errorf("got %+v", got.actions)
+			}
+		})
+	}
+}
