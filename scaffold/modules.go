@@ -24,7 +24,7 @@ const (
 )
 
 // knownModules reads the go.mod and go.sum that new projects begin with. Together they are complete for everything that
-// any template imports, so that no project has to be tidied before it can be built. TestModulesAreTidy writes them anew.
+// any template imports, so that no project has to be tidied before it can be built. TestUpdateModules writes them.
 func knownModules() (mod *modfile.File, sum string, err error) {
 	content, err := fs.ReadFile(templates, "modules/go.mod.txt")
 	if err != nil {

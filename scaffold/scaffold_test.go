@@ -11,9 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/modfile"
 )
 
-var update = flag.Bool("update", false, "write go.mod and go.sum of new projects anew, from the versions that stand there")
+var update = flag.Bool("update", false, "write go.mod and go.sum of new projects again, with the versions of this repository")
 
 // inits are options that work.
 func inits(dir string) InitOptions {
@@ -78,10 +80,41 @@ func expectSame(t *testing.T, before, after map[string]string) {
 	}
 }
 
+// TestModulesAreOurs keeps the versions of new projects equal to those of this repository, which are the tested ones. It
+// also keeps builds cheap: a project whose dependencies differ in one module, such as protobuf, shares no compiled package
+// with opdock, and every test that builds a project compiles Kubernetes' client libraries again.
+func TestModulesAreOurs(t *testing.T) {
+	ours := requirements(t, "../go.mod")
+	for module, version := range requirements(t, "templates/modules/go.mod.txt") {
+		if want, there := ours[module]; there && version != want {
+			t.Errorf("new projects use %s %s, and this repository %s; go test ./scaffold -run TestUpdateModules -update", module, version, want)
+		}
+	}
+}
+
+// requirements returns the versions of the modules that a go.mod requires.
+func requirements(t *testing.T, name string) map[string]string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := modfile.Parse(name, content, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, one := range parsed.Require {
+		versions[one.Mod.Path] = one.Mod.Version
+	}
+	return versions
+}
+
 func TestUpdateModules(t *testing.T) {
 	if !*update {
 		t.Skip("only with -update")
 	}
+	ours := requirements(t, "../go.mod")
 	dir := t.TempDir()
 	must(t)(Init(inits(dir)))
 	must(t)(CreateAPI(frigate(dir)))
@@ -92,6 +125,11 @@ func TestUpdateModules(t *testing.T) {
 		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	for module := range requirements(t, "templates/modules/go.mod.txt") {
+		if version, there := ours[module]; there {
+			run("go", "mod", "edit", "-require", module+"@"+version)
 		}
 	}
 	run("go", "mod", "tidy")
