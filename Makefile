@@ -30,6 +30,13 @@ CONTROLPLANE_SOURCES := $(shell find controlplane -type f -not -name '*_test.go'
 # The race detector needs cgo, and go turns cgo off where there is no C compiler.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
+# The race detector is for packages whose own code starts goroutines or synchronizes them, and for test/fleet, in which
+# the controllers of all kinds run side by side in one process. It costs: every dependency is compiled a second time, and
+# tests use several times the CPU. The other packages have one goroutine, or drive other processes from their tests.
+TESTED = $(eval TESTED := $$(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))$(TESTED)
+CONCURRENT = $(filter $(addprefix %/opdock/,test/fleet $(shell grep -rlE --include='*.go' --exclude='*_test.go' \
+	-e '^[[:space:]]*go [[:alpha:]]' -e '"sync"' -e '"sync/atomic"' . | xargs -n 1 dirname | sort -u | sed 's|^\./||')),$(TESTED))
+
 .PHONY: help
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,15 +59,18 @@ $(CONTROLPLANE): $(CONTROLPLANE_SOURCES) | $(OPDOCK)
 run: build ## Run the fleet and its samples on a cluster, and watch them
 	@$(OPDOCK) run $(RUN)
 
-# test/scaffold builds, lints and tests whole projects, which takes minutes, and on a machine with empty caches more of them.
+# Tests that drive opdock use the one that is built here. Each package is tested once, with or without the race detector.
+# go vet is left to make lint and make verify, because go test would run it on all dependencies, once for each of both.
 .PHONY: test
 test: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
+test: export OPDOCK_PROGRAM := $(CURDIR)/$(OPDOCK)
 test: build $(GOLANGCI_LINT) ## Run all tests
-	go test $(RACE) -timeout 20m ./...
-	CGO_ENABLED=0 go -C controlplane test ./...
-	go -C test/charts test ./...
+	go test -vet=off -timeout 20m $(filter-out $(CONCURRENT),$(TESTED))
+	go test -vet=off -timeout 20m $(RACE) $(CONCURRENT)
+	CGO_ENABLED=0 go -C controlplane test -vet=off ./...
+	go -C test/charts test -vet=off ./...
 	@$(MAKE) --no-print-directory chromium
-	go -C test/browser test ./...
+	go -C test/browser test -vet=off ./...
 
 # Debian's, where it may be installed. Without it the tests that look at the page skip themselves, which is said here
 # because go test says it to nobody.
@@ -114,7 +124,8 @@ verify-modules:
 
 .PHONY: verify-vet
 verify-vet:
-	@for module in . controlplane; do echo "verify: go vet in $$module"; CGO_ENABLED=0 go -C "$$module" vet ./...; done
+	@echo "verify: go vet in ."; go vet ./...
+	@echo "verify: go vet in controlplane"; CGO_ENABLED=0 go -C controlplane vet ./...
 
 # Those conventions of Kubernetes APIs that a program can check and the API server does not.
 .PHONY: verify-api

@@ -6,7 +6,6 @@ package cluster_test
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // These tests show that the package and the real control plane mean the same by what they say to each
@@ -28,9 +28,7 @@ import (
 // needsControlPlane skips rather than compiling Kubernetes in the middle of a test run.
 func needsControlPlane(t *testing.T) {
 	t.Helper()
-	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
-		t.Skip("OPDOCK_CONTROLPLANE does not name a control plane; make test builds one and sets it")
-	}
+	testenv.ControlPlane(t)
 	t.Setenv("OPDOCK_HOME", t.TempDir())
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/why"
 )
 
@@ -54,9 +54,7 @@ type flavour struct {
 
 func newWorld(t *testing.T, f flavour) *world {
 	t.Helper()
-	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
-		t.Skip("OPDOCK_CONTROLPLANE does not name a control plane; make test builds one and sets it")
-	}
+	testenv.ControlPlane(t)
 	namespace := clustertest.Namespace(t)
 	restConfig := clustertest.Shared(t).Config()
 	recorder := why.New(why.Options{Registerer: prometheus.NewRegistry()})

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 var record = flag.Bool("record", false, "record what the API server makes of managed fields")
@@ -135,9 +136,7 @@ const service = "{apiVersion: v1, kind: Service, spec: {ports: [{name: http, por
 
 // TestWritersOnAServer lets a real API server make the managed fields.
 func TestWritersOnAServer(t *testing.T) {
-	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
-		t.Skip("OPDOCK_CONTROLPLANE does not name a control plane; make test builds one and sets it")
-	}
+	testenv.ControlPlane(t)
 	namespace := clustertest.Namespace(t)
 	c, err := client.New(clustertest.Shared(t).Config(), client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 const (
@@ -66,9 +67,7 @@ type server struct {
 // the test rather than compiling Kubernetes in the middle of a test run.
 func realServer(t *testing.T) server {
 	t.Helper()
-	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
-		t.Skip("OPDOCK_CONTROLPLANE does not name a control plane; make test builds one and sets it")
-	}
+	testenv.ControlPlane(t)
 	config := clustertest.Shared(t).Config()
 	// The tests wait for many short requests, not for the client's manners.
 	config.QPS = -1

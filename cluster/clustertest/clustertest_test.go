@@ -4,25 +4,18 @@
 package clustertest
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
-// needsControlPlane skips rather than compiling Kubernetes in the middle of a test run.
-func needsControlPlane(t *testing.T) {
-	t.Helper()
-	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
-		t.Skip("OPDOCK_CONTROLPLANE does not name a control plane; make test builds one and sets it")
-	}
-}
-
 func TestSharedIsOne(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	first := Shared(t)
 	t.Run("in another test", func(t *testing.T) {
 		if Shared(t) != first {
@@ -32,7 +25,7 @@ func TestSharedIsOne(t *testing.T) {
 }
 
 func TestNamespaceEndsWithItsTest(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	client, err := typedcorev1.NewForConfig(Shared(t).Config())
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 const (
@@ -51,9 +52,7 @@ const noServer = "OPDOCK_CONTROLPLANE does not name a control plane; make test b
 // NeedsServer skips a test if Run has found no control plane.
 func NeedsServer(t *testing.T) {
 	t.Helper()
-	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
-		t.Skip(noServer)
-	}
+	testenv.ControlPlane(t)
 }
 
 // skipExamples does it with the flag of go test, because nothing else can skip an example.

@@ -6,7 +6,6 @@ package deploy
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // patience is how long something may take that should happen at once.
@@ -26,10 +26,7 @@ const patience = time.Minute
 // server is the control plane that these tests share.
 func server(t *testing.T) *Server {
 	t.Helper()
-	const variable = "OPDOCK_CONTROLPLANE"
-	if os.Getenv(variable) == "" {
-		t.Skipf("%s is not set: this test needs the control plane; make test sets it", variable)
-	}
+	testenv.ControlPlane(t)
 	s, err := Connect(clustertest.Shared(t).Config())
 	if err != nil {
 		t.Fatal(err)

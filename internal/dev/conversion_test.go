@@ -5,7 +5,6 @@ package dev
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -15,15 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // A project that was deployed can be developed on the same cluster: its conversion leads to this machine instead of to the
 // Service.
 func TestConversionOfADeployedKindLeadsHere(t *testing.T) {
-	const variable = "OPDOCK_CONTROLPLANE"
-	if os.Getenv(variable) == "" {
-		t.Skipf("%s is not set: this test needs the control plane; make test sets it", variable)
-	}
+	testenv.ControlPlane(t)
 	a, err := newApplier(clustertest.Shared(t).Config())
 	if err != nil {
 		t.Fatal(err)

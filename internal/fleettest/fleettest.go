@@ -6,7 +6,6 @@ package fleettest
 
 import (
 	"context"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -27,10 +26,8 @@ import (
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
-
-// binaryVariable names the control plane; make test sets it.
-const binaryVariable = "OPDOCK_CONTROLPLANE"
 
 // Patience is how long tests wait for something that should happen at once.
 const Patience = 60 * time.Second
@@ -51,9 +48,7 @@ func init() {
 // there. Without a control plane the test is skipped.
 func Config(t testing.TB) *rest.Config {
 	t.Helper()
-	if os.Getenv(binaryVariable) == "" {
-		t.Skipf("%s is not set: this test needs the control plane; make test sets it", binaryVariable)
-	}
+	testenv.ControlPlane(t)
 	config := rest.CopyConfig(clustertest.Shared(t).Config())
 	config.QPS = -1
 	install.Do(func() {

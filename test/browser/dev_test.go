@@ -91,7 +91,7 @@ func awaitRecords(t *testing.T, address string) {
 
 // A user changes an object of an operator under development and sees why the operator acts.
 func TestADevelopedOperator(t *testing.T) {
-	o := buildOpdock(t)
+	o := newOpdock(t)
 	t.Setenv("GOFLAGS", "-mod=mod")
 	address := o.serve(t, "ship", "dev", "--samples", "--dir", recordingShip(t))
 	awaitRecords(t, address)

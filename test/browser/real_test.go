@@ -13,11 +13,18 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/test/browser/chromium"
 )
 
 // patience is how long a cluster may take for what should happen at once.
 const patience = 90 * time.Second
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	testenv.RemoveProgram()
+	os.Exit(code)
+}
 
 // opdock is the program as users have it, with a home of its own.
 type opdock struct {
@@ -25,18 +32,10 @@ type opdock struct {
 	home    string
 }
 
-func buildOpdock(t *testing.T) *opdock {
+func newOpdock(t *testing.T) *opdock {
 	t.Helper()
-	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
-		t.Skip("OPDOCK_CONTROLPLANE is not set: this test needs the control plane; make test sets it")
-	}
-	o := &opdock{program: filepath.Join(t.TempDir(), "opdock"), home: t.TempDir()}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", o.program, "./cmd/opdock")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building opdock: %v\n%s", err, out)
-	}
-	return o
+	testenv.ControlPlane(t)
+	return &opdock{program: testenv.Program(t), home: t.TempDir()}
 }
 
 // command outlives the test's context, so that it can be ended in order.
@@ -85,7 +84,7 @@ func (o *opdock) serve(t *testing.T, cluster string, arguments ...string) string
 
 // A user scales an application of the fleet and sees what follows, down to the pods.
 func TestTheRealFleet(t *testing.T) {
-	o := buildOpdock(t)
+	o := newOpdock(t)
 	p := look(t, o.serve(t, "page", "run", "--samples", "nginx-app,store"), chromium.Options{})
 	await(t, p, "globalThis.opdock && opdock.forest.roots.some((r) => r.object.name === 'store' && r.object.state === 'good') && "+
 		"opdock.forest.roots.some((r) => r.object.name === 'nginx-app' && r.object.state === 'good')")

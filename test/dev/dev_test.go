@@ -25,6 +25,7 @@ import (
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/freeport"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 const (
@@ -51,7 +52,7 @@ func ship(name string, spec map[string]any) *unstructured.Unstructured {
 // greets waits for what the operator makes of a ship.
 func greets(t *testing.T, server client.Client, name, want string) {
 	t.Helper()
-	eventually(t, name+" greets", func(ctx context.Context) error {
+	testenv.Eventually(t, name+" greets", func(ctx context.Context) error {
 		note, err := get(ctx, server, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, name)
 		if err != nil {
 			return err
@@ -86,7 +87,7 @@ func TestProject(t *testing.T) {
 		return ctrl.Result{}, err
 	}`, `ctrl "sigs.k8s.io/controller-runtime"`, "apierrors \"k8s.io/apimachinery/pkg/api/errors\"\n\tctrl \"sigs.k8s.io/controller-runtime\"")
 		p.good(t, "build", "restart")
-		eventually(t, "the refusal is in the log", func(context.Context) error {
+		testenv.Eventually(t, "the refusal is in the log", func(context.Context) error {
 			if log := p.log(); !strings.Contains(log, `User \"system:serviceaccount:ship-system:ship-captain\" cannot create resource \"secrets\"`) {
 				return errors.New("it is not")
 			}
@@ -97,7 +98,7 @@ func TestProject(t *testing.T) {
 		if round.Problem != nil || len(round.Steps) < 3 || round.Steps[0].Name != "generate" {
 			t.Fatalf("got %+v", round)
 		}
-		eventually(t, "the secret is there", func(ctx context.Context) error {
+		testenv.Eventually(t, "the secret is there", func(ctx context.Context) error {
 			_, err := get(ctx, server, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "sample")
 			return err
 		})
@@ -110,7 +111,7 @@ func TestProject(t *testing.T) {
 		if err := server.Create(t.Context(), ship("unarmed", map[string]any{"greeting": "peace"})); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the refusal is in the log again", func(context.Context) error {
+		testenv.Eventually(t, "the refusal is in the log again", func(context.Context) error {
 			if strings.Count(p.log(), "cannot create resource") == before {
 				return errors.New("it is not")
 			}
@@ -146,7 +147,7 @@ func TestProject(t *testing.T) {
 	t.Run("a type is changed", func(t *testing.T) {
 		p.edit(t, typesFile, "	// Crew is set", "	// Flag is flown.\n	Flag string `json:\"flag,omitempty\"`\n	// Crew is set")
 		p.good(t, "generate", "build", "apply", "restart")
-		eventually(t, "the new field is kept", func(ctx context.Context) error {
+		testenv.Eventually(t, "the new field is kept", func(ctx context.Context) error {
 			flagged := ship("crewed", nil)
 			err := server.Patch(ctx, flagged, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"flag":"blue"}}`)))
 			if err != nil {
@@ -276,7 +277,7 @@ func TestProject(t *testing.T) {
 		greets(t, server, "again", "welcome, again")
 		// Whoever kills it kills the operator as well.
 		p.stop(t, os.Kill)
-		eventually(t, "nothing of it runs", func(context.Context) error { return processes(p) })
+		testenv.Eventually(t, "nothing of it runs", func(context.Context) error { return processes(p) })
 	})
 }
 
@@ -321,7 +322,7 @@ func TestPlainProject(t *testing.T) {
 	kind := schema.GroupVersionKind{Group: "plain.example.com", Version: "v1", Kind: "Buoy"}
 	colour := func(want string) {
 		t.Helper()
-		eventually(t, "the buoy is "+want, func(ctx context.Context) error {
+		testenv.Eventually(t, "the buoy is "+want, func(ctx context.Context) error {
 			buoy, err := get(ctx, server, kind, "sample")
 			if err == nil && buoy.GetAnnotations()["plain.example.com/colour"] != want {
 				return fmt.Errorf("it has %v", buoy.GetAnnotations())

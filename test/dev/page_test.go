@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/why"
 )
 
@@ -81,7 +82,7 @@ func told(t *testing.T, address, event string, isIt func(data string) bool) {
 func reconciled(t *testing.T, address string, after uint64, value string) *why.Record {
 	t.Helper()
 	var found *why.Record
-	eventually(t, "a reconcile because of "+value, func(ctx context.Context) error {
+	testenv.Eventually(t, "a reconcile because of "+value, func(ctx context.Context) error {
 		var answer why.Answer
 		if err := ask(ctx, fmt.Sprintf("%s/why/records?limit=1000&after=%d", address, after), &answer); err != nil {
 			return err
@@ -113,11 +114,7 @@ func greet(t *testing.T, server client.Client, greeting string) {
 // why runs opdock why in the project's folder.
 func (p *project) why(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
-	binary, err := opdock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), binary, append([]string{"why"}, arguments...)...)
+	command := exec.CommandContext(t.Context(), testenv.Program(t), append([]string{"why"}, arguments...)...)
 	command.Dir = filepath.Join(p.dir, "internal")
 	command.Env = append(os.Environ(), "OPDOCK_HOME="+p.home, "OPDOCK_CLUSTER=")
 	output, err := command.CombinedOutput()

@@ -5,10 +5,8 @@ package dev
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -27,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // patience is how long a test waits for what has to happen, on a machine that compiles other things as well.
@@ -34,30 +33,8 @@ const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	code := m.Run()
-	if dir := binaryDir; dir != "" {
-		os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	os.Exit(testenv.Main(m))
 }
-
-var binaryDir string
-
-// opdock is the program itself, built once.
-var opdock = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "opdock-dev-")
-	if err != nil {
-		return "", err
-	}
-	binaryDir = dir
-	path := filepath.Join(dir, "opdock")
-	build := append([]string{"build", "-o", path}, buildFlags...)
-	output, err := exec.Command("go", append(build, "github.com/opdock/opdock/cmd/opdock")...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("building opdock: %w\n%s", err, output)
-	}
-	return path, nil
-})
 
 // project is a copy of one of the projects in testdata, and the opdock dev that runs in it.
 type project struct {
@@ -74,9 +51,7 @@ type project struct {
 // newProject copies a project. It uses the modules of this repository at the same versions, so that nothing is downloaded.
 func newProject(t *testing.T, name string) *project {
 	t.Helper()
-	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
-		t.Skip("OPDOCK_CONTROLPLANE is not set")
-	}
+	testenv.ControlPlane(t)
 	p := &project{dir: filepath.Join(t.TempDir(), name), home: t.TempDir(), said: &buffer{}}
 	p.kubeconfig = filepath.Join(p.home, "clusters", name, "kubeconfig")
 	if err := os.CopyFS(p.dir, os.DirFS(filepath.Join("testdata", name))); err != nil {
@@ -99,11 +74,7 @@ func newProject(t *testing.T, name string) *project {
 // start runs opdock dev. The test stops it, or its end does.
 func (p *project) start(t *testing.T, arguments ...string) {
 	t.Helper()
-	binary, err := opdock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.command = exec.Command(binary, append([]string{"dev", "-o", "json", "--dir", p.dir}, arguments...)...)
+	p.command = exec.Command(testenv.Program(t), append([]string{"dev", "-o", "json", "--dir", p.dir}, arguments...)...)
 	p.command.Env = append(os.Environ(), "OPDOCK_HOME="+p.home, "OPDOCK_CLUSTER=", "KUBECONFIG=/nonexistent", "GOFLAGS=-mod=mod", "GOPROXY=off",
 		"XDG_CACHE_HOME="+filepath.Join(p.home, "cache"), "GOCACHE="+goCache(t))
 	p.command.Stderr = p.said
@@ -245,26 +216,6 @@ func (p *project) server(t *testing.T) client.Client {
 		t.Fatal(err)
 	}
 	return server
-}
-
-// eventually waits until there is no error.
-func eventually(t *testing.T, what string, try func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := try(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("in vain: %s: %v", what, err)
-		}
-	}
 }
 
 // buffer collects what a program says while it runs.

@@ -16,10 +16,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // patience is for whatever takes seconds on a quiet machine.
 const patience = 5 * time.Minute
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 // section is a part of the page that has command lines.
 type section struct {
@@ -28,17 +32,12 @@ type section struct {
 }
 
 func TestCommandLines(t *testing.T) {
-	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
-		t.Skip("OPDOCK_CONTROLPLANE does not name a control plane; make test builds one and sets it")
-	}
+	testenv.ControlPlane(t)
 	sections := read(t, "../../docs/coming-from.md")
 	if len(sections) != 5 {
 		t.Fatalf("the page has %d sections with command lines instead of one for each document", len(sections))
 	}
-	programs := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", programs, "../../cmd/opdock").CombinedOutput(); err != nil {
-		t.Fatalf("building opdock: %v\n%s", err, out)
-	}
+	programs := filepath.Dir(testenv.Program(t))
 	for _, s := range sections {
 		t.Run(s.title, func(t *testing.T) {
 			u := &user{dir: t.TempDir(), environment: append(os.Environ(),

@@ -22,6 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // whoAmI is whom the API server takes the client for.
@@ -34,7 +36,7 @@ func whoAmI(t *testing.T, client kubernetes.Interface) authenticationv1.UserInfo
 func TestServiceAccountTokens(t *testing.T) {
 	w := newWorld(t)
 	accounts := w.CoreV1().ServiceAccounts(w.namespace)
-	eventually(t, "the namespace has its default service account and root certificate", func() error {
+	testenv.Eventually(t, "the namespace has its default service account and root certificate", func() error {
 		_, err := accounts.Get(t.Context(), "default", metav1.GetOptions{})
 		certificate, certificateErr := w.configMap(t, "kube-root-ca.crt")
 		if certificateErr == nil && certificate.Data["ca.crt"] != string(w.cluster.Config().CAData) {
@@ -87,7 +89,7 @@ func TestRolesDecide(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "operator"}},
 	}, metav1.CreateOptions{}))(t)
-	eventually(t, "the role counts", list)
+	testenv.Eventually(t, "the role counts", list)
 
 	_, err := operator.CoreV1().ConfigMaps(w.namespace).Create(t.Context(), configMap("mine"), metav1.CreateOptions{})
 	if !apierrors.IsForbidden(err) {
@@ -97,7 +99,7 @@ func TestRolesDecide(t *testing.T) {
 		t.Errorf("another namespace gets %v", err)
 	}
 	try(t, roles.RoleBindings(w.namespace).Delete(t.Context(), "operator", metav1.DeleteOptions{}))
-	eventually(t, "the role counts no more", func() error {
+	testenv.Eventually(t, "the role counts no more", func() error {
 		if err := list(); !apierrors.IsForbidden(err) {
 			return errors.New("it is still allowed")
 		}
@@ -112,7 +114,7 @@ func TestClusterRolesAggregate(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: w.namespace, Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{w.boatGroup()}, Resources: []string{"boats"}, Verbs: []string{"get"}}},
 	}, metav1.CreateOptions{}))(t)
-	eventually(t, "the role is part of view", func() error {
+	testenv.Eventually(t, "the role is part of view", func() error {
 		view, err := w.RbacV1().ClusterRoles().Get(t.Context(), "view", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -142,7 +144,7 @@ func TestCertificateIsSigned(t *testing.T) {
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Tested",
 	}}
 	must(requests.UpdateApproval(t.Context(), request.Name, request, metav1.UpdateOptions{}))(t)
-	eventually(t, "the certificate is issued", func() (err error) {
+	testenv.Eventually(t, "the certificate is issued", func() (err error) {
 		request, err = requests.Get(t.Context(), request.Name, metav1.GetOptions{})
 		if err == nil && len(request.Status.Certificate) == 0 {
 			err = errors.New("there is none yet")

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // fetch gets a path of the API server as JSON, whatever a client would prefer.
@@ -74,7 +75,7 @@ func TestDiscoveryIsAggregated(t *testing.T) {
 	}) {
 		t.Errorf("group apps is %+v", apps)
 	}
-	eventually(t, "the CRD's group is found with its subresources", func() error {
+	testenv.Eventually(t, "the CRD's group is found with its subresources", func() error {
 		own := groups()[w.boatGroup()]
 		if len(own.Versions) == 0 || len(own.Versions[0].Resources) == 0 {
 			return errors.New("it is not there")
@@ -163,7 +164,7 @@ func TestOpenAPIIsComplete(t *testing.T) {
 
 // TestOpenAPIIsCompleteFromTheStart asks before the control plane has had time to make the documents.
 func TestOpenAPIIsCompleteFromTheStart(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	checkOpenAPI(t, clientFor(t, start(t, cluster.Options{}).Config()))
 }
@@ -175,7 +176,7 @@ func TestOpenAPIKnowsCRDs(t *testing.T) {
 	fetch(t, w, "/openapi/v2", &before)
 	w.installCRD(t)
 	path := "apis/" + w.boatGroup() + "/v1"
-	eventually(t, "version 3 has the CRD", func() error {
+	testenv.Eventually(t, "version 3 has the CRD", func() error {
 		url, listed := openAPIV3(t, w)[path]
 		if !listed {
 			return errors.New("it is not in the list")
@@ -184,7 +185,7 @@ func TestOpenAPIKnowsCRDs(t *testing.T) {
 		fetch(t, w, url, &document)
 		return hasBoat(w, document.Components.Schemas)
 	})
-	eventually(t, "version 2 has the CRD", func() error {
+	testenv.Eventually(t, "version 2 has the CRD", func() error {
 		var document openAPIDocument
 		fetch(t, w, "/openapi/v2", &document)
 		if document.Definitions["io.k8s.api.apps.v1.Deployment"] == nil {
@@ -207,7 +208,7 @@ func TestEventsAreRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.startDeployment(t, deployment("web", 1))
 	for reason, kind := range map[string]string{"ScalingReplicaSet": "Deployment", "SuccessfulCreate": "ReplicaSet", "Scheduled": "Pod"} {
-		eventually(t, "an event tells of "+reason, func() error {
+		testenv.Eventually(t, "an event tells of "+reason, func() error {
 			events, err := w.CoreV1().Events(w.namespace).List(t.Context(), metav1.ListOptions{
 				FieldSelector: "reason=" + reason + ",involvedObject.kind=" + kind,
 			})

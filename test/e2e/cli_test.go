@@ -14,24 +14,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/testenv"
 )
-
-// cliBinary is the program itself, built once. It goes away with the home of all tests.
-var cliBinary = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(cluster.Home(), "bin", "opdock")
-	output, err := exec.Command("go", "build", "-o", path, "github.com/opdock/opdock/cmd/opdock").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("building opdock: %w\n%s", err, output)
-	}
-	return path, nil
-})
 
 // cli is a user with a home of its own.
 type cli struct {
@@ -46,10 +36,10 @@ func newCLI(t *testing.T) *cli {
 
 func newCLIIn(t *testing.T, home string) *cli {
 	t.Helper()
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	u := &cli{
-		binary: must(cliBinary())(t),
+		binary: testenv.Program(t),
 		env:    append(os.Environ(), "OPDOCK_HOME="+home, "OPDOCK_CLUSTER=", "KUBECONFIG="),
 	}
 	// Even if the test has failed half way, or the folder could not be removed while somebody writes to it.
@@ -184,7 +174,7 @@ func TestCLIDeadCluster(t *testing.T) {
 	kill := func() {
 		t.Helper()
 		try(t, syscall.Kill(u.status(t, "dock").PID, syscall.SIGKILL))
-		eventually(t, "it is dead", func() error { return expect("it", u.status(t, "dock").State, cluster.Dead) })
+		testenv.Eventually(t, "it is dead", func() error { return expect("it", u.status(t, "dock").State, cluster.Dead) })
 	}
 	kill()
 	u.fails(t, "is dead", "kubectl", "get", "nodes")
@@ -222,7 +212,7 @@ func TestCLIKubeconfigAs(t *testing.T) {
 	}
 	u.fails(t, "Forbidden", "kubectl", "--kubeconfig", path, "get", "configmaps")
 	u.ok(t, "kubectl", "create", "rolebinding", "operator", "--clusterrole=view", "--serviceaccount=default:operator")
-	eventually(t, "the role counts", func() error {
+	testenv.Eventually(t, "the role counts", func() error {
 		_, messages, code := u.run(t, "kubectl", "--kubeconfig", path, "get", "configmaps")
 		if code != 0 {
 			return errors.New(messages)
@@ -286,7 +276,7 @@ func TestCLIForeground(t *testing.T) {
 	u.ok(t, "kubectl", "get", "configmap", keptName)
 	try(t, command.Process.Kill())
 	_ = command.Wait() // says that it was killed
-	eventually(t, "the cluster has ended in order", func() error {
+	testenv.Eventually(t, "the cluster has ended in order", func() error {
 		return expect("it", u.status(t, "dock").State, cluster.Stopped)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // garbledFrom writes over a file from a position on.
@@ -43,7 +44,7 @@ const database, writeAheadLog = "etcd/member/snap/db", "etcd/member/wal/*.wal"
 // TestCorruptState damages state in many ways. Each time the start has to say so and leave everything as it is,
 // so that it can be restored or examined.
 func TestCorruptState(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	for _, test := range []struct {
 		name   string
@@ -86,7 +87,7 @@ func TestCorruptState(t *testing.T) {
 // TestLostDatabase is about damage that may be repaired: the write-ahead log of a small cluster has everything
 // that was in the database. To refuse it is fine as well, to lose something is not.
 func TestLostDatabase(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	for name, damage := range map[string]func(path string) error{
 		"missing": os.Remove,

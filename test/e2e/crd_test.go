@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // boatCRD has status and scale, a default, a rule and a list that server-side apply merges by key. The group is
@@ -79,7 +81,7 @@ func (w *world) installCRD(t *testing.T) dynamic.ResourceInterface {
 	crds := w.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	must(crds.Create(t.Context(), definition, metav1.CreateOptions{}))(t)
 	boats := w.dynamic.Resource(schema.GroupVersionResource{Group: w.boatGroup(), Version: "v1", Resource: "boats"}).Namespace(w.namespace)
-	eventually(t, "boats are served", func() error {
+	testenv.Eventually(t, "boats are served", func() error {
 		_, err := boats.List(t.Context(), metav1.ListOptions{})
 		return err
 	})
@@ -212,7 +214,7 @@ func TestScaleOfDeployment(t *testing.T) {
 	w.awaitRollout(t, "web")
 	patch := []byte(`{"spec":{"replicas":0}}`)
 	must(deployments.Patch(t.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{}, "scale"))(t)
-	eventually(t, "all pods are gone", func() error { return expect("number of pods", len(w.pods(t, "web")), 0) })
+	testenv.Eventually(t, "all pods are gone", func() error { return expect("number of pods", len(w.pods(t, "web")), 0) })
 }
 
 func TestValidatingAdmissionPolicyRefuses(t *testing.T) {
@@ -246,7 +248,7 @@ func TestValidatingAdmissionPolicyRefuses(t *testing.T) {
 	}}, metav1.CreateOptions{}))(t)
 
 	attempt := 0
-	eventually(t, "the policy is in force", func() error {
+	testenv.Eventually(t, "the policy is in force", func() error {
 		attempt++
 		_, err := w.CoreV1().ConfigMaps(w.namespace).Create(t.Context(), configMap(fmt.Sprintf("bad-%d", attempt)), metav1.CreateOptions{})
 		if err == nil {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // suite is the test binary of package envtest, built once.
@@ -89,7 +90,7 @@ func TestEnvtestWithControllers(t *testing.T) {
 func TestAssetsAreTheUpstreamPrograms(t *testing.T) {
 	u := newCLI(t)
 	assets := strings.TrimSpace(u.ok(t, "assets"))
-	if want := must(cluster.Assets(needsControlPlane(t)))(t); assets != want {
+	if want := must(cluster.Assets(testenv.ControlPlane(t)))(t); assets != want {
 		t.Errorf("the command line says %s, and package cluster %s", assets, want)
 	}
 	for _, test := range []struct{ program, arguments, says string }{
@@ -109,7 +110,7 @@ func TestAssetsAreTheUpstreamPrograms(t *testing.T) {
 // TestAssetsKubectl uses kubectl by its name in the folder, without opdock in front of it.
 func TestAssetsKubectl(t *testing.T) {
 	w := newWorld(t)
-	kubectl := filepath.Join(must(cluster.Assets(needsControlPlane(t)))(t), "kubectl")
+	kubectl := filepath.Join(must(cluster.Assets(testenv.ControlPlane(t)))(t), "kubectl")
 	output, err := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", w.cluster.Kubeconfig(), "get", "ns", w.namespace, "-o", "name").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(output)) != "namespace/"+w.namespace {
 		t.Errorf("kubectl get ns: %v\n%s", err, output)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/freeport"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // These tests break what a control plane needs and look at what it says. Each has clusters of its own, in the
@@ -195,7 +196,7 @@ func occupy(t *testing.T) (port int, free func()) {
 }
 
 func TestPortTaken(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	port, _ := occupy(t)
 	name := clusterName(t)
@@ -206,7 +207,7 @@ func TestPortTaken(t *testing.T) {
 }
 
 func TestRememberedPortTaken(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	name, dir := stopped(t)
 	port, free := occupy(t)
@@ -223,7 +224,7 @@ func TestRememberedPortTaken(t *testing.T) {
 }
 
 func TestNewerState(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	name, dir := stopped(t)
 	for _, test := range []struct{ field, newer, says, now string }{
@@ -238,7 +239,7 @@ func TestNewerState(t *testing.T) {
 }
 
 func TestTwoStartsAtOnce(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	name := clusterName(t)
 	const rivals = 3
@@ -270,7 +271,7 @@ func TestTwoStartsAtOnce(t *testing.T) {
 }
 
 func TestTwoClustersSideBySide(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	first := start(t, cluster.Options{Name: clusterName(t)})
 	second := start(t, cluster.Options{Name: clusterName(t), Nodes: 3, Durable: true})

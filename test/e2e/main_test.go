@@ -20,6 +20,7 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -36,7 +37,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(home)
 	waitInParallel()
-	return m.Run()
+	return testenv.Main(m)
 }
 
 // waitInParallel runs more tests at once than there are processors, because most of them wait most of the time: a
@@ -50,17 +51,6 @@ func waitInParallel() {
 	}
 }
 
-// needsControlPlane skips rather than compiling Kubernetes in the middle of a test run. It returns the path of
-// the control plane's binary.
-func needsControlPlane(t *testing.T) string {
-	t.Helper()
-	binary := os.Getenv("OPDOCK_CONTROLPLANE")
-	if binary == "" {
-		t.Skip("OPDOCK_CONTROLPLANE does not name a control plane; make test builds one and sets it")
-	}
-	return binary
-}
-
 // world is a place for one test: a namespace of its own in the control plane that all tests share.
 type world struct {
 	kubernetes.Interface
@@ -72,7 +62,7 @@ type world struct {
 // newWorld makes the test run in parallel with the others.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	c := clustertest.Shared(t)
 	w := &world{Interface: clientFor(t, c.Config()), cluster: c, namespace: clustertest.Namespace(t)}
@@ -95,31 +85,7 @@ func clientFor(t *testing.T, config *rest.Config) kubernetes.Interface {
 const (
 	// patience is for what takes a control plane seconds, on a machine that has a lot else to do.
 	patience = 90 * time.Second
-	// lookEvery is short beside what people notice and long beside what an API server needs for an answer.
-	lookEvery = 50 * time.Millisecond
 )
-
-// eventually waits until a check finds nothing wrong any more.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-look.C:
-		case <-deadline.C:
-			t.Fatalf("%s: not after %v: %v", what, patience, err)
-		case <-t.Context().Done():
-			t.Fatalf("%s: the test ended before: %v", what, err)
-		}
-	}
-}
 
 // within is a context for something that may hang: it ends with the test, or when patience does.
 func within(t *testing.T) context.Context {

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 const (
@@ -70,7 +72,7 @@ const (
 func (w *world) awaitNode(t *testing.T, name, want string) *corev1.Node {
 	t.Helper()
 	var node *corev1.Node
-	eventually(t, "node "+name, func() (err error) {
+	testenv.Eventually(t, "node "+name, func() (err error) {
 		if node, err = w.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{}); err != nil {
 			return err
 		}
@@ -134,7 +136,7 @@ func TestLostNode(t *testing.T) {
 		w.awaitEvent(t, about, "NodeNotReady")
 	}
 
-	eventually(t, "the bystander is replaced on another node", func() error {
+	testenv.Eventually(t, "the bystander is replaced on another node", func() error {
 		for _, replacement := range w.pods(t, "bystander") {
 			if replacement.Spec.NodeName != name && isReady(&replacement) {
 				return nil
@@ -150,7 +152,7 @@ func TestLostNode(t *testing.T) {
 	w.annotatePod(t, culprit.Name, "")
 	w.awaitNode(t, name, backAgain)
 	w.awaitReady(t, culprit.Name)
-	eventually(t, "the bystander is gone", func() error {
+	testenv.Eventually(t, "the bystander is gone", func() error {
 		_, err := w.CoreV1().Pods(w.namespace).Get(t.Context(), bystander.Name, metav1.GetOptions{})
 		return gone(err)
 	})

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // These tests kill a test process that has started a control plane, so that it cannot stop it. Nothing may be left.
@@ -36,7 +38,7 @@ func killed(t *testing.T, command *exec.Cmd, wantChildren int) {
 	}
 	try(t, command.Process.Kill())
 	_ = command.Wait() // says that it was killed
-	eventually(t, "its children have ended", func() error {
+	testenv.Eventually(t, "its children have ended", func() error {
 		for pid, name := range children {
 			// Dead processes remain as zombies until somebody wants to know how they ended.
 			if now, found := readProcess(fmt.Sprintf("/proc/%d/stat", pid)); found && now.state != "Z" {
@@ -59,13 +61,13 @@ func TestKilledEnvtestLeavesNothing(t *testing.T) {
 
 // TestKilledTestLeavesNothing runs this very test binary, with the control plane that its tests share.
 func TestKilledTestLeavesNothing(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	temporary := t.TempDir()
 	command := exec.CommandContext(within(t), must(os.Executable())(t), "-test.run=^TestHealth$")
 	command.Env = append(os.Environ(), "TMPDIR="+temporary, "XDG_CACHE_HOME="+t.TempDir())
 	killed(t, command, 1)
-	eventually(t, "the state is removed", func() error {
+	testenv.Eventually(t, "the state is removed", func() error {
 		left := must(filepath.Glob(filepath.Join(temporary, "opdock-*", "state.json")))(t)
 		return expect("number of state folders", len(left), 0)
 	})

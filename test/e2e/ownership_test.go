@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // gone is an error unless looking for an object said that there is none.
@@ -57,7 +59,7 @@ func TestGarbageCollectionInTheBackground(t *testing.T) {
 		t.Errorf("the owner waits for what it owns: %v", err)
 	}
 	for _, name := range []string{"child", "grandchild"} {
-		eventually(t, name+" is collected", func() error {
+		testenv.Eventually(t, name+" is collected", func() error {
 			_, err := w.configMap(t, name)
 			return gone(err)
 		})
@@ -71,7 +73,7 @@ func TestGarbageCollectionInTheForeground(t *testing.T) {
 	child.Finalizers = []string{"test.opdock.dev/hold"}
 	w.createConfigMap(t, child)
 	w.deleteConfigMap(t, "owner", metav1.DeletePropagationForeground)
-	eventually(t, "the child is being deleted", func() error {
+	testenv.Eventually(t, "the child is being deleted", func() error {
 		child, err := w.configMap(t, "child")
 		if err == nil && child.DeletionTimestamp == nil {
 			err = errors.New("it is not")
@@ -85,7 +87,7 @@ func TestGarbageCollectionInTheForeground(t *testing.T) {
 	release := []byte(`{"metadata":{"finalizers":null}}`)
 	must(w.CoreV1().ConfigMaps(w.namespace).Patch(t.Context(), "child", types.MergePatchType, release, metav1.PatchOptions{}))(t)
 	for _, name := range []string{"child", "owner"} {
-		eventually(t, name+" is gone", func() error {
+		testenv.Eventually(t, name+" is gone", func() error {
 			_, err := w.configMap(t, name)
 			return gone(err)
 		})
@@ -97,7 +99,7 @@ func TestOrphansStay(t *testing.T) {
 	owner := w.createConfigMap(t, configMap("owner"))
 	w.createConfigMap(t, configMap("child", ownedBy(owner)))
 	w.deleteConfigMap(t, "owner", metav1.DeletePropagationOrphan)
-	eventually(t, "the owner is gone", func() error {
+	testenv.Eventually(t, "the owner is gone", func() error {
 		_, err := w.configMap(t, "owner")
 		return gone(err)
 	})
@@ -111,7 +113,7 @@ func TestDeploymentTakesItsPodsAlong(t *testing.T) {
 	w := newWorld(t)
 	w.startDeployment(t, deployment("web", 2))
 	try(t, w.AppsV1().Deployments(w.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
-	eventually(t, "ReplicaSets and pods are collected", func() error {
+	testenv.Eventually(t, "ReplicaSets and pods are collected", func() error {
 		sets, err := w.AppsV1().ReplicaSets(w.namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -133,7 +135,7 @@ func TestCustomResourceTakesItsObjectsAlong(t *testing.T) {
 		APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(),
 	}))
 	try(t, boats.Delete(t.Context(), "owner", metav1.DeleteOptions{}))
-	eventually(t, "the child is collected", func() error {
+	testenv.Eventually(t, "the child is collected", func() error {
 		_, err := w.configMap(t, "child")
 		return gone(err)
 	})
@@ -153,7 +155,7 @@ func TestNamespaceGoesWithEverythingInIt(t *testing.T) {
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) && !apierrors.IsNotFound(err) {
 		t.Errorf("something is created in a namespace that goes: %v", err)
 	}
-	eventually(t, "the namespace is gone", func() error {
+	testenv.Eventually(t, "the namespace is gone", func() error {
 		namespace, err := w.CoreV1().Namespaces().Get(t.Context(), w.namespace, metav1.GetOptions{})
 		if err == nil {
 			return fmt.Errorf("its conditions are %+v", namespace.Status.Conditions)

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func pod(behaviour string, policy corev1.RestartPolicy) *corev1.Pod {
@@ -48,7 +50,7 @@ func (w *world) awaitReady(t *testing.T, name string) *corev1.Pod {
 func (w *world) awaitPod(t *testing.T, name, what string, check func(*corev1.Pod) error) *corev1.Pod {
 	t.Helper()
 	var found *corev1.Pod
-	eventually(t, "pod "+name+" "+what, func() (err error) {
+	testenv.Eventually(t, "pod "+name+" "+what, func() (err error) {
 		if found, err = w.CoreV1().Pods(w.namespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
 			return err
 		}
@@ -76,7 +78,7 @@ func annotationPatch(t *testing.T, behaviour string) []byte {
 func (w *world) awaitEvent(t *testing.T, about, reason string) corev1.Event {
 	t.Helper()
 	var first corev1.Event
-	eventually(t, "an event tells of "+reason, func() error {
+	testenv.Eventually(t, "an event tells of "+reason, func() error {
 		events, err := w.CoreV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{
 			FieldSelector: fields.Set{"involvedObject.name": about, "reason": reason}.String(),
 		})

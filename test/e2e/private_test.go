@@ -16,12 +16,13 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // TestFilesArePrivate looks at everything in the state folder, since keys are in more places than one would
 // think: in kubeconfigs, in the database and in its log.
 func TestFilesArePrivate(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	c := clustertest.Shared(t)
 	seen := map[string]bool{}
@@ -64,7 +65,7 @@ func pidOf(t *testing.T, c *cluster.Cluster) int {
 
 // TestListensOnLoopbackOnly looks at the sockets that the process really has.
 func TestListensOnLoopbackOnly(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux shows the sockets of a process as files")
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // TestRunAllSamples is what somebody does who sees Opdock for the first time.
@@ -82,7 +83,7 @@ func TestRunIsKilled(t *testing.T) {
 	said.await(t, "Robot robot-one: Ready")
 	try(t, process.Process.Kill())
 	_ = process.Wait() // it was killed
-	eventually(t, "the cluster ends with the run", func() error {
+	testenv.Eventually(t, "the cluster ends with the run", func() error {
 		return expect("alive", u.status(t, "dock").State == cluster.Alive, false)
 	})
 	if out := u.ok(t, "run", "--until-ready", "--samples", "robot_v1_robot"); !strings.Contains(out, "robot-one") {

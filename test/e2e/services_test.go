@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // convert turns one representation of an object into another.
@@ -63,7 +65,7 @@ func TestServiceHasEndpoints(t *testing.T) {
 	}
 	w.startDeployment(t, deployment("web", 3))
 	pods := w.pods(t, "web")
-	eventually(t, "the addresses of all pods are ready endpoints", func() error {
+	testenv.Eventually(t, "the addresses of all pods are ready endpoints", func() error {
 		found := w.endpoints(t, "web")
 		for i := range pods {
 			if !found[pods[i].Status.PodIP] {
@@ -74,7 +76,7 @@ func TestServiceHasEndpoints(t *testing.T) {
 	})
 
 	w.annotatePod(t, pods[0].Name, "never-ready")
-	eventually(t, "a pod that is not ready is an endpoint that is not ready", func() error {
+	testenv.Eventually(t, "a pod that is not ready is an endpoint that is not ready", func() error {
 		found := w.endpoints(t, "web")
 		if ready, known := found[pods[0].Status.PodIP]; !known || ready {
 			return fmt.Errorf("%s is not so in %v", pods[0].Status.PodIP, found)
@@ -100,7 +102,7 @@ func TestAutoscalerHasStatus(t *testing.T) {
 		},
 	}, metav1.CreateOptions{}))(t)
 	// There are no metrics, as in a cluster without a metrics server, and that is what it says.
-	eventually(t, "it can scale and has no metrics", func() error {
+	testenv.Eventually(t, "it can scale and has no metrics", func() error {
 		found, err := autoscalers.Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -128,7 +130,7 @@ func TestDisruptionBudgetGuardsEviction(t *testing.T) {
 	}, metav1.CreateOptions{}))(t)
 	awaitAllowed := func(want int32) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("%d disruptions are allowed", want), func() error {
+		testenv.Eventually(t, fmt.Sprintf("%d disruptions are allowed", want), func() error {
 			found, err := budgets.Get(t.Context(), "web", metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -155,7 +157,7 @@ func TestDisruptionBudgetGuardsEviction(t *testing.T) {
 	if err := evict(); err != nil {
 		t.Fatalf("with one to spare the eviction got %v", err)
 	}
-	eventually(t, "the pod is gone and replaced", func() error {
+	testenv.Eventually(t, "the pod is gone and replaced", func() error {
 		pods := w.pods(t, "web")
 		if slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return pod.Name == victim }) {
 			return errors.New("it is still there")
@@ -177,7 +179,7 @@ func TestQuotaCountsAndRefuses(t *testing.T) {
 	}, metav1.CreateOptions{}))(t)
 	awaitUsed := func(name corev1.ResourceName, want string) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("%s of %s are used", want, name), func() error {
+		testenv.Eventually(t, fmt.Sprintf("%s of %s are used", want, name), func() error {
 			found, err := quotas.Get(t.Context(), "small", metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -200,7 +202,7 @@ func TestQuotaCountsAndRefuses(t *testing.T) {
 
 	awaitUsed("count/secrets", "0")
 	// Admission looks at a copy of the quota, which may still be the one from before it was in force.
-	eventually(t, "admission knows the quota", func() error {
+	testenv.Eventually(t, "admission knows the quota", func() error {
 		greedy := container("web:1")
 		greedy.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 		_, err := w.CoreV1().Pods(w.namespace).Create(t.Context(), &corev1.Pod{
@@ -222,13 +224,13 @@ func TestQuotaCountsAndRefuses(t *testing.T) {
 	try(t, secrets.Delete(t.Context(), "one", metav1.DeleteOptions{}))
 	awaitUsed("count/secrets", "1")
 	// Admission looks at a copy of the quota that may be a moment older.
-	eventually(t, "there is room for another", func() error { return create("three") })
+	testenv.Eventually(t, "there is room for another", func() error { return create("three") })
 
 	d := deployment("web", 3)
 	d.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
 	must(w.AppsV1().Deployments(w.namespace).Create(t.Context(), d, metav1.CreateOptions{}))(t)
 	awaitUsed(corev1.ResourceRequestsCPU, "1")
-	eventually(t, "the third pod is refused", func() error {
+	testenv.Eventually(t, "the third pod is refused", func() error {
 		events, err := w.CoreV1().Events(w.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=FailedCreate"})
 		if err == nil && len(events.Items) == 0 {
 			err = errors.New("no event says so")

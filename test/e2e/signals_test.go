@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // steps of a start, in their order.
@@ -41,7 +42,7 @@ func serve(t *testing.T, dir, step string, send syscall.Signal) outcome {
 	report, writer, err := os.Pipe()
 	try(t, err)
 	defer report.Close()
-	process := exec.CommandContext(within(t), needsControlPlane(t), "serve", "--dir", dir, "--report-fd", "3")
+	process := exec.CommandContext(within(t), testenv.ControlPlane(t), "serve", "--dir", dir, "--report-fd", "3")
 	process.ExtraFiles = []*os.File{writer}
 	log := must(os.Create(filepath.Join(t.TempDir(), "log")))(t)
 	defer log.Close()
@@ -88,7 +89,7 @@ func (o outcome) check(step string) error {
 // TestSignalDuringStart interrupts a start at every step. The process has to say so, and the next start has to
 // succeed with everything that was there before.
 func TestSignalDuringStart(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	t.Run("sigterm", func(t *testing.T) {
 		t.Parallel()
@@ -139,7 +140,7 @@ func awaitWorking(t *testing.T, c *cluster.Cluster) *corev1.Pod {
 // TestKillUnderLoad kills the control plane while clients write. What it has acknowledged has to be there
 // afterwards.
 func TestKillUnderLoad(t *testing.T) {
-	needsControlPlane(t)
+	testenv.ControlPlane(t)
 	t.Parallel()
 	name := clusterName(t)
 	c := start(t, cluster.Options{Name: name})

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // TestClaimsAreBound starts a StatefulSet that wants a volume for each of its pods, and looks where they go.
@@ -50,7 +52,7 @@ func TestClaimsAreBound(t *testing.T) {
 	}
 	try(t, w.AppsV1().StatefulSets(w.namespace).Delete(t.Context(), "db", metav1.DeleteOptions{}))
 	for _, volume := range volumes {
-		eventually(t, "volume "+volume+" goes with its claim", func() error {
+		testenv.Eventually(t, "volume "+volume+" goes with its claim", func() error {
 			_, err := w.CoreV1().PersistentVolumes().Get(t.Context(), volume, metav1.GetOptions{})
 			return gone(err)
 		})

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func deployment(name string, replicas int32) *appsv1.Deployment {
@@ -52,7 +54,7 @@ func (w *world) startDeployment(t *testing.T, d *appsv1.Deployment) *appsv1.Depl
 func (w *world) awaitRollout(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
 	var d *appsv1.Deployment
-	eventually(t, "Deployment "+name+" is rolled out", func() (err error) {
+	testenv.Eventually(t, "Deployment "+name+" is rolled out", func() (err error) {
 		if d, err = w.AppsV1().Deployments(w.namespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
 			return err
 		}
@@ -80,7 +82,7 @@ func TestDeploymentRollsOut(t *testing.T) {
 	patch := []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"app:2"}]}}}}`)
 	must(w.AppsV1().Deployments(w.namespace).Patch(t.Context(), "web", types.StrategicMergePatchType, patch, metav1.PatchOptions{}))(t)
 	w.awaitRollout(t, "web")
-	eventually(t, "only pods with the new image are left", func() error {
+	testenv.Eventually(t, "only pods with the new image are left", func() error {
 		pods := w.pods(t, "web")
 		for i := range pods {
 			if image := pods[i].Spec.Containers[0].Image; image != "app:2" {
@@ -100,7 +102,7 @@ func TestDeploymentWaitsForReadyPods(t *testing.T) {
 	w.startDeployment(t, deployment("web", 2))
 	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:"never-ready"}}}}}`, behaviourAnnotation)
 	must(w.AppsV1().Deployments(w.namespace).Patch(t.Context(), "web", types.StrategicMergePatchType, patch, metav1.PatchOptions{}))(t)
-	eventually(t, "a new pod runs and the rollout is stuck with the old ones available", func() error {
+	testenv.Eventually(t, "a new pod runs and the rollout is stuck with the old ones available", func() error {
 		d, err := w.AppsV1().Deployments(w.namespace).Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -156,7 +158,7 @@ func TestStatefulSetIsOrdered(t *testing.T) {
 
 	before := must(pods.Get(t.Context(), "db-1", metav1.GetOptions{}))(t)
 	try(t, pods.Delete(t.Context(), "db-1", metav1.DeleteOptions{}))
-	eventually(t, "another pod has taken the name", func() error {
+	testenv.Eventually(t, "another pod has taken the name", func() error {
 		now, err := pods.Get(t.Context(), "db-1", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -202,7 +204,7 @@ func (w *world) awaitJob(t *testing.T, name string, kind batchv1.JobConditionTyp
 	t.Helper()
 	var j *batchv1.Job
 	var found batchv1.JobCondition
-	eventually(t, fmt.Sprintf("Job %s is %s", name, kind), func() (err error) {
+	testenv.Eventually(t, fmt.Sprintf("Job %s is %s", name, kind), func() (err error) {
 		if j, err = w.BatchV1().Jobs(w.namespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
 			return err
 		}

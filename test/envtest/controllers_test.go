@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // controllersRun says whether there is a whole cluster, or an API server alone as envtest otherwise is.
@@ -61,7 +63,7 @@ func TestDeployment(t *testing.T) {
 		staysAsItIs(t, &appsv1.DeploymentList{}, deployment)
 		return
 	}
-	eventually(t, "it is available", func() error {
+	testenv.Eventually(t, "it is available", func() error {
 		if err := k8s.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
 			return err
 		}
@@ -96,7 +98,7 @@ func TestOwnedObjects(t *testing.T) {
 		staysAsItIs(t, &corev1.ConfigMapList{}, &owned)
 		return
 	}
-	eventually(t, "its ConfigMap is collected", func() error {
+	testenv.Eventually(t, "its ConfigMap is collected", func() error {
 		return goneAlready(k8s.Get(t.Context(), client.ObjectKeyFromObject(greeting), &owned))
 	})
 }
@@ -122,7 +124,7 @@ func TestNamespace(t *testing.T) {
 		staysAsItIs(t, &corev1.NamespaceList{}, namespace)
 		return
 	}
-	eventually(t, "the namespace is gone", func() error {
+	testenv.Eventually(t, "the namespace is gone", func() error {
 		return goneAlready(k8s.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace))
 	})
 	if err := k8s.Get(t.Context(), client.ObjectKeyFromObject(greeting), greeting); !apierrors.IsNotFound(err) {

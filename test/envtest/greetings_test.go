@@ -14,13 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func greet(t *testing.T, namespace, text string) *Greeting {
 	t.Helper()
 	greeting := &Greeting{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "hello"}, Spec: GreetingSpec{Text: text}}
 	// The webhook is served by the manager, which has only just been started.
-	eventually(t, "the webhook answers", func() error {
+	testenv.Eventually(t, "the webhook answers", func() error {
 		err := k8s.Create(t.Context(), greeting)
 		if err != nil && !apierrors.IsInternalError(err) {
 			t.Fatal(err)
@@ -32,7 +34,7 @@ func greet(t *testing.T, namespace, text string) *Greeting {
 
 func awaitText(t *testing.T, greeting *Greeting, text string) {
 	t.Helper()
-	eventually(t, "the ConfigMap says "+text, func() error {
+	testenv.Eventually(t, "the ConfigMap says "+text, func() error {
 		var found corev1.ConfigMap
 		if err := k8s.Get(t.Context(), client.ObjectKeyFromObject(greeting), &found); err != nil {
 			return err
@@ -47,7 +49,7 @@ func awaitText(t *testing.T, greeting *Greeting, text string) {
 func TestReconciler(t *testing.T) {
 	greeting := greet(t, newNamespace(t), "good morning")
 	awaitText(t, greeting, "good morning")
-	eventually(t, "its status is written", func() error {
+	testenv.Eventually(t, "its status is written", func() error {
 		if err := k8s.Get(t.Context(), client.ObjectKeyFromObject(greeting), greeting); err != nil {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +31,8 @@ var (
 
 func TestMain(m *testing.M) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		// go test shows the first line beside the package's name, and the second with -v only.
+		fmt.Println("testing: warning: no tests to run")
 		fmt.Println("KUBEBUILDER_ASSETS is not set: the tests of package e2e run these with those of Opdock")
 		os.Exit(0)
 	}
@@ -91,23 +92,6 @@ func run(m *testing.M) (code int, err error) {
 	code = m.Run()
 	cancel()
 	return code, <-ended
-}
-
-// eventually waits until a check finds nothing wrong any more.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	const patience = 90 * time.Second
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after %v: %v", what, patience, err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }
 
 // newNamespace makes a namespace and leaves it: without controllers none ever goes.

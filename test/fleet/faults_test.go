@@ -6,7 +6,6 @@ package fleet
 import (
 	"fmt"
 	"maps"
-	"os"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,12 +19,11 @@ import (
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestTheServerRestartsInTheMiddleOfARollout(t *testing.T) {
-	if os.Getenv("OPDOCK_CONTROLPLANE") == "" {
-		t.Skip("OPDOCK_CONTROLPLANE does not name a control plane; make test builds one and sets it")
-	}
+	testenv.ControlPlane(t)
 	t.Setenv("OPDOCK_HOME", t.TempDir())
 	options := cluster.Options{Name: "restarted"}
 	dock, err := cluster.Start(t.Context(), options)

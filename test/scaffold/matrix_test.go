@@ -106,34 +106,49 @@ func everyStarter(t *testing.T) []string {
 	return append(lines, "generate --force")
 }
 
-// TestProjects needs Go alone; API servers for the projects' own tests come from OPDOCK_CONTROLPLANE, and linting from
-// bin/golangci-lint.
-func TestProjects(t *testing.T) {
-	if testing.Short() {
-		t.Skip("every project is built and tested")
-	}
-	for name, lines := range map[string][]string{
-		"no kind at all": {"init --domain example.com --repo example.com/yard --license none"},
-		"one group": {
-			"init --domain example.com --repo example.com/yard --owner Me --project-name yard",
+// variants are the projects, each by its folder and the lines that make it. Together they have every feature of the
+// scaffold, and each has several, because every project costs seconds to build, lint and test.
+func variants(t *testing.T) map[string][]string {
+	t.Helper()
+	return map[string][]string{
+		"none": {"init --domain example.com --repo example.com/none --license none"},
+		"one": {
+			"init --domain example.com --repo example.com/one --owner Me --project-name yard",
 			"create api --group ship --version v1 --kind Frigate --short-name fg",
 			"create api --group ship --version v2 --kind Frigate",
 			"create webhook --group ship --version v1 --kind Frigate --defaulting --programmatic-validation --conversion --spoke v2",
 			"create api --group ship --version v1 --kind KAPP --empty",
 			"create webhook --group ship --version v1 --kind KAPP --defaulting",
 		},
-		"several groups": {
-			"init --domain example.com --repo example.com/yard --license mit --multigroup",
+		"several": {
+			"init --domain example.com --repo example.com/several --license mit --multigroup",
 			"create api --group ship --version v1alpha1 --kind Fleet --namespaced=false --plural armada",
 			"create api --api-version collector.ip.example.com/v1 --kind Collector --empty --namespaced=false",
 			"create api --api-version example.com/v1 --kind Harbour --controller=false",
 			"create api --group apps --version v1 --kind Raft", // as a group of Kubernetes
 			"create webhook --group ship --version v1alpha1 --kind Fleet --programmatic-validation",
 		},
-		"starters": append([]string{"init --domain example.com --repo example.com/yard"}, everyStarter(t)...),
-	} {
+		"starters": append([]string{"init --domain example.com --repo example.com/starters"}, everyStarter(t)...),
+	}
+}
+
+// TestProjects needs Go alone; API servers for the projects' own tests come from OPDOCK_CONTROLPLANE, and linting from
+// bin/golangci-lint.
+//
+// A workspace lets go and the linter take all projects at once. That compiles and analyses what they share once, and
+// proves the same: they require the same versions, and whether each go.mod and go.sum is complete on its own is what
+// go mod tidy, which ignores workspaces, finds out.
+func TestProjects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("every project is built and tested")
+	}
+	root := t.TempDir()
+	workspace := "go 1.26.0\n"
+	var folders []string
+	config := map[string]bool{}
+	for name, lines := range variants(t) {
+		dir := filepath.Join(root, name)
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
 			for _, line := range lines {
 				opdock(t, dir, line)
 			}
@@ -141,34 +156,43 @@ func TestProjects(t *testing.T) {
 				t.Errorf("gofmt would change:\n%s", unformatted)
 			}
 			inside(t, dir, "go", "mod", "tidy", "-diff")
-			inside(t, dir, "go", "build", "./...")
-			inside(t, dir, "go", "vet", "./...")
-			if lint := linter(t); lint != "" {
-				inside(t, dir, lint, "run", "--allow-parallel-runners")
-			} else {
-				t.Log("there is no bin/golangci-lint, so nothing was linted")
-			}
-			out := inside(t, dir, "go", "test", "./...")
-			t.Log(out)
 		})
+		if t.Failed() {
+			return
+		}
+		workspace += "use ./" + name + "\n"
+		folders = append(folders, "./"+name+"/...")
+		content, err := os.ReadFile(filepath.Join(dir, lintConfig))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config[string(content)] = true
 	}
+	if len(config) != 1 {
+		t.Fatalf("the projects have %d different files %s, so one run of the linter cannot speak for all", len(config), lintConfig)
+	}
+	t.Run("controller-gen makes the same", func(t *testing.T) { controllerGenMakesTheSame(t, filepath.Join(root, "one")) })
+	if err := os.WriteFile(filepath.Join(root, "go.work"), []byte(workspace), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inside(t, root, slices.Concat([]string{"go", "build"}, folders)...)
+	if lint := linter(t); lint != "" {
+		// It has go vet among its linters.
+		inside(t, root, slices.Concat([]string{lint, "run", "--allow-parallel-runners", "--config", filepath.Join("one", lintConfig)}, folders)...)
+	} else {
+		t.Log("there is no bin/golangci-lint, so nothing but go vet was run; make lint builds it")
+		inside(t, root, slices.Concat([]string{"go", "vet"}, folders)...)
+	}
+	t.Log(inside(t, root, slices.Concat([]string{"go", "test", "-vet=off"}, folders)...))
 }
 
-// TestControllerGenMakesTheSame shows that a project does not need opdock: its Makefile has another way.
-func TestControllerGenMakesTheSame(t *testing.T) {
-	if testing.Short() {
-		t.Skip("controller-gen is built")
-	}
+const lintConfig = ".golangci.yml"
+
+// controllerGenMakesTheSame shows that a project does not need opdock: its Makefile has another way.
+func controllerGenMakesTheSame(t *testing.T, dir string) {
+	t.Helper()
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("there is no make")
-	}
-	dir := t.TempDir()
-	for _, line := range []string{
-		"init --domain example.com --repo example.com/yard --owner Me",
-		"create api --group ship --version v1 --kind Frigate",
-		"create webhook --group ship --version v1 --kind Frigate --defaulting --programmatic-validation",
-	} {
-		opdock(t, dir, line)
 	}
 	before := allFiles(t, dir)
 	inside(t, dir, "make", "OPDOCK=", "generate", "manifests")
