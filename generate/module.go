@@ -4,7 +4,6 @@
 package generate
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -12,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+
+	"github.com/opdock/opdock/internal/gomodule"
 )
 
 // module is the Go module that is generated for.
@@ -43,21 +44,20 @@ func findModule(dir string) (module, error) {
 	if err != nil {
 		return module{}, fmt.Errorf("finding the module: %w", err)
 	}
-	for current := start; ; current = filepath.Dir(current) {
-		content, err := os.ReadFile(filepath.Join(current, "go.mod"))
-		switch {
-		case err == nil:
-			name := modfile.ModulePath(content)
-			if name == "" {
-				return module{}, &Error{Problems: []Problem{{File: filepath.Join(current, "go.mod"), Line: 1, Message: "there is no module line"}}}
-			}
-			return module{dir: current, path: name}, nil
-		case !errors.Is(err, os.ErrNotExist):
-			return module{}, fmt.Errorf("finding the module: %w", err)
-		case filepath.Dir(current) == current:
-			return module{}, &NoModuleError{Dir: absolute}
-		}
+	root := gomodule.Dir(start)
+	if root == "" {
+		return module{}, &NoModuleError{Dir: absolute}
 	}
+	file := filepath.Join(root, gomodule.File)
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return module{}, fmt.Errorf("finding the module: %w", err)
+	}
+	name := modfile.ModulePath(content)
+	if name == "" {
+		return module{}, &Error{Problems: []Problem{{File: file, Line: 1, Message: "there is no module line"}}}
+	}
+	return module{dir: root, path: name}, nil
 }
 
 // relative returns the path below the module's folder with slashes, and other paths as they are.

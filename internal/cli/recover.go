@@ -6,11 +6,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/opdock/opdock/internal/filewrite"
+	"github.com/opdock/opdock/internal/gomodule"
 )
 
 // recoverProject takes back what an opdock that was killed has left half written in a folder, and says so.
@@ -35,12 +35,8 @@ func moduleFolder(dir string) string {
 	if err != nil {
 		return dir
 	}
-	for current := start; ; current = filepath.Dir(current) {
-		if _, err := os.Stat(filepath.Join(current, "go.mod")); err == nil {
-			return current
-		}
-		if filepath.Dir(current) == current {
-			return dir
-		}
+	if module := gomodule.Dir(start); module != "" {
+		return module
 	}
+	return dir
 }

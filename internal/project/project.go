@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 
+	"github.com/opdock/opdock/internal/gomodule"
 	"github.com/opdock/opdock/internal/projectfile"
 )
 
@@ -71,17 +72,15 @@ func Find(dir string) (*Project, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the project: %w", err)
 	}
-	for current := start; ; current = filepath.Dir(current) {
-		content, err := os.ReadFile(filepath.Join(current, "go.mod"))
-		switch {
-		case err == nil:
-			return open(current, content)
-		case !errors.Is(err, os.ErrNotExist):
-			return nil, fmt.Errorf("finding the project: %w", err)
-		case filepath.Dir(current) == current:
-			return nil, &NotFoundError{Dir: absolute}
-		}
+	root := gomodule.Dir(start)
+	if root == "" {
+		return nil, &NotFoundError{Dir: absolute}
 	}
+	content, err := os.ReadFile(filepath.Join(root, gomodule.File))
+	if err != nil {
+		return nil, fmt.Errorf("finding the project: %w", err)
+	}
+	return open(root, content)
 }
 
 func open(dir string, goMod []byte) (*Project, error) {
