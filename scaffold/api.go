@@ -130,6 +130,22 @@ func (p *project) newResource(o *APIOptions) (*projectfile.Resource, error) {
 	return &p.file.Resources[len(p.file.Resources)-1], nil
 }
 
+// takeShortName gives another version of a kind the same short name. A CRD has one set of names for all versions, and
+// controller-gen takes them from whichever version it happens to see last.
+func (p *project) takeShortName(o *APIOptions, other API) error {
+	if o.ShortName != "" {
+		return nil
+	}
+	content, err := p.read(path.Join(other.Dir, other.Singular+"_types.go"))
+	if err != nil {
+		return err
+	}
+	if found := shortNamePattern.FindSubmatch(content); found != nil {
+		o.ShortName = string(found[1])
+	}
+	return nil
+}
+
 func (o *APIOptions) check(domain string) error {
 	switch {
 	case o.Version == "" || o.Kind == "":
@@ -191,6 +207,9 @@ func (p *project) checkCollisions(o *APIOptions) error {
 				o.Plural = other.Plural
 			} else if other.PluralName() != plural {
 				return wrongInput("the plural of %s is %q, and cannot be %q in another version", o.Kind, other.PluralName(), plural)
+			}
+			if err := p.takeShortName(o, p.api(other)); err != nil {
+				return err
 			}
 			continue
 		}

@@ -90,3 +90,24 @@ func TestControllersOfAGroupAreOnePackage(t *testing.T) {
 	must(t)(CreateAPI(APIOptions{Dir: dir, Group: "type", Version: "v1", Kind: "Letter"}))
 	expectPackage("internal/controller/type/letter_controller.go", "controller")
 }
+
+// TestVersionsShareAShortName sees that a CRD does not lose its short name, or have it by chance, with another version.
+func TestVersionsShareAShortName(t *testing.T) {
+	dir := t.TempDir()
+	must(t)(Init(inits(dir)))
+	first := frigate(dir)
+	first.ShortName = "fg"
+	must(t)(CreateAPI(first))
+	second := frigate(dir)
+	second.Version = "v2"
+	must(t)(CreateAPI(second))
+	for _, version := range []string{"v1", "v2"} {
+		content, err := os.ReadFile(filepath.Join(dir, "api", version, "frigate_types.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := shortNamePattern.FindSubmatch(content); found == nil || string(found[1]) != "fg" {
+			t.Errorf("%s has the short name %q", version, found)
+		}
+	}
+}
