@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/opdock/opdock/internal/filelock"
 )
 
 // BuildProgress says how far a build is.
@@ -89,23 +90,21 @@ func awaitTurn(ctx context.Context, path string, t *tracker) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err := flock(f, syscall.LOCK_EX)
-		if err == nil {
-			return f, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			f.Close()
-			return nil, fmt.Errorf("locking %s: %w", path, err)
-		}
+	err = filelock.Exclusive(f)
+	if errors.Is(err, filelock.ErrHeld) {
 		t.doing("waiting for another process that builds it")
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("given up while another process builds it: %w", ctx.Err())
-		case <-time.After(10 * lockPoll):
-		}
+		err = filelock.Await(ctx, f, 10*lockPoll)
 	}
+	switch {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, filelock.ErrHeld):
+		err = fmt.Errorf("given up while another process builds it: %w", ctx.Err())
+	default:
+		err = fmt.Errorf("locking %s: %w", path, err)
+	}
+	f.Close()
+	return nil, err
 }
 
 func build(ctx context.Context, from *source, out string, t *tracker) error {

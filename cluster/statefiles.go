@@ -12,8 +12,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"github.com/opdock/opdock/internal/filelock"
 )
 
 const (
@@ -53,13 +54,13 @@ func (l *lockFile) Close() error { return l.f.Close() }
 // does when it ends.
 func (l *lockFile) look() (holder, error) {
 	held := false
-	err := flock(l.f, syscall.LOCK_SH)
+	err := filelock.Shared(l.f)
 	switch {
 	case err == nil:
 		// The shared lock is kept while reading, so that a control plane that starts right now cannot write
 		// its pid in between and look like one that died.
-		defer func() { _ = flock(l.f, syscall.LOCK_UN) }()
-	case errors.Is(err, syscall.EWOULDBLOCK):
+		defer func() { _ = filelock.Release(l.f) }()
+	case errors.Is(err, filelock.ErrHeld):
 		held = true
 	default:
 		return holder{}, fmt.Errorf("looking at %s: %w", l.f.Name(), err)
@@ -91,16 +92,6 @@ func parseHolder(data []byte) holder {
 	}
 	h.started, _ = time.Parse(time.RFC3339, content.Started)
 	return h
-}
-
-// flock never waits; EWOULDBLOCK says that somebody else has the lock.
-func flock(f *os.File, how int) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
 }
 
 // savedState is DIR/state.json, as far as this package needs it.

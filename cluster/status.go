@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,8 +14,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/opdock/opdock/internal/filelock"
 )
 
 // State says whether a cluster runs, and if not, how it ended.
@@ -155,7 +157,7 @@ func deleteState(name, dir string) error {
 	}
 	defer lock.Close()
 	if err := lockExclusively(lock, 200*time.Millisecond); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if errors.Is(err, filelock.ErrHeld) {
 			return fmt.Errorf("it is running%s; stop it first with %q", pidSuffix(pidIn(lock)), "opdock down --name "+name)
 		}
 		return fmt.Errorf("locking %s: %w", lock.Name(), err)
@@ -178,14 +180,9 @@ func deleteState(name, dir string) error {
 // lockExclusively tries for a moment before it says that the lock is taken, because somebody who merely
 // looks holds it for some microseconds.
 func lockExclusively(f *os.File, patience time.Duration) error {
-	deadline := time.Now().Add(patience)
-	for {
-		err := flock(f, syscall.LOCK_EX)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
-			return err
-		}
-		time.Sleep(lockPoll)
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return filelock.Await(ctx, f, lockPoll)
 }
 
 func pidIn(lock *os.File) int {

@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/opdock/opdock/internal/filelock"
 	"github.com/opdock/opdock/internal/manager"
 	"github.com/opdock/opdock/why"
 )
@@ -58,9 +58,9 @@ func openFleetLog(t *target) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the fleet's log: %w", err)
 	}
-	if err := syscall.Flock(int(log.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := filelock.Exclusive(log); err != nil {
 		log.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if errors.Is(err, filelock.ErrHeld) {
 			return nil, withHints(fmt.Errorf("another opdock run has the fleet on %s already", t.title),
 				"end that one first, or choose another cluster with --name")
 		}

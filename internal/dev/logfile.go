@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"github.com/opdock/opdock/internal/filelock"
 )
 
 // ErrBusy is returned if another session has the same state folder.
@@ -24,7 +25,7 @@ func Busy(stateDir string) bool {
 		return false
 	}
 	defer file.Close() // which unlocks it
-	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	return errors.Is(filelock.Exclusive(file), filelock.ErrHeld)
 }
 
 func logPath(stateDir string) string { return filepath.Join(stateDir, "operator.log") }
@@ -38,9 +39,9 @@ func openLog(path string) (*logFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the log: %w", err)
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := filelock.Exclusive(file); err != nil {
 		file.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if errors.Is(err, filelock.ErrHeld) {
 			return nil, ErrBusy
 		}
 		return nil, fmt.Errorf("locking the log: %w", err)

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/opdock/opdock/internal/filelock"
 )
 
 // JournalName is the file, in the folder of the project, that is there while files are written.
@@ -83,8 +85,8 @@ func tryJournal(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	err = filelock.Exclusive(file)
+	if errors.Is(err, filelock.ErrHeld) {
 		return nil, file.Close()
 	}
 	if err != nil {

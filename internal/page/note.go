@@ -12,8 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
+
+	"github.com/opdock/opdock/internal/filelock"
 )
 
 // FileName is the file in a cluster's state folder that says where the page is. If several are served at a time, there are
@@ -57,7 +58,7 @@ func Announce(dir string, content File) (*Note, error) {
 	// It gets its name only once it is complete and locked, so that nobody reads half of it or takes it for one of the dead.
 	_, err = n.file.Write(append(data, '\n'))
 	if err == nil {
-		err = lock(n.file, syscall.LOCK_EX)
+		err = filelock.Exclusive(n.file)
 	}
 	if err == nil {
 		err = os.Rename(n.file.Name(), n.path)
@@ -127,8 +128,8 @@ func readNote(path string) (content File, alive bool, err error) {
 		return content, false, err
 	}
 	defer file.Close()
-	switch err := lock(file, syscall.LOCK_SH); {
-	case errors.Is(err, syscall.EWOULDBLOCK):
+	switch err := filelock.Shared(file); {
+	case errors.Is(err, filelock.ErrHeld):
 	case err != nil:
 		return content, false, fmt.Errorf("looking at %s: %w", path, err)
 	default:
@@ -139,14 +140,4 @@ func readNote(path string) (content File, alive bool, err error) {
 		return content, true, fmt.Errorf("%s: %w", path, err)
 	}
 	return content, true, nil
-}
-
-// lock never waits; EWOULDBLOCK says that somebody else has the lock.
-func lock(file *os.File, how int) error {
-	for {
-		err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
 }
