@@ -6,13 +6,7 @@ package cluster
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,6 +22,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/opdock/opdock/internal/pki"
 )
 
 // This file holds the other processes that the tests need. All of them are this test binary again,
@@ -223,28 +219,11 @@ func writeFakeAuthority(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ca, err := pki.NewAuthority("fake", time.Now(), 10*365*24*time.Hour)
 	if err != nil {
 		return err
 	}
-	template := &x509.Certificate{
-		Subject:   pkix.Name{CommonName: "fake"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(10 * 365 * 24 * time.Hour),
-		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
-	}
-	certDER, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return err
-	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return err
-	}
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certDER})
-	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), cert, 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "ca.key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600)
+	return errors.Join(os.WriteFile(filepath.Join(dir, "ca.crt"), ca.Certificate, 0o600), os.WriteFile(filepath.Join(dir, "ca.key"), ca.Key, 0o600))
 }
 
 // held is what fakeHolder prints.
@@ -299,18 +278,6 @@ func startHolder(t *testing.T, name string) (*exec.Cmd, held) {
 		t.Fatal(err)
 	}
 	return cmd, h
-}
-
-// eventually waits for a condition that another process brings about.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not true after 20s: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 func isHeld(t *testing.T, dir string) bool {

@@ -4,17 +4,9 @@
 package cluster
 
 import (
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/opdock/opdock/internal/pki"
 )
 
 const (
@@ -32,8 +26,6 @@ const (
 
 	// identityLife is long enough for any dev cluster, and a kubeconfig that is lost ends with its cluster.
 	identityLife = 365 * 24 * time.Hour
-	// clockSkew is for clients in containers and virtual machines whose clock is behind.
-	clockSkew = 5 * time.Minute
 )
 
 // Identity is a user that the cluster's API server knows by a client certificate.
@@ -64,7 +56,7 @@ func (c *Cluster) As(user string, groups ...string) (*Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("acting as %q on %s: %w", user, c.title(), err)
 	}
-	cert, key, err := ca.issue(user, groups, time.Now())
+	pair, err := ca.Client(user, groups, time.Now(), identityLife)
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate for %q: %w", user, err)
 	}
@@ -73,7 +65,7 @@ func (c *Cluster) As(user string, groups ...string) (*Identity, error) {
 		cluster: "opdock-" + filepath.Base(c.dir),
 		config: withoutThrottle(&rest.Config{
 			Host:            c.config.Host,
-			TLSClientConfig: rest.TLSClientConfig{CAData: ca.pem, CertData: cert, KeyData: key},
+			TLSClientConfig: rest.TLSClientConfig{CAData: ca.Certificate, CertData: pair.Certificate, KeyData: pair.Key},
 		}),
 	}, nil
 }
@@ -128,88 +120,16 @@ func checkIdentity(user string, groups []string) (namespace string, err error) {
 	return namespace, nil
 }
 
-// authority is the cluster's own, which the API server trusts for client certificates.
-type authority struct {
-	pem  []byte
-	cert *x509.Certificate
-	key  crypto.Signer
-}
-
-func loadAuthority(dir string) (*authority, error) {
-	certFile, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
-	certPEM, certDER, err := readPEM(certFile)
-	if err != nil {
-		return nil, err
-	}
-	cert, err := x509.ParseCertificate(certDER)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", certFile, err)
-	}
-	_, keyDER, err := readPEM(keyFile)
-	if err != nil {
-		return nil, err
-	}
-	key, err := parseKey(keyDER)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", keyFile, err)
-	}
-	return &authority{pem: certPEM, cert: cert, key: key}, nil
-}
-
-func readPEM(path string) (text, der []byte, err error) {
-	text, err = os.ReadFile(path)
+// loadAuthority reads the cluster's own authority, which the API server trusts for client certificates.
+func loadAuthority(dir string) (*pki.Authority, error) {
+	ca, err := pki.LoadAuthority(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, fmt.Errorf("reading the cluster's certificate authority: %w; is the cluster still running?", err)
+		return nil, fmt.Errorf("reading the cluster's certificate authority: %w; is the cluster still running?", err)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, nil, fmt.Errorf("reading the cluster's certificate authority: %w; act as the user who started the cluster", err)
+		return nil, fmt.Errorf("reading the cluster's certificate authority: %w; act as the user who started the cluster", err)
 	case err != nil:
-		return nil, nil, fmt.Errorf("reading the cluster's certificate authority: %w", err)
+		return nil, fmt.Errorf("reading the cluster's certificate authority: %w", err)
 	}
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil, nil, fmt.Errorf("reading the cluster's certificate authority: there is no PEM block in %s", path)
-	}
-	return text, block.Bytes, nil
-}
-
-func parseKey(der []byte) (crypto.Signer, error) {
-	if key, err := x509.ParseECPrivateKey(der); err == nil {
-		return key, nil
-	}
-	key, err := x509.ParsePKCS8PrivateKey(der)
-	if err != nil {
-		return nil, err
-	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return nil, fmt.Errorf("a %T cannot sign", key)
-	}
-	return signer, nil
-}
-
-func (a *authority) issue(user string, groups []string, now time.Time) (certPEM, keyPEM []byte, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	// Without a serial number x509 draws a random one.
-	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: user, Organization: groups},
-		NotBefore:             now.Add(-clockSkew),
-		NotAfter:              now.Add(identityLife),
-		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		BasicConstraintsValid: true,
-	}
-	certDER, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		return nil, nil, err
-	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certDER}),
-		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), nil
+	return ca, nil
 }

@@ -144,7 +144,9 @@ func TestIdentityReachesServer(t *testing.T) {
 		_, _ = io.WriteString(w, subject.CommonName+" "+strings.Join(subject.Organization, ",")+r.Header.Get("Authorization"))
 	}))
 	clients := x509.NewCertPool()
-	clients.AddCert(ca.cert)
+	if !clients.AppendCertsFromPEM(ca.Certificate) {
+		t.Fatal("the authority has no certificate")
+	}
 	server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
 	server.StartTLS()
 	defer server.Close()

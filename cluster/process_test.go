@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestServeArgs(t *testing.T) {
@@ -48,12 +50,12 @@ func TestEndsWithItsHolder(t *testing.T) {
 			if err := holder.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the control plane has ended", func() bool { return !isHeld(t, holds.Dir) })
+			testenv.Eventually(t, "the control plane has ended", func() bool { return !isHeld(t, holds.Dir) })
 			if err := syscall.Kill(holds.Bystander, 0); err != nil {
 				t.Fatalf("the other child has ended, so this test shows nothing: %v", err)
 			}
 			if name == "" {
-				eventually(t, "the state is gone", func() bool { return !exists(holds.Dir) })
+				testenv.Eventually(t, "the state is gone", func() bool { return !exists(holds.Dir) })
 			} else if status, err := Find(name); err != nil || status.State != Stopped {
 				t.Errorf("status is %+v, %v", status, err)
 			}

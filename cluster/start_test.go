@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func startFake(t *testing.T, o Options) *Cluster {
@@ -157,7 +159,7 @@ func TestStartLogsToWriter(t *testing.T) {
 	log.limit = 1 << 20
 	startFake(t, Options{Name: "dev", Log: &log})
 	// The pipe may lag behind the report.
-	eventually(t, "the log arrives", func() bool { return strings.Contains(string(log.bytes()), "starting") })
+	testenv.Eventually(t, "the log arrives", func() bool { return strings.Contains(string(log.bytes()), "starting") })
 	if exists(filepath.Join(clusterDir("dev"), logFileName)) {
 		t.Error("there is a log file as well")
 	}

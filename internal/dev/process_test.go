@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // shell runs a script as if it were an operator.
@@ -90,33 +92,18 @@ func TestStop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, lines := shell(t, test.script)
-			eventually(t, "it is up", func() bool { return len(lines()) > 0 })
+			testenv.Eventually(t, "it is up", func() bool { return len(lines()) > 0 })
 			if killed := p.stop(test.grace); killed != test.killed {
 				t.Errorf("killed: %t", killed)
 			}
 			if p.running() || p.crashed() {
 				t.Error("it was to end")
 			}
-			eventually(t, "its group is gone", func() bool { return syscall.Kill(-p.cmd.Process.Pid, 0) != nil })
+			testenv.Eventually(t, "its group is gone", func() bool { return syscall.Kill(-p.cmd.Process.Pid, 0) != nil })
 		})
 	}
 	if (*process)(nil).running() || (*process)(nil).crashed() {
 		t.Error("there is no process")
-	}
-}
-
-// eventually waits until the condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	deadline := time.After(patience)
-	for !holds() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatalf("in vain: %s", what)
-		}
 	}
 }
 

@@ -5,14 +5,9 @@ package dev
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"net"
 	"os"
@@ -21,6 +16,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/pki"
 )
 
 const (
@@ -50,43 +47,17 @@ func makeCertificates(dir string, now time.Time) (*certificates, error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making a folder for certificates: %w", err)
 	}
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	authority, err := pki.NewAuthority("opdock dev", now, certificateLife)
 	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
+		return nil, err
 	}
-	ca := &x509.Certificate{
-		Subject:   pkix.Name{CommonName: "opdock dev"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
-	if err != nil {
-		return nil, fmt.Errorf("making a certificate authority: %w", err)
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
-	}
-	serving := &x509.Certificate{
-		Subject:   pkix.Name{CommonName: "localhost"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife),
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, serving, ca, key.Public(), caKey)
+	serving, err := authority.Loopback(now, certificateLife)
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate: %w", err)
 	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a key: %w", err)
-	}
-	c.authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})
-	for name, block := range map[string]*pem.Block{
-		"tls.crt": {Type: "CERTIFICATE", Bytes: der},
-		"tls.key": {Type: "PRIVATE KEY", Bytes: keyDER},
-	} {
-		if err := writePrivate(filepath.Join(c.dir, name), pem.EncodeToMemory(block)); err != nil {
+	c.authority = authority.Certificate
+	for name, content := range map[string][]byte{"tls.crt": serving.Certificate, "tls.key": serving.Key} {
+		if err := writePrivate(filepath.Join(c.dir, name), content); err != nil {
 			return nil, fmt.Errorf("writing %s: %w", name, err)
 		}
 	}

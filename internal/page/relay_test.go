@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/why"
 )
 
@@ -74,21 +74,6 @@ func (o *operator) reconcile(t *testing.T, name string) {
 	}
 }
 
-// eventually waits until what is looked at is as it should be.
-func eventually(t *testing.T, what string, look func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for !look() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatalf("in vain: %s", what)
-		}
-	}
-}
-
 // ids are the names and IDs of what a relay serves.
 func ids(t *testing.T, server *httptest.Server) string {
 	t.Helper()
@@ -121,7 +106,7 @@ func TestRelayOutlivesTheProcessesOfAnOperator(t *testing.T) {
 	}
 	first.reconcile(t, "a")
 	first.reconcile(t, "b")
-	eventually(t, "both are there", func() bool { return ids(t, server) == "1:a 2:b" })
+	testenv.Eventually(t, "both are there", func() bool { return ids(t, server) == "1:a 2:b" })
 	_, summary := ask(t, server, http.MethodGet, "/why/summary", nil)
 	if !strings.Contains(summary, `"reconciles":2`) || !strings.Contains(summary, `"last":2`) {
 		t.Errorf("it has counted %s", summary)
@@ -147,7 +132,7 @@ func TestRelayOutlivesTheProcessesOfAnOperator(t *testing.T) {
 	if len(told.Starts) != 2 {
 		t.Errorf("it was started at %v", told.Starts)
 	}
-	eventually(t, "what the next process records is there", func() bool { return strings.HasSuffix(ids(t, server), ":d") })
+	testenv.Eventually(t, "what the next process records is there", func() bool { return strings.HasSuffix(ids(t, server), ":d") })
 	if got := ids(t, server); got != "1:a 2:b 3:c 4:d" && got != "1:a 2:b 3:d" { // what a process sends while it is killed may be lost
 		t.Errorf("there are %s", got)
 	}
