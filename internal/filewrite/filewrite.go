@@ -59,7 +59,7 @@ func Replace(file string, content []byte, mode fs.FileMode) error {
 		return err
 	}
 	temporary := temporaryFor(target)
-	written, err := createTemporary(temporary, content, mode)
+	written, err := createTemporary(beyond(""), temporary, content, mode)
 	if err != nil {
 		return err
 	}
@@ -70,14 +70,14 @@ func Replace(file string, content []byte, mode fs.FileMode) error {
 }
 
 // createTemporary writes a file that was not there, and leaves it open so that it can be synchronised with the disk.
-func createTemporary(name string, content []byte, mode fs.FileMode) (*os.File, error) {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func createTemporary(in folder, name string, content []byte, mode fs.FileMode) (*os.File, error) {
+	file, err := in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	_, err = file.Write(content)
-	if err = errors.Join(err, file.Chmod(mode)); err != nil {
-		return nil, errors.Join(err, file.Close(), os.Remove(name))
+	if err = errors.Join(err, file.Chmod(mode.Perm())); err != nil {
+		return nil, errors.Join(err, file.Close(), in.Remove(name))
 	}
 	return file, nil
 }
@@ -113,8 +113,10 @@ func missingFolders(dir string) ([]string, error) {
 }
 
 // content returns what a file is, and nil if there is none.
-func content(file string) ([]byte, error) {
-	found, err := os.ReadFile(file)
+func content(file string) ([]byte, error) { return contentIn(beyond(""), file) }
+
+func contentIn(in folder, file string) ([]byte, error) {
+	found, err := in.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -55,9 +55,17 @@ func (t *Transaction) recover() (found Recovered, err error) {
 	}
 	for i := range left {
 		left[i].Folders = slices.DeleteFunc(left[i].Folders, t.foreign)
-		left[i].Files = slices.DeleteFunc(left[i].Files, func(one entry) bool { return t.foreign(one.Path) || t.foreign(one.Temporary) })
+		left[i].Files = slices.DeleteFunc(left[i].Files, func(one entry) bool {
+			return t.foreign(one.Path) || t.foreign(one.Temporary) || !isTemporaryFor(one.Temporary, one.Path)
+		})
 	}
-	if found.TakenBack, found.Edited, err = t.undo(left); err != nil {
+	// Whoever puts a link there after the check does not get beyond the project either.
+	confined, err := os.OpenRoot(t.root)
+	if err != nil {
+		return found, err
+	}
+	defer confined.Close()
+	if found.TakenBack, found.Edited, err = undo(confined, left); err != nil {
 		return found, err
 	}
 	return found, t.journal.file.Truncate(0)
@@ -74,7 +82,7 @@ func (t *Transaction) foreign(path string) bool {
 
 // undo makes files what they were before the first of the records, and says which were different; or which are neither
 // what they were nor what the records made of them. It can be called again if it is interrupted.
-func (t *Transaction) undo(records []record) (undone, edited []string, err error) {
+func undo(in folder, records []record) (undone, edited []string, err error) {
 	first := map[string]entry{}
 	differs := map[string]bool{}
 	for _, one := range records {
@@ -85,7 +93,7 @@ func (t *Transaction) undo(records []record) (undone, edited []string, err error
 		}
 	}
 	for path, file := range first {
-		now, err := content(absolute(t.root, path))
+		now, err := contentIn(in, path)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -97,20 +105,20 @@ func (t *Transaction) undo(records []record) (undone, edited []string, err error
 	slices.Sort(edited)
 	for _, one := range slices.Backward(records) {
 		for _, file := range slices.Backward(one.Files) {
-			if err := removeIfThere(absolute(t.root, file.Temporary)); err != nil {
+			if err := removeIfThere(in, file.Temporary); err != nil {
 				return nil, nil, err
 			}
 			if first[file.Path].Temporary != file.Temporary || len(edited) > 0 || !differs[file.Path] {
 				continue
 			}
-			if err := t.restore(file); err != nil {
+			if err := restore(in, file); err != nil {
 				return nil, nil, fmt.Errorf("restoring %s: %w", file.Path, err)
 			}
 			undone = append(undone, file.Path)
 			checkpoint()
 		}
 		for _, dir := range slices.Backward(one.Folders) {
-			_ = os.Remove(absolute(t.root, dir)) // one that is not empty stays
+			_ = in.Remove(dir) // one that is not empty stays
 			checkpoint()
 		}
 	}
@@ -125,15 +133,14 @@ func madeBy(records []record, path, hash string) bool {
 }
 
 // restore makes a file what it was. The temporary file has the name that the journal knows, in case this is interrupted too.
-func (t *Transaction) restore(file entry) error {
-	target, temporary := absolute(t.root, file.Path), absolute(t.root, file.Temporary)
+func restore(in folder, file entry) error {
 	if file.Before == nil {
-		return os.Remove(target)
+		return in.Remove(file.Path)
 	}
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // source code, which others may read
+	if err := in.MkdirAll(filepath.Dir(file.Path), 0o755); err != nil {
 		return err
 	}
-	content, err := createTemporary(temporary, file.Before, file.Mode)
+	content, err := createTemporary(in, file.Temporary, file.Before, file.Mode)
 	if err != nil {
 		return err
 	}
@@ -141,11 +148,11 @@ func (t *Transaction) restore(file entry) error {
 	if err := errors.Join(content.Sync(), content.Close()); err != nil {
 		return err
 	}
-	return os.Rename(temporary, target)
+	return in.Rename(file.Temporary, file.Path)
 }
 
-func removeIfThere(file string) error {
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func removeIfThere(in folder, file string) error {
+	if err := in.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -195,13 +197,19 @@ func TestALineThatIsNotCompleteWasNeverActedUpon(t *testing.T) {
 }
 
 func TestAJournalFromSomebodyElseReachesNothingButTheProject(t *testing.T) {
-	const evil = `"before":"ZXZpbA==","mode":493`
+	const (
+		evil      = `"before":"ZXZpbA==","mode":493`
+		temporary = ".opdock-ABCDEFGHIJKL.tmp"
+	)
 	for name, test := range map[string]struct{ entry, victim string }{
-		"outside":                {`"path":"../mine","temporary":"../.tmp",` + evil, "mine"},
-		"a file to take away":    {`"path":"new","temporary":"../mine",` + evil, "mine"},
-		"outside, through links": {`"path":"out/mine","temporary":"out/.tmp",` + evil, "mine"},
-		"of git":                 {`"path":".git/hooks/mine","temporary":".git/hooks/.tmp",` + evil, "project/.git/hooks/mine"},
-		"of git, through links":  {`"path":"hooks/mine","temporary":"hooks/.tmp",` + evil, "project/.git/hooks/mine"},
+		"outside":                    {`"path":"../mine","temporary":"../` + temporary + `",` + evil, "mine"},
+		"a file to take away":        {`"path":"new","temporary":"../mine",` + evil, "mine"},
+		"outside, through links":     {`"path":"out/mine","temporary":"out/` + temporary + `",` + evil, "mine"},
+		"of git":                     {`"path":".git/hooks/mine","temporary":".git/hooks/` + temporary + `",` + evil, "project/.git/hooks/mine"},
+		"of git, through links":      {`"path":"hooks/mine","temporary":"hooks/` + temporary + `",` + evil, "project/.git/hooks/mine"},
+		"not temporary":              {`"path":"new","temporary":"main.go",` + evil, "project/main.go"},
+		"not temporary by its end":   {`"path":"new","temporary":".opdock-main.go",` + evil, "project/.opdock-main.go"},
+		"temporary, in another part": {`"path":"new","temporary":"other/` + temporary + `",` + evil, "project/other/" + temporary},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := t.TempDir()
@@ -220,6 +228,21 @@ func TestAJournalFromSomebodyElseReachesNothingButTheProject(t *testing.T) {
 				t.Errorf("got %q, %v", content, err)
 			}
 		})
+	}
+}
+
+// TestAJournalGrantsNothingButPermissions has a file restored that a journal wants to run as its owner.
+func TestAJournalGrantsNothingButPermissions(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "program"), "new")
+	put(t, filepath.Join(dir, JournalName), fmt.Sprintf(`{"files":[{"path":"program","temporary":".opdock-ABCDEFGHIJKL.tmp","before":"b2xk","mode":%d,"after":%q}]}`+"\n",
+		fs.ModeSetuid|0o755, hashOf([]byte("new"))))
+	if found, err := Recover(t.Context(), dir); err != nil || len(found.TakenBack) != 1 {
+		t.Fatalf("got %v, %v", found, err)
+	}
+	info, err := os.Stat(filepath.Join(dir, "program"))
+	if err != nil || info.Mode() != 0o755 {
+		t.Errorf("got %v, %v", info.Mode(), err)
 	}
 }
 

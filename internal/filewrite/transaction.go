@@ -103,7 +103,7 @@ func (t *Transaction) Commit() error {
 
 // Rollback takes back whatever was done. If that is not possible now, the next one who writes here tries again.
 func (t *Transaction) Rollback() error {
-	_, edited, err := t.undo(t.records)
+	_, edited, err := undo(beyond(t.root), t.records)
 	if err != nil {
 		return errors.Join(fmt.Errorf("%w: %w", ErrNotTakenBack, err), t.journal.file.Close())
 	}
@@ -160,9 +160,19 @@ func (t *Transaction) prepare(changes []Change) (record, error) {
 	return one, nil
 }
 
+// randomLength is enough for names that nobody guesses.
+const randomLength = 12
+
 // temporaryFor is a name beside the target that neither go nor the search for packages takes for source.
 func temporaryFor(target string) string {
-	return filepath.Join(filepath.Dir(target), ".opdock-"+rand.Text()[:12]+".tmp")
+	return filepath.Join(filepath.Dir(target), ".opdock-"+rand.Text()[:randomLength]+".tmp")
+}
+
+// isTemporaryFor says whether a name is one that temporaryFor gives.
+func isTemporaryFor(name, target string) bool {
+	random, ours := strings.CutPrefix(filepath.Base(name), ".opdock-")
+	random, temporary := strings.CutSuffix(random, ".tmp")
+	return ours && temporary && len(random) == randomLength && filepath.Dir(name) == filepath.Dir(target)
 }
 
 // stage puts the new content beside the files. It returns when that is on the disk, so that not even a power cut leaves
@@ -172,7 +182,7 @@ func (t *Transaction) stage(files []entry) error {
 	var disk errgroup.Group
 	disk.SetLimit(together)
 	for _, one := range files {
-		file, err := createTemporary(absolute(t.root, one.Temporary), one.content, one.Mode)
+		file, err := createTemporary(beyond(t.root), one.Temporary, one.content, one.Mode)
 		if err != nil {
 			return errors.Join(fmt.Errorf("writing %s: %w", one.Path, err), disk.Wait())
 		}
