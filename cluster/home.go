@@ -4,12 +4,16 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
+	"syscall"
 )
 
 const (
@@ -20,20 +24,73 @@ const (
 var namePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // Home is the folder that holds the state of all named clusters: $OPDOCK_HOME, else
-// $XDG_STATE_HOME/opdock, else ~/.local/state/opdock.
+// $XDG_STATE_HOME/opdock, else ~/.local/state/opdock, else opdock-UID in the folder for temporary files.
 func Home() string {
+	dir, _ := findHome()
+	return dir
+}
+
+// findHome also says whether the folder lies where everybody can make one of that name.
+func findHome() (dir string, amongOthers bool) {
 	if dir := os.Getenv(homeEnv); dir != "" {
-		return absolute(dir)
+		return absolute(dir), false
 	}
 	// The XDG specification says that a relative path is to be ignored.
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "opdock")
+		return filepath.Join(dir, "opdock"), false
 	}
 	if dir := userHome(); dir != "" {
-		return filepath.Join(dir, ".local", "state", "opdock")
+		return filepath.Join(dir, ".local", "state", "opdock"), false
 	}
 	// Without any home, as in some containers, state that lasts until the next boot beats no state.
-	return filepath.Join(os.TempDir(), "opdock-"+strconv.Itoa(os.Getuid()))
+	return filepath.Join(os.TempDir(), "opdock-"+strconv.Itoa(os.Getuid())), true
+}
+
+// checkHome refuses a home that another user may have prepared, to read the keys of clusters or to replace them.
+func checkHome(dir string) error {
+	home, amongOthers := findHome()
+	if !amongOthers {
+		return nil
+	}
+	return checkOwned(home, dir, os.Getuid())
+}
+
+// checkOwned returns an error unless every folder from the top down to dir, as far as they exist, is a real one of the
+// user's that nobody else can change.
+func checkOwned(top, dir string, uid int) error {
+	below, err := filepath.Rel(top, dir)
+	if err != nil {
+		return err
+	}
+	current := top
+	for _, name := range append([]string{""}, strings.Split(below, string(filepath.Separator))...) {
+		current = filepath.Join(current, name)
+		info, err := os.Lstat(current)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		owner := -1
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			owner = int(stat.Uid)
+		}
+		const othersWrite = 0o022
+		var problem string
+		switch {
+		case !info.IsDir():
+			problem = "is not a folder"
+		case owner != uid:
+			problem = fmt.Sprintf("belongs to user %d", owner)
+		case info.Mode().Perm()&othersWrite != 0:
+			problem = fmt.Sprintf("can be written to by others (mode %v)", info.Mode().Perm())
+		default:
+			continue
+		}
+		return fmt.Errorf("the state folder %s %s, so the keys in it would not be safe; set %s to a folder of yours", current, problem, homeEnv)
+	}
+	return nil
 }
 
 func userHome() string {
@@ -81,6 +138,9 @@ func makeStateDir(name string) (string, error) {
 		return absolute(dir), nil
 	}
 	dir := clusterDir(name)
+	if err := checkHome(dir); err != nil {
+		return "", err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("making the state folder of cluster %q: %w; %s chooses another place", name, err, homeEnv)
 	}

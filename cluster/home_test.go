@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,5 +151,44 @@ func TestTailForgets(t *testing.T) {
 	}
 	if got := string(log.bytes()); len(got) > 27 || !strings.HasSuffix(strings.Repeat("0123456", 4), got[len(got)-10:]) {
 		t.Errorf("kept %q", got)
+	}
+}
+
+func TestHomeAmongOthersMustBeOurs(t *testing.T) {
+	ours := os.Getuid()
+	for name, test := range map[string]struct {
+		prepare func(top string) error
+		uid     int
+		problem string
+	}{
+		"nothing there":   {func(string) error { return nil }, ours, ""},
+		"ours":            {func(top string) error { return os.MkdirAll(filepath.Join(top, "clusters", "dock"), 0o700) }, ours, ""},
+		"of another user": {func(top string) error { return os.Mkdir(top, 0o700) }, ours + 1, "belongs to user"},
+		"open to others":  {func(top string) error { return errors.Join(os.Mkdir(top, 0o700), os.Chmod(top, 0o777)) }, ours, "can be written to by others (mode -rwxrwxrwx)"},
+		"open to a group, below": {func(top string) error {
+			return errors.Join(os.MkdirAll(filepath.Join(top, "clusters"), 0o700), os.Chmod(filepath.Join(top, "clusters"), 0o770))
+		}, ours, "clusters can be written to"},
+		"a link": {func(top string) error { return os.Symlink(filepath.Dir(top), top) }, ours, "is not a folder"},
+		"a link below": {func(top string) error {
+			return errors.Join(os.Mkdir(top, 0o700), os.Symlink("/", filepath.Join(top, "clusters")))
+		}, ours, "clusters is not a folder"},
+		"a file": {func(top string) error { return os.WriteFile(top, nil, 0o600) }, ours, "is not a folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := filepath.Join(t.TempDir(), "opdock-1")
+			if err := test.prepare(top); err != nil {
+				t.Fatal(err)
+			}
+			err := checkOwned(top, filepath.Join(top, "clusters", "dock"), test.uid)
+			if test.problem == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), test.problem) || !strings.Contains(err.Error(), homeEnv) {
+				t.Errorf("got %v, want %q", err, test.problem)
+			}
+		})
 	}
 }

@@ -53,7 +53,11 @@ func Find(name string) (Status, error) {
 	if err := checkName(name); err != nil {
 		return Status{}, err
 	}
-	return inspect(name, clusterDir(name))
+	dir := clusterDir(name)
+	if err := checkHome(dir); err != nil {
+		return Status{}, err
+	}
+	return inspect(name, dir)
 }
 
 // List returns all clusters that are alive or have state, by name. If the state of some cannot be read,
@@ -140,6 +144,9 @@ func Delete(name string) error {
 		return err
 	}
 	dir := clusterDir(name)
+	if err := checkHome(dir); err != nil {
+		return err
+	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
