@@ -79,7 +79,7 @@ func TestBuildMakesTheSameImageAgain(t *testing.T) {
 	if config.Created != "2023-11-14T22:13:20Z" || config.Config.User != "65532:65532" || len(config.Config.Entrypoint) != 1 || config.Config.Entrypoint[0] != "/manager" {
 		t.Errorf("the image is %+v", config)
 	}
-	expectScreen(t, string(files["index.json"]), `"io.containerd.image.name":"team/harbour:v1"`, `"org.opencontainers.image.ref.name":"v1"`)
+	expectScreen(t, string(files["index.json"]), `"io.containerd.image.name": "team/harbour:v1"`, `"org.opencontainers.image.ref.name": "v1"`)
 }
 
 func TestBuildFollowsTheManifests(t *testing.T) {

@@ -6,28 +6,18 @@
 package oci
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"path"
-	"strings"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-const (
-	// user is the one that is called nonroot by convention. It is given as a number because only that lets the kubelet
-	// verify that it is not root.
-	user = "65532:65532"
-
-	typeIndex    = "application/vnd.oci.image.index.v1+json"
-	typeManifest = "application/vnd.oci.image.manifest.v1+json"
-	typeConfig   = "application/vnd.oci.image.config.v1+json"
-	typeLayer    = "application/vnd.oci.image.layer.v1.tar+gzip"
-)
+// user is the one that is called nonroot by convention. It is given as a number because only that lets the kubelet
+// verify that it is not root.
+const user = "65532:65532"
 
 // Program is a program for one platform.
 type Program struct {
@@ -50,152 +40,53 @@ type Image struct {
 	Created    time.Time
 }
 
-// Layout is an image in the layout of the Open Container Initiative: the content of its files by their path.
-type Layout map[string][]byte
+// Layout is an image of all platforms, and by which names tools find it.
+type Layout struct {
+	images     v1.ImageIndex
+	references map[string]string
+}
 
 // Layout makes the image. The same input makes the same image, byte by byte.
 func (i Image) Layout() (Layout, error) {
-	layout := Layout{"oci-layout": []byte(`{"imageLayoutVersion":"1.0.0"}`)}
-	images := index{SchemaVersion: 2, MediaType: typeIndex, Annotations: i.Labels}
+	var images v1.ImageIndex = empty.Index
 	for _, program := range i.Programs {
-		manifest, err := layout.addImage(program, i)
+		one, err := i.image(program)
 		if err != nil {
-			return nil, fmt.Errorf("making the image for %s: %w", program.Platform, err)
+			return Layout{}, fmt.Errorf("making the image for %s: %w", program.Platform, err)
 		}
-		images.Manifests = append(images.Manifests, manifest)
+		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{
+			Platform: &v1.Platform{OS: program.OS, Architecture: program.Architecture, Variant: program.Variant},
+		}})
 	}
-	all, err := layout.addJSON(typeIndex, images)
-	if err != nil {
-		return nil, err
-	}
-	all.Annotations = i.References
-	layout["index.json"], err = json.Marshal(index{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{all}})
-	return layout, err
+	return Layout{images: mutate.Annotations(images, i.Labels).(v1.ImageIndex), references: i.References}, nil
 }
 
 // Digest is that of the image of all platforms.
 func (l Layout) Digest() (string, error) {
-	var top index
-	if err := json.Unmarshal(l["index.json"], &top); err != nil || len(top.Manifests) != 1 {
-		return "", fmt.Errorf("the layout names %d images instead of one: %w", len(top.Manifests), err)
+	digest, err := l.images.Digest()
+	if err != nil {
+		return "", fmt.Errorf("making the image: %w", err)
 	}
-	return top.Manifests[0].Digest, nil
+	return digest.String(), nil
 }
 
-func (l Layout) addImage(program Program, i Image) (descriptor, error) {
-	content, err := layer(program.Content, i.Entrypoint, i.Created)
+// image makes the image for one platform.
+func (i Image) image(program Program) (v1.Image, error) {
+	content, err := newLayer(program.Content, i.Entrypoint, i.Created)
 	if err != nil {
-		return descriptor{}, err
-	}
-	var compressed bytes.Buffer
-	zipper := gzip.NewWriter(&compressed)
-	if _, err := zipper.Write(content); err != nil {
-		return descriptor{}, err
-	}
-	if err := zipper.Close(); err != nil {
-		return descriptor{}, err
-	}
-	settings := config{
-		Created: i.Created.UTC(), OS: program.OS, Architecture: program.Architecture, Variant: program.Variant,
-		Config: runtimeConfig{User: user, Env: i.Env, Entrypoint: []string{i.Entrypoint}, WorkingDir: "/", Labels: i.Labels},
-		RootFS: rootFS{Type: "layers", DiffIDs: []string{digest(content)}},
-	}
-	settingsAt, err := l.addJSON(typeConfig, settings)
-	if err != nil {
-		return descriptor{}, err
-	}
-	at, err := l.addJSON(typeManifest, manifest{
-		SchemaVersion: 2, MediaType: typeManifest, Config: settingsAt,
-		Layers: []descriptor{l.add(typeLayer, compressed.Bytes())}, Annotations: i.Labels,
-	})
-	at.Platform = &platform{OS: program.OS, Architecture: program.Architecture, Variant: program.Variant}
-	return at, err
-}
-
-// layer is a tar with the program as its only file.
-func layer(program []byte, entrypoint string, created time.Time) ([]byte, error) {
-	var content bytes.Buffer
-	writer := tar.NewWriter(&content)
-	name := strings.TrimPrefix(path.Clean(entrypoint), "/")
-	header := &tar.Header{Name: name, Mode: 0o555, Size: int64(len(program)), ModTime: created.UTC(), Typeflag: tar.TypeReg, Format: tar.FormatPAX}
-	if err := writer.WriteHeader(header); err != nil {
 		return nil, err
 	}
-	if _, err := writer.Write(program); err != nil {
+	created := v1.Time{Time: i.Created.UTC()}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	if image, err = mutate.ConfigFile(image, &v1.ConfigFile{
+		Created: created, OS: program.OS, Architecture: program.Architecture, Variant: program.Variant,
+		Config: v1.Config{User: user, Env: i.Env, Entrypoint: []string{i.Entrypoint}, WorkingDir: "/", Labels: i.Labels},
+		RootFS: v1.RootFS{Type: "layers"},
+	}); err != nil {
 		return nil, err
 	}
-	err := writer.Close()
-	return content.Bytes(), err
-}
-
-func (l Layout) addJSON(mediaType string, value any) (descriptor, error) {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return descriptor{}, err
+	if image, err = mutate.Append(image, mutate.Addendum{Layer: content, History: v1.History{Created: created, CreatedBy: "opdock"}}); err != nil {
+		return nil, err
 	}
-	return l.add(mediaType, data), nil
-}
-
-func (l Layout) add(mediaType string, data []byte) descriptor {
-	sum := digest(data)
-	l["blobs/sha256/"+sum[len("sha256:"):]] = data
-	return descriptor{MediaType: mediaType, Digest: sum, Size: len(data)}
-}
-
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// The types below are those of the image specification, as far as they are needed here.
-
-type descriptor struct {
-	MediaType   string            `json:"mediaType"`
-	Digest      string            `json:"digest"`
-	Size        int               `json:"size"`
-	Platform    *platform         `json:"platform,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
-type platform struct {
-	OS           string `json:"os"`
-	Architecture string `json:"architecture"`
-	Variant      string `json:"variant,omitempty"`
-}
-
-type index struct {
-	SchemaVersion int               `json:"schemaVersion"`
-	MediaType     string            `json:"mediaType"`
-	Manifests     []descriptor      `json:"manifests"`
-	Annotations   map[string]string `json:"annotations,omitempty"`
-}
-
-type manifest struct {
-	SchemaVersion int               `json:"schemaVersion"`
-	MediaType     string            `json:"mediaType"`
-	Config        descriptor        `json:"config"`
-	Layers        []descriptor      `json:"layers"`
-	Annotations   map[string]string `json:"annotations,omitempty"`
-}
-
-type config struct {
-	Created      time.Time     `json:"created"`
-	OS           string        `json:"os"`
-	Architecture string        `json:"architecture"`
-	Variant      string        `json:"variant,omitempty"`
-	Config       runtimeConfig `json:"config"`
-	RootFS       rootFS        `json:"rootfs"`
-}
-
-type runtimeConfig struct {
-	User       string            `json:"User"`
-	Env        []string          `json:"Env,omitempty"`
-	Entrypoint []string          `json:"Entrypoint"`
-	WorkingDir string            `json:"WorkingDir"`
-	Labels     map[string]string `json:"Labels"`
-}
-
-type rootFS struct {
-	Type    string   `json:"type"`
-	DiffIDs []string `json:"diff_ids"`
+	return mutate.Annotations(image, i.Labels).(v1.Image), nil
 }

@@ -4,13 +4,20 @@
 package oci
 
 import (
+	"archive/tar"
 	"bytes"
-	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 var (
@@ -54,57 +61,87 @@ func TestTheSameInputMakesTheSameImage(t *testing.T) {
 	}
 }
 
-// TestTheImageIsComplete reads the image as a registry would: every part by its digest.
+// TestTheImageIsComplete reads the layout as tools do, and lets them check every part by its digest.
 func TestTheImageIsComplete(t *testing.T) {
-	layout, err := image(created, programs...).Layout()
+	made, err := image(created, programs...).Layout()
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
-	if err := layout.WriteFolder(folder); err != nil {
+	folder := filepath.Join(t.TempDir(), "image")
+	put(t, filepath.Join(folder, "old"), "from another build")
+	if err := made.WriteFolder(folder); err != nil {
 		t.Fatal(err)
 	}
-	blob := func(at descriptor, into any) {
-		t.Helper()
-		data, err := os.ReadFile(filepath.Join(folder, "blobs", "sha256", strings.TrimPrefix(at.Digest, "sha256:")))
+	if _, err := os.Stat(filepath.Join(folder, "old")); !os.IsNotExist(err) {
+		t.Errorf("what was there still is: %v", err)
+	}
+	top, err := layout.ImageIndexFromPath(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := top.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(named.Manifests) != 1 || named.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v1" {
+		t.Fatalf("the layout has %+v", named.Manifests)
+	}
+	images, err := top.ImageIndex(named.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(images); err != nil {
+		t.Error(err)
+	}
+	all, err := images.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all.Manifests) != len(programs) || all.MediaType != types.OCIImageIndex || all.Annotations["org.opencontainers.image.version"] != "v1" {
+		t.Fatalf("it has %+v", all)
+	}
+	for i, at := range all.Manifests {
+		one, err := images.Image(at.Digest)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if digest(data) != at.Digest || len(data) != at.Size {
-			t.Errorf("%s has %d bytes and the digest %s", at.Digest, len(data), digest(data))
-		}
-		if into != nil {
-			if err := json.Unmarshal(data, into); err != nil {
-				t.Fatal(err)
-			}
-		}
+		expectImage(t, one, at, programs[i])
 	}
-	top, err := os.ReadFile(filepath.Join(folder, "index.json"))
+}
+
+func expectImage(t *testing.T, one v1.Image, at v1.Descriptor, program Program) {
+	t.Helper()
+	settings, err := one.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var named, images index
-	if err := json.Unmarshal(top, &named); err != nil {
+	if at.Platform.Architecture != program.Architecture || settings.Architecture != program.Architecture || settings.OS != "linux" {
+		t.Errorf("the image of %s is for %s and %s", program.Architecture, at.Platform.Architecture, settings.Architecture)
+	}
+	if settings.Config.User != "65532:65532" || settings.Config.Entrypoint[0] != "/manager" || settings.Config.Labels["org.opencontainers.image.version"] != "v1" {
+		t.Errorf("the image runs as %+v", settings.Config)
+	}
+	manifest, err := one.Manifest()
+	if err != nil {
 		t.Fatal(err)
 	}
-	blob(named.Manifests[0], &images)
-	if len(images.Manifests) != len(programs) {
-		t.Fatalf("there are %d images", len(images.Manifests))
+	if manifest.MediaType != types.OCIManifestSchema1 || manifest.Config.MediaType != types.OCIConfigJSON || len(manifest.Layers) != 1 || manifest.Layers[0].MediaType != types.OCILayer {
+		t.Errorf("the manifest is %+v", manifest)
 	}
-	for i, at := range images.Manifests {
-		var image manifest
-		var settings config
-		blob(at, &image)
-		blob(image.Config, &settings)
-		blob(image.Layers[0], nil)
-		if at.Platform.Architecture != programs[i].Architecture || settings.Architecture != programs[i].Architecture {
-			t.Errorf("image %d is for %s and %s", i, at.Platform.Architecture, settings.Architecture)
-		}
-		if settings.Config.User != "65532:65532" || settings.Config.Entrypoint[0] != "/manager" || settings.Config.Labels["org.opencontainers.image.version"] != "v1" {
-			t.Errorf("the image runs as %+v", settings.Config)
-		}
-		if uncompressed, err := layer(programs[i].Content, "/manager", created); err != nil || settings.RootFS.DiffIDs[0] != digest(uncompressed) {
-			t.Errorf("the layer is not what the configuration says: %v", err)
-		}
+	files := tar.NewReader(mutate.Extract(one))
+	file, err := files.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(files)
+	if err != nil || file.Name != "manager" || file.Mode != 0o555 || !bytes.Equal(content, program.Content) {
+		t.Errorf("the image has %s with mode %o and %q: %v", file.Name, file.Mode, content, err)
+	}
+}
+
+func put(t *testing.T, path, content string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -5,43 +5,71 @@ package oci
 
 import (
 	"archive/tar"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// WriteFolder writes the layout as a folder, which replaces what was there.
+// WriteFolder writes the image in the layout of the Open Container Initiative as a folder, which replaces what was there.
 func (l Layout) WriteFolder(folder string) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
-	for path, content := range l {
-		path = filepath.Join(folder, filepath.FromSlash(path))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, content, 0o644); err != nil {
-			return err
-		}
+	written, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		return err
 	}
-	return nil
+	return written.AppendIndex(l.images, layout.WithAnnotations(l.references))
 }
 
-// WriteTar writes the layout as an archive, which is always the same for the same layout.
+// WriteTar writes the same as an archive, which is always the same for the same image.
 func (l Layout) WriteTar(out io.Writer, created time.Time) error {
-	writer := tar.NewWriter(out)
-	for _, path := range slices.Sorted(maps.Keys(l)) {
-		header := &tar.Header{Name: path, Mode: 0o644, Size: int64(len(l[path])), ModTime: created.UTC(), Typeflag: tar.TypeReg, Format: tar.FormatPAX}
-		if err := writer.WriteHeader(header); err != nil {
-			return fmt.Errorf("writing %s: %w", path, err)
-		}
-		if _, err := writer.Write(l[path]); err != nil {
-			return fmt.Errorf("writing %s: %w", path, err)
-		}
+	folder, err := os.MkdirTemp("", "opdock-image-")
+	if err != nil {
+		return err
 	}
-	return writer.Close()
+	defer os.RemoveAll(folder)
+	if err := l.WriteFolder(folder); err != nil {
+		return err
+	}
+	archive := tar.NewWriter(out)
+	// In the order of their names.
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		return addFile(archive, filepath.ToSlash(name), path, created)
+	})
+	return errors.Join(err, archive.Close())
+}
+
+func addFile(archive *tar.Writer, name, path string, created time.Time) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	header := &tar.Header{Name: name, Mode: 0o644, Size: info.Size(), ModTime: created.UTC(), Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+	if err := archive.WriteHeader(header); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	if _, err := io.Copy(archive, file); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return nil
 }

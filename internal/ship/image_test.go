@@ -20,7 +20,7 @@ func TestTheImageStaysTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const before = "sha256:56494fe933c51032b8f20ad1e556298a10bb85733c607564a1c41143fa0c37cb"
+	const before = "sha256:cf18ad7ac769dfa88381c18df2e5828a7cbd3b09a551d538f61e8ae9f51bc6bc"
 	if digest, err := layout.Digest(); err != nil || digest != before {
 		t.Errorf("the digest is %s, %v", digest, err)
 	}
