@@ -31,10 +31,10 @@ type fakeDock struct {
 	binary   string // empty: there is none
 	build    func(ctx context.Context, out string, progress func(cluster.BuildProgress)) error
 
-	started []cluster.Options
-	stopped []string
-	buried  []string
-	deleted []string
+	started       []cluster.Options
+	stopped       []string
+	markedStopped []string
+	deleted       []string
 }
 
 func (f *fakeDock) dock() Dock {
@@ -62,8 +62,8 @@ func (f *fakeDock) dock() Dock {
 			f.deleted = append(f.deleted, name)
 			return nil
 		},
-		Bury: func(name string) error {
-			f.buried = append(f.buried, name)
+		MarkStopped: func(name string) error {
+			f.markedStopped = append(f.markedStopped, name)
 			return nil
 		},
 		FindBinary: func() (string, error) {

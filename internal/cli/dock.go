@@ -30,8 +30,8 @@ type Dock struct {
 	Delete func(name string) error
 	// Home is the folder of what opdock keeps.
 	Home func() string
-	// Bury clears the mark that a dead cluster has left.
-	Bury func(name string) error
+	// MarkStopped turns a dead cluster into a stopped one.
+	MarkStopped func(name string) error
 
 	FindBinary func() (string, error)
 	// EnsureBinary finds the binary, or builds it to where FindBinary finds it from then on.
@@ -60,7 +60,7 @@ func NewDock() Dock {
 		List:         cluster.List,
 		Delete:       cluster.Delete,
 		Home:         cluster.Home,
-		Bury:         bury,
+		MarkStopped:  cluster.MarkStopped,
 		EnsureBinary: cluster.EnsureBinary,
 		FindBinary:   cluster.FindBinary,
 		BuildBinary:  cluster.BuildBinary,

@@ -76,7 +76,7 @@ func (a *App) down(ctx context.Context, s cluster.Status, remove bool) error {
 		}
 	case cluster.Dead:
 		if !remove {
-			return a.bury(s)
+			return a.settleDead(s)
 		}
 		fmt.Fprintln(a.Err, a.describeDeath(s, "was already dead"))
 	default:
@@ -114,14 +114,14 @@ func (a *App) stop(ctx context.Context, s cluster.Status) error {
 	return nil
 }
 
-// bury puts away what a dead cluster left: all of it if it was ephemeral, otherwise the mark that makes it count as
+// settleDead puts away what a dead cluster left: all of it if it was ephemeral, otherwise the mark that makes it count as
 // dead and not as stopped.
-func (a *App) bury(s cluster.Status) error {
+func (a *App) settleDead(s cluster.Status) error {
 	death := errors.New(a.describeDeath(s, "was already dead"))
 	if s.Ephemeral {
 		return errors.Join(death, a.remove(s))
 	}
-	if err := a.Dock.Bury(s.Name); err != nil {
+	if err := a.Dock.MarkStopped(s.Name); err != nil {
 		return errors.Join(death, fmt.Errorf("clearing the mark of cluster %q: %w", s.Name, err))
 	}
 	return withHints(death,

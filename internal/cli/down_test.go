@@ -18,16 +18,16 @@ func TestDown(t *testing.T) {
 	known := clusters(alive, dead, stopped, ephemeral, ephemeralDead)
 
 	for name, test := range map[string]struct {
-		args                     []string
-		code                     int
-		stopErr                  error
-		stopped, buried, deleted []string
+		args                            []string
+		code                            int
+		stopErr                         error
+		stopped, markedStopped, deleted []string
 	}{
 		"alive":            {args: []string{"down"}, stopped: []string{"dock"}},
 		"alive-delete":     {args: []string{"down", "--delete"}, stopped: []string{"dock"}, deleted: []string{"dock"}},
 		"stopped":          {args: []string{"down", "--name", "old"}},
 		"stopped-delete":   {args: []string{"down", "--name", "old", "--delete"}, deleted: []string{"old"}},
-		"dead":             {args: []string{"down", "--name", "lost"}, code: 1, buried: []string{"lost"}},
+		"dead":             {args: []string{"down", "--name", "lost"}, code: 1, markedStopped: []string{"lost"}},
 		"dead-delete":      {args: []string{"down", "--name", "lost", "--delete"}, deleted: []string{"lost"}},
 		"unknown":          {args: []string{"down", "--name", "who"}, code: 1},
 		"unknown-delete":   {args: []string{"down", "--name", "who", "--delete"}, code: 1},
@@ -39,7 +39,7 @@ func TestDown(t *testing.T) {
 		},
 		"all": {
 			args: []string{"down", "--all"}, code: 1,
-			stopped: []string{"brief", "dock"}, buried: []string{"lost"}, deleted: []string{"gone"},
+			stopped: []string{"brief", "dock"}, markedStopped: []string{"lost"}, deleted: []string{"gone"},
 		},
 		"all-delete": {
 			args:    []string{"down", "--all", "--delete"},
@@ -52,7 +52,7 @@ func TestDown(t *testing.T) {
 			expectCode(t, code, test.code)
 			golden(t, "down/"+name, screen)
 			expectSame(t, "stopped", dock.stopped, test.stopped)
-			expectSame(t, "buried", dock.buried, test.buried)
+			expectSame(t, "markedStopped", dock.markedStopped, test.markedStopped)
 			expectSame(t, "deleted", dock.deleted, test.deleted)
 		})
 	}

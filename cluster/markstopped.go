@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package cluster
 
 import (
 	"errors"
@@ -9,18 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"github.com/opdock/opdock/cluster"
 )
 
-// bury clears the mark that a dead cluster has left: a lock file that names a process and is held by nobody. Empty,
-// it is what a clean stop leaves.
-func bury(name string) error {
-	s, err := cluster.Find(name)
+// MarkStopped turns a cluster that is Dead into one that is Stopped: it empties the lock file, which still names a process
+// that has ended. An empty lock file is what a clean stop leaves.
+func MarkStopped(name string) error {
+	s, err := Find(name)
 	if err != nil {
 		return err
 	}
-	return clearLock(filepath.Join(s.Dir, "lock"))
+	return clearLock(filepath.Join(s.Dir, lockFileName))
 }
 
 func clearLock(path string) error {

@@ -1,18 +1,16 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package cluster
 
 import (
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
-
-	"github.com/opdock/opdock/cluster"
 )
 
-const mark = `{"pid":4711,"started":"2026-05-04T12:00:00Z"}`
+const deadMark = `{"pid":4711,"started":"2026-05-04T12:00:00Z"}`
 
 // leaveDead makes the state folder of a cluster whose process was killed, and returns its lock file.
 func leaveDead(t *testing.T, name string) string {
@@ -23,7 +21,7 @@ func leaveDead(t *testing.T, name string) string {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for file, content := range map[string]string{"lock": mark, "state.json": `{"format":1,"kubernetes":"v1.36.3"}`} {
+	for file, content := range map[string]string{"lock": deadMark, "state.json": `{"format":1,"kubernetes":"v1.36.3"}`} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -31,25 +29,25 @@ func leaveDead(t *testing.T, name string) string {
 	return filepath.Join(dir, "lock")
 }
 
-func TestBuryTurnsDeadIntoStopped(t *testing.T) {
+func TestMarkStoppedTurnsDeadIntoStopped(t *testing.T) {
 	leaveDead(t, "lost")
-	before, err := cluster.Find("lost")
+	before, err := Find("lost")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := bury("lost"); err != nil {
+	if err := MarkStopped("lost"); err != nil {
 		t.Fatal(err)
 	}
-	after, err := cluster.Find("lost")
+	after, err := Find("lost")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if before.State != cluster.Dead || after.State != cluster.Stopped {
+	if before.State != Dead || after.State != Stopped {
 		t.Errorf("from %s to %s, want from Dead to Stopped", before.State, after.State)
 	}
 }
 
-func TestBuryKeepsOffTheLiving(t *testing.T) {
+func TestMarkStoppedRefusesALivingCluster(t *testing.T) {
 	path := leaveDead(t, "lost")
 	holder, err := os.Open(path)
 	if err != nil {
@@ -59,10 +57,10 @@ func TestBuryKeepsOffTheLiving(t *testing.T) {
 	if err := syscall.Flock(int(holder.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	if err := bury("lost"); err == nil {
-		t.Error("buried a cluster whose lock is held")
+	if err := MarkStopped("lost"); err == nil {
+		t.Error("marked a cluster whose lock is held")
 	}
-	if left, err := os.ReadFile(path); err != nil || string(left) != mark {
+	if left, err := os.ReadFile(path); err != nil || string(left) != deadMark {
 		t.Errorf("the mark is now %q (%v)", left, err)
 	}
 }
