@@ -22,5 +22,5 @@ func run() int {
 	defer stop()
 	// The first signal asks for a clean end; giving the signals back lets a second one end the program at once.
 	context.AfterFunc(ctx, stop)
-	return cli.NewApp().Run(ctx, os.Args[1:])
+	return cli.Run(ctx, cli.NewApp(), os.Args[1:])
 }

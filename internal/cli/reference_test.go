@@ -11,6 +11,10 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/internal/cli/clitest"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/golden"
 )
 
 const referenceHeader = `# Reference
@@ -22,7 +26,7 @@ What ` + "`opdock VERB --help`" + ` says, for reading and searching. A test writ
 
 // TestHelpReference keeps docs/cli.md the same as what the verbs say about themselves.
 func TestHelpReference(t *testing.T) {
-	root := newConsole(nil).newRoot()
+	root := withVerbs(newConsole(nil).App)
 	var verbs []*cobra.Command
 	var collect func(*cobra.Command)
 	collect = func(cmd *cobra.Command) {
@@ -38,14 +42,14 @@ func TestHelpReference(t *testing.T) {
 	for _, verb := range verbs {
 		s := newConsole(nil)
 		code := s.Run(t.Context(), append(strings.Fields(verb.CommandPath())[1:], "--help"))
-		expectCode(t, code, exitOK)
+		clitest.ExpectCode(t, code, cmdutil.ExitOK)
 		anchor := strings.ReplaceAll(verb.CommandPath(), " ", "-")
 		fmt.Fprintf(&contents, "- [%s](#%s): %s\n", verb.CommandPath(), anchor, verb.Short)
-		fmt.Fprintf(&body, "\n## %s\n\n```text\n%s\n```\n", verb.CommandPath(), strings.TrimSpace(s.out.String()))
+		fmt.Fprintf(&body, "\n## %s\n\n```text\n%s\n```\n", verb.CommandPath(), strings.TrimSpace(s.OutText.String()))
 	}
 	got := referenceHeader + contents.String() + body.String()
 	path := filepath.Join("..", "..", "docs", "cli.md")
-	if *update {
+	if *golden.Update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}

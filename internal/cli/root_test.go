@@ -8,18 +8,22 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/internal/cli/clitest"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/golden"
 )
 
 func TestHelp(t *testing.T) {
-	for _, verb := range append([]*cobra.Command{newConsole(nil).newRoot()}, newConsole(nil).newRoot().Commands()...) {
+	for _, verb := range append([]*cobra.Command{withVerbs(newConsole(nil).App)}, withVerbs(clitest.NewConsole(nil).App).Commands()...) {
 		t.Run(verb.Name(), func(t *testing.T) {
 			var args []string
 			if verb.HasParent() {
 				args = append(args, verb.Name())
 			}
-			code, screen := newConsole(nil).run(t.Context(), append(args, "--help")...)
-			expectCode(t, code, exitOK)
-			golden(t, "help/"+verb.Name(), screen)
+			code, screen := newConsole(nil).Screen(t.Context(), append(args, "--help")...)
+			clitest.ExpectCode(t, code, cmdutil.ExitOK)
+			golden.Compare(t, "help/"+verb.Name(), screen)
 
 			switch {
 			case verb.Short == "" || strings.Contains(verb.Short, "\n"):
@@ -41,9 +45,9 @@ func TestHelp(t *testing.T) {
 func TestHelpVerbIsTheSameAsTheFlag(t *testing.T) {
 	for _, verb := range []string{"up", "kubectl"} {
 		byFlag, byVerb := newConsole(nil), newConsole(nil)
-		byFlag.run(t.Context(), verb, "--help")
-		byVerb.run(t.Context(), "help", verb)
-		if byFlag.out.String() != byVerb.out.String() || byVerb.out.Len() == 0 {
+		byFlag.Screen(t.Context(), verb, "--help")
+		byVerb.Screen(t.Context(), "help", verb)
+		if byFlag.OutText.String() != byVerb.OutText.String() || byVerb.OutText.Len() == 0 {
 			t.Errorf("%s: help and --help differ", verb)
 		}
 	}
@@ -91,13 +95,13 @@ func TestWrongUsage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newConsole(nil)
-			code, screen := s.run(t.Context(), args...)
-			expectCode(t, code, exitUsage)
-			golden(t, "usage/"+name, screen)
-			if s.out.Len() > 0 {
+			code, screen := s.Screen(t.Context(), args...)
+			clitest.ExpectCode(t, code, cmdutil.ExitUsage)
+			golden.Compare(t, "usage/"+name, screen)
+			if s.OutText.Len() > 0 {
 				t.Error("an error belongs on standard error only")
 			}
-			if lines := strings.Split(strings.TrimSpace(s.err.String()), "\n"); len(lines) < 2 {
+			if lines := strings.Split(strings.TrimSpace(s.ErrText.String()), "\n"); len(lines) < 2 {
 				t.Error("there is no hint")
 			}
 		})
@@ -107,9 +111,9 @@ func TestWrongUsage(t *testing.T) {
 func TestCompletionScripts(t *testing.T) {
 	for _, shell := range shells {
 		s := newConsole(nil)
-		code, _ := s.run(t.Context(), "completion", shell)
-		expectCode(t, code, exitOK)
-		if !strings.Contains(s.out.String(), "__complete") {
+		code, _ := s.Screen(t.Context(), "completion", shell)
+		clitest.ExpectCode(t, code, cmdutil.ExitOK)
+		if !strings.Contains(s.OutText.String(), "__complete") {
 			t.Errorf("%s: that is no completion script", shell)
 		}
 	}
@@ -121,9 +125,9 @@ func TestNamesAndFormatsAreCompleted(t *testing.T) {
 		"status --name l": "dock\nlost\n",
 		"status -o ":      "text\njson\n",
 	} {
-		s := newConsole(&fakeDock{clusters: clusters(alive, dead)})
-		s.run(t.Context(), append([]string{"__complete"}, strings.Split(args, " ")...)...)
-		if got := s.out.String(); !strings.HasPrefix(got, want) {
+		s := newConsole(&clitest.FakeDock{Clusters: clitest.Clusters(clitest.Alive, clitest.Dead)})
+		s.Screen(t.Context(), append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		if got := s.OutText.String(); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: got %q, want %q first", args, got, want)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
 )
 
 // versionReport is what opdock version -o json prints.
@@ -21,12 +22,12 @@ type versionReport struct {
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	// Binary and ControlPlane are missing as long as no control plane binary was built.
-	Binary       string                `json:"binary,omitempty"`
-	ControlPlane *ControlPlaneVersions `json:"controlPlane,omitempty"`
+	Binary       string                        `json:"binary,omitempty"`
+	ControlPlane *cmdutil.ControlPlaneVersions `json:"controlPlane,omitempty"`
 }
 
-func (a *App) newVersion() *cobra.Command {
-	var format outputFormat
+func newVersion(a *cmdutil.App) *cobra.Command {
+	var format cmdutil.OutputFormat
 	cmd := &cobra.Command{
 		Use:   "version [-o FORMAT]",
 		Short: "Print the versions of opdock and of the control plane",
@@ -34,7 +35,7 @@ func (a *App) newVersion() *cobra.Command {
 would use. A binary that does not exist yet is not built for this.`,
 		Example: `  opdock version
   opdock version -o json`,
-		Args: noArguments,
+		Args: cmdutil.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report := versionReport{
 				Version:  ownVersion(),
@@ -54,21 +55,21 @@ would use. A binary that does not exist yet is not built for this.`,
 				}
 				report.Binary, report.ControlPlane = binary, &versions
 			}
-			if format == outputJSON {
-				return a.printJSON(report)
+			if format == cmdutil.OutputJSON {
+				return a.PrintJSON(report)
 			}
-			return a.printVersion(report)
+			return printVersion(a, report)
 		},
 	}
-	a.addOutputFlag(cmd, &format)
+	a.AddOutputFlag(cmd, &format)
 	return cmd
 }
 
-func (a *App) printVersion(r versionReport) error {
+func printVersion(a *cmdutil.App, r versionReport) error {
 	table := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(table, "opdock\t%s (%s, %s)\n", r.Version, r.Go, r.Platform)
 	if r.ControlPlane == nil {
-		fmt.Fprintf(table, "control plane\tnot built yet (%s builds it)\n", a.command("up", a.defaultName()))
+		fmt.Fprintf(table, "control plane\tnot built yet (%s builds it)\n", a.Command("up", a.DefaultName()))
 	} else {
 		fmt.Fprintf(table, "control plane\tKubernetes %s, etcd %s, kwok %s\n",
 			r.ControlPlane.Kubernetes, r.ControlPlane.Etcd, r.ControlPlane.Kwok)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/cli"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/scaffold"
 )
 
@@ -24,9 +25,9 @@ func opdock(t *testing.T, dir, line string) {
 	t.Helper()
 	var screen bytes.Buffer
 	app := cli.NewApp()
-	app.Streams = cli.Streams{Out: &screen, Err: &screen}
+	app.Streams = cmdutil.Streams{Out: &screen, Err: &screen}
 	app.Ask = nil
-	if code := app.Run(t.Context(), append(strings.Fields(line), "--dir", dir)); code != 0 {
+	if code := cli.Run(t.Context(), app, append(strings.Fields(line), "--dir", dir)); code != 0 {
 		t.Fatalf("opdock %s: exit code %d\n%s", line, code, &screen)
 	}
 }

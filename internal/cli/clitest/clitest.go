@@ -1,0 +1,234 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clitest is for tests of verbs: a user at a console, on a dock that is a fake.
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+)
+
+// Noon is when everything happens in these tests.
+var Noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// FakeDock stands in for package cluster. Its fields say what there is, and record what was done.
+type FakeDock struct {
+	Clusters map[string]cluster.Status
+	Start    func(context.Context, cluster.Options) (cmdutil.Running, error)
+	StopErr  error
+	Binary   string // empty: there is none
+	Build    func(ctx context.Context, out string, progress func(cluster.BuildProgress)) error
+
+	Started       []cluster.Options
+	Stopped       []string
+	MarkedStopped []string
+	Deleted       []string
+}
+
+func (f *FakeDock) dock() cmdutil.Dock {
+	return cmdutil.Dock{
+		Start: func(ctx context.Context, o cluster.Options) (cmdutil.Running, error) {
+			f.Started = append(f.Started, o)
+			return f.Start(ctx, o)
+		},
+		Open: func(name string) (cmdutil.Running, error) {
+			if s := f.find(name); s.State != cluster.Alive {
+				return nil, &cluster.NotRunningError{Status: s}
+			}
+			return &FakeCluster{Dock: f, Name: name}, nil
+		},
+		Find: func(name string) (cluster.Status, error) { return f.find(name), nil },
+		Home: func() string { return "/state" },
+		List: func() ([]cluster.Status, error) {
+			var all []cluster.Status
+			for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
+				all = append(all, f.Clusters[name])
+			}
+			return all, nil
+		},
+		Delete: func(name string) error {
+			f.Deleted = append(f.Deleted, name)
+			return nil
+		},
+		MarkStopped: func(name string) error {
+			f.MarkedStopped = append(f.MarkedStopped, name)
+			return nil
+		},
+		FindBinary: func() (string, error) {
+			if f.Binary == "" {
+				return "", &cluster.NoBinaryError{}
+			}
+			return f.Binary, nil
+		},
+		EnsureBinary: func(ctx context.Context, progress func(cluster.BuildProgress)) (string, error) {
+			const cached = "/cache/opdock-controlplane"
+			return cached, f.Build(ctx, cached, progress)
+		},
+		BuildBinary: func(ctx context.Context, out string, progress func(cluster.BuildProgress)) error {
+			return f.Build(ctx, out, progress)
+		},
+		Assets: func(binary string) (string, error) { return filepath.Join(filepath.Dir(binary), "assets"), nil },
+		Versions: func(context.Context, string) (cmdutil.ControlPlaneVersions, error) {
+			return cmdutil.ControlPlaneVersions{Kubernetes: "v1.36.3", Etcd: "3.6.8", Kwok: "v0.8.0"}, nil
+		},
+	}
+}
+
+func (f *FakeDock) find(name string) cluster.Status {
+	if s, known := f.Clusters[name]; known {
+		return s
+	}
+	return cluster.Status{Name: name, Dir: "/state/" + name, State: cluster.NeverStarted}
+}
+
+// FakeCluster is a cluster that runs.
+type FakeCluster struct {
+	Dock  *FakeDock
+	Name  string
+	File  string
+	Ended chan struct{}
+}
+
+func (c *FakeCluster) Done() <-chan struct{} { return c.Ended }
+
+func (c *FakeCluster) Kubeconfig() string {
+	if c.File != "" {
+		return c.File
+	}
+	return "/state/" + c.Name + "/kubeconfig"
+}
+
+func (c *FakeCluster) KubeconfigAs(user string, groups ...string) ([]byte, error) {
+	return []byte(user + " " + quoted(groups) + "\n"), nil
+}
+
+func (c *FakeCluster) Stop() error {
+	c.Dock.Stopped = append(c.Dock.Stopped, c.Name)
+	return c.Dock.StopErr
+}
+
+// quoted shows where one word ends and the next begins.
+func quoted(words []string) string {
+	var text bytes.Buffer
+	for _, word := range words {
+		text.WriteString("<" + word + ">")
+	}
+	return text.String()
+}
+
+// Console is one run of the program on a fake dock.
+type Console struct {
+	*cmdutil.App
+	Fake             *FakeDock
+	OutText, ErrText *bytes.Buffer
+	Execs            []string // what Exec was called with
+	verbs            []func(*cmdutil.App) *cobra.Command
+	// WithVerbs makes the whole command; nil: it has only the verbs that NewConsole was given.
+	WithVerbs func(*cmdutil.App) *cobra.Command
+}
+
+func NewConsole(dock *FakeDock, verbs ...func(*cmdutil.App) *cobra.Command) *Console {
+	if dock == nil {
+		dock = &FakeDock{}
+	}
+	s := &Console{verbs: verbs, Fake: dock, OutText: &bytes.Buffer{}, ErrText: &bytes.Buffer{}}
+	s.App = &cmdutil.App{
+		Streams: cmdutil.Streams{Out: s.OutText, Err: s.ErrText},
+		Program: "opdock",
+		Now:     func() time.Time { return Noon },
+		Dock:    dock.dock(),
+		Exec: func(path string, argv, env []string) error {
+			s.Execs = append(s.Execs, path+" "+quoted(argv)+" "+quoted(env))
+			return nil
+		},
+	}
+	return s
+}
+
+// Run runs a verb and returns the exit code.
+func (s *Console) Run(ctx context.Context, args []string) int {
+	return s.Execute(ctx, s.Root(), args)
+}
+
+// Root returns the command with its verbs.
+func (s *Console) Root() *cobra.Command {
+	if s.WithVerbs != nil {
+		return s.WithVerbs(s.App)
+	}
+	root := s.NewRoot()
+	for _, newVerb := range s.verbs {
+		cmdutil.AddVerbs(root, "", newVerb(s.App))
+	}
+	return root
+}
+
+// Screen returns the exit code and both streams, as one text fit for a golden file.
+func (s *Console) Screen(ctx context.Context, args ...string) (code int, screen string) {
+	code = s.Run(ctx, args)
+	screen = "$ opdock " + quotedForShell(args) + "\n"
+	if s.OutText.Len() > 0 {
+		screen += "--- stdout\n" + s.OutText.String()
+	}
+	if s.ErrText.Len() > 0 {
+		screen += "--- stderr\n" + s.ErrText.String()
+	}
+	return code, screen
+}
+
+func quotedForShell(args []string) string {
+	var text bytes.Buffer
+	for i, arg := range args {
+		if i > 0 {
+			text.WriteByte(' ')
+		}
+		text.WriteString(cmdutil.ShellQuote(arg))
+	}
+	return text.String()
+}
+
+func ExpectCode(t *testing.T, got, want int) {
+	t.Helper()
+	if got != want {
+		t.Errorf("exit code %d, want %d", got, want)
+	}
+}
+
+func ExpectSame(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+var (
+	Alive = cluster.Status{
+		Name: "dock", Dir: "/state/dock", State: cluster.Alive, PID: 4711, Server: "https://127.0.0.1:41234",
+		Kubeconfig: "/state/dock/kubeconfig", Version: "v1.36.3", Started: Noon.Add(-3 * time.Minute),
+	}
+	Dead = cluster.Status{
+		Name: "lost", Dir: "/state/lost", State: cluster.Dead, PID: 815, Kubeconfig: "/state/lost/kubeconfig",
+		Version: "v1.36.3", Started: Noon.Add(-50 * time.Hour), LastWords: "the disk that holds /state/lost is full",
+	}
+	Stopped = cluster.Status{
+		Name: "old", Dir: "/state/old", State: cluster.Stopped, Kubeconfig: "/state/old/kubeconfig", Version: "v1.36.3",
+	}
+)
+
+func Clusters(all ...cluster.Status) map[string]cluster.Status {
+	byName := map[string]cluster.Status{}
+	for _, s := range all {
+		byName[s.Name] = s
+	}
+	return byName
+}

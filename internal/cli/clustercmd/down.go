@@ -1,0 +1,141 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustercmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+)
+
+func NewDown(app *cmdutil.App) *cobra.Command {
+	a := verbs{app}
+	var (
+		name        string
+		all, remove bool
+	)
+	cmd := &cobra.Command{
+		Use:   "down [--name NAME | --all] [--delete]",
+		Short: "Stop the cluster; its objects are kept unless --delete is given",
+		Long: `Stops the cluster cleanly and waits for it. Its state stays, and up brings it back with
+everything in it; --delete removes the state. A cluster that had died already is an error, because
+it did not stop the way it should have, except with --delete, which removes what it left.`,
+		Example: `  opdock down
+  opdock down --name other --delete
+  opdock down --all`,
+		Args: cmdutil.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if all && cmd.Flags().Changed("name") {
+				return &cmdutil.UsageError{Message: "--all and --name exclude each other", Hints: []string{cmdutil.SeeHelp(cmd)}}
+			}
+			if all {
+				return a.downAll(cmd.Context(), remove)
+			}
+			s, err := a.Dock.Find(name)
+			if err != nil {
+				return err
+			}
+			return a.down(cmd.Context(), s, remove)
+		},
+	}
+	a.AddNameFlag(cmd, &name, a.DefaultName(), "the cluster")
+	cmd.Flags().BoolVar(&all, "all", false, "stop all clusters")
+	cmd.Flags().BoolVar(&remove, "delete", false, "remove the state too: all objects, keys and the kubeconfig")
+	return cmd
+}
+
+func (a verbs) downAll(ctx context.Context, remove bool) error {
+	all, unreadable := a.Dock.List()
+	if len(all) == 0 && unreadable == nil {
+		fmt.Fprintln(a.Out, "There are no clusters.")
+	}
+	// One that cannot be stopped does not keep the others running.
+	failures := []error{unreadable}
+	for _, s := range all {
+		failures = append(failures, a.down(ctx, s, remove))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (a verbs) down(ctx context.Context, s cluster.Status, remove bool) error {
+	switch s.State {
+	case cluster.Alive:
+		if err := a.stop(ctx, s); err != nil {
+			return err
+		}
+	case cluster.Stopped:
+		if !remove {
+			fmt.Fprintf(a.Out, "Cluster %q was stopped already.\n", s.Name)
+		}
+	case cluster.Dead:
+		if !remove {
+			return a.settleDead(s)
+		}
+		fmt.Fprintln(a.Err, a.DescribeDeath(s, "was already dead"))
+	default:
+		return cmdutil.WithHints(fmt.Errorf("there is no cluster %q to stop", s.Name), a.KnownClusters()...)
+	}
+	if !remove || (s.Ephemeral && s.State == cluster.Alive) {
+		return nil
+	}
+	return a.remove(s)
+}
+
+// stop stops a cluster that is alive.
+func (a verbs) stop(ctx context.Context, s cluster.Status) error {
+	c, err := a.Dock.Open(s.Name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Err, "Stopping cluster %q%s\n", s.Name, cmdutil.InParentheses(cmdutil.PIDOf(s)))
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.Stop() }()
+	select {
+	case err = <-stopped:
+	case <-ctx.Done():
+		return cmdutil.WithHints(fmt.Errorf("interrupted: cluster %q is still stopping", s.Name),
+			"see whether it has ended: "+a.Command("status", s.Name))
+	}
+	if err != nil {
+		return err
+	}
+	if s.Ephemeral {
+		fmt.Fprintf(a.Out, "Cluster %q is stopped and its state in %s is removed.\n", s.Name, s.Dir)
+	} else {
+		fmt.Fprintf(a.Out, "Cluster %q is stopped.\n", s.Name)
+	}
+	return nil
+}
+
+// settleDead puts away what a dead cluster left: all of it if it was ephemeral, otherwise the mark that makes it count as
+// dead and not as stopped.
+func (a verbs) settleDead(s cluster.Status) error {
+	death := errors.New(a.DescribeDeath(s, "was already dead"))
+	if s.Ephemeral {
+		return errors.Join(death, a.remove(s))
+	}
+	if err := a.Dock.MarkStopped(s.Name); err != nil {
+		return errors.Join(death, fmt.Errorf("clearing the mark of cluster %q: %w", s.Name, err))
+	}
+	return cmdutil.WithHints(death,
+		"there was nothing to stop; it now counts as stopped",
+		"start it again, with everything that was in it: "+a.Command("up", s.Name),
+		"remove what it left: "+a.Command("down", s.Name, "--delete"))
+}
+
+func (a verbs) remove(s cluster.Status) error {
+	if err := a.Dock.Delete(s.Name); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "Removed %s: all objects of cluster %q, its keys and its kubeconfig.\n", s.Dir, s.Name)
+	return nil
+}

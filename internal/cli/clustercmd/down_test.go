@@ -1,0 +1,121 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustercmd
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/cli/clitest"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/golden"
+)
+
+func TestDown(t *testing.T) {
+	ephemeral, ephemeralDead := clitest.Alive, clitest.Dead
+	ephemeral.Name, ephemeral.Dir, ephemeral.Ephemeral = "brief", "/state/brief", true
+	ephemeralDead.Name, ephemeralDead.Dir, ephemeralDead.Ephemeral = "gone", "/state/gone", true
+	known := clitest.Clusters(clitest.Alive, clitest.Dead, clitest.Stopped, ephemeral, ephemeralDead)
+
+	for name, test := range map[string]struct {
+		args                            []string
+		code                            int
+		stopErr                         error
+		stopped, markedStopped, deleted []string
+	}{
+		"alive":            {args: []string{"down"}, stopped: []string{"dock"}},
+		"alive-delete":     {args: []string{"down", "--delete"}, stopped: []string{"dock"}, deleted: []string{"dock"}},
+		"stopped":          {args: []string{"down", "--name", "old"}},
+		"stopped-delete":   {args: []string{"down", "--name", "old", "--delete"}, deleted: []string{"old"}},
+		"dead":             {args: []string{"down", "--name", "lost"}, code: 1, markedStopped: []string{"lost"}},
+		"dead-delete":      {args: []string{"down", "--name", "lost", "--delete"}, deleted: []string{"lost"}},
+		"unknown":          {args: []string{"down", "--name", "who"}, code: 1},
+		"unknown-delete":   {args: []string{"down", "--name", "who", "--delete"}, code: 1},
+		"ephemeral":        {args: []string{"down", "--name", "brief"}, stopped: []string{"brief"}},
+		"ephemeral-delete": {args: []string{"down", "--name", "brief", "--delete"}, stopped: []string{"brief"}},
+		"ephemeral-dead":   {args: []string{"down", "--name", "gone"}, code: 1, deleted: []string{"gone"}},
+		"stop-fails": {
+			args: []string{"down", "--delete"}, code: 1, stopErr: errors.New("it does not listen"), stopped: []string{"dock"},
+		},
+		"all": {
+			args: []string{"down", "--all"}, code: 1,
+			stopped: []string{"brief", "dock"}, markedStopped: []string{"lost"}, deleted: []string{"gone"},
+		},
+		"all-delete": {
+			args:    []string{"down", "--all", "--delete"},
+			stopped: []string{"brief", "dock"}, deleted: []string{"dock", "gone", "lost", "old"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dock := &clitest.FakeDock{Clusters: known, StopErr: test.stopErr}
+			code, screen := newConsole(dock).Screen(t.Context(), test.args...)
+			clitest.ExpectCode(t, code, test.code)
+			golden.Compare(t, "down/"+name, screen)
+			clitest.ExpectSame(t, "stopped", dock.Stopped, test.stopped)
+			clitest.ExpectSame(t, "markedStopped", dock.MarkedStopped, test.markedStopped)
+			clitest.ExpectSame(t, "deleted", dock.Deleted, test.deleted)
+		})
+	}
+}
+
+func TestDownWithoutAnyCluster(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		code int
+	}{
+		"none":     {[]string{"down"}, cmdutil.ExitError},
+		"none-all": {[]string{"down", "--all"}, cmdutil.ExitOK},
+	} {
+		code, screen := newConsole(nil).Screen(t.Context(), test.args...)
+		clitest.ExpectCode(t, code, test.code)
+		golden.Compare(t, "down/"+name, screen)
+	}
+}
+
+// slowCluster does not stop before the test ends.
+type slowCluster struct {
+	*clitest.FakeCluster
+	stopping, released chan struct{}
+}
+
+func (c *slowCluster) Stop() error {
+	close(c.stopping)
+	<-c.released
+	return nil
+}
+
+func TestDownInterrupted(t *testing.T) {
+	other := clitest.Alive
+	other.Name = "other"
+	for name, args := range map[string][]string{"interrupted": {"down"}, "interrupted-all": {"down", "--all"}} {
+		t.Run(name, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			c := &slowCluster{stopping: make(chan struct{}), released: make(chan struct{})}
+			defer close(c.released)
+			s := newConsole(&clitest.FakeDock{Clusters: clitest.Clusters(clitest.Alive, other)})
+			s.Dock.Open = func(string) (cmdutil.Running, error) { return c, nil }
+			go func() {
+				<-c.stopping
+				interrupt()
+			}()
+			code, screen := s.Screen(ctx, args...)
+			clitest.ExpectCode(t, code, cmdutil.ExitError)
+			golden.Compare(t, "down/"+name, screen)
+		})
+	}
+}
+
+func TestDownGoesOnWhenSomeClustersCannotBeRead(t *testing.T) {
+	dock := &clitest.FakeDock{Clusters: clitest.Clusters(clitest.Alive)}
+	s := newConsole(dock)
+	s.Dock.List = func() ([]cluster.Status, error) {
+		return []cluster.Status{clitest.Alive}, errors.New(`finding cluster "other": permission denied`)
+	}
+	code, screen := s.Screen(t.Context(), "down", "--all")
+	clitest.ExpectCode(t, code, cmdutil.ExitError)
+	golden.Compare(t, "down/unreadable", screen)
+	clitest.ExpectSame(t, "stopped", dock.Stopped, []string{"dock"})
+}

@@ -1,0 +1,145 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustercmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+)
+
+func NewKubectl(app *cmdutil.App) *cobra.Command {
+	a := verbs{app}
+	return &cobra.Command{
+		Use:   "kubectl [--name NAME] [KUBECTL ARGUMENT]...",
+		Short: "Run kubectl on the cluster; none needs to be installed",
+		Long: `Runs the kubectl that is part of the control plane binary, with KUBECONFIG set to the
+cluster's. Everything after the verb goes to kubectl as it is. Only a --name in front of the
+first kubectl argument is opdock's own: it says which cluster is meant. With a --kubeconfig or
+--context among the arguments, KUBECONFIG is left as it was.
+
+kubectl's own help: opdock kubectl help.`,
+		Example: `  opdock kubectl get nodes
+  opdock kubectl create deployment web --image=nginx --replicas=3
+  opdock kubectl --name other get pods -A --watch
+  alias kubectl='opdock kubectl'`,
+		// kubectl's flags are not ours to understand.
+		DisableFlagParsing: true,
+		ValidArgsFunction:  a.completeKubectl,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			call, err := splitKubectl(args, a.DefaultName())
+			if err != nil {
+				return err
+			}
+			if call.ownHelp {
+				return cmd.Help()
+			}
+			env := a.Env
+			if call.needsCluster {
+				c, err := a.Dock.Open(call.cluster)
+				if err != nil {
+					return err
+				}
+				env = setVariable(env, "KUBECONFIG", c.Kubeconfig())
+			}
+			binary, err := a.ControlPlaneBinary(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			// The name it is called by tells the binary to be kubectl.
+			if err := a.Exec(binary, append([]string{"kubectl"}, call.args...), env); err != nil {
+				return fmt.Errorf("running %s as kubectl: %w", binary, err)
+			}
+			return nil
+		},
+	}
+}
+
+// kubectlCall is an opdock kubectl command line, understood.
+type kubectlCall struct {
+	cluster string   // the cluster that is meant
+	args    []string // for kubectl, as they were written
+	// needsCluster is false when the arguments name another kubeconfig, or ask for something kubectl does by itself.
+	needsCluster bool
+	ownHelp      bool // the user asks for the help of opdock kubectl, not of kubectl
+}
+
+func splitKubectl(args []string, defaultName string) (kubectlCall, error) {
+	call := kubectlCall{cluster: defaultName, args: args}
+	for len(call.args) > 0 {
+		name, rest, found, err := cutNameFlag(call.args)
+		if err != nil {
+			return call, err
+		}
+		if !found {
+			break
+		}
+		call.cluster, call.args = name, rest
+	}
+	call.ownHelp = len(call.args) == 1 && isHelpFlag(call.args[0])
+	call.needsCluster = !choosesCluster(call.args) && !runsAlone(call.args)
+	return call, nil
+}
+
+// cutNameFlag takes --name NAME or --name=NAME from the front of the arguments.
+func cutNameFlag(args []string) (name string, rest []string, found bool, err error) {
+	switch {
+	case args[0] == "--name" && len(args) > 1:
+		name, rest = args[1], args[2:]
+	case args[0] == "--name":
+	case strings.HasPrefix(args[0], "--name="):
+		name, rest = strings.TrimPrefix(args[0], "--name="), args[1:]
+	default:
+		return "", args, false, nil
+	}
+	if name == "" {
+		return "", nil, false, &cmdutil.UsageError{
+			Message: "--name needs the name of a cluster",
+			Hints:   []string{"see: opdock kubectl --help"},
+		}
+	}
+	return name, rest, true, nil
+}
+
+// ownArguments are those that kubectl itself reads: the ones behind -- belong to a program it runs in a container.
+func ownArguments(args []string) []string {
+	if end := slices.Index(args, "--"); end >= 0 {
+		return args[:end]
+	}
+	return args
+}
+
+// choosesCluster tells whether the arguments say themselves which cluster to talk to.
+func choosesCluster(args []string) bool {
+	return slices.ContainsFunc(ownArguments(args), func(arg string) bool {
+		flag, _, _ := strings.Cut(arg, "=")
+		return flag == "--kubeconfig" || flag == "--context"
+	})
+}
+
+// runsAlone tells whether kubectl does what is asked without any cluster.
+func runsAlone(args []string) bool {
+	if len(args) == 0 || slices.ContainsFunc(ownArguments(args), isHelpFlag) {
+		return true
+	}
+	if args[0] == "version" {
+		return slices.Contains(args, "--client") || slices.Contains(args, "--client=true")
+	}
+	return slices.Contains([]string{"help", "options", "completion", "kustomize", "plugin"}, args[0])
+}
+
+func isHelpFlag(arg string) bool { return arg == "--help" || arg == "-h" }
+
+// setVariable returns the environment with one variable set, and set only once: which of two settings wins
+// depends on the program that reads them.
+func setVariable(env []string, name, value string) []string {
+	others := slices.DeleteFunc(slices.Clone(env), func(setting string) bool {
+		return strings.HasPrefix(setting, name+"=")
+	})
+	return append(others, name+"="+value)
+}

@@ -1,0 +1,108 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cmdutil holds what the verbs of the opdock command have in common: the program and its surroundings, flags and
+// formats, progress, and errors that say what to do next.
+//
+// Nothing in it reaches for the process it runs in: streams, environment, clock, exec and the functions of package
+// cluster come with App, so that every verb can be run in a test exactly as a user runs it.
+package cmdutil
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/generate"
+)
+
+// defaultCluster is the name of the cluster that is meant when nobody names one.
+const defaultCluster = "dock"
+
+// ClusterVariable names the environment variable that replaces defaultCluster for one shell.
+const ClusterVariable = "OPDOCK_CLUSTER"
+
+// Exit codes of the command.
+const (
+	ExitOK    = 0
+	ExitError = 1
+	ExitUsage = 2
+)
+
+// Streams are what a verb reads and writes. Results go to Out, progress and errors to Err.
+type Streams struct {
+	Out io.Writer
+	Err io.Writer
+	// ErrWidth is the number of columns of the terminal behind Err; 0 means that Err is no terminal on which a
+	// line can be drawn again.
+	ErrWidth int
+	// ErrSize is the size of that terminal at the moment; nil if there is none.
+	ErrSize func() (width, height int)
+	// Colour allows colours on Err.
+	Colour bool
+	// Keys lets the user press keys: they are received as they are typed, Ctrl-C among them, until release is called. It
+	// is nil if there is no keyboard.
+	Keys func() (typed <-chan string, release func(), err error)
+}
+
+// App is the command line program and everything it takes from its surroundings.
+type App struct {
+	Streams
+	// Program is what the user types to run this program. Hints repeat it, so that they can be copied and pasted.
+	Program string
+	Env     []string
+	Now     func() time.Time
+	Dock    Dock
+	// Ask asks the user, and proposes an answer. It is nil if nobody can be asked.
+	Ask func(question, proposal string) (string, error)
+	// Generate is generate.Run.
+	Generate func(context.Context, generate.Options) (*generate.Result, error)
+	// Exec replaces this process with another program and returns only on failure.
+	Exec func(path string, argv, env []string) error
+}
+
+// Execute runs a command with arguments, reports its error and returns the exit code.
+func (a *App) Execute(ctx context.Context, root *cobra.Command, args []string) int {
+	root.SetArgs(args)
+	return a.Report(root.ExecuteContext(ctx))
+}
+
+// Getenv returns the last setting of the variable, as the kernel's exec and os.Getenv do not agree on duplicates
+// and os/exec makes the last one win.
+func (a *App) Getenv(name string) string {
+	for i := len(a.Env) - 1; i >= 0; i-- {
+		if value, found := strings.CutPrefix(a.Env[i], name+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+// DefaultName is the cluster that a verb works on without --name.
+func (a *App) DefaultName() string {
+	if name := a.Getenv(ClusterVariable); name != "" {
+		return name
+	}
+	return defaultCluster
+}
+
+// Command returns a command line that does something to the named cluster and can be pasted into the user's shell.
+func (a *App) Command(verb, name string, rest ...string) string {
+	words := []string{ShellQuote(a.Program), verb}
+	if name != a.DefaultName() {
+		words = append(words, "--name", name)
+	}
+	return strings.Join(append(words, rest...), " ")
+}
+
+// ShellQuote quotes a word for a POSIX shell if it needs it.
+func ShellQuote(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,100 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+
+	"github.com/opdock/opdock/cluster"
+)
+
+// Running is what the verbs need of a cluster that runs.
+type Running interface {
+	Kubeconfig() string
+	// KubeconfigAs returns a kubeconfig with exactly this user and these groups.
+	KubeconfigAs(user string, groups ...string) ([]byte, error)
+	Stop() error
+	Done() <-chan struct{}
+}
+
+// Dock is what the verbs need of package cluster, as fields that a test can replace.
+type Dock struct {
+	Start  func(context.Context, cluster.Options) (Running, error)
+	Open   func(name string) (Running, error)
+	Find   func(name string) (cluster.Status, error)
+	List   func() ([]cluster.Status, error)
+	Delete func(name string) error
+	// Home is the folder of what opdock keeps.
+	Home func() string
+	// MarkStopped turns a dead cluster into a stopped one.
+	MarkStopped func(name string) error
+
+	FindBinary func() (string, error)
+	// EnsureBinary finds the binary, or builds it to where FindBinary finds it from then on.
+	EnsureBinary func(ctx context.Context, progress func(cluster.BuildProgress)) (string, error)
+	BuildBinary  func(ctx context.Context, out string, progress func(cluster.BuildProgress)) error
+	Assets       func(binary string) (string, error)
+	// Versions asks a control plane binary what it is made of.
+	Versions func(ctx context.Context, binary string) (ControlPlaneVersions, error)
+}
+
+// ControlPlaneVersions says what a control plane binary is made of.
+type ControlPlaneVersions struct {
+	Kubernetes string `json:"kubernetes"`
+	Etcd       string `json:"etcd"`
+	Kwok       string `json:"kwok"`
+}
+
+// NewDock returns the functions of package cluster.
+func NewDock() Dock {
+	return Dock{
+		Start: func(ctx context.Context, o cluster.Options) (Running, error) {
+			return running(cluster.Start(ctx, o))
+		},
+		Open:         func(name string) (Running, error) { return running(cluster.Open(name)) },
+		Find:         cluster.Find,
+		List:         cluster.List,
+		Delete:       cluster.Delete,
+		Home:         cluster.Home,
+		MarkStopped:  cluster.MarkStopped,
+		EnsureBinary: cluster.EnsureBinary,
+		FindBinary:   cluster.FindBinary,
+		BuildBinary:  cluster.BuildBinary,
+		Assets:       cluster.Assets,
+		Versions:     askVersions,
+	}
+}
+
+// running keeps a nil *cluster.Cluster from becoming an interface that is not nil.
+func running(c *cluster.Cluster, err error) (Running, error) {
+	if err != nil {
+		return nil, err
+	}
+	return runningCluster{c}, nil
+}
+
+type runningCluster struct{ *cluster.Cluster }
+
+func (c runningCluster) KubeconfigAs(user string, groups ...string) ([]byte, error) {
+	identity, err := c.As(user, groups...)
+	if err != nil {
+		return nil, err
+	}
+	return identity.Kubeconfig()
+}
+
+func askVersions(ctx context.Context, binary string) (ControlPlaneVersions, error) {
+	var versions ControlPlaneVersions
+	out, err := exec.CommandContext(ctx, binary, "version").Output()
+	if err != nil {
+		return versions, fmt.Errorf("running %s version: %w", binary, err)
+	}
+	if err := json.Unmarshal(out, &versions); err != nil {
+		return versions, fmt.Errorf("reading what %s version printed: %w", binary, err)
+	}
+	return versions, nil
+}

@@ -1,0 +1,166 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opdock/opdock/cluster"
+)
+
+// UsageError is a command line that cannot be carried out as it was written.
+type UsageError struct {
+	Message string
+	Hints   []string
+}
+
+func (e *UsageError) Error() string { return e.Message }
+
+// hintedError is a failure together with what the user can do about it.
+type hintedError struct {
+	err   error
+	hints []string
+}
+
+func (e *hintedError) Error() string { return e.err.Error() }
+
+func (e *hintedError) Unwrap() error { return e.err }
+
+// WithHints adds what the user can do next to an error.
+func WithHints(err error, hints ...string) error { return &hintedError{err: err, hints: hints} }
+
+// SaidError ends the program with exitError and adds nothing to what the verb has printed already.
+type SaidError struct{ Reason string }
+
+func (e *SaidError) Error() string { return e.Reason }
+
+// Report tells the user about the error, if any, and returns the exit code that belongs to it.
+func (a *App) Report(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	for _, one := range flatten(err) {
+		var said *SaidError
+		if errors.As(one, &said) {
+			continue
+		}
+		message, hints := a.explain(one)
+		fmt.Fprintf(a.Err, "opdock: %s\n", message)
+		for _, hint := range hints {
+			fmt.Fprintf(a.Err, "  %s\n", hint)
+		}
+	}
+	var (
+		usage *UsageError
+		name  *cluster.NameError
+	)
+	if errors.As(err, &usage) || errors.As(err, &name) {
+		return ExitUsage
+	}
+	return ExitError
+}
+
+// flatten takes joined errors apart, so that each gets its own hints.
+func flatten(err error) []error {
+	// Only an outermost join is taken apart: one that is wrapped belongs to the sentence around it.
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, one := range joined.Unwrap() {
+		all = append(all, flatten(one)...)
+	}
+	return all
+}
+
+// explain returns what happened and what to do next.
+func (a *App) explain(err error) (message string, hints []string) {
+	var (
+		usage      *UsageError
+		hinted     *hintedError
+		start      *cluster.StartError
+		notRunning *cluster.NotRunningError
+	)
+	switch {
+	case errors.As(err, &usage):
+		return usage.Message, usage.Hints
+	case errors.As(err, &hinted):
+		return err.Error(), hinted.hints
+	case errors.As(err, &notRunning):
+		return a.ExplainNotRunning(notRunning.Status)
+	case errors.As(err, &start) && start.Hint != "":
+		return start.Message, []string{start.Hint}
+	}
+	return err.Error(), nil
+}
+
+func (a *App) ExplainNotRunning(s cluster.Status) (message string, hints []string) {
+	start := "start it: " + a.Command("up", s.Name)
+	switch s.State {
+	case cluster.Dead:
+		return a.DescribeDeath(s, "is dead"), []string{"start it again, with everything that was in it: " + a.Command("up", s.Name)}
+	case cluster.Stopped:
+		return fmt.Sprintf("cluster %q is stopped", s.Name), []string{start}
+	default:
+		hints = append([]string{start}, a.KnownClusters()...)
+		return fmt.Sprintf("cluster %q was never started", s.Name), append(hints, a.aliveInstead(s.Name)...)
+	}
+}
+
+// DescribeDeath says what is known about the end of a cluster that did not stop cleanly.
+func (a *App) DescribeDeath(s cluster.Status, isDead string) string {
+	started := a.When(s.Started)
+	if started != "" {
+		started = "started " + started
+	}
+	return fmt.Sprintf("cluster %q %s: its process%s ended without a clean stop", s.Name, isDead, InParentheses(PIDOf(s), started))
+}
+
+// InParentheses lists those details that are known, and is empty if none is.
+func InParentheses(details ...string) string {
+	details = slices.DeleteFunc(details, func(detail string) bool { return detail == "" })
+	if len(details) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(details, ", ") + ")"
+}
+
+// PIDOf is empty for a process that has not written it yet.
+func PIDOf(s cluster.Status) string {
+	if s.PID == 0 {
+		return ""
+	}
+	return fmt.Sprintf("pid %d", s.PID)
+}
+
+// aliveInstead is a hint for whoever has started one cluster, as opdock dev does, and did not say which is meant.
+func (a *App) aliveInstead(name string) []string {
+	all, _ := a.Dock.List() // as in knownClusters
+	all = slices.DeleteFunc(slices.Clone(all), func(s cluster.Status) bool { return s.State != cluster.Alive })
+	if name != defaultCluster || len(all) != 1 {
+		return nil
+	}
+	return []string{"to use the one that is alive: --name " + ShellQuote(all[0].Name)}
+}
+
+// KnownClusters is a hint that names the clusters there are, or nothing.
+func (a *App) KnownClusters() []string {
+	// A hint on the way out of another failure: clusters that cannot be read are not worth a second error.
+	all, _ := a.Dock.List()
+	if len(all) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(all))
+	for _, s := range all {
+		names = append(names, fmt.Sprintf("%s (%s)", s.Name, StateWord(s.State)))
+	}
+	return []string{"known clusters: " + strings.Join(names, ", ")}
+}
+
+// ErrQuit means that the user has had enough.
+var ErrQuit = errors.New("interrupted")

@@ -1,0 +1,37 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// CompletionPatience is how long somebody who presses Tab is kept waiting for a program that is asked.
+const CompletionPatience = 3 * time.Second
+
+// AddNameFlag gives a verb the flag that says which cluster it works on.
+func (a *App) AddNameFlag(cmd *cobra.Command, name *string, byDefault, usage string) {
+	cmd.Flags().StringVar(name, "name", byDefault, usage)
+	a.Complete(cmd, "name", func() []string {
+		all, _ := a.Dock.List() // what can be read is completed
+		names := make([]string, 0, len(all))
+		for _, s := range all {
+			names = append(names, s.Name)
+		}
+		return names
+	})
+}
+
+// Complete gives a flag shell completion.
+func (a *App) Complete(cmd *cobra.Command, flag string, values func() []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag,
+		func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return values(), cobra.ShellCompDirectiveNoFileComp
+		})
+	if err != nil {
+		panic(err) // the flag does not exist: a mistake in this program, found by any test that runs it
+	}
+}

@@ -1,0 +1,38 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/internal/page"
+)
+
+// PageOptions are the flags of verbs that serve the page.
+type PageOptions struct {
+	Serve   bool
+	Address string
+}
+
+func (o *PageOptions) AddFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.Serve, "page", true, "serve a page on loopback that shows what leads to what")
+	cmd.Flags().StringVar(&o.Address, "page-address", "", "where to serve it, such as 127.0.0.1:8700 (default: a free port of loopback)")
+}
+
+func (o *PageOptions) Check(cmd *cobra.Command) error {
+	var message string
+	switch {
+	case o.Address == "":
+		return nil
+	case !o.Serve:
+		message = "--page-address is about a page that --page=false leaves out"
+	default:
+		err := page.CheckAddress(o.Address)
+		if err == nil {
+			return nil
+		}
+		message = "--page-address: " + err.Error()
+	}
+	return &UsageError{Message: message, Hints: []string{SeeHelp(cmd)}}
+}

@@ -1,0 +1,120 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// Groups of verbs in the help.
+const (
+	GroupCluster = "cluster"
+	GroupUse     = "use"
+	GroupCode    = "code"
+)
+
+// helpTemplate shows the one-line summary above the paragraph, which cobra's own does not.
+const helpTemplate = `{{.Short}}
+
+{{with .Long}}{{. | trimTrailingWhitespaces}}
+
+{{end}}{{.UsageString}}`
+
+// usageTemplate is cobra's own without what only larger programs need, and with our word for a subcommand.
+const usageTemplate = `Usage:
+  {{.UseLine}}
+
+Examples:
+{{.Example}}
+{{- range $group := .Groups}}
+
+{{.Title}}{{range $.Commands}}{{if and (eq .GroupID $group.ID) .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{- end}}
+{{- if .HasAvailableSubCommands}}
+
+Others:{{range .Commands}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{- end}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+{{- if .HasAvailableSubCommands}}
+
+More about a verb: opdock VERB --help
+{{- end}}
+`
+
+func (a *App) NewRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "opdock VERB [FLAG]...",
+		Short: "A dock for Kubernetes operators",
+		Long: `Opdock runs a real Kubernetes control plane in one process on this machine: API server,
+controllers, scheduler, garbage collection and simulated nodes. No containers, no
+privileges and nothing to install. Run operators on it, test them and see them fail.
+
+Verbs work on the cluster that --name says, or else $OPDOCK_CLUSTER, or else "dock"; those that work on a
+project (dev, install, deploy, ...) have a cluster named like the project instead of "dock".`,
+		Example: `  opdock run                             # run the fleet on a cluster and watch it
+  opdock up                              # start a cluster
+  opdock kubectl get nodes               # use it
+  KUBEBUILDER_ASSETS=$(opdock assets) go test ./...
+  opdock down                            # stop it; its objects are kept`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args:              unknownVerb,
+
+		DisableFlagsInUseLine:      true,
+		SuggestionsMinimumDistance: 2,
+
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetHelpTemplate(helpTemplate)
+	root.SetUsageTemplate(usageTemplate)
+	root.SetHelpCommand(newHelp())
+	root.SetFlagErrorFunc(wrongFlag)
+
+	root.AddGroup(&cobra.Group{ID: GroupCluster, Title: "The cluster:"}, &cobra.Group{ID: GroupUse, Title: "Using it:"},
+		&cobra.Group{ID: GroupCode, Title: "Writing operators:"})
+	return root
+}
+
+// AddVerbs adds verbs to a group of the root command; an empty group is that of others.
+func AddVerbs(root *cobra.Command, group string, verbs ...*cobra.Command) {
+	for _, verb := range verbs {
+		verb.GroupID = group
+		verb.DisableFlagsInUseLine = true
+		root.AddCommand(verb)
+	}
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [VERB]",
+		Short:   "Show the help of a verb",
+		Long:    "The same as opdock VERB --help.",
+		Example: "  opdock help up",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return &UsageError{Message: "help takes one verb", Hints: []string{SeeHelp(cmd)}}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			verb, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return unknownVerb(cmd.Root(), rest)
+			}
+			verb.InitDefaultHelpFlag() // as running the verb with --help would
+			return verb.Help()
+		},
+		DisableFlagsInUseLine: true,
+	}
+}

@@ -1,0 +1,40 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// didYouMean is a hint that names what a misspelt word could have been, or nothing.
+func didYouMean(similar []string) []string {
+	if len(similar) == 0 {
+		return nil
+	}
+	return []string{"did you mean: " + strings.Join(similar, ", ")}
+}
+
+// similarFlags are those of the verb that the flag of an error could have been.
+func similarFlags(cmd *cobra.Command, err error) []string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+		return nil
+	}
+	// Cobra knows how similar words are, but only says it about verbs.
+	words := &cobra.Command{SuggestionsMinimumDistance: 2}
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			words.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	similar := words.SuggestionsFor(unknown.GetSpecifiedName())
+	for i, name := range similar {
+		similar[i] = "--" + name
+	}
+	return similar
+}

@@ -1,0 +1,132 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/opdock/opdock/cluster"
+)
+
+// startSteps are the steps of a start, in their order, and what is being done while each is under way.
+var startSteps = []struct{ step, doing string }{
+	{"state", "preparing the state folder"},
+	{"etcd", "starting etcd"},
+	{"apiserver", "starting the API server"},
+	{"controllers", "starting controllers and scheduler"},
+	{"nodes", "waiting for the nodes"},
+}
+
+// logFile is where a cluster keeps its log, in its state folder.
+const logFile = "controlplane.log"
+
+type StartOptions struct {
+	cluster.Options
+	Foreground bool
+	Quiet      bool
+	Verbose    bool
+	Timeout    time.Duration
+}
+
+var ErrTimeout = errors.New("timeout")
+
+func (a *App) Start(ctx context.Context, o StartOptions, title string) (Running, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, ErrTimeout)
+	defer cancel()
+
+	d := a.NewDisplay(o.Quiet)
+	if o.Verbose {
+		o.Log = a.Err
+		d.width = 0 // log lines and a line that is drawn again do not mix
+	}
+	d.Title("%s", title)
+	o.Detach = !o.Foreground
+	o.Progress = (&startProgress{display: d}).report
+	d.Run(startSteps[0].doing)
+	stop := d.Animate()
+	defer stop()
+
+	started := a.Now()
+	c, err := a.Dock.Start(ctx, o.Options)
+	if err != nil {
+		d.failed("not ready", a.Now().Sub(started))
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause
+		}
+		return nil, err
+	}
+	d.Done("ready", a.Now().Sub(started))
+	return c, nil
+}
+
+// startProgress shows finished steps, and as the running one the first that has not finished: controllers and nodes
+// come up at the same time and may finish in any order.
+type startProgress struct {
+	display  *Display
+	finished []string
+}
+
+func (s *startProgress) report(p cluster.Progress) {
+	s.display.Done(p.Message, p.Elapsed)
+	s.finished = append(s.finished, p.Step)
+	for _, next := range startSteps {
+		if !slices.Contains(s.finished, next.step) {
+			s.display.Run(next.doing)
+			return
+		}
+	}
+	s.display.Run("almost there")
+}
+
+func (a *App) AlreadyUp(s cluster.Status) error {
+	return WithHints(fmt.Errorf("cluster %q is already running%s", s.Name, InParentheses(PIDOf(s), s.Server)),
+		"use it:            "+a.Command("kubectl", s.Name, "get nodes"),
+		"stop it:           "+a.Command("down", s.Name),
+		"start another one: "+a.Command("up", "another"))
+}
+
+// ExplainStart says why a cluster did not start. Start has stopped everything it started by then.
+func (a *App) ExplainStart(ctx context.Context, o StartOptions, dir string, err error) error {
+	var start *cluster.StartError
+	switch {
+	case ctx.Err() != nil:
+		return WithHints(fmt.Errorf("interrupted: cluster %q was stopped before it was ready", o.Name),
+			"start it again: "+a.Command("up", o.Name))
+	case errors.Is(err, ErrTimeout):
+		return WithHints(fmt.Errorf("cluster %q was not ready after %s and was stopped", o.Name, o.Timeout),
+			append(a.WhereIsTheLog(o, dir),
+				"give it more time: "+a.Command("up", o.Name, "--timeout", (2*o.Timeout).String()))...)
+	case errors.As(err, &start) && start.Reason == cluster.ReasonLocked:
+		// It was not alive a moment ago: somebody else was faster.
+		if now, findErr := a.Dock.Find(o.Name); findErr == nil && now.State == cluster.Alive {
+			return a.AlreadyUp(now)
+		}
+	}
+	if start == nil {
+		return err // says itself which cluster did not start and where its log is
+	}
+	hints := a.WhereIsTheLog(o, dir)
+	if start.Hint != "" {
+		hints = []string{start.Hint}
+	}
+	return WithHints(fmt.Errorf("cluster %q did not start: %s", o.Name, start.Message), hints...)
+}
+
+// WhereIsTheLog is a hint where to read what the control plane has logged.
+func (a *App) WhereIsTheLog(o StartOptions, dir string) []string {
+	switch {
+	case o.Verbose:
+		return nil // it has just gone by
+	case o.Ephemeral:
+		return []string{"its log went with its state; to see it: " +
+			a.Command("up", o.Name, "--ephemeral", "--foreground", "--verbose")}
+	default:
+		return []string{"its log: " + filepath.Join(dir, logFile)}
+	}
+}

@@ -1,0 +1,198 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package devcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/librarylog"
+	"github.com/opdock/opdock/internal/project"
+)
+
+type devOptions struct {
+	cmdutil.WhichCluster
+
+	dir        string
+	main       string
+	samples    bool
+	noGenerate bool
+	quiet      bool
+	build      dev.BuildOptions
+	format     cmdutil.OutputFormat
+	page       cmdutil.PageOptions
+}
+
+func NewDev(app *cmdutil.App) *cobra.Command {
+	a := verbs{app}
+	var o devOptions
+	cmd := &cobra.Command{
+		Use:   "dev [FLAG]... [-- ARGUMENT...]",
+		Short: "Run the operator of this folder, and again whenever a file changes",
+		Long: `Starts a cluster for the project, generates code and manifests, applies the CRDs and roles, builds the
+operator and runs it on this machine under the service account of its own manifests. From then on it
+watches the files and does what a change makes necessary: a type is generated for, applied, built and
+restarted; a controller is built and restarted; a role or a sample is only applied. One line says
+what was done and how long it took. If something does not compile, the errors are shown and the
+operator goes on as it was.
+
+The project can be any Go module with an operator: made by opdock, kubebuilder or operator-sdk, or
+plain client-go. Flags that the operator knows are set so that it fits this machine: kubeconfig, no
+leader election, no metrics, free ports. What follows -- is given to the operator as well, and wins.
+Webhooks work: a certificate is made, and the API server is told to call this machine.
+
+Keys on a terminal: s applies the samples, r restarts, q quits, ? shows them. At the end the operator
+is stopped, and the cluster as well if it was started here, unless --keep is given; its objects are
+kept. Your kubeconfig is not touched.`,
+		Example: `  opdock dev
+  opdock dev --samples                     # apply config/samples, and again when they change
+  opdock dev --dir ../guestbook --name test
+  opdock dev --main ./cmd/manager -- --zap-log-level=debug
+  opdock dev --context staging --namespace guestbook-dev
+  opdock dev --quiet -o json | jq .state   # without the operator's log, a line of JSON for each round`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
+				return &cmdutil.UsageError{
+					Message: fmt.Sprintf("dev takes no arguments of its own, but was given %q", args[0]),
+					Hints:   []string{"for another folder: opdock dev --dir " + cmdutil.ShellQuote(args[0]), "for the operator: opdock dev -- " + cmdutil.ShellQuote(args[0])},
+				}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return a.dev(cmd, o, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.dir, "dir", ".", "the project's folder, or one inside of it")
+	flags.StringVar(&o.main, "main", "", "the operator's main package (default: ./cmd, or ., or the only one)")
+	a.AddNameFlag(cmd, &o.Name, a.Getenv(cmdutil.ClusterVariable), "the cluster; started if it does not run (default: named like the project)")
+	flags.IntVar(&o.Nodes, "nodes", 0, "number of simulated nodes, if the cluster is started (default: as with up)")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead; without webhooks")
+	flags.StringVar(&o.Context, "context", "", "use the cluster of this context of the kubeconfig instead; without webhooks")
+	flags.StringVarP(&o.Namespace, "namespace", "n", "default", "where samples go that name no namespace")
+	flags.BoolVar(&o.samples, "samples", false, "apply the samples at the beginning")
+	flags.BoolVar(&o.noGenerate, "no-generate", false, "generate nothing")
+	flags.StringVar(&o.build.Tags, "tags", "", "build tags, separated by commas")
+	flags.BoolVar(&o.build.Race, "race", false, "build with the race detector")
+	flags.BoolVar(&o.build.Debug, "debug", false, "keep what a debugger needs in the binary, which makes builds slower")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "do not show the operator's log; it is in a file as well")
+	flags.BoolVar(&o.Keep, "keep", false, "leave the cluster running at the end, even if it was started here")
+	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long the cluster's start may take")
+	a.AddOutputFlag(cmd, &o.format)
+	o.page.AddFlags(cmd)
+	return cmd
+}
+
+func (o *devOptions) check(cmd *cobra.Command) error {
+	if err := o.WhichCluster.Check(cmd); err != nil {
+		return err
+	}
+	return o.page.Check(cmd)
+}
+
+func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err error) {
+	ctx := cmd.Context()
+	if err := a.RecoverProject(ctx, cmdutil.ModuleFolder(o.dir)); err != nil {
+		return err
+	}
+	found, main, err := a.findOperator(o)
+	if err != nil {
+		return err
+	}
+	if o.Name == "" {
+		o.Name = cmdutil.ClusterNameFor(found)
+	}
+	if !o.Foreign() && dev.Busy(a.DevStateDir(o.Name)) {
+		return busyWith(fmt.Sprintf("cluster %q", o.Name)) // before the cluster is opened, which would be left with a message
+	}
+	t, err := a.findDevTarget(ctx, o, found)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.leave()) }()
+	librarylog.Discard() // what they log is about requests of this process, and must not be taken for the operator's log
+	show := a.newDevShow(o)
+	defer show.end()
+	found.Warn = show.Say
+	options := dev.Options{
+		Project: found, Main: main, Build: o.build, Arguments: arguments, Env: a.Env,
+		StateDir: t.stateDir, Cluster: t.cluster, Namespace: o.Namespace, Samples: o.samples,
+		Generate: a.generateApart, Screen: show, Keys: show.keys,
+	}
+	if o.noGenerate {
+		options.Generate = nil
+	}
+	session, err := dev.New(options)
+	if errors.Is(err, dev.ErrBusy) {
+		return busyWith(t.title)
+	}
+	if err != nil {
+		return err
+	}
+	show.begin(fmt.Sprintf("Developing %s on %s", found.Name, t.title), session.LogPath(), t.kubectl)
+	closePage, err := a.serveDevPage(ctx, o, t, show, session)
+	if err != nil {
+		return err
+	}
+	defer closePage()
+	err = session.Run(ctx)
+	show.end()
+	if errors.Is(err, dev.ErrClusterEnded) {
+		return errors.Join(t.ended(), &cmdutil.SaidError{Reason: "the cluster has ended"})
+	}
+	return err
+}
+
+func busyWith(title string) error {
+	return cmdutil.WithHints(fmt.Errorf("another opdock dev is at work on %s", title), "end that one first, or choose another cluster with --name")
+}
+
+func (a verbs) findOperator(o devOptions) (found *project.Project, main string, err error) {
+	found, err = project.Find(o.dir)
+	var (
+		missing   *project.NotFoundError
+		ambiguous *project.AmbiguousMainError
+	)
+	if errors.As(err, &missing) {
+		return nil, "", a.NoProject(err)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	main, err = found.Main(o.main)
+	if errors.As(err, &ambiguous) {
+		return nil, "", &cmdutil.UsageError{Message: err.Error(), Hints: []string{"for instance: opdock dev --main " + ambiguous.Mains[0]}}
+	}
+	return found, main, err
+}
+
+// devTarget is the cluster of a session.
+type devTarget struct {
+	title    string
+	stateDir string
+	cluster  dev.Cluster
+	// kubectl is a command that works on the cluster.
+	kubectl string
+	// ended says why the cluster is gone.
+	ended func() error
+	// leave leaves the cluster as it was found.
+	leave func() error
+}
+
+// kubeconfigAs gives a service account of one of our own clusters a certificate.
+func kubeconfigAs(c cmdutil.Running) func(context.Context, string, string) ([]byte, error) {
+	return func(_ context.Context, namespace, name string) ([]byte, error) {
+		return c.KubeconfigAs("system:serviceaccount:" + namespace + ":" + name)
+	}
+}

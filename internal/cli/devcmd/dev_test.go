@@ -1,0 +1,229 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package devcmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/cli/clitest"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/golden"
+	"github.com/opdock/opdock/internal/project"
+)
+
+// writeFiles makes a folder with files of that content.
+func writeFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestDevThatCannotBegin(t *testing.T) {
+	const module, program = "module example.com/ship\n", "package main\n\nfunc main() {}\n"
+	for name, test := range map[string]struct {
+		files     map[string]string
+		arguments []string
+		code      int
+		says      []string
+	}{
+		"no project":      {map[string]string{"main.go": program}, nil, cmdutil.ExitUsage, []string{"there is no project in", "--dir"}},
+		"no such folder":  {nil, []string{"--dir", "/nonexistent"}, cmdutil.ExitError, []string{"/nonexistent"}},
+		"no main package": {map[string]string{"go.mod": module, "lib/lib.go": "package lib\n"}, nil, cmdutil.ExitError, []string{"has no main package"}},
+		"two programs": {
+			map[string]string{"go.mod": module, "tools/a/main.go": program, "tools/b/main.go": program}, nil, cmdutil.ExitUsage,
+			[]string{"./tools/a, ./tools/b", "opdock dev --main ./tools/a"},
+		},
+		"not a main package": {
+			map[string]string{"go.mod": module, "main.go": program, "lib/lib.go": "package lib\n"}, []string{"--main", "./lib"}, cmdutil.ExitError,
+			[]string{"./lib is no main package"},
+		},
+		"a stray argument":        {nil, []string{"ship"}, cmdutil.ExitUsage, []string{"dev --dir ship", "dev -- ship"}},
+		"one before the dashes":   {nil, []string{"ship", "--", "--verbose"}, cmdutil.ExitUsage, []string{"dev --dir ship"}},
+		"an impossible name":      {nil, []string{"--namespace", "Not_A_Name"}, cmdutil.ExitUsage, []string{"--namespace cannot be"}},
+		"no nodes":                {nil, []string{"--nodes", "0"}, cmdutil.ExitUsage, []string{"--nodes must be at least 1"}},
+		"no time":                 {nil, []string{"--timeout", "0s"}, cmdutil.ExitUsage, []string{"--timeout must be more than 0"}},
+		"two clusters":            {nil, []string{"--context", "staging", "--name", "dock"}, cmdutil.ExitUsage, []string{"--name is about a cluster of opdock's"}},
+		"keeping somebody else's": {nil, []string{"--kubeconfig", "/k", "--keep"}, cmdutil.ExitUsage, []string{"--keep is about a cluster of opdock's"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			arguments := append([]string{"dev", "--dir", writeFiles(t, test.files)}, test.arguments...)
+			dock := &clitest.FakeDock{}
+			code, screen := newConsole(dock).Screen(t.Context(), arguments...)
+			clitest.ExpectCode(t, code, test.code)
+			for _, part := range test.says {
+				if !strings.Contains(screen, part) {
+					t.Errorf("it does not say %q:\n%s", part, screen)
+				}
+			}
+			if len(dock.Started) > 0 {
+				t.Error("a cluster was started for nothing")
+			}
+		})
+	}
+}
+
+// Whoever starts a second dev is told that, and nothing about a cluster that was not touched.
+func TestSecondDev(t *testing.T) {
+	home := writeFiles(t, map[string]string{"dev/ship/operator.log": ""})
+	log, err := os.Open(filepath.Join(home, "dev", "ship", "operator.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if err := syscall.Flock(int(log.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	s := newConsole(&clitest.FakeDock{Clusters: map[string]cluster.Status{"ship": {Name: "ship", State: cluster.Alive}}})
+	s.Dock.Home = func() string { return home }
+	code, screen := s.Screen(t.Context(), "dev", "--dir", writeFiles(t, map[string]string{
+		"go.mod": "module example.com/ship\n", "main.go": "package main\n\nfunc main() {}\n",
+	}))
+	clitest.ExpectCode(t, code, cmdutil.ExitError)
+	if !strings.Contains(screen, `opdock: another opdock dev is at work on cluster "ship"`) || strings.Contains(screen, "was running before") {
+		t.Errorf("it says:\n%s", screen)
+	}
+}
+
+func TestClusterOfAProject(t *testing.T) {
+	for name, want := range map[string]string{
+		"ship": "ship",
+		strings.Repeat("a", 39) + "-" + strings.Repeat("b", 10): strings.Repeat("a", 39),
+	} {
+		if got := cmdutil.ClusterNameFor(&project.Project{Name: name}); got != want {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+}
+
+func TestDevShow(t *testing.T) {
+	fine := dev.Round{
+		Began: clitest.Noon, Changed: []string{"internal/controller/ships.go"},
+		Steps: []dev.Step{{Name: "build", Text: "built", Took: dev.Duration(1200 * time.Millisecond)}, {Name: "restart", Text: "restarted"}},
+		State: "reconciling", After: dev.Duration(300 * time.Millisecond),
+	}
+	broken := dev.Round{Began: clitest.Noon, Changed: []string{"main.go"}, Problem: &dev.Problem{
+		Step: "build", Text: "the build failed; the operator goes on as it was", Lines: []string{"main.go:3:4: undefined: x"},
+	}}
+	crashed := dev.Round{Began: clitest.Noon, Reason: "the operator ended with exit status 2", Problem: &dev.Problem{
+		Step: dev.StepRun, Text: "starting it again in 1.0 s, or when a file changes", Lines: []string{"panic: aground"}, Hint: "port 9443 is in use by ship (pid 7)",
+	}}
+	show := func(s *clitest.Console, o devOptions) {
+		shown := verbs{s.App}.newDevShow(o)
+		shown.begin(`Developing ship on cluster "ship"`, "/state/dev/ship/operator.log", "opdock kubectl --name ship get events -A")
+		if !shown.display.Live() {
+			shown.Busy("building") // a terminal would draw it at times that nobody can foretell
+		}
+		shown.Log("INFO Starting workers")
+		shown.Round(fine)
+		shown.Round(broken)
+		shown.Log("panic: aground")
+		shown.Round(crashed)
+		shown.Say("something")
+		shown.Busy("")
+		shown.end()
+	}
+	for name, test := range map[string]struct {
+		options  devOptions
+		terminal bool
+	}{
+		"plain":    {devOptions{format: cmdutil.OutputText}, false},
+		"quiet":    {devOptions{format: cmdutil.OutputText, quiet: true}, false},
+		"terminal": {devOptions{format: cmdutil.OutputText}, true},
+		"json":     {devOptions{format: cmdutil.OutputJSON}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newConsole(nil)
+			released := false
+			if test.terminal {
+				s.ErrWidth, s.Colour = 100, true
+				s.ErrSize = func() (int, int) { return 100, 30 }
+				s.Keys = func() (<-chan string, func(), error) { return make(chan string), func() { released = true }, nil }
+			}
+			show(s, test.options)
+			if released != test.terminal {
+				t.Errorf("the keyboard was given back: %t", released)
+			}
+			if test.terminal && bytes.Contains(bytes.ReplaceAll(s.ErrText.Bytes(), []byte("\r\n"), nil), []byte("\n")) {
+				t.Error("a line does not end as a terminal without processing needs it")
+			}
+			golden.Compare(t, "dev/"+name, s.OutText.String()+"--- stderr\n"+strings.ReplaceAll(s.ErrText.String(), "\r\n", "\n"))
+			if test.options.format == cmdutil.OutputJSON {
+				decoder, count := json.NewDecoder(s.OutText), 0
+				for decoder.More() {
+					var round dev.Round
+					if err := decoder.Decode(&round); err != nil {
+						t.Fatal(err)
+					}
+					count++
+				}
+				if count != 3 {
+					t.Errorf("there are %d rounds", count)
+				}
+			}
+		})
+	}
+}
+
+func TestFoldParts(t *testing.T) {
+	const line = "12:00:00 a.go changed · built 1.2 s · restarted · reconciling after 0.3 s"
+	for width, want := range map[int]string{
+		100: line,
+		40:  "12:00:00 a.go changed · built 1.2 s\n         · restarted\n         · reconciling after 0.3 s",
+		49:  "12:00:00 a.go changed · built 1.2 s · restarted\n         · reconciling after 0.3 s",
+		1:   "12:00:00 a.go changed\n         · built 1.2 s\n         · restarted\n         · reconciling after 0.3 s",
+	} {
+		if got := strings.Join(foldParts(line, width), "\n"); got != want {
+			t.Errorf("%d columns:\n%s", width, got)
+		}
+	}
+}
+
+func TestReadGenerated(t *testing.T) {
+	failed := errors.New("exit status 1")
+	problems := &generate.Error{Problems: []generate.Problem{{File: "api/v1/t.go", Line: 3, Column: 4, Message: "no"}}}
+	encoded, err := json.Marshal(problems)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readGenerated(encoded, "", failed); err == nil || err.Error() != problems.Error() {
+		t.Errorf("problems: %v", err)
+	}
+	if _, err := readGenerated(nil, "opdock: there is nothing to generate: no package has markers\n  see: opdock\n", failed); !errors.Is(err, generate.ErrNothing) {
+		t.Errorf("nothing: %v", err)
+	}
+	if _, err := readGenerated(nil, "opdock: it rained\n", failed); err == nil || err.Error() != "it rained" {
+		t.Errorf("anything: %v", err)
+	}
+	if _, err := readGenerated(nil, "", failed); !errors.Is(err, failed) {
+		t.Errorf("silence: %v", err)
+	}
+	encoded, err = json.Marshal(&generate.Result{Dir: "/src", Changes: []generate.Change{{Path: "a.go", Kind: generate.Changed}}, Files: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := readGenerated(encoded, "  something for people", nil)
+	if err != nil || result.Dir != "/src" || len(result.Changes) != 1 || result.Files != 3 {
+		t.Errorf("got %+v, %v", result, err)
+	}
+}

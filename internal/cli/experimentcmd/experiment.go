@@ -1,0 +1,230 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package experimentcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/experiment"
+	"github.com/opdock/opdock/internal/filewrite"
+	"github.com/opdock/opdock/internal/librarylog"
+)
+
+// maxContainers keeps the policy that adds containers to a size that the server takes.
+const maxContainers = 20
+
+// outputMarkdown is a page as it stands in the documentation.
+const outputMarkdown = "markdown"
+
+var experimentFormats = append(slices.Clone(cmdutil.OutputFormats), outputMarkdown)
+
+type experimentOptions struct {
+	sizes      []string
+	containers []int // set by check
+	only       []string
+	runs       int
+	readyAfter time.Duration
+	timeout    time.Duration
+	format     string
+	write      string
+	from       string
+}
+
+func NewExperiment(app *cmdutil.App) *cobra.Command {
+	a := verbs{app}
+	return cmdutil.NewGroup(&cobra.Command{
+		Use:   "experiment WHAT [FLAG]...",
+		Short: "Try out on a cluster of its own how controllers behave",
+		Long: `Experiments answer questions that are easier asked of a real control plane than of its source. Each starts a
+cluster of its own, which is gone afterwards.`,
+		Example: `  opdock experiment reconciles`,
+	}, a.newExperimentReconciles())
+}
+
+func (a verbs) newExperimentReconciles() *cobra.Command {
+	var o experimentOptions
+	cmd := &cobra.Command{
+		Use:   "reconciles [FLAG]...",
+		Short: "Count how often a change calls a naive reconciler, and the fleet's AppService",
+		Long: `Somebody who learned kubebuilder once changed a Deployment in ten ways, with two and with four containers in
+each pod, and counted how many events each change triggered. This makes the same changes to a Deployment that a naive
+reconciler watches, and to an AppService; it shows events, reconciles and writes beside what was counted then, and says of
+every event what it was, which fields it changed and who changed them.
+
+A full run takes about two minutes, most of which it waits until nothing happens any more.`,
+		Example: `  opdock experiment reconciles
+  opdock experiment reconciles --only scale-1-3 --containers 2 --runs 5
+  opdock experiment reconciles -o json | jq '.rows[] | {title, containers, counted}'
+  opdock experiment reconciles --runs 5 --write docs/reconciles.md`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			changes, err := o.check(cmd)
+			if err != nil {
+				return err
+			}
+			if o.from != "" {
+				return a.showSaved(o)
+			}
+			return a.experimentReconciles(cmd.Context(), o, changes)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.sizes, "containers", []string{"2", "4"}, "numbers of containers in each pod")
+	flags.StringSliceVar(&o.only, "only", nil, "only these changes, such as delete-1, scale-3-1 or recreate-4")
+	flags.IntVar(&o.runs, "runs", 1, "how often each change is made; the medians are shown")
+	flags.DurationVar(&o.readyAfter, "ready-after", time.Second, "how long pods take to become ready, and up to one second more")
+	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the cluster's start may take")
+	flags.StringVarP(&o.format, "output", "o", string(cmdutil.OutputText), "output format: text, json or markdown")
+	flags.StringVar(&o.write, "write", "", "write the page to this file instead of printing anything")
+	flags.StringVar(&o.from, "from", "", "show what -o json has written to this file, and make no changes")
+	a.Complete(cmd, "only", experiment.ChangeNames)
+	a.Complete(cmd, "output", func() []string { return experimentFormats })
+	return cmd
+}
+
+func (o *experimentOptions) check(cmd *cobra.Command) ([]experiment.Change, error) {
+	usage := func(format string, args ...any) error {
+		return &cmdutil.UsageError{Message: fmt.Sprintf(format, args...), Hints: []string{cmdutil.SeeHelp(cmd)}}
+	}
+	changes, err := experiment.ChooseChanges(o.only)
+	switch {
+	case err != nil:
+		return nil, &cmdutil.UsageError{Message: err.Error(), Hints: []string{"changes: " + strings.Join(experiment.ChangeNames(), ", ")}}
+	case o.runs < 1:
+		return nil, usage("--runs must be at least 1, not %d", o.runs)
+	case o.readyAfter < 0:
+		return nil, usage("--ready-after must not be less than 0")
+	case o.timeout <= 0:
+		return nil, usage("--timeout must be more than 0, not %s", o.timeout)
+	case !slices.Contains(experimentFormats, o.format):
+		return nil, usage("--output cannot be %q: there is only %s", o.format, strings.Join(experimentFormats, ", "))
+	case o.from != "" && (cmd.Flags().Changed("only") || cmd.Flags().Changed("containers") || cmd.Flags().Changed("runs") || cmd.Flags().Changed("ready-after")):
+		return nil, usage("--from shows what was measured before, so nothing can be said about what to measure")
+	case o.write != "" && cmd.Flags().Changed("output"):
+		return nil, usage("--write writes markdown, so there is no need for --output")
+	}
+	for _, size := range o.sizes {
+		containers, err := strconv.Atoi(size)
+		switch {
+		case err != nil || containers < 1 || containers > maxContainers:
+			return nil, usage("--containers cannot be %q: it takes numbers from 1 to %d", size, maxContainers)
+		case slices.Contains(o.containers, containers):
+			return nil, usage("--containers has %d twice", containers)
+		}
+		o.containers = append(o.containers, containers)
+	}
+	if len(o.containers) == 0 {
+		return nil, usage("--containers needs a number")
+	}
+	return changes, nil
+}
+
+func (a verbs) experimentReconciles(ctx context.Context, o experimentOptions, changes []experiment.Change) (err error) {
+	librarylog.Discard()
+	c, err := a.startPrivate(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	config, _, err := a.LoadKubeconfig(c.Kubeconfig(), "")
+	if err != nil {
+		return err
+	}
+	d := a.NewDisplay(false)
+	d.Title("Making %d changes", 2*len(changes)*len(o.containers)*o.runs)
+	d.Run("preparing")
+	stop := d.Animate()
+	result, err := experiment.Run(ctx, config, experiment.Options{
+		Changes: changes, Containers: o.containers, Runs: o.runs, ReadyAfter: o.readyAfter, Logger: logr.Discard(),
+		Progress: func(p experiment.Progress) {
+			d.Done(p.Message, p.Elapsed)
+			d.Run(fmt.Sprintf("%d of %d are done; waiting until nothing happens any more", p.Done, p.Total))
+		},
+	})
+	stop()
+	if err != nil {
+		if ctx.Err() != nil {
+			return cmdutil.ErrQuit
+		}
+		return err
+	}
+	return a.showExperiment(o, result)
+}
+
+// startPrivate starts a cluster that nobody else knows.
+func (a verbs) startPrivate(ctx context.Context, o experimentOptions) (cmdutil.Running, error) {
+	up := cmdutil.StartOptions{Timeout: o.timeout, Foreground: true}
+	var err error
+	if up.Binary, err = a.ControlPlaneBinary(ctx, false); err != nil {
+		return nil, err
+	}
+	c, err := a.Start(ctx, up, "Starting a cluster for the experiment")
+	switch {
+	case errors.Is(err, cmdutil.ErrTimeout):
+		return nil, cmdutil.WithHints(fmt.Errorf("the cluster was not ready after %s and was stopped", o.timeout), "give it more time: --timeout "+(2*o.timeout).String())
+	case err != nil && ctx.Err() != nil:
+		return nil, cmdutil.ErrQuit
+	}
+	return c, err
+}
+
+func (a verbs) showExperiment(o experimentOptions, result *experiment.Result) error {
+	if o.write != "" {
+		return a.writePage(o.write, result)
+	}
+	switch o.format {
+	case string(cmdutil.OutputJSON):
+		return a.PrintJSON(result)
+	case outputMarkdown:
+		page, err := result.Page()
+		if err != nil {
+			return err
+		}
+		_, err = a.Out.Write(page)
+		return err
+	default:
+		return result.WriteText(a.Out)
+	}
+}
+
+// showSaved shows a result of an earlier run.
+func (a verbs) showSaved(o experimentOptions) error {
+	file, err := os.Open(o.from)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	result, err := experiment.ReadResult(file)
+	if err != nil {
+		return cmdutil.WithHints(fmt.Errorf("%s: %w", o.from, err), "write one: opdock experiment reconciles -o json > "+cmdutil.ShellQuote(o.from))
+	}
+	return a.showExperiment(o, result)
+}
+
+func (a verbs) writePage(path string, result *experiment.Result) error {
+	page, err := result.Page()
+	if err != nil {
+		return err
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if err := filewrite.Replace(absolute, page, 0o644); err != nil {
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	fmt.Fprintf(a.Err, "Written: %s\n", path)
+	return nil
+}

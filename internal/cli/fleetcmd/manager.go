@@ -1,0 +1,84 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/filelock"
+	"github.com/opdock/opdock/internal/librarylog"
+	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/why"
+)
+
+// runningFleet is the fleet's manager in this process.
+type runningFleet struct {
+	ended  chan struct{} // closed when it has ended
+	err    error         // why, if not because of stop; set before ended is closed
+	cancel context.CancelFunc
+	log    *os.File
+	why    *why.Recorder
+}
+
+// startFleet starts the manager. It outlives the context of the verb, because it has to be stopped in order.
+func startFleet(t *cmdutil.Target) (*runningFleet, error) {
+	log, err := openFleetLog(t)
+	if err != nil {
+		return nil, err
+	}
+	logger := zap.New(zap.WriteTo(log), zap.ConsoleEncoder())
+	librarylog.To(log)
+	recorder := why.New(why.Options{Logger: logger.WithName("why")})
+	mgr, err := manager.New(t.Config, manager.Options{Namespaces: t.Namespaces, Logger: logger, Why: recorder})
+	if err != nil {
+		log.Close()
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &runningFleet{ended: make(chan struct{}), cancel: cancel, log: log, why: recorder}
+	go func() {
+		defer close(f.ended)
+		f.err = mgr.Start(ctx)
+	}()
+	return f, nil
+}
+
+// openFleetLog begins a new log. Whoever holds it is the only one to run the fleet there: two would do everything twice.
+func openFleetLog(t *cmdutil.Target) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(t.LogPath), 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of the fleet's log: %w", err)
+	}
+	log, err := os.OpenFile(t.LogPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the fleet's log: %w", err)
+	}
+	if err := filelock.Exclusive(log); err != nil {
+		log.Close()
+		if errors.Is(err, filelock.ErrHeld) {
+			return nil, cmdutil.WithHints(fmt.Errorf("another opdock run has the fleet on %s already", t.Title),
+				"end that one first, or choose another cluster with --name")
+		}
+		return nil, fmt.Errorf("locking the fleet's log: %w", err)
+	}
+	if err := log.Truncate(0); err != nil {
+		log.Close()
+		return nil, fmt.Errorf("emptying the fleet's log: %w", err)
+	}
+	return log, nil
+}
+
+// stop lets the passes that are under way finish.
+func (f *runningFleet) stop() {
+	f.cancel()
+	<-f.ended
+	librarylog.Discard() // some of their goroutines end after the manager
+	f.log.Close()
+}

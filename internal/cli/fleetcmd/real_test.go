@@ -1,0 +1,219 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetcmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appv1 "github.com/opdock/opdock/api/app/v1"
+	robotv1 "github.com/opdock/opdock/api/robot/v1"
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/cli/clitest"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/fleettest"
+)
+
+// onRealCluster is a user of the cluster that these tests share, in a namespace of their own. The fleet works in that
+// namespace only, because the cluster is not one of opdock's by name.
+func onRealCluster(t *testing.T) (user *clitest.Console, arguments []string, namespace string) {
+	t.Helper()
+	fleettest.Config(t) // skips the test if there is no control plane
+	namespace = clustertest.Namespace(t)
+	user = newConsole(nil)
+	home := t.TempDir()
+	user.Dock.Home = func() string { return home }
+	user.Now = time.Now
+	return user, []string{"run", "--kubeconfig", clustertest.Shared(t).Kubeconfig(), "--namespace", namespace}, namespace
+}
+
+func TestRunUntilReady(t *testing.T) {
+	user, arguments, namespace := onRealCluster(t)
+	code, screen := user.Screen(t.Context(), append(arguments, "--until-ready", "--samples", "appservice", "-o", "json")...)
+	if code != cmdutil.ExitOK {
+		t.Fatalf("exit code %d\n%s", code, screen)
+	}
+	var table []finalRow
+	if err := json.Unmarshal(user.OutText.Bytes(), &table); err != nil {
+		t.Fatalf("%v\n%s", err, user.OutText)
+	}
+	if len(table) != 2 {
+		t.Fatalf("not two samples:\n%s", user.OutText)
+	}
+	for i, name := range []string{"nginx-app", "shop"} {
+		if row := table[i]; row.Name != name || row.Namespace != namespace || !row.Ready || row.Kind != "AppService" {
+			t.Errorf("got %+v, want a ready AppService %s", row, name)
+		}
+	}
+	logs, err := filepath.Glob(filepath.Join(user.Dock.Home(), "fleets", "127.0.0.1-*-"+namespace+".log"))
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("the logs are %q (%v)", logs, err)
+	}
+	if log, err := os.ReadFile(logs[0]); err != nil || len(log) == 0 {
+		t.Errorf("the fleet has not logged: %v", err)
+	}
+	if strings.Contains(screen, "INFO") {
+		t.Errorf("the fleet's log is on the screen:\n%s", screen)
+	}
+	if !strings.Contains(user.ErrText.String(), "AppService shop: Ready") {
+		t.Errorf("no line says that shop has become ready:\n%s", user.ErrText)
+	}
+}
+
+func TestRunSaysWhySamplesAreNotReady(t *testing.T) {
+	user, arguments, namespace := onRealCluster(t)
+	app := &appv1.AppService{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"}}
+	app.Spec.Image = "nginx:1.29"
+	app.Spec.PodMetadata = &sharedv1.PodMetadata{Annotations: map[string]string{"opdock.dev/behaviour": "image-pull-error"}}
+	if err := fleettest.Client(t).Create(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	code, screen := user.Screen(t.Context(), append(arguments, "--until-ready", "--samples", "shop", "--timeout", "15s")...)
+	clitest.ExpectCode(t, code, cmdutil.ExitError)
+	for _, want := range []string{
+		"shop has been changed since it was applied, and is left so",
+		"opdock: not ready after 15s: shop", "AppService shop: Stalled (ImagePullBackOff): pod shop-", "the fleet's log: ",
+	} {
+		if !strings.Contains(user.ErrText.String(), want) {
+			t.Errorf("%q is not in\n%s", want, screen)
+		}
+	}
+	if !strings.Contains(user.OutText.String(), "AppService   shop   no      Stalled") {
+		t.Errorf("the table does not say it:\n%s", user.OutText)
+	}
+}
+
+func TestRunNeedsItsNamespace(t *testing.T) {
+	user, arguments, _ := onRealCluster(t)
+	code, screen := user.Screen(t.Context(), append(arguments, "--until-ready", "--namespace", "there-is-none")...)
+	clitest.ExpectCode(t, code, cmdutil.ExitError)
+	if !strings.Contains(screen, `there is no namespace "there-is-none"`) || !strings.Contains(screen, "kubectl create namespace there-is-none") {
+		t.Errorf("it does not say what to do:\n%s", screen)
+	}
+}
+
+// A terminal gets its screen back at the end, and the table stays on it.
+func TestRunOnATerminal(t *testing.T) {
+	user, arguments, namespace := onRealCluster(t)
+	terminal := &lockedBuffer{}
+	user.Err, user.ErrWidth = terminal, 100
+	user.ErrSize = func() (int, int) { return 100, 30 }
+	keys, released := make(chan string), make(chan struct{})
+	user.Keys = func() (<-chan string, func(), error) { return keys, func() { close(released) }, nil }
+	ended := make(chan int, 1)
+	go func() { ended <- user.Run(t.Context(), append(arguments, "--samples", "robot_v1_robot")) }()
+	fleettest.Eventually(t, func() string {
+		if strings.Contains(terminal.String(), "1 of 1 ready") {
+			return ""
+		}
+		return "the robot is not ready:\n" + terminal.String()
+	})
+	// Everything below is found by owner references, so it is there only if the watches work.
+	fleettest.Eventually(t, func() string {
+		for _, want := range []string{"✓ Robot robot-one", "└─ ✓ Deployment robot-one", "2 pods ready", "namespace " + namespace[:20], "Synced"} {
+			if !strings.Contains(terminal.String(), want) {
+				return want + " is not on the screen:\n" + terminal.String()
+			}
+		}
+		return ""
+	})
+	keys <- "x \x1b[B"
+	keys <- "q"
+	clitest.ExpectCode(t, <-ended, cmdutil.ExitOK)
+	<-released
+	if text := terminal.String(); strings.Count(text, "\x1b[?1049h") != 1 || strings.Count(text, "\x1b[?1049l") != 1 {
+		t.Errorf("the terminal was not given back: %q", text)
+	}
+	if !strings.Contains(user.OutText.String(), "Robot   robot-one   yes") {
+		t.Errorf("the table is missing:\n%s", user.OutText)
+	}
+}
+
+func TestRunUntilItIsInterrupted(t *testing.T) {
+	for name, test := range map[string]struct {
+		flags []string
+		code  int
+	}{
+		"by somebody who only watches": {nil, cmdutil.ExitOK},
+		"by somebody who waits":        {[]string{"--until-ready"}, cmdutil.ExitError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			user, arguments, namespace := onRealCluster(t)
+			robot := &robotv1.Robot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "robot-one"}}
+			robot.Spec.DeploymentName, robot.Spec.Suspend = "robot-one", true // so that it never becomes ready
+			if err := fleettest.Client(t).Create(t.Context(), robot); err != nil {
+				t.Fatal(err)
+			}
+			messages := &lockedBuffer{}
+			user.Err = messages
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			ended := make(chan int, 1)
+			go func() {
+				ended <- user.Run(ctx, append(append(arguments, "--samples", "robot_v1_robot"), test.flags...))
+			}()
+			fleettest.Eventually(t, func() string {
+				if strings.Contains(messages.String(), "Robot robot-one: Suspended") {
+					return ""
+				}
+				return "it is not there: " + messages.String()
+			})
+			interrupt()
+			clitest.ExpectCode(t, <-ended, test.code)
+			if !strings.Contains(user.OutText.String(), "Robot   robot-one   no") {
+				t.Errorf("the table is missing:\n%s", user.OutText)
+			}
+		})
+	}
+}
+
+// What was changed in a sample stays changed when it is run again.
+func TestRunKeepsWhatTheUserHasChanged(t *testing.T) {
+	user, arguments, namespace := onRealCluster(t)
+	arguments = append(arguments, "--until-ready", "--samples", "robot_v1_robot")
+	if code, screen := user.Screen(t.Context(), arguments...); code != cmdutil.ExitOK {
+		t.Fatalf("exit code %d\n%s", code, screen)
+	}
+	server := fleettest.Client(t)
+	robot := &robotv1.Robot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "robot-one"}}
+	if err := server.Patch(t.Context(), robot, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`))); err != nil {
+		t.Fatal(err)
+	}
+	code, screen := user.Screen(t.Context(), arguments...)
+	if code != cmdutil.ExitOK || !strings.Contains(screen, "Robot robot-one has been changed since it was applied, and is left so") {
+		t.Errorf("exit code %d\n%s", code, screen)
+	}
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(robot), robot); err != nil || *robot.Spec.Replicas != 3 {
+		t.Errorf("there are %d replicas, not 3 (%v)", *robot.Spec.Replicas, err)
+	}
+}
+
+// lockedBuffer can be read while it is written to.
+type lockedBuffer struct {
+	mutex  sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(data []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.buffer.Write(data)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.buffer.String()
+}

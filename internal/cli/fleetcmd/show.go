@@ -1,0 +1,141 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetcmd
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/opdock/opdock/internal/tree"
+)
+
+// show is how a run shows what happens.
+type show interface {
+	// update shows how things are now.
+	update(tree.Snapshot)
+	// wake receives something when there is something to show although nothing has changed.
+	wake() <-chan time.Time
+	// typed receives what the user types; nil if that is of no interest.
+	typed() <-chan string
+	// press does what the user wants and returns whether that is to end.
+	press(input string) (quit bool)
+	// end leaves the terminal as it was.
+	end()
+}
+
+func (r *fleetRun) newShow(began time.Time) show {
+	if r.ErrSize != nil {
+		return r.newLiveShow(began)
+	}
+	return &plainShow{run: r, seen: map[types.UID]tree.Object{}}
+}
+
+// plainShow writes a line whenever an object of the fleet becomes ready or ceases to be, or the reason changes.
+type plainShow struct {
+	run  *fleetRun
+	seen map[types.UID]tree.Object
+}
+
+func (p *plainShow) update(s tree.Snapshot) {
+	there := map[types.UID]bool{}
+	for _, o := range s.Fleet {
+		there[o.UID] = true
+		before, known := p.seen[o.UID]
+		p.seen[o.UID] = o
+		if !known || before.Status != o.Status || before.Reason != o.Reason {
+			p.say(o, o.Why())
+		}
+	}
+	for uid, o := range p.seen {
+		if !there[uid] {
+			delete(p.seen, uid)
+			p.say(o, "Gone")
+		}
+	}
+}
+
+func (p *plainShow) say(o tree.Object, what string) {
+	fmt.Fprintf(p.run.Err, "%s  %s %s: %s\n", p.run.Now().Format(time.TimeOnly), o.Kind, p.name(o), what)
+}
+
+func (p *plainShow) name(o tree.Object) string {
+	if o.Namespace == p.run.target.Namespace {
+		return o.Name
+	}
+	return o.Namespace + "/" + o.Name
+}
+
+func (p *plainShow) wake() <-chan time.Time { return nil }
+
+func (p *plainShow) typed() <-chan string { return nil }
+
+func (p *plainShow) press(string) bool { return false }
+
+func (p *plainShow) end() {}
+
+// refreshInterval is how often a terminal is drawn again although nothing has changed: ages go on, and windows get
+// another size.
+const refreshInterval = 250 * time.Millisecond
+
+// liveShow draws the tree on a terminal.
+type liveShow struct {
+	run     *fleetRun
+	view    *tree.View
+	screen  *tree.Screen
+	ticker  *time.Ticker
+	keys    <-chan string
+	release func()
+}
+
+func (r *fleetRun) newLiveShow(began time.Time) *liveShow {
+	l := &liveShow{run: r, ticker: time.NewTicker(refreshInterval), release: func() {}}
+	footer := "Ctrl-C ends"
+	if r.Keys != nil {
+		// Without a keyboard it is still worth looking at.
+		if keys, release, err := r.Keys(); err == nil {
+			l.keys, l.release = keys, release
+			footer = "q ends · space unfolds · ↑↓ scroll"
+		}
+	}
+	if r.pageURL != "" {
+		footer += " · " + r.pageURL
+	}
+	if r.target.Ours {
+		footer += " · " + r.Command("kubectl", r.Name, "get all")
+	}
+	l.view = &tree.View{
+		Title: r.target.Title, Namespace: r.target.Namespace, Began: began, Colour: r.Colour,
+		Footer: footer + " · log: " + r.target.LogPath,
+	}
+	l.screen = tree.OpenScreen(r.Err)
+	return l
+}
+
+func (l *liveShow) update(s tree.Snapshot) {
+	width, height := l.run.ErrSize()
+	// The last column stays free: a terminal that has just filled it would take it for part of what follows.
+	l.screen.Draw(l.view.Lines(s, l.run.Now(), width-1, height), width, height)
+}
+
+func (l *liveShow) wake() <-chan time.Time { return l.ticker.C }
+
+func (l *liveShow) typed() <-chan string { return l.keys }
+
+func (l *liveShow) press(input string) (quit bool) {
+	for _, action := range tree.Actions(input) {
+		if action == tree.Quit {
+			return true
+		}
+		l.view.Do(action)
+	}
+	return false
+}
+
+func (l *liveShow) end() {
+	l.ticker.Stop()
+	l.screen.Close()
+	l.release()
+}

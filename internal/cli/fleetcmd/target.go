@@ -1,0 +1,99 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/tree"
+)
+
+// fleetLog is where the fleet logs, in the state folder of its cluster.
+const fleetLog = "fleet.log"
+
+func (a verbs) findTarget(ctx context.Context, cmd *cobra.Command, o runOptions) (*cmdutil.Target, error) {
+	if o.Foreign() {
+		return a.ForeignTarget(o.WhichCluster, cmd.Flags().Changed("namespace"))
+	}
+	c, leave, err := a.OpenCluster(ctx, o.WhichCluster)
+	if err != nil {
+		return nil, err
+	}
+	status, err := a.Dock.Find(o.Name)
+	if err != nil {
+		return nil, errors.Join(err, leave())
+	}
+	t := &cmdutil.Target{
+		Title: fmt.Sprintf("cluster %q", o.Name), Namespace: o.Namespace, Ours: true,
+		LogPath: filepath.Join(status.Dir, fleetLog), Done: c.Done(),
+		Ended: func() error { return a.EndOf(o.Name) }, Leave: leave,
+	}
+	t.Config, _, err = a.LoadKubeconfig(c.Kubeconfig(), "")
+	if err != nil {
+		return nil, errors.Join(err, t.Leave())
+	}
+	return t, nil
+}
+
+// watch fills the model and keeps it up to date.
+func watch(ctx context.Context, t *cmdutil.Target, model *tree.Model, changes *page.Changes) error {
+	from, err := treeSources()
+	if err != nil {
+		return err
+	}
+	from.Changed = changes.Observe
+	from.Namespaces = t.Namespaces
+	return tree.Watch(ctx, t.Config, from, model)
+}
+
+// treeSources are the kinds of the fleet and all that comes of them.
+func treeSources() (tree.Sources, error) {
+	from := tree.Sources{
+		// Deployments give this label to their ReplicaSets and pods as well.
+		Labels: labels.SelectorFromSet(labels.Set{flow.LabelManagedBy: flow.ManagedBy}),
+		Fleet:  map[schema.GroupVersionKind]tree.Columns{},
+	}
+	var err error
+	if from.Scheme, err = controller.NewScheme(); err != nil {
+		return from, err
+	}
+	definitions, err := controller.CRDs(controller.Kinds)
+	if err != nil {
+		return from, err
+	}
+	children := []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}}
+	for i, kind := range controller.Kinds {
+		if from.Fleet[kind.GroupVersionKind], err = tree.ColumnsOf(definitions[i], kind.Version); err != nil {
+			return from, err
+		}
+		children = append(children, kind.Children...)
+	}
+	known := map[schema.GroupVersionKind]bool{}
+	for _, child := range children {
+		gvk, err := apiutil.GVKForObject(child, from.Scheme)
+		if err != nil {
+			return from, err
+		}
+		if _, fleet := from.Fleet[gvk]; !fleet && !known[gvk] {
+			known[gvk] = true
+			from.Children = append(from.Children, child)
+		}
+	}
+	return from, nil
+}

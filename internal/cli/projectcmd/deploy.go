@@ -1,0 +1,245 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package projectcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/project"
+)
+
+type deployOptions struct {
+	projectOptions
+	image    string
+	webhooks bool
+}
+
+func NewDeploy(app *cmdutil.App) *cobra.Command {
+	a := verbs{app}
+	var o deployOptions
+	cmd := &cobra.Command{
+		Use:   "deploy [--image IMAGE] [FLAG]...",
+		Short: "Deploy a project to a cluster",
+		Long: `Applies all manifests of the Go operator project in the current folder by server-side apply, in an order
+in which each finds what it needs, and returns when the CRDs are established and the operator is available.
+It is what "make deploy" does in kubebuilder's projects, but the image is not written into any file.
+
+The manifests are those of the kustomization in config/default or, in projects of other layouts, those in
+YAML files of deploy and the like, without samples. Generated ones are made up to date first. If the operator
+does not become available within --timeout, the reason that its pods give is shown.
+
+The cluster is one of opdock's, which is started if it does not run and goes on afterwards, or with
+--kubeconfig or --context any other. The pods of opdock's clusters are simulated: everything that a server
+checks is checked, but no container runs, so that webhooks and kinds that nobody there would serve are left
+out. "opdock dev" runs the operator itself. "opdock build" makes its image.`,
+		Example: `  opdock deploy                                    # a rehearsal: do the server and its checks take it?
+  opdock deploy --image team/harbour:v1 --context staging
+  opdock deploy --image team/harbour:v2 --context staging --dry-run
+  opdock deploy --image team/harbour:v1 -o yaml > install.yaml`,
+		Args: cmdutil.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkImage(cmd, o.image); err != nil {
+				return err
+			}
+			r, err := a.newProjectRun(cmd, o.projectOptions)
+			if err != nil {
+				return err
+			}
+			return r.deploy(cmd.Context(), o)
+		},
+	}
+	a.addProjectFlags(cmd, &o.projectOptions, "the cluster; it is started if it does not run")
+	a.addGenerateFlag(cmd, &o.projectOptions)
+	a.addNamespaceFlag(cmd, &o.projectOptions)
+	cmd.Flags().StringVar(&o.image, "image", "", "the operator's image, instead of the one in the manifests")
+	cmd.Flags().BoolVar(&o.webhooks, "webhooks", false, "apply webhook configurations to opdock's clusters too, where nobody answers for them")
+	a.Complete(cmd, "image", func() []string { return nil })
+	return cmd
+}
+
+func NewUndeploy(app *cmdutil.App) *cobra.Command {
+	a := verbs{app}
+	var o uninstallOptions
+	cmd := &cobra.Command{
+		Use:   "undeploy [FLAG]...",
+		Short: "Remove a project from a cluster",
+		Long: `Deletes all that deploy has applied, and returns when it is gone. It is what "make undeploy" does in
+kubebuilder's projects. Webhooks go first, then the kinds, while the operator is still there to finish what
+their objects were made into, then the operator, and the namespace last.
+
+A CRD takes all objects of its kind with it. If there are any, nothing is deleted without --force or, on a
+terminal, a yes. With --keep-crds the kinds and their objects stay.`,
+		Example: `  opdock undeploy
+  opdock undeploy --keep-crds --context staging
+  opdock undeploy --dry-run`,
+		Args: cmdutil.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := a.newProjectRun(cmd, o.projectOptions)
+			if err != nil {
+				return err
+			}
+			return r.undeploy(cmd.Context(), o)
+		},
+	}
+	a.addProjectFlags(cmd, &o.projectOptions, "the cluster; it has to be running")
+	a.addNamespaceFlag(cmd, &o.projectOptions)
+	a.addRemovalFlags(cmd, &o)
+	cmd.Flags().BoolVar(&o.keepCRDs, "keep-crds", false, "leave the kinds and their objects")
+	return cmd
+}
+
+// imageReference is a name with an optional tag and an optional digest, as the distribution specification has it.
+var imageReference = regexp.MustCompile(`^([a-zA-Z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*` +
+	`(:[\w][\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+
+func checkImage(cmd *cobra.Command, image string) error {
+	if cmd.Flags().Changed("image") && !imageReference.MatchString(image) {
+		return &cmdutil.UsageError{
+			Message: fmt.Sprintf("--image cannot be %q: an image is NAME, NAME:TAG or NAME@DIGEST, with a name in lower case", image),
+			Hints:   []string{cmdutil.SeeHelp(cmd)},
+		}
+	}
+	return nil
+}
+
+// manifests are all of the project's.
+func (r *projectRun) manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	manifests, err := r.project.Manifests(ctx)
+	if err != nil {
+		return nil, r.explainProject(err)
+	}
+	if len(deploy.Workloads(manifests)) == 0 {
+		return nil, cmdutil.WithHints(fmt.Errorf("the manifests of %s have no Deployment, StatefulSet or DaemonSet: there is nothing to deploy", r.project.Name),
+			"only its kinds:    "+cmdutil.ShellQuote(r.Program)+" install", "run it as it is:   "+cmdutil.ShellQuote(r.Program)+" dev")
+	}
+	return manifests, nil
+}
+
+func (r *projectRun) deploy(ctx context.Context, o deployOptions) error {
+	if err := r.generated(ctx); err != nil {
+		return err
+	}
+	manifests, err := r.manifests(ctx)
+	if err != nil {
+		return err
+	}
+	if o.image != "" {
+		if manifests, err = deploy.WithImage(manifests, o.image); err != nil {
+			return err
+		}
+	}
+	image, known := deploy.Image(manifests)
+	if known && deploy.IsPlaceholder(image) && r.Foreign() && r.format != manifestYAML {
+		return &cmdutil.UsageError{
+			Message: fmt.Sprintf("--image is missing: %q in the manifests only stands for one", image),
+			Hints:   []string{"make one: " + cmdutil.ShellQuote(r.Program) + " build --image NAME:TAG", cmdutil.SeeHelp(r.cmd)},
+		}
+	}
+	if r.format == manifestYAML {
+		return errors.Join(r.printManifests(deploy.Order(manifests)), r.conclude(nil))
+	}
+	if err := r.reach(ctx, true); errors.Is(err, errNotRunning) {
+		return r.withoutServer(deploy.Order(manifests))
+	} else if err != nil {
+		return err
+	}
+	if r.target.Ours {
+		if manifests, err = r.withoutUnserved(manifests, o.webhooks); err != nil {
+			return err
+		}
+	}
+	r.noteConversion(manifests)
+	r.display.Title("Deploying %s to %s", r.project.Name, r.target.Title)
+	return r.applyAndAwait(ctx, manifests)
+}
+
+func (r *projectRun) applyAndAwait(ctx context.Context, manifests []*unstructured.Unstructured) error {
+	var outcomes []deploy.Outcome
+	limited, cancel := r.within(ctx)
+	defer cancel()
+	err := r.step("applying the manifests", func() (done string, err error) {
+		outcomes, err = r.server.Apply(limited, manifests, r.options())
+		if r.dryRun {
+			return "dry run: nothing was changed", err
+		}
+		return "manifests applied: " + count(outcomes), err
+	})
+	if err == nil && !r.dryRun {
+		err = r.step("waiting until the operator is available", func() (string, error) {
+			return "operator available", r.server.AwaitAvailable(limited, deploy.Workloads(manifests), r.Namespace)
+		})
+	}
+	if err != nil {
+		return r.explainDeploy(ctx, err)
+	}
+	if r.target.Ours && !r.dryRun {
+		r.note("the pods of %s are simulated: no container of the operator runs there; %s dev runs the operator itself",
+			r.target.Title, cmdutil.ShellQuote(r.Program))
+	}
+	return r.conclude(outcomes)
+}
+
+// withoutUnserved leaves out what nobody would act upon where pods are simulated. Webhooks would do harm: the server would
+// ask them in vain, and refuse.
+func (r *projectRun) withoutUnserved(manifests []*unstructured.Unstructured, webhooks bool) ([]*unstructured.Unstructured, error) {
+	unknown, err := r.server.Unknown(manifests)
+	if err != nil {
+		return nil, err
+	}
+	var kept []*unstructured.Unstructured
+	for _, object := range manifests {
+		switch {
+		case slices.Contains(unknown, object):
+			r.note("%s %s is left out: the cluster has no kind %s of %s", object.GetKind(), object.GetName(), object.GetKind(), object.GetAPIVersion())
+		case project.IsWebhookConfiguration(object) && !webhooks:
+			r.note("%s %s is left out: no process answers for simulated pods; --webhooks applies it", object.GetKind(), object.GetName())
+		default:
+			kept = append(kept, object)
+		}
+	}
+	return kept, nil
+}
+
+// noteConversion tells that nobody converts between the versions of a kind where pods are simulated.
+func (r *projectRun) noteConversion(objects []*unstructured.Unstructured) {
+	for _, object := range objects {
+		strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy")
+		if r.target.Ours && project.IsCRD(object) && strategy == "Webhook" {
+			r.note("CRD %s: no process converts between its versions, so that only the stored one can be used; %s dev runs one",
+				object.GetName(), cmdutil.ShellQuote(r.Program))
+		}
+	}
+}
+
+func (r *projectRun) undeploy(ctx context.Context, o uninstallOptions) error {
+	manifests, err := r.manifests(ctx)
+	if err != nil {
+		return err
+	}
+	var definitions []*unstructured.Unstructured
+	manifests = slices.DeleteFunc(manifests, func(object *unstructured.Unstructured) bool {
+		if project.IsCRD(object) && !o.keepCRDs {
+			definitions = append(definitions, object)
+		}
+		return project.IsCRD(object) && o.keepCRDs
+	})
+	if r.format == manifestYAML {
+		return errors.Join(r.printManifests(manifests), r.conclude(nil))
+	}
+	if err := r.reach(ctx, false); errors.Is(err, errNotRunning) {
+		return r.withoutServer(manifests)
+	} else if err != nil {
+		return err
+	}
+	return r.remove(ctx, manifests, definitions, o)
+}

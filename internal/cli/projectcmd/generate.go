@@ -1,0 +1,212 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package projectcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+)
+
+// generatePaths is the argument check of generate, which takes folders.
+func generatePaths(cmd *cobra.Command, args []string) error {
+	for _, arg := range args {
+		hints := cmdutil.InOtherTools(cmd, arg)
+		if hints == nil {
+			continue
+		}
+		if _, err := os.Stat(arg); err != nil {
+			return &cmdutil.UsageError{Message: fmt.Sprintf("there is no folder %q", arg), Hints: append(hints, cmdutil.SeeHelp(cmd))}
+		}
+	}
+	return nil
+}
+
+func NewGenerate(app *cmdutil.App) *cobra.Command {
+	a := verbs{app}
+	var (
+		options generate.Options
+		quiet   bool
+		format  cmdutil.OutputFormat
+	)
+	cmd := &cobra.Command{
+		Use:   "generate [PATH]... [FLAG]...",
+		Short: "Generate everything that comes from the Go types of an API",
+		Long: `Does in one go what controller-gen and the generators of k8s.io/code-generator do, with the same
+output. Markers decide what is generated for a package:
+
+  +kubebuilder:object..., +k8s:deepcopy-gen   deep copies, in the package
+  other +kubebuilder markers and +groupName   CRDs, in config/crd/bases
+  +kubebuilder:rbac                           a role, in config/rbac
+  +kubebuilder:webhook                        webhook manifests, in config/webhook
+  +genclient                                  clientset, listers, informers and apply configurations, in client,
+                                              or in pkg/client if the types are below pkg
+  +k8s:defaulter-gen                          defaulters, in the package
+  +groupName without code that registers      registration, in the package
+  +k8s:openapi-gen                            OpenAPI definitions, in openapi below the client
+
+The generators are ` + strings.Join(generate.Generators[:6], ", ") + `,
+` + strings.Join(generate.Generators[6:], ", ") + `.
+
+PATH is a folder of the module, with /... for all below, and by default all of it. Go files begin with the
+text of hack/boilerplate.go.txt, if there is one. An opdock.yaml beside go.mod changes all of this.
+
+Either all files are written or, if anything is wrong, none. Files that nothing generates any more are
+removed. If nothing has changed since the last run, nothing is loaded.`,
+		Example: `  opdock generate
+  opdock generate --check                  # for CI: exit code 1 and a list if something is stale
+  opdock generate ./api/... --only deepcopy,crd
+  opdock generate --dir ../other-operator -o json`,
+		Args: generatePaths,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			options.Paths = args
+			return a.generate(cmd, options, format, quiet)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&options.Dir, "dir", ".", "a folder of the Go module to generate for")
+	flags.StringVar(&options.ConfigFile, "config", "", "the configuration to use instead of the module's opdock.yaml")
+	flags.BoolVar(&options.Check, "check", false, "change nothing; list what is stale and exit with 1 if anything is")
+	flags.BoolVar(&options.Force, "force", false, "do the work even if nothing has changed since the last run")
+	flags.StringSliceVar(&options.Only, "only", nil, "only these generators, separated by commas")
+	flags.StringVar(&options.HeaderFile, "header-file", "", "text to begin Go files with")
+	flags.StringVar(&options.CRDDir, "crd-dir", "", "folder for CRDs")
+	flags.StringVar(&options.RBACDir, "rbac-dir", "", "folder for the role")
+	flags.StringVar(&options.WebhookDir, "webhook-dir", "", "folder for webhook manifests")
+	flags.StringVar(&options.ClientDir, "client-dir", "", "folder for clientset, listers, informers and apply configurations")
+	flags.StringVar(&options.OpenAPIDir, "openapi-dir", "", "folder for OpenAPI definitions")
+	flags.BoolVarP(&quiet, "quiet", "q", false, "print only errors and, with --check, what is stale")
+	a.AddOutputFlag(cmd, &format)
+	a.Complete(cmd, "only", func() []string { return generate.Generators })
+	return cmd
+}
+
+func (a verbs) generate(cmd *cobra.Command, options generate.Options, format cmdutil.OutputFormat, quiet bool) error {
+	began := a.Now()
+	if !options.Check {
+		if err := a.RecoverProject(cmd.Context(), cmdutil.ModuleFolder(options.Dir)); err != nil {
+			return err
+		}
+	}
+	d := a.NewDisplay(quiet || format == cmdutil.OutputJSON)
+	d.Run("Loading packages")
+	stop := d.Animate()
+	var lines []func()
+	options.Progress = func(step generate.Step) {
+		line := func() { d.Done(fmt.Sprintf("%s: %s", step.Generator, cmdutil.Files(step.Files)), step.Duration) }
+		if !d.Live() {
+			// Elsewhere than on a terminal, a run that changes nothing leaves one line.
+			lines = append(lines, line)
+			return
+		}
+		line()
+		d.Run("Generating")
+	}
+	result, err := a.Generate(cmd.Context(), options)
+	stop()
+	if err != nil {
+		return a.explainGenerate(cmd, err, format)
+	}
+	if len(result.Changes) > 0 {
+		for _, line := range lines {
+			line()
+		}
+	}
+	if format == cmdutil.OutputJSON {
+		err = a.PrintJSON(result)
+	} else {
+		a.printChanges(result, options.Check, quiet)
+		if !quiet {
+			for _, warning := range result.Warnings {
+				fmt.Fprintf(a.Err, "  warning: %s\n", warning)
+			}
+			fmt.Fprintf(a.Err, "%s (%s)\n", summary(result, options.Check), cmdutil.Short(a.Now().Sub(began)))
+		}
+	}
+	if err == nil && options.Check && len(result.Changes) > 0 {
+		return &cmdutil.SaidError{Reason: "stale"}
+	}
+	return err
+}
+
+// printChanges lists what differs, on standard output with --check, where it is the answer.
+func (a verbs) printChanges(result *generate.Result, check, quiet bool) {
+	for _, change := range result.Changes {
+		switch {
+		case check:
+			fmt.Fprintf(a.Out, "%s: %s\n", change.Kind, change.Path)
+		case !quiet:
+			fmt.Fprintf(a.Err, "  %s %s\n", changeWord(change.Kind), change.Path)
+		}
+	}
+}
+
+func changeWord(kind generate.ChangeKind) string {
+	switch kind {
+	case generate.Missing:
+		return "created"
+	case generate.Leftover:
+		return "removed"
+	default:
+		return "changed"
+	}
+}
+
+func summary(result *generate.Result, check bool) string {
+	switch {
+	case result.Skipped:
+		return fmt.Sprintf("Nothing has changed: %s up to date", cmdutil.Are(result.Files))
+	case len(result.Changes) == 0:
+		return fmt.Sprintf("Generated %s, none of which changed", cmdutil.Files(result.Files))
+	case check:
+		return fmt.Sprintf("Stale: %s. Write them: opdock generate", cmdutil.Files(len(result.Changes)))
+	default:
+		return fmt.Sprintf("Generated %s, %d of which changed", cmdutil.Files(result.Files), len(result.Changes))
+	}
+}
+
+func (a verbs) explainGenerate(cmd *cobra.Command, err error, format cmdutil.OutputFormat) error {
+	var source *generate.Error
+	switch {
+	case errors.As(err, new(*generate.NoModuleError)):
+		return a.NoProject(err)
+	case errors.As(err, &source) && format == cmdutil.OutputJSON:
+		return errors.Join(a.PrintJSON(source), &cmdutil.SaidError{Reason: "problems"})
+	case errors.As(err, &source):
+		err = fmt.Errorf("no file was changed, because of %s:\n%w", problemCount(len(source.Problems)), err)
+		if lacksModules(source) {
+			// What go proposes is a command for each package that is missing.
+			return cmdutil.WithHints(err, "get all modules that are missing: go mod tidy")
+		}
+		return err
+	case errors.Is(err, generate.ErrNothing):
+		return cmdutil.WithHints(err, cmdutil.SeeHelp(cmd))
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted: no file was changed")
+	default:
+		return err
+	}
+}
+
+// lacksModules says whether go.mod or go.sum do not name what the packages import.
+func lacksModules(err *generate.Error) bool {
+	return slices.ContainsFunc(err.Problems, func(one generate.Problem) bool {
+		return strings.Contains(one.Message, "missing go.sum entry") || strings.Contains(one.Message, "no required module provides package")
+	})
+}
+
+func problemCount(n int) string {
+	if n == 1 {
+		return "a problem"
+	}
+	return fmt.Sprintf("%d problems", n)
+}

@@ -1,0 +1,285 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package projectcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/crdsource"
+	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/librarylog"
+	"github.com/opdock/opdock/internal/project"
+)
+
+// projectOptions are those of all verbs that bring a project to a cluster or take it away.
+type projectOptions struct {
+	cmdutil.WhichCluster
+
+	dir        string
+	noGenerate bool
+	dryRun     bool
+	format     manifestFormat
+}
+
+func (a verbs) addProjectFlags(cmd *cobra.Command, o *projectOptions, nameUsage string) {
+	flags := cmd.Flags()
+	a.AddDirFlag(cmd, &o.dir)
+	a.AddNameFlag(cmd, &o.Name, a.Getenv(cmdutil.ClusterVariable), nameUsage+" (default: named like the project)")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead")
+	flags.StringVar(&o.Context, "context", "", "use the cluster of this context of the kubeconfig instead")
+	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait for the cluster's start, and for the objects")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing; let the server say what would happen to each object")
+	a.addManifestFormatFlag(cmd, &o.format)
+	a.Complete(cmd, "context", func() []string { return a.contexts(o.Kubeconfig) })
+}
+
+func (a verbs) addGenerateFlag(cmd *cobra.Command, o *projectOptions) {
+	cmd.Flags().BoolVar(&o.noGenerate, "no-generate", false, "use the manifests as they are, even if types or markers have changed since")
+}
+
+func (a verbs) addNamespaceFlag(cmd *cobra.Command, o *projectOptions) {
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "default", "where objects go whose manifests name no namespace")
+}
+
+// contexts are those of a kubeconfig, for completion.
+func (a verbs) contexts(kubeconfig string) []string {
+	_, loaded, err := a.LoadKubeconfig(kubeconfig, "")
+	if err != nil {
+		return nil
+	}
+	raw, err := loaded.RawConfig()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for name := range raw.Contexts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// projectRun is one run of such a verb.
+type projectRun struct {
+	verbs
+	projectOptions
+
+	cmd     *cobra.Command
+	project *project.Project
+	target  *cmdutil.Target // set by reach
+	server  *deploy.Server  // set by reach
+	display *cmdutil.Display
+	notes   []string
+}
+
+// newProjectRun finds the project and makes its generated files up to date.
+func (a verbs) newProjectRun(cmd *cobra.Command, o projectOptions) (*projectRun, error) {
+	if err := o.Check(cmd); err != nil {
+		return nil, err
+	}
+	if !o.dryRun {
+		if err := a.RecoverProject(cmd.Context(), cmdutil.ModuleFolder(o.dir)); err != nil {
+			return nil, err
+		}
+	}
+	librarylog.Discard() // a request that ends with the time for it is told here, and not by them as well
+	r := &projectRun{verbs: a, projectOptions: o, cmd: cmd, display: a.NewDisplay(o.format != manifestText)}
+	var err error
+	if r.project, err = a.FindProject(o.dir, &r.notes); err != nil {
+		return nil, err
+	}
+	if r.Name == "" {
+		r.Name = cmdutil.ClusterNameFor(r.project) // which dev uses as well
+	}
+	return r, nil
+}
+
+// generated runs the generators that the project's manifests come from.
+func (r *projectRun) generated(ctx context.Context) error {
+	only, has := r.project.Generators()
+	if r.noGenerate || !has {
+		return nil
+	}
+	return r.step("generating", func() (done string, err error) {
+		result, err := r.Generate(ctx, generate.Options{Dir: r.project.Dir, Only: only, Check: r.dryRun})
+		switch {
+		case errors.Is(err, generate.ErrNothing):
+			return "", nil
+		case err != nil:
+			return "", cmdutil.WithHints(r.explainGenerate(r.cmd, err, cmdutil.OutputText), "or use the manifests as they are: --no-generate")
+		case len(result.Changes) == 0:
+			return "", nil
+		case r.dryRun:
+			r.note("%s stale, and used as they are; write them: %s generate", cmdutil.Are(len(result.Changes)), cmdutil.ShellQuote(r.Program))
+			return "", nil
+		default:
+			return fmt.Sprintf("generated %s, %d of which changed", cmdutil.Files(result.Files), len(result.Changes)), nil
+		}
+	})
+}
+
+// explainProject adds to an error of package project what the user can do about it.
+func (r *projectRun) explainProject(err error) error {
+	if errors.As(err, new(*project.MissingFileError)) {
+		return cmdutil.WithHints(err, "if it is generated: "+cmdutil.ShellQuote(r.Program)+" generate --dir "+cmdutil.ShellQuote(r.dir))
+	}
+	return err
+}
+
+// note keeps something that the user should know for the end.
+func (r *projectRun) note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}
+
+// errNotRunning means that there is no cluster to ask in a dry run.
+var errNotRunning = errors.New("the cluster does not run")
+
+// reach connects to the cluster. A cluster of opdock's is started if that is wanted.
+func (r *projectRun) reach(ctx context.Context, start bool) error {
+	var err error
+	if r.Foreign() {
+		r.target, err = r.ForeignTarget(r.WhichCluster, r.cmd.Flags().Changed("namespace"))
+		if err != nil {
+			return err
+		}
+	} else if err := r.reachOurs(ctx, start); err != nil {
+		return err
+	}
+	r.Namespace = r.target.Namespace
+	// Which namespaces have to be there depends on the manifests.
+	if err := r.target.Answers(); err != nil {
+		return err
+	}
+	r.server, err = deploy.Connect(r.target.Config)
+	return err
+}
+
+func (r *projectRun) reachOurs(ctx context.Context, start bool) error {
+	status, err := r.Dock.Find(r.Name)
+	if err != nil {
+		return err
+	}
+	var running cmdutil.Running
+	switch {
+	case status.State == cluster.Alive || !start && !r.dryRun:
+		running, err = r.Dock.Open(r.Name) // says itself why it cannot be
+	case r.dryRun:
+		return errNotRunning
+	default:
+		lasting := r.WhichCluster
+		lasting.Keep = true
+		if running, err = r.StartFor(ctx, lasting, status); err == nil {
+			r.note("cluster %q was started and goes on; stop it: %s", r.Name, r.Command("down", r.Name))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	r.target = &cmdutil.Target{Title: fmt.Sprintf("cluster %q", r.Name), Namespace: r.Namespace, Ours: true}
+	r.target.Config, _, err = r.LoadKubeconfig(running.Kubeconfig(), "")
+	return err
+}
+
+// options are those of package deploy.
+func (r *projectRun) options() deploy.Options {
+	return deploy.Options{Namespace: r.Namespace, MakeNamespaces: r.target.Ours, DryRun: r.dryRun}
+}
+
+// within limits the time of something on the server.
+func (r *projectRun) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("%w: %s", cmdutil.ErrTimeout, r.Timeout))
+}
+
+// step shows that something is done, and how long it took.
+func (r *projectRun) step(doing string, work func() (done string, err error)) error {
+	r.display.Run(doing)
+	stop := r.display.Animate()
+	began := r.Now()
+	done, err := work()
+	stop()
+	if err == nil && done != "" {
+		r.display.Done(done, r.Now().Sub(began))
+	}
+	return err
+}
+
+// explainDeploy adds to an error of package deploy what the user can do about it.
+func (r *projectRun) explainDeploy(ctx context.Context, err error) error {
+	var (
+		refused   *deploy.RefusedError
+		namespace *deploy.MissingNamespaceError
+		unknown   *deploy.UnknownKindsError
+		stuck     *deploy.StuckError
+		late      *deploy.UnavailableError
+	)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return errors.New("interrupted: what was done so far stays")
+	case errors.As(err, &refused):
+		return r.explainRefused(refused)
+	case errors.As(err, &namespace):
+		return cmdutil.WithHints(fmt.Errorf("%w on %s; nothing was changed", err, r.target.Title),
+			"make it: kubectl create namespace "+namespace.Namespaces[0], "or choose another for what names none: --namespace")
+	case errors.As(err, &unknown):
+		return cmdutil.WithHints(fmt.Errorf("%w; nothing was changed", err), "install what defines them first, or take them out of the manifests")
+	case errors.As(err, &stuck):
+		hints := []string{"give it more time: --timeout " + (2 * r.Timeout).String()}
+		if r.target.Ours {
+			hints = append(hints, "if they wait for the operator: its pods are simulated here, and "+cmdutil.ShellQuote(r.Program)+" dev runs it")
+		}
+		return cmdutil.WithHints(fmt.Errorf("not gone after %s: %w", r.Timeout, err), hints...)
+	case errors.As(err, &late):
+		return cmdutil.WithHints(fmt.Errorf("not available after %s: %w", r.Timeout, err),
+			"the objects stay; take them away: "+cmdutil.ShellQuote(r.Program)+" undeploy", "or give it more time: --timeout "+(2*r.Timeout).String())
+	default:
+		return err
+	}
+}
+
+// explainRefused shows where in the source that comes from which the server does not take.
+func (r *projectRun) explainRefused(refused *deploy.RefusedError) error {
+	reasons := crdsource.Refusals(r.project.Dir, refused.Definition, refused.Err)
+	lines := make([]string, 0, len(reasons))
+	for _, reason := range reasons {
+		lines = append(lines, reason.String())
+	}
+	return fmt.Errorf("%s refuses CRD %s:\n%s", r.target.Title, refused.Definition.GetName(), strings.Join(lines, "\n"))
+}
+
+// conclude prints what happened to the objects, and the notes.
+func (r *projectRun) conclude(outcomes []deploy.Outcome) error {
+	err := r.printOutcomes(outcomes)
+	if r.format == manifestJSON {
+		return err // which has the notes
+	}
+	for _, note := range r.notes {
+		fmt.Fprintf(r.Err, "note: %s\n", note)
+	}
+	return err
+}
+
+// withoutServer is the answer of a dry run if there is nobody to ask.
+func (r *projectRun) withoutServer(objects []*unstructured.Unstructured) error {
+	var outcomes []deploy.Outcome
+	for _, object := range objects {
+		outcomes = append(outcomes, deploy.Outcome{
+			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), Action: "unknown",
+		})
+	}
+	r.note("cluster %q does not run, so that nobody can say what would change; start it: %s", r.Name, r.Command("up", r.Name))
+	return r.conclude(outcomes)
+}

@@ -1,0 +1,186 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package projectcmd
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/cli/clitest"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/project"
+)
+
+// projectOnRealCluster is a user whose project's cluster is the one that these tests share, with a copy of the project. All of
+// the project is removed at the end.
+func projectOnRealCluster(t *testing.T, fixture string) (run func(args ...string) (int, *clitest.Console), dir string) {
+	t.Helper()
+	fleettest.Config(t) // skips the test if there is no control plane
+	dir = projectFixture(t, fixture)
+	found, err := project.Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	its := clitest.Alive
+	its.Name = cmdutil.ClusterNameFor(found)
+	run = func(args ...string) (int, *clitest.Console) {
+		user := newProjectConsole(&clitest.FakeDock{Clusters: clitest.Clusters(its)})
+		user.Now = time.Now
+		user.Dock.Open = func(name string) (cmdutil.Running, error) {
+			return &clitest.FakeCluster{Dock: user.Fake, Name: name, File: clustertest.Shared(t).Kubeconfig()}, nil
+		}
+		code, _ := user.Screen(t.Context(), append(args, "--dir", dir)...)
+		return code, user
+	}
+	t.Cleanup(func() {
+		user := newProjectConsole(nil)
+		verb := "undeploy"
+		if fixture == "plain" {
+			verb = "uninstall"
+		}
+		// Not the test's context, which has ended by now.
+		code := user.Run(context.Background(), []string{verb, "--force", "--kubeconfig", clustertest.Shared(t).Kubeconfig(), "--dir", filepath.Join("..", "..", "project", "testdata", fixture)})
+		if code != cmdutil.ExitOK {
+			t.Errorf("cleaning up: %s", user.ErrText)
+		}
+	})
+	return run, dir
+}
+
+func expectRun(t *testing.T, code int, user *clitest.Console, wantCode int, parts ...string) {
+	t.Helper()
+	screen := user.OutText.String() + user.ErrText.String()
+	if code != wantCode {
+		t.Errorf("exit code %d, want %d:\n%s", code, wantCode, screen)
+	}
+	expectScreen(t, screen, parts...)
+}
+
+// readSample reads the object of a manifest.
+func readSample(t *testing.T, path string) *unstructured.Unstructured {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(content, &sample.Object); err != nil {
+		t.Fatal(err)
+	}
+	return sample
+}
+
+// breakPods lets the pods of the project sdk behave as if there were no image.
+func breakPods(t *testing.T, dir string) {
+	t.Helper()
+	const name = "deploy/operator.yaml"
+	content, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const labels = "      labels:\n"
+	writeFile(t, dir, name, strings.Replace(string(content), labels, "      annotations: {opdock.dev/behaviour: image-pull-error}\n"+labels, 1))
+}
+
+func TestAProjectOnACluster(t *testing.T) {
+	run, dir := projectOnRealCluster(t, "single")
+	step := func(code int, args, parts []string) {
+		t.Helper()
+		got, user := run(args...)
+		expectRun(t, got, user, code, parts...)
+	}
+	step(cmdutil.ExitOK, []string{"install", "--dry-run"}, []string{"WOULD BE", "ships.sea.example.com   created", "nothing was changed"})
+	step(cmdutil.ExitOK, []string{"install"}, []string{`Installing the kinds of harbour on cluster "harbour"`, "CRDs established: 1 created"})
+	step(cmdutil.ExitOK, []string{"install"}, []string{"CRDs established: 1 unchanged"})
+	step(cmdutil.ExitOK, []string{"deploy", "--image", "team/harbour:v1"}, []string{
+		"manifests applied: 9 created, 1 unchanged", "operator available", "harbour-system   harbour-controller-manager",
+		"ValidatingWebhookConfiguration harbour-validating-webhook-configuration is left out: no process answers",
+		"are simulated", "opdock dev runs the operator itself",
+	})
+	step(cmdutil.ExitOK, []string{"deploy", "--image", "team/harbour:v2", "--dry-run"}, []string{"Deployment                 harbour-system   harbour-controller-manager            configured"})
+
+	// The kinds are served, as install has promised.
+	sample := readSample(t, filepath.Join(dir, "config/samples/sea_v1_ship.yaml"))
+	sample.SetNamespace(clustertest.Namespace(t))
+	if err := fleettest.Client(t).Create(t.Context(), sample); err != nil {
+		t.Fatal(err)
+	}
+	left := "Ship " + sample.GetNamespace() + "/argo"
+	step(cmdutil.ExitError, []string{"uninstall"}, []string{"nothing was deleted, because there is " + left, "--force"})
+	step(cmdutil.ExitError, []string{"undeploy"}, []string{"nothing was deleted, because there is " + left})
+	step(cmdutil.ExitOK, []string{"undeploy", "--dry-run"}, []string{"needs --force: " + left, "harbour-system                             deleted"})
+	step(cmdutil.ExitOK, []string{"undeploy", "--keep-crds"}, []string{"gone: 9 deleted, 1 absent"})
+	step(cmdutil.ExitOK, []string{"uninstall", "--force"}, []string{"gone: 1 deleted"})
+	step(cmdutil.ExitOK, []string{"undeploy"}, []string{`there was nothing of harbour on cluster "harbour"`})
+	step(cmdutil.ExitError, []string{"uninstall", "--ignore-not-found=false"}, []string{"1 of 1 objects were not there"})
+}
+
+func TestKindsThatNobodyConverts(t *testing.T) {
+	run, _ := projectOnRealCluster(t, "multigroup")
+	code, user := run("install")
+	expectRun(t, code, user, cmdutil.ExitOK, "CRDs established: 2 created", "CRD carts.land.example.com: no process converts between its versions")
+	code, user = run("uninstall")
+	expectRun(t, code, user, cmdutil.ExitOK, "gone: 2 deleted")
+}
+
+func TestWhatProgramsReadAboutADeployment(t *testing.T) {
+	run, _ := projectOnRealCluster(t, "sdk")
+	namespace := clustertest.Namespace(t)
+	code, user := run("deploy", "-o", "json", "--namespace", namespace, "--kubeconfig", clustertest.Shared(t).Kubeconfig(), "--image", "team/ferry:v1")
+	expectRun(t, code, user, cmdutil.ExitOK)
+	var report projectReport
+	if err := json.Unmarshal(user.OutText.Bytes(), &report); err != nil {
+		t.Fatalf("%v:\n%s", err, user.OutText)
+	}
+	if report.Project != "ferry-operator" || !strings.HasPrefix(report.Cluster, "https://") || len(report.Objects) != 5 || len(report.Notes) != 0 {
+		t.Errorf("the report is %+v", report)
+	}
+	for _, object := range report.Objects {
+		if object.Action != "created" || object.Kind != "CustomResourceDefinition" && object.Namespace != namespace {
+			t.Errorf("%+v", object)
+		}
+	}
+	if user.ErrText.Len() > 0 {
+		t.Errorf("there is more:\n%s", user.ErrText)
+	}
+}
+
+func TestWhyADeploymentFails(t *testing.T) {
+	run, dir := projectOnRealCluster(t, "sdk")
+	kubeconfig := clustertest.Shared(t).Kubeconfig()
+	code, user := run("deploy", "--kubeconfig", kubeconfig, "--namespace", "there-is-none", "--image", "team/ferry:v1")
+	expectRun(t, code, user, cmdutil.ExitError, `there is no namespace "there-is-none"`, "nothing was changed", "kubectl create namespace there-is-none")
+
+	writeFile(t, dir, "deploy/certificate.yaml", "{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: serving}}\n")
+	code, user = run("deploy", "--kubeconfig", kubeconfig, "--image", "team/ferry:v1")
+	expectRun(t, code, user, cmdutil.ExitError, "does not know the kinds of Certificate serving (cert-manager.io/v1); nothing was changed")
+
+	// Where pods are simulated, nobody would act upon it anyway.
+	breakPods(t, dir)
+	code, user = run("deploy", "--namespace", clustertest.Namespace(t), "--timeout", "8s")
+	expectRun(t, code, user, cmdutil.ExitError, "not available after 8s: Deployment ferry-operator is not available: pod ferry-operator-",
+		"ImagePull", "opdock undeploy", "--timeout 16s")
+}
+
+func TestARefusedKindIsShownInTheSource(t *testing.T) {
+	run, dir := projectOnRealCluster(t, "single")
+	name := "config/crd/bases/sea.example.com_ships.yaml"
+	content, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, dir, name, strings.Replace(string(content), "minimum: 1", "minimum: 1\n                  default: many", 1))
+	code, user := run("install")
+	expectRun(t, code, user, cmdutil.ExitError, `cluster "harbour" refuses CRD ships.sea.example.com`, "api/v1/ship_types.go:11: spec.size: Invalid value")
+}

@@ -1,0 +1,106 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package whycmd
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/page"
+)
+
+// findEndpoint finds whoever records: at an address that is given, or by the page of the operator that is developed in this
+// folder, or by the pages on a cluster.
+func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
+	if o.address != "" {
+		address := strings.TrimSuffix(strings.TrimSuffix(o.address, "/"), "/why")
+		return &whyEndpoint{address: address, absent: cmdutil.WithHints(fmt.Errorf("nobody answers at %s", o.address),
+			"a manager serves it with --why-bind-address, and opdock run and opdock dev with their page")}, nil
+	}
+	if !named && a.Getenv(cmdutil.ClusterVariable) == "" {
+		pages, err := a.pagesOfThisFolder()
+		if err != nil {
+			return nil, err
+		}
+		if len(pages) > 0 {
+			return endpointOf(pages, fmt.Errorf("the page of the operator in %s does not answer", pages[0].Project)), nil
+		}
+	}
+	status, err := a.Dock.Find(o.name)
+	if err != nil {
+		return nil, err
+	}
+	if status.State != cluster.Alive {
+		return nil, &cluster.NotRunningError{Status: status}
+	}
+	pages, killed, err := page.Find(status.Dir)
+	if err != nil {
+		return nil, err
+	}
+	who := "nobody runs the fleet or develops an operator on cluster %q"
+	if killed {
+		who += " any more: the opdock that did was killed"
+	}
+	absent := cmdutil.WithHints(fmt.Errorf(who, o.name), "run the fleet: "+a.Command("run", o.name), "or your operator, in its folder: "+a.Command("dev", o.name),
+		"or say where your controllers run: "+a.Command("why", a.DefaultName(), "--address", "URL"))
+	if len(pages) == 0 {
+		return nil, absent
+	}
+	return endpointOf(pages, absent), nil
+}
+
+func endpointOf(pages []page.File, absent error) *whyEndpoint {
+	e := &whyEndpoint{address: pages[0].Address, absent: absent}
+	for _, other := range pages[1:] {
+		e.others = append(e.others, other.Address)
+	}
+	return e
+}
+
+// pagesOfThisFolder are those of opdock dev about a project that the current folder lies in, whatever cluster it runs on.
+func (a verbs) pagesOfThisFolder() ([]page.File, error) {
+	here, err := os.Getwd()
+	if err == nil {
+		here, err = filepath.EvalSymlinks(here) // as projects are called
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the current folder: %w", err)
+	}
+	clusters, err := a.Dock.List()
+	if err != nil {
+		return nil, err
+	}
+	dirs, err := filepath.Glob(a.DevStateDir("*"))
+	if err != nil {
+		return nil, fmt.Errorf("looking for pages: %w", err)
+	}
+	for _, one := range clusters {
+		dirs = append(dirs, one.Dir)
+	}
+	var about []page.File
+	for _, dir := range dirs {
+		pages, _, err := page.Find(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range pages {
+			if one.Project != "" && isBelow(here, one.Project) {
+				about = append(about, one)
+			}
+		}
+	}
+	slices.SortFunc(about, func(x, y page.File) int { return y.Started.Compare(x.Started) })
+	return about, nil
+}
+
+// isBelow says whether a folder is another one, or lies in it.
+func isBelow(dir, above string) bool {
+	relative, err := filepath.Rel(above, dir)
+	return err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
+}
