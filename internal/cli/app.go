@@ -13,6 +13,7 @@ import (
 
 	"github.com/opdock/opdock/generate"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/target"
 )
 
 // NewApp returns the program as it runs for a user.
@@ -22,7 +23,7 @@ func NewApp() *cmdutil.App {
 		Program:  "opdock",
 		Env:      os.Environ(),
 		Now:      time.Now,
-		Dock:     cmdutil.NewDock(),
+		Dock:     target.NewDock(),
 		Generate: generate.Run,
 		Exec:     syscall.Exec,
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/target"
 )
 
 // versionReport is what opdock version -o json prints.
@@ -22,8 +23,8 @@ type versionReport struct {
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	// Binary and ControlPlane are missing as long as no control plane binary was built.
-	Binary       string                        `json:"binary,omitempty"`
-	ControlPlane *cmdutil.ControlPlaneVersions `json:"controlPlane,omitempty"`
+	Binary       string                       `json:"binary,omitempty"`
+	ControlPlane *target.ControlPlaneVersions `json:"controlPlane,omitempty"`
 }
 
 func newVersion(a *cmdutil.App) *cobra.Command {

@@ -5,55 +5,15 @@ package dev
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/opdock/opdock/internal/project"
 )
-
-// tokenLife is longer than a day's work; the API server may give less.
-const tokenLife = 24 * time.Hour
-
-// TokenKubeconfig is a kubeconfig of a service account on a cluster that gives no client certificates. The account has to
-// exist.
-func TokenKubeconfig(ctx context.Context, config *rest.Config, namespace, name string) ([]byte, error) {
-	server, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
-	}
-	seconds := int64(tokenLife.Seconds())
-	token, err := server.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("getting a token for service account %s/%s: %w", namespace, name, err)
-	}
-	full := rest.CopyConfig(config)
-	if err := rest.LoadTLSFiles(full); err != nil {
-		return nil, fmt.Errorf("reading the cluster's certificates: %w", err)
-	}
-	const here = "opdock-dev"
-	return clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{here: {
-			Server: full.Host + full.APIPath, CertificateAuthorityData: full.CAData,
-			InsecureSkipTLSVerify: full.Insecure, TLSServerName: full.ServerName,
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{here: {Token: token.Status.Token}},
-		Contexts:       map[string]*clientcmdapi.Context{here: {Cluster: here, AuthInfo: here, Namespace: namespace}},
-		CurrentContext: here,
-	})
-}
 
 // releaseLease gives back the lease of an operator that has ended without doing so itself: the next would wait until it
 // expires. It belongs to a process that is gone, and on a cluster of opdock's nobody else asks for it.

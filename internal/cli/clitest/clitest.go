@@ -17,6 +17,7 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/target"
 )
 
 // Noon is when everything happens in these tests.
@@ -25,7 +26,7 @@ var Noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 // FakeDock stands in for package cluster. Its fields say what there is, and record what was done.
 type FakeDock struct {
 	Clusters map[string]cluster.Status
-	Start    func(context.Context, cluster.Options) (cmdutil.Running, error)
+	Start    func(context.Context, cluster.Options) (target.Running, error)
 	StopErr  error
 	Binary   string // empty: there is none
 	Build    func(ctx context.Context, out string, progress func(cluster.BuildProgress)) error
@@ -36,13 +37,13 @@ type FakeDock struct {
 	Deleted       []string
 }
 
-func (f *FakeDock) dock() cmdutil.Dock {
-	return cmdutil.Dock{
-		Start: func(ctx context.Context, o cluster.Options) (cmdutil.Running, error) {
+func (f *FakeDock) dock() target.Dock {
+	return target.Dock{
+		Start: func(ctx context.Context, o cluster.Options) (target.Running, error) {
 			f.Started = append(f.Started, o)
 			return f.Start(ctx, o)
 		},
-		Open: func(name string) (cmdutil.Running, error) {
+		Open: func(name string) (target.Running, error) {
 			if s := f.find(name); s.State != cluster.Alive {
 				return nil, &cluster.NotRunningError{Status: s}
 			}
@@ -79,8 +80,8 @@ func (f *FakeDock) dock() cmdutil.Dock {
 			return f.Build(ctx, out, progress)
 		},
 		Assets: func(binary string) (string, error) { return filepath.Join(filepath.Dir(binary), "assets"), nil },
-		Versions: func(context.Context, string) (cmdutil.ControlPlaneVersions, error) {
-			return cmdutil.ControlPlaneVersions{Kubernetes: "v1.36.3", Etcd: "3.6.8", Kwok: "v0.8.0"}, nil
+		Versions: func(context.Context, string) (target.ControlPlaneVersions, error) {
+			return target.ControlPlaneVersions{Kubernetes: "v1.36.3", Etcd: "3.6.8", Kwok: "v0.8.0"}, nil
 		},
 	}
 }

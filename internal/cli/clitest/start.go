@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/cluster"
-	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/target"
 )
 
 // Steps are those of a start.
 var Steps = []string{"state", "etcd", "apiserver", "controllers", "nodes"}
 
 // StartsWell is a start that goes through all its steps.
-func StartsWell(f *FakeDock) func(context.Context, cluster.Options) (cmdutil.Running, error) {
-	return func(_ context.Context, o cluster.Options) (cmdutil.Running, error) {
+func StartsWell(f *FakeDock) func(context.Context, cluster.Options) (target.Running, error) {
+	return func(_ context.Context, o cluster.Options) (target.Running, error) {
 		for i, step := range Steps {
 			o.Progress(cluster.Progress{Step: step, Message: step + " is up", Elapsed: time.Duration(i+1) * 100 * time.Millisecond})
 		}
@@ -25,12 +25,12 @@ func StartsWell(f *FakeDock) func(context.Context, cluster.Options) (cmdutil.Run
 }
 
 // FailsWith is a start that fails.
-func FailsWith(err error) func(context.Context, cluster.Options) (cmdutil.Running, error) {
-	return func(context.Context, cluster.Options) (cmdutil.Running, error) { return nil, err }
+func FailsWith(err error) func(context.Context, cluster.Options) (target.Running, error) {
+	return func(context.Context, cluster.Options) (target.Running, error) { return nil, err }
 }
 
 // Hangs is a start that gets nowhere until it is told to stop, and then says what a control plane says.
-func Hangs(ctx context.Context, _ cluster.Options) (cmdutil.Running, error) {
+func Hangs(ctx context.Context, _ cluster.Options) (target.Running, error) {
 	<-ctx.Done()
 	return nil, &cluster.StartError{Reason: cluster.ReasonInterrupted, Message: "interrupted"}
 }

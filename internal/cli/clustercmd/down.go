@@ -12,6 +12,7 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
 )
 
 func NewDown(app *cmdutil.App) *cobra.Command {
@@ -82,7 +83,7 @@ func (a verbs) down(ctx context.Context, s cluster.Status, remove bool) error {
 		}
 		fmt.Fprintln(a.Err, a.DescribeDeath(s, "was already dead"))
 	default:
-		return cmdutil.WithHints(fmt.Errorf("there is no cluster %q to stop", s.Name), a.KnownClusters()...)
+		return hint.With(fmt.Errorf("there is no cluster %q to stop", s.Name), a.KnownClusters()...)
 	}
 	if !remove || (s.Ephemeral && s.State == cluster.Alive) {
 		return nil
@@ -102,7 +103,7 @@ func (a verbs) stop(ctx context.Context, s cluster.Status) error {
 	select {
 	case err = <-stopped:
 	case <-ctx.Done():
-		return cmdutil.WithHints(fmt.Errorf("interrupted: cluster %q is still stopping", s.Name),
+		return hint.With(fmt.Errorf("interrupted: cluster %q is still stopping", s.Name),
 			"see whether it has ended: "+a.Command("status", s.Name))
 	}
 	if err != nil {
@@ -126,7 +127,7 @@ func (a verbs) settleDead(s cluster.Status) error {
 	if err := a.Dock.MarkStopped(s.Name); err != nil {
 		return errors.Join(death, fmt.Errorf("clearing the mark of cluster %q: %w", s.Name, err))
 	}
-	return cmdutil.WithHints(death,
+	return hint.With(death,
 		"there was nothing to stop; it now counts as stopped",
 		"start it again, with everything that was in it: "+a.Command("up", s.Name),
 		"remove what it left: "+a.Command("down", s.Name, "--delete"))

@@ -12,6 +12,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/golden"
+	"github.com/opdock/opdock/internal/target"
 )
 
 func TestDown(t *testing.T) {
@@ -96,7 +97,7 @@ func TestDownInterrupted(t *testing.T) {
 			c := &slowCluster{stopping: make(chan struct{}), released: make(chan struct{})}
 			defer close(c.released)
 			s := newConsole(&clitest.FakeDock{Clusters: clitest.Clusters(clitest.Alive, other)})
-			s.Dock.Open = func(string) (cmdutil.Running, error) { return c, nil }
+			s.Dock.Open = func(string) (target.Running, error) { return c, nil }
 			go func() {
 				<-c.stopping
 				interrupt()

@@ -14,6 +14,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/golden"
+	"github.com/opdock/opdock/internal/target"
 )
 
 func TestSplitKubectl(t *testing.T) {
@@ -157,7 +158,7 @@ func TestKubeconfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newConsole(nil)
-			s.Dock.Open = func(name string) (cmdutil.Running, error) {
+			s.Dock.Open = func(name string) (target.Running, error) {
 				return &clitest.FakeCluster{Dock: s.Fake, Name: name, File: file}, nil
 			}
 			code, _ := s.Screen(t.Context(), append([]string{"kubeconfig"}, test.args...)...)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
+	"github.com/opdock/opdock/internal/target"
 )
 
 func NewUp(app *cmdutil.App) *cobra.Command {
@@ -107,13 +109,13 @@ func (a verbs) up(ctx context.Context, o cmdutil.StartOptions) error {
 
 // wouldLoseState refuses to start a cluster as ephemeral whose state was meant to last: its next stop would remove it.
 func (a verbs) wouldLoseState(s cluster.Status) error {
-	return cmdutil.WithHints(fmt.Errorf("cluster %q has objects from before, and --ephemeral would remove them when it stops", s.Name),
+	return hint.With(fmt.Errorf("cluster %q has objects from before, and --ephemeral would remove them when it stops", s.Name),
 		"start it with them:      "+a.Command("up", s.Name),
 		"remove them now:         "+a.Command("down", s.Name, "--delete"),
 		"start an ephemeral one:  "+a.Command("up", "another", "--ephemeral"))
 }
 
-func (a verbs) printUsage(c cmdutil.Running, o cmdutil.StartOptions) {
+func (a verbs) printUsage(c target.Running, o cmdutil.StartOptions) {
 	stopIt := a.Command("down", o.Name)
 	if o.Foreground {
 		stopIt = "Ctrl-C"
@@ -128,7 +130,7 @@ Cluster %q is ready.
 }
 
 // stayWith waits until the user has had enough of the cluster, or the cluster has ended.
-func (a verbs) stayWith(ctx context.Context, c cmdutil.Running, o cmdutil.StartOptions, dir string) error {
+func (a verbs) stayWith(ctx context.Context, c target.Running, o cmdutil.StartOptions, dir string) error {
 	select {
 	case <-c.Done():
 	case <-ctx.Done():
@@ -143,7 +145,7 @@ func (a verbs) stayWith(ctx context.Context, c cmdutil.Running, o cmdutil.StartO
 		return err
 	}
 	if now.State == cluster.Dead {
-		return cmdutil.WithHints(errors.New(a.DescribeDeath(now, "is dead")), a.WhereIsTheLog(o, dir)...)
+		return hint.With(errors.New(a.DescribeDeath(now, "is dead")), a.WhereIsTheLog(o, dir)...)
 	}
 	fmt.Fprintf(a.Err, "Cluster %q is stopped.\n", o.Name)
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/golden"
+	"github.com/opdock/opdock/internal/target"
 )
 
 func TestUp(t *testing.T) {
@@ -63,7 +64,7 @@ func TestUpPassesItsFlagsOn(t *testing.T) {
 func TestUpFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		args  []string
-		start func(context.Context, cluster.Options) (cmdutil.Running, error)
+		start func(context.Context, cluster.Options) (target.Running, error)
 	}{
 		"alive":                 {args: []string{"up"}},
 		"keeps-state-ephemeral": {args: []string{"up", "--name", "old", "--ephemeral"}},
@@ -99,7 +100,7 @@ func TestUpFails(t *testing.T) {
 
 func TestUpLosesARaceAgainstAnotherUp(t *testing.T) {
 	dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane"}
-	dock.Start = func(context.Context, cluster.Options) (cmdutil.Running, error) {
+	dock.Start = func(context.Context, cluster.Options) (target.Running, error) {
 		dock.Clusters = clitest.Clusters(clitest.Alive)
 		return nil, &cluster.StartError{Reason: cluster.ReasonLocked, Message: "locked"}
 	}
@@ -111,7 +112,7 @@ func TestUpLosesARaceAgainstAnotherUp(t *testing.T) {
 func TestUpInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane"}
-	dock.Start = func(ctx context.Context, o cluster.Options) (cmdutil.Running, error) {
+	dock.Start = func(ctx context.Context, o cluster.Options) (target.Running, error) {
 		interrupt()
 		return clitest.Hangs(ctx, o)
 	}
@@ -162,7 +163,7 @@ func TestUpInTheForeground(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
 			dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane"}
-			dock.Start = func(_ context.Context, o cluster.Options) (cmdutil.Running, error) {
+			dock.Start = func(_ context.Context, o cluster.Options) (target.Running, error) {
 				c := &clitest.FakeCluster{Dock: dock, Name: o.Name, Ended: make(chan struct{})}
 				after := clitest.Alive
 				after.State = test.after

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/target"
 )
 
 // defaultCluster is the name of the cluster that is meant when nobody names one.
@@ -55,7 +56,7 @@ type App struct {
 	Program string
 	Env     []string
 	Now     func() time.Time
-	Dock    Dock
+	Dock    target.Dock
 	// Ask asks the user, and proposes an answer. It is nil if nobody can be asked.
 	Ask func(question, proposal string) (string, error)
 	// Generate is generate.Run.

@@ -10,6 +10,7 @@ import (
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
 )
 
 func TestShellQuote(t *testing.T) {
@@ -49,12 +50,12 @@ func TestReport(t *testing.T) {
 	}{
 		"nothing":     {nil, 0, ""},
 		"plain":       {errors.New("it rained"), 1, "opdock: it rained\n"},
-		"hints":       {cmdutil.WithHints(errors.New("it rained"), "take an umbrella"), 1, "opdock: it rained\n  take an umbrella\n"},
+		"hints":       {hint.With(errors.New("it rained"), "take an umbrella"), 1, "opdock: it rained\n  take an umbrella\n"},
 		"usage":       {&cmdutil.UsageError{Message: "no such flag"}, 2, "opdock: no such flag\n"},
 		"said before": {&cmdutil.SaidError{Reason: "not alive"}, 1, ""},
 		"bad name":    {&cluster.NameError{Name: "A B"}, 2, "opdock: " + (&cluster.NameError{Name: "A B"}).Error() + "\n"},
 		"several": {
-			errors.Join(cmdutil.WithHints(errors.New("it rained"), "take an umbrella"), errors.New("it was cold")), 1,
+			errors.Join(hint.With(errors.New("it rained"), "take an umbrella"), errors.New("it was cold")), 1,
 			"opdock: it rained\n  take an umbrella\nopdock: it was cold\n",
 		},
 		"start error": {

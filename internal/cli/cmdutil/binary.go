@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/hint"
 )
 
 // plainBuildInterval is how often a build says how far it is when it cannot redraw a line: often enough to see
@@ -48,12 +49,12 @@ func (a *App) ShowBuild(ctx context.Context, quiet bool, build func(func(cluster
 	}
 	d.failed("the control plane was not built", elapsed)
 	if ctx.Err() != nil {
-		return WithHints(errors.New("interrupted while building the control plane"),
+		return hint.With(errors.New("interrupted while building the control plane"),
 			"nothing is lost: the next build goes on from here")
 	}
 	var noGo *cluster.NoGoError
 	if errors.As(err, &noGo) {
-		return WithHints(fmt.Errorf("there is no control plane binary and no Go to build it with (%w)", noGo.Err),
+		return hint.With(fmt.Errorf("there is no control plane binary and no Go to build it with (%w)", noGo.Err),
 			"install Go (https://go.dev/dl) and run this again",
 			"or name a binary that was built elsewhere: export OPDOCK_CONTROLPLANE=/path/to/opdock-controlplane")
 	}

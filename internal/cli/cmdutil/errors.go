@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/hint"
 )
 
 // UsageError is a command line that cannot be carried out as it was written.
@@ -19,19 +20,6 @@ type UsageError struct {
 }
 
 func (e *UsageError) Error() string { return e.Message }
-
-// hintedError is a failure together with what the user can do about it.
-type hintedError struct {
-	err   error
-	hints []string
-}
-
-func (e *hintedError) Error() string { return e.err.Error() }
-
-func (e *hintedError) Unwrap() error { return e.err }
-
-// WithHints adds what the user can do next to an error.
-func WithHints(err error, hints ...string) error { return &hintedError{err: err, hints: hints} }
 
 // SaidError ends the program with exitError and adds nothing to what the verb has printed already.
 type SaidError struct{ Reason string }
@@ -82,7 +70,7 @@ func flatten(err error) []error {
 func (a *App) explain(err error) (message string, hints []string) {
 	var (
 		usage      *UsageError
-		hinted     *hintedError
+		hinted     *hint.Error
 		start      *cluster.StartError
 		notRunning *cluster.NotRunningError
 	)
@@ -90,7 +78,7 @@ func (a *App) explain(err error) (message string, hints []string) {
 	case errors.As(err, &usage):
 		return usage.Message, usage.Hints
 	case errors.As(err, &hinted):
-		return err.Error(), hinted.hints
+		return err.Error(), hinted.Hints
 	case errors.As(err, &notRunning):
 		return a.ExplainNotRunning(notRunning.Status)
 	case errors.As(err, &start) && start.Hint != "":

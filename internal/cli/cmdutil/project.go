@@ -15,6 +15,7 @@ import (
 
 	"github.com/opdock/opdock/internal/filewrite"
 	"github.com/opdock/opdock/internal/gomodule"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/project"
 )
 
@@ -65,7 +66,7 @@ func (a *App) RecoverProject(ctx context.Context, dir string) error {
 	case err != nil && ctx.Err() != nil:
 		return Interrupted(err)
 	case err != nil:
-		return WithHints(err, "to keep everything as it is now, remove "+filepath.Join(dir, filewrite.JournalName))
+		return hint.With(err, "to keep everything as it is now, remove "+filepath.Join(dir, filewrite.JournalName))
 	case len(found.Edited) > 0:
 		fmt.Fprintf(a.Err, "An opdock was killed while it wrote here. It is not taken back, because somebody has edited since: %s\n", strings.Join(found.Edited, ", "))
 	case len(found.TakenBack) > 0:

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/hint"
+	"github.com/opdock/opdock/internal/target"
 )
 
 // startSteps are the steps of a start, in their order, and what is being done while each is under way.
@@ -36,7 +38,7 @@ type StartOptions struct {
 
 var ErrTimeout = errors.New("timeout")
 
-func (a *App) Start(ctx context.Context, o StartOptions, title string) (Running, error) {
+func (a *App) Start(ctx context.Context, o StartOptions, title string) (target.Running, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, ErrTimeout)
 	defer cancel()
 
@@ -85,7 +87,7 @@ func (s *startProgress) report(p cluster.Progress) {
 }
 
 func (a *App) AlreadyUp(s cluster.Status) error {
-	return WithHints(fmt.Errorf("cluster %q is already running%s", s.Name, InParentheses(PIDOf(s), s.Server)),
+	return hint.With(fmt.Errorf("cluster %q is already running%s", s.Name, InParentheses(PIDOf(s), s.Server)),
 		"use it:            "+a.Command("kubectl", s.Name, "get nodes"),
 		"stop it:           "+a.Command("down", s.Name),
 		"start another one: "+a.Command("up", "another"))
@@ -96,10 +98,10 @@ func (a *App) ExplainStart(ctx context.Context, o StartOptions, dir string, err 
 	var start *cluster.StartError
 	switch {
 	case ctx.Err() != nil:
-		return WithHints(fmt.Errorf("interrupted: cluster %q was stopped before it was ready", o.Name),
+		return hint.With(fmt.Errorf("interrupted: cluster %q was stopped before it was ready", o.Name),
 			"start it again: "+a.Command("up", o.Name))
 	case errors.Is(err, ErrTimeout):
-		return WithHints(fmt.Errorf("cluster %q was not ready after %s and was stopped", o.Name, o.Timeout),
+		return hint.With(fmt.Errorf("cluster %q was not ready after %s and was stopped", o.Name, o.Timeout),
 			append(a.WhereIsTheLog(o, dir),
 				"give it more time: "+a.Command("up", o.Name, "--timeout", (2*o.Timeout).String()))...)
 	case errors.As(err, &start) && start.Reason == cluster.ReasonLocked:
@@ -115,7 +117,7 @@ func (a *App) ExplainStart(ctx context.Context, o StartOptions, dir string, err 
 	if start.Hint != "" {
 		hints = []string{start.Hint}
 	}
-	return WithHints(fmt.Errorf("cluster %q did not start: %s", o.Name, start.Message), hints...)
+	return hint.With(fmt.Errorf("cluster %q did not start: %s", o.Name, start.Message), hints...)
 }
 
 // WhereIsTheLog is a hint where to read what the control plane has logged.

@@ -6,30 +6,16 @@ package cmdutil
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/target"
 )
 
-// WhichCluster is how flags say on which cluster a verb works: one of opdock's, which is started if it does not run, or
-// one that opdock did not make.
-type WhichCluster struct {
-	Name       string
-	Nodes      int
-	Kubeconfig string
-	Context    string
-	Namespace  string
-	Keep       bool
-	Timeout    time.Duration
-}
-
-// Foreign says whether the cluster is not one of opdock's.
-func (w *WhichCluster) Foreign() bool { return w.Kubeconfig != "" || w.Context != "" }
-
-func (w *WhichCluster) Check(cmd *cobra.Command) error {
+// CheckWhich checks the flags that say which cluster is meant.
+func CheckWhich(cmd *cobra.Command, w *target.Which) error {
 	var message string
 	flags := cmd.Flags()
 	switch {
@@ -51,23 +37,13 @@ func (w *WhichCluster) Check(cmd *cobra.Command) error {
 	return &UsageError{Message: message, Hints: []string{SeeHelp(cmd)}}
 }
 
-// OpenCluster opens the cluster of opdock's that is meant, or starts it. What leave does depends on which it was.
-func (a *App) OpenCluster(ctx context.Context, w WhichCluster) (c Running, leave func() error, err error) {
-	status, err := a.Dock.Find(w.Name)
-	if err != nil {
-		return nil, nil, err
-	}
-	wasAlive := status.State == cluster.Alive
-	if wasAlive {
-		c, err = a.Dock.Open(w.Name)
-	} else {
-		c, err = a.StartFor(ctx, w, status)
-	}
-	return c, func() error { return a.leave(c, w, wasAlive) }, err
+// Targets opens the cluster that is meant, and shows its start and what becomes of it.
+func (a *App) Targets() *target.Opener {
+	return &target.Opener{Dock: a.Dock, Getenv: a.Getenv, Start: a.startFor, Leaving: a.tellLeaving}
 }
 
-// StartFor starts the cluster for this run. It ends with this process, however that ends, unless it is to be kept.
-func (a *App) StartFor(ctx context.Context, w WhichCluster, before cluster.Status) (Running, error) {
+// startFor starts the cluster for this run. It ends with this process, however that ends, unless it is to be kept.
+func (a *App) startFor(ctx context.Context, w target.Which, before cluster.Status) (target.Running, error) {
 	up := StartOptions{Timeout: w.Timeout, Foreground: !w.Keep}
 	up.Name, up.Nodes = w.Name, w.Nodes
 	// What was ephemeral must not last because it died.
@@ -83,32 +59,16 @@ func (a *App) StartFor(ctx context.Context, w WhichCluster, before cluster.Statu
 	return c, nil
 }
 
-// leave leaves the cluster as it was found.
-func (a *App) leave(c Running, w WhichCluster, wasAlive bool) error {
-	status, err := a.Dock.Find(w.Name)
-	switch {
-	case err == nil && status.State != cluster.Alive:
-		return nil // it has ended before us, and whoever waited for it has said so
-	case wasAlive:
-		fmt.Fprintf(a.Err, "Cluster %q was running before and still is; stop it: %s\n", w.Name, a.Command("down", w.Name))
-		return nil
-	case w.Keep:
-		fmt.Fprintf(a.Err, "Cluster %q is left running; stop it: %s\n", w.Name, a.Command("down", w.Name))
-		return nil
+// tellLeaving says what becomes of a cluster.
+func (a *App) tellLeaving(what target.Leaving, name string) {
+	switch what {
+	case target.StillRunning:
+		fmt.Fprintf(a.Err, "Cluster %q was running before and still is; stop it: %s\n", name, a.Command("down", name))
+	case target.Kept:
+		fmt.Fprintf(a.Err, "Cluster %q is left running; stop it: %s\n", name, a.Command("down", name))
+	case target.Stopping:
+		fmt.Fprintf(a.Err, "Stopping cluster %q\n", name)
+	case target.Stopped:
+		fmt.Fprintf(a.Err, "Cluster %q is stopped; its objects are kept. Remove them: %s\n", name, a.Command("down", name, "--delete"))
 	}
-	fmt.Fprintf(a.Err, "Stopping cluster %q\n", w.Name)
-	if err := c.Stop(); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Err, "Cluster %q is stopped; its objects are kept. Remove them: %s\n", w.Name, a.Command("down", w.Name, "--delete"))
-	return nil
-}
-
-// EndOf is nil while the cluster is alive.
-func (a *App) EndOf(name string) error {
-	status, err := a.Dock.Find(name)
-	if err != nil || status.State == cluster.Alive {
-		return err
-	}
-	return &cluster.NotRunningError{Status: status}
 }

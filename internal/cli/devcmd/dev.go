@@ -4,7 +4,6 @@
 package devcmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -13,12 +12,14 @@ import (
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/librarylog"
 	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/target"
 )
 
 type devOptions struct {
-	cmdutil.WhichCluster
+	target.Which
 
 	dir        string
 	main       string
@@ -95,7 +96,7 @@ kept. Your kubeconfig is not touched.`,
 }
 
 func (o *devOptions) check(cmd *cobra.Command) error {
-	if err := o.WhichCluster.Check(cmd); err != nil {
+	if err := cmdutil.CheckWhich(cmd, &o.Which); err != nil {
 		return err
 	}
 	return o.page.Check(cmd)
@@ -120,7 +121,7 @@ func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.leave()) }()
+	defer func() { err = errors.Join(err, t.Leave()) }()
 	librarylog.Discard() // what they log is about requests of this process, and must not be taken for the operator's log
 	show := a.newDevShow(o)
 	defer show.end()
@@ -135,12 +136,12 @@ func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err er
 	}
 	session, err := dev.New(options)
 	if errors.Is(err, dev.ErrBusy) {
-		return busyWith(t.title)
+		return busyWith(t.Title)
 	}
 	if err != nil {
 		return err
 	}
-	show.begin(fmt.Sprintf("Developing %s on %s", found.Name, t.title), session.LogPath(), t.kubectl)
+	show.begin(fmt.Sprintf("Developing %s on %s", found.Name, t.Title), session.LogPath(), t.kubectl)
 	closePage, err := a.serveDevPage(ctx, o, t, show, session)
 	if err != nil {
 		return err
@@ -149,13 +150,13 @@ func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err er
 	err = session.Run(ctx)
 	show.end()
 	if errors.Is(err, dev.ErrClusterEnded) {
-		return errors.Join(t.ended(), &cmdutil.SaidError{Reason: "the cluster has ended"})
+		return errors.Join(t.Ended(), &cmdutil.SaidError{Reason: "the cluster has ended"})
 	}
 	return err
 }
 
 func busyWith(title string) error {
-	return cmdutil.WithHints(fmt.Errorf("another opdock dev is at work on %s", title), "end that one first, or choose another cluster with --name")
+	return hint.With(fmt.Errorf("another opdock dev is at work on %s", title), "end that one first, or choose another cluster with --name")
 }
 
 func (a verbs) findOperator(o devOptions) (found *project.Project, main string, err error) {
@@ -175,24 +176,4 @@ func (a verbs) findOperator(o devOptions) (found *project.Project, main string, 
 		return nil, "", &cmdutil.UsageError{Message: err.Error(), Hints: []string{"for instance: opdock dev --main " + ambiguous.Mains[0]}}
 	}
 	return found, main, err
-}
-
-// devTarget is the cluster of a session.
-type devTarget struct {
-	title    string
-	stateDir string
-	cluster  dev.Cluster
-	// kubectl is a command that works on the cluster.
-	kubectl string
-	// ended says why the cluster is gone.
-	ended func() error
-	// leave leaves the cluster as it was found.
-	leave func() error
-}
-
-// kubeconfigAs gives a service account of one of our own clusters a certificate.
-func kubeconfigAs(c cmdutil.Running) func(context.Context, string, string) ([]byte, error) {
-	return func(_ context.Context, namespace, name string) ([]byte, error) {
-		return c.KubeconfigAs("system:serviceaccount:" + namespace + ":" + name)
-	}
 }

@@ -6,8 +6,8 @@ package devcmd
 import (
 	"context"
 
-	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/internal/tree"
 )
@@ -20,7 +20,7 @@ func (a verbs) serveDevPage(ctx context.Context, o devOptions, t *devTarget, sho
 	}
 	model, changes, relay := tree.NewModel(), page.NewChanges(), page.NewRelay()
 	options := page.Options{
-		Title: t.title, Tree: model, Changes: changes, Operator: relay, Address: o.page.Address,
+		Title: t.Title, Tree: model, Changes: changes, Operator: relay, Address: o.page.Address,
 		StateDir: session.StateDir, Project: session.Project.Dir,
 	}
 	if !o.Foreign() {
@@ -32,7 +32,7 @@ func (a verbs) serveDevPage(ctx context.Context, o devOptions, t *devTarget, sho
 	}
 	running, err := page.Start(options)
 	if err != nil {
-		return nil, cmdutil.WithHints(err, "choose another address with --page-address, or do without: --page=false")
+		return nil, hint.With(err, "choose another address with --page-address, or do without: --page=false")
 	}
 	session.Observer = relay
 	show.Say("what changes is shown at " + running.URL())

@@ -20,7 +20,9 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/experiment"
 	"github.com/opdock/opdock/internal/filewrite"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/librarylog"
+	"github.com/opdock/opdock/internal/target"
 )
 
 // maxContainers keeps the policy that adds containers to a size that the server takes.
@@ -138,7 +140,7 @@ func (a verbs) experimentReconciles(ctx context.Context, o experimentOptions, ch
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	config, _, err := a.LoadKubeconfig(c.Kubeconfig(), "")
+	config, _, err := a.Targets().LoadKubeconfig(c.Kubeconfig(), "")
 	if err != nil {
 		return err
 	}
@@ -164,7 +166,7 @@ func (a verbs) experimentReconciles(ctx context.Context, o experimentOptions, ch
 }
 
 // startPrivate starts a cluster that nobody else knows.
-func (a verbs) startPrivate(ctx context.Context, o experimentOptions) (cmdutil.Running, error) {
+func (a verbs) startPrivate(ctx context.Context, o experimentOptions) (target.Running, error) {
 	up := cmdutil.StartOptions{Timeout: o.timeout, Foreground: true}
 	var err error
 	if up.Binary, err = a.ControlPlaneBinary(ctx, false); err != nil {
@@ -173,7 +175,7 @@ func (a verbs) startPrivate(ctx context.Context, o experimentOptions) (cmdutil.R
 	c, err := a.Start(ctx, up, "Starting a cluster for the experiment")
 	switch {
 	case errors.Is(err, cmdutil.ErrTimeout):
-		return nil, cmdutil.WithHints(fmt.Errorf("the cluster was not ready after %s and was stopped", o.timeout), "give it more time: --timeout "+(2*o.timeout).String())
+		return nil, hint.With(fmt.Errorf("the cluster was not ready after %s and was stopped", o.timeout), "give it more time: --timeout "+(2*o.timeout).String())
 	case err != nil && ctx.Err() != nil:
 		return nil, cmdutil.ErrQuit
 	}
@@ -208,7 +210,7 @@ func (a verbs) showSaved(o experimentOptions) error {
 	defer file.Close()
 	result, err := experiment.ReadResult(file)
 	if err != nil {
-		return cmdutil.WithHints(fmt.Errorf("%s: %w", o.from, err), "write one: opdock experiment reconciles -o json > "+cmdutil.ShellQuote(o.from))
+		return hint.With(fmt.Errorf("%s: %w", o.from, err), "write one: opdock experiment reconciles -o json > "+cmdutil.ShellQuote(o.from))
 	}
 	return a.showExperiment(o, result)
 }

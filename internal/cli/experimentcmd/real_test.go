@@ -16,6 +16,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/experiment"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/target"
 )
 
 func TestExperimentOnARealCluster(t *testing.T) {
@@ -31,7 +32,7 @@ func TestExperimentOnARealCluster(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	dock.Start = func(context.Context, cluster.Options) (cmdutil.Running, error) {
+	dock.Start = func(context.Context, cluster.Options) (target.Running, error) {
 		return &clitest.FakeCluster{Dock: dock, File: private.Kubeconfig()}, nil
 	}
 	user := newConsole(dock)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/tree"
 )
 
@@ -51,8 +52,6 @@ func (r *fleetRun) follow(ctx context.Context, fleet *runningFleet, began time.T
 
 // await returns nil when everything is ready.
 func (r *fleetRun) await(ctx context.Context, fleet *runningFleet, show show) error {
-	alive := time.NewTicker(cmdutil.AliveInterval)
-	defer alive.Stop()
 	changed, calm := r.model.Changed(), (<-chan time.Time)(nil)
 	for {
 		snapshot := r.model.Snapshot()
@@ -77,13 +76,9 @@ func (r *fleetRun) await(ctx context.Context, fleet *runningFleet, show show) er
 			}
 			return cmdutil.ErrQuit
 		case <-fleet.ended:
-			return cmdutil.WithHints(fmt.Errorf("the fleet has ended: %w", fleet.err), "its log: "+r.target.LogPath)
-		case <-r.target.Done:
+			return hint.With(fmt.Errorf("the fleet has ended: %w", fleet.err), "its log: "+r.logPath)
+		case <-r.target.Done():
 			return r.target.Ended()
-		case <-alive.C:
-			if err := r.target.Ended(); err != nil {
-				return err
-			}
 		}
 	}
 }
@@ -184,8 +179,8 @@ func (r *fleetRun) notReady(table finalTable) error {
 		names = append(names, row.Name)
 		reasons = append(reasons, row.Kind+" "+row.Name+": "+row.why())
 	}
-	return cmdutil.WithHints(fmt.Errorf("not ready after %s: %s", r.Timeout, strings.Join(names, ", ")),
-		append(reasons, "the fleet's log: "+r.target.LogPath)...)
+	return hint.With(fmt.Errorf("not ready after %s: %s", r.Timeout, strings.Join(names, ", ")),
+		append(reasons, "the fleet's log: "+r.logPath)...)
 }
 
 // why is the status with what else is known.

@@ -12,10 +12,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/filelock"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/librarylog"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/target"
 	"github.com/opdock/opdock/why"
 )
 
@@ -29,15 +30,15 @@ type runningFleet struct {
 }
 
 // startFleet starts the manager. It outlives the context of the verb, because it has to be stopped in order.
-func startFleet(t *cmdutil.Target) (*runningFleet, error) {
-	log, err := openFleetLog(t)
+func startFleet(t *target.Target, logPath string) (*runningFleet, error) {
+	log, err := openFleetLog(t.Title, logPath)
 	if err != nil {
 		return nil, err
 	}
 	logger := zap.New(zap.WriteTo(log), zap.ConsoleEncoder())
 	librarylog.To(log)
 	recorder := why.New(why.Options{Logger: logger.WithName("why")})
-	mgr, err := manager.New(t.Config, manager.Options{Namespaces: t.Namespaces, Logger: logger, Why: recorder})
+	mgr, err := manager.New(t.Config, manager.Options{Namespaces: namespaces(t), Logger: logger, Why: recorder})
 	if err != nil {
 		log.Close()
 		return nil, err
@@ -52,18 +53,18 @@ func startFleet(t *cmdutil.Target) (*runningFleet, error) {
 }
 
 // openFleetLog begins a new log. Whoever holds it is the only one to run the fleet there: two would do everything twice.
-func openFleetLog(t *cmdutil.Target) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(t.LogPath), 0o700); err != nil {
+func openFleetLog(title, path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the fleet's log: %w", err)
 	}
-	log, err := os.OpenFile(t.LogPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the fleet's log: %w", err)
 	}
 	if err := filelock.Exclusive(log); err != nil {
 		log.Close()
 		if errors.Is(err, filelock.ErrHeld) {
-			return nil, cmdutil.WithHints(fmt.Errorf("another opdock run has the fleet on %s already", t.Title),
+			return nil, hint.With(fmt.Errorf("another opdock run has the fleet on %s already", title),
 				"end that one first, or choose another cluster with --name")
 		}
 		return nil, fmt.Errorf("locking the fleet's log: %w", err)

@@ -6,7 +6,7 @@ package fleetcmd
 import (
 	"path/filepath"
 
-	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/page"
 )
 
@@ -17,12 +17,12 @@ func (r *fleetRun) servePage(fleet *runningFleet) (end func(), err error) {
 	}
 	o := page.Options{Title: r.target.Title, Tree: r.model, Changes: r.changes, Records: fleet.why.HTTPHandler(), Address: r.page.Address}
 	if r.target.Ours {
-		o.StateDir = filepath.Dir(r.target.LogPath) // where opdock why looks for it
+		o.StateDir = filepath.Dir(r.logPath) // where opdock why looks for it
 	}
 	running, err := page.Start(o)
 	if err != nil {
 		if r.page.Address != "" {
-			return nil, cmdutil.WithHints(err, "choose another port with --page-address, or none and get a free one")
+			return nil, hint.With(err, "choose another port with --page-address, or none and get a free one")
 		}
 		return nil, err
 	}

@@ -15,11 +15,12 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/target"
 	"github.com/opdock/opdock/internal/tree"
 )
 
 type runOptions struct {
-	cmdutil.WhichCluster
+	target.Which
 
 	samples    []string
 	untilReady bool
@@ -74,7 +75,7 @@ With --kubeconfig or --context all of this happens on that cluster, within the n
 }
 
 func (o *runOptions) check(cmd *cobra.Command) error {
-	if err := o.WhichCluster.Check(cmd); err != nil {
+	if err := cmdutil.CheckWhich(cmd, &o.Which); err != nil {
 		return err
 	}
 	return o.page.Check(cmd)
@@ -86,12 +87,13 @@ func (a verbs) run(cmd *cobra.Command, o runOptions) (err error) {
 	if err != nil {
 		return &cmdutil.UsageError{Message: err.Error(), Hints: []string{"samples: " + strings.Join(sampleNames(), ", ")}}
 	}
-	t, err := a.findTarget(ctx, cmd, o)
+	o.NamespaceOfContext = !cmd.Flags().Changed("namespace")
+	t, err := a.Targets().Open(ctx, o.Which)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.Leave()) }()
-	r := &fleetRun{verbs: a, runOptions: o, target: t, model: tree.NewModel(), changes: page.NewChanges()}
+	r := &fleetRun{verbs: a, runOptions: o, target: t, logPath: a.logPath(t), model: tree.NewModel(), changes: page.NewChanges()}
 	err = r.do(ctx, chosen)
 	if err != nil && ctx.Err() != nil {
 		return cmdutil.ErrQuit
@@ -104,9 +106,10 @@ type fleetRun struct {
 	verbs
 	runOptions
 
-	target *cmdutil.Target
-	model  *tree.Model
-	goals  []goal // what has to become ready; set once the samples are applied
+	target  *target.Target
+	logPath string
+	model   *tree.Model
+	goals   []goal // what has to become ready; set once the samples are applied
 	// changes are what the page shows besides the tree, and pageURL is where that is; empty if there is no page.
 	changes *page.Changes
 	pageURL string
@@ -136,7 +139,7 @@ func (r *fleetRun) do(ctx context.Context, chosen []sample) error {
 	if err != nil {
 		return err
 	}
-	fleet, err := startFleet(r.target)
+	fleet, err := startFleet(r.target, r.logPath)
 	if err != nil {
 		return err
 	}
@@ -163,7 +166,7 @@ func (r *fleetRun) do(ctx context.Context, chosen []sample) error {
 	if r.pageURL != "" {
 		d.Title("What leads to what is shown at %s", r.pageURL)
 	}
-	d.Title("The controllers log to %s", r.target.LogPath)
+	d.Title("The controllers log to %s", r.logPath)
 	return r.follow(ctx, fleet, began)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/golden"
+	"github.com/opdock/opdock/internal/target"
 	"github.com/opdock/opdock/internal/tree"
 )
 
@@ -72,9 +73,9 @@ func TestAllSamplesAreDifferentObjects(t *testing.T) {
 // testRun is a run whose target is a fake one.
 func testRun(s *clitest.Console) *fleetRun {
 	return &fleetRun{
-		verbs: verbs{s.App}, runOptions: runOptions{WhichCluster: cmdutil.WhichCluster{Timeout: time.Minute}, format: cmdutil.OutputText},
-		target: &cmdutil.Target{Title: `cluster "dock"`, Namespace: "default", LogPath: "/state/dock/fleet.log"},
-		model:  tree.NewModel(),
+		verbs: verbs{s.App}, runOptions: runOptions{Which: target.Which{Timeout: time.Minute}, format: cmdutil.OutputText},
+		target: &target.Target{Title: `cluster "dock"`, Namespace: "default"}, logPath: "/state/dock/fleet.log",
+		model: tree.NewModel(),
 		goals: []goal{
 			{kind: "AppService", namespace: "default", name: "web", generation: 2},
 			{kind: "AppService", namespace: "default", name: "shop"},
@@ -210,7 +211,7 @@ func TestRunLeavesTheClusterAsItWas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane", Clusters: clitest.Clusters(test.before...)}
 			well := clitest.StartsWell(dock)
-			dock.Start = func(ctx context.Context, o cluster.Options) (cmdutil.Running, error) {
+			dock.Start = func(ctx context.Context, o cluster.Options) (target.Running, error) {
 				dock.Clusters = clitest.Clusters(clitest.Alive)
 				return well(ctx, o)
 			}
@@ -229,26 +230,27 @@ func TestRunLeavesTheClusterAsItWas(t *testing.T) {
 
 func TestRunIsAloneOnItsCluster(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "made", "if", "missing")
-	here := &cmdutil.Target{Title: `cluster "dock"`, LogPath: filepath.Join(folder, "fleet.log")}
-	first, err := openFleetLog(here)
+	const title = `cluster "dock"`
+	here := filepath.Join(folder, "fleet.log")
+	first, err := openFleetLog(title, here)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := first.WriteString("from before"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openFleetLog(here); err == nil || !strings.Contains(err.Error(), `another opdock run has the fleet on cluster "dock" already`) {
+	if _, err := openFleetLog(title, here); err == nil || !strings.Contains(err.Error(), `another opdock run has the fleet on cluster "dock" already`) {
 		t.Errorf("a second run is not refused: %v", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := openFleetLog(here)
+	again, err := openFleetLog(title, here)
 	if err != nil {
 		t.Fatalf("the next run is refused: %v", err)
 	}
 	defer again.Close()
-	if log, err := os.ReadFile(here.LogPath); err != nil || len(log) != 0 {
+	if log, err := os.ReadFile(here); err != nil || len(log) != 0 {
 		t.Errorf("the log begins with that of the last run: %q (%v)", log, err)
 	}
 }

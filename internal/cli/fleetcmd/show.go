@@ -108,7 +108,7 @@ func (r *fleetRun) newLiveShow(began time.Time) *liveShow {
 	}
 	l.view = &tree.View{
 		Title: r.target.Title, Namespace: r.target.Namespace, Began: began, Colour: r.Colour,
-		Footer: footer + " · log: " + r.target.LogPath,
+		Footer: footer + " · log: " + r.logPath,
 	}
 	l.screen = tree.OpenScreen(r.Err)
 	return l

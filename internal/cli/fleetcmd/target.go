@@ -5,11 +5,8 @@ package fleetcmd
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,48 +14,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/target"
 	"github.com/opdock/opdock/internal/tree"
 )
 
 // fleetLog is where the fleet logs, in the state folder of its cluster.
 const fleetLog = "fleet.log"
 
-func (a verbs) findTarget(ctx context.Context, cmd *cobra.Command, o runOptions) (*cmdutil.Target, error) {
-	if o.Foreign() {
-		return a.ForeignTarget(o.WhichCluster, cmd.Flags().Changed("namespace"))
+// logPath is where the fleet logs: one file for each place that it can work in.
+func (a verbs) logPath(t *target.Target) string {
+	if t.Ours {
+		return filepath.Join(t.StateDir, fleetLog)
 	}
-	c, leave, err := a.OpenCluster(ctx, o.WhichCluster)
-	if err != nil {
-		return nil, err
+	return filepath.Join(a.Dock.Home(), "fleets", t.FileName+"-"+t.Namespace+".log")
+}
+
+// namespaces are where the fleet works: everywhere in a cluster of opdock's, and nowhere but in its namespace in one that
+// others use as well.
+func namespaces(t *target.Target) []string {
+	if t.Ours {
+		return nil
 	}
-	status, err := a.Dock.Find(o.Name)
-	if err != nil {
-		return nil, errors.Join(err, leave())
-	}
-	t := &cmdutil.Target{
-		Title: fmt.Sprintf("cluster %q", o.Name), Namespace: o.Namespace, Ours: true,
-		LogPath: filepath.Join(status.Dir, fleetLog), Done: c.Done(),
-		Ended: func() error { return a.EndOf(o.Name) }, Leave: leave,
-	}
-	t.Config, _, err = a.LoadKubeconfig(c.Kubeconfig(), "")
-	if err != nil {
-		return nil, errors.Join(err, t.Leave())
-	}
-	return t, nil
+	return []string{t.Namespace}
 }
 
 // watch fills the model and keeps it up to date.
-func watch(ctx context.Context, t *cmdutil.Target, model *tree.Model, changes *page.Changes) error {
+func watch(ctx context.Context, t *target.Target, model *tree.Model, changes *page.Changes) error {
 	from, err := treeSources()
 	if err != nil {
 		return err
 	}
 	from.Changed = changes.Observe
-	from.Namespaces = t.Namespaces
+	from.Namespaces = namespaces(t)
 	return tree.Watch(ctx, t.Config, from, model)
 }
 

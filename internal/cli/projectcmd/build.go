@@ -21,6 +21,7 @@ import (
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/oci"
 	"github.com/opdock/opdock/internal/project"
 )
@@ -208,7 +209,7 @@ func (a verbs) imageOf(p *project.Project, manifests []*unstructured.Unstructure
 
 func (a verbs) compile(ctx context.Context, p *project.Project, main string, o buildOptions) ([]oci.Program, error) {
 	if _, err := exec.LookPath("go"); err != nil {
-		return nil, cmdutil.WithHints(errors.New("building needs Go, and there is no go command on PATH"), "install it from https://go.dev/dl")
+		return nil, hint.With(errors.New("building needs Go, and there is no go command on PATH"), "install it from https://go.dev/dl")
 	}
 	d := a.NewDisplay(o.quiet)
 	d.Title("Building %s of %s for %s", main, p.Name, strings.Join(o.platforms, ", "))
@@ -244,7 +245,7 @@ func (a verbs) push(ctx context.Context, layout oci.Layout, reference string, qu
 	err := layout.Push(ctx, reference)
 	stop()
 	if err != nil {
-		return cmdutil.WithHints(err, "does the name say the registry that is meant, and are you logged in there?")
+		return hint.With(err, "does the name say the registry that is meant, and are you logged in there?")
 	}
 	d.Done("pushed "+reference, a.Now().Sub(began))
 	return nil
@@ -274,7 +275,7 @@ func checkOutput(output string) error {
 	}
 	isLayout := func(entry os.DirEntry) bool { return entry.Name() == "oci-layout" }
 	if len(entries) > 0 && !slices.ContainsFunc(entries, isLayout) {
-		return cmdutil.WithHints(fmt.Errorf("%s has files in it that are no image, and would be lost", output), "name another folder: --output")
+		return hint.With(fmt.Errorf("%s has files in it that are no image, and would be lost", output), "name another folder: --output")
 	}
 	return nil
 }

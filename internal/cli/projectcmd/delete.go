@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/scaffold"
 )
 
@@ -75,7 +76,7 @@ func explainEdited(err error) error {
 	hints := append(slices.Clone(edited.Files),
 		"to remove them all: --force",
 		"to leave them where they are, and remove the rest: --keep-edited")
-	return cmdutil.WithHints(errors.New("nothing was deleted: somebody has edited one of these files, which need each other"), hints...)
+	return hint.With(errors.New("nothing was deleted: somebody has edited one of these files, which need each other"), hints...)
 }
 
 // tellRemaining lists what somebody has to look at.

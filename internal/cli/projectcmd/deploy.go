@@ -15,6 +15,7 @@ import (
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/project"
 )
 
@@ -119,7 +120,7 @@ func (r *projectRun) manifests(ctx context.Context) ([]*unstructured.Unstructure
 		return nil, r.explainProject(err)
 	}
 	if len(deploy.Workloads(manifests)) == 0 {
-		return nil, cmdutil.WithHints(fmt.Errorf("the manifests of %s have no Deployment, StatefulSet or DaemonSet: there is nothing to deploy", r.project.Name),
+		return nil, hint.With(fmt.Errorf("the manifests of %s have no Deployment, StatefulSet or DaemonSet: there is nothing to deploy", r.project.Name),
 			"only its kinds:    "+cmdutil.ShellQuote(r.Program)+" install", "run it as it is:   "+cmdutil.ShellQuote(r.Program)+" dev")
 	}
 	return manifests, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/opdock/opdock/generate"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
 )
 
 // generatePaths is the argument check of generate, which takes folders.
@@ -185,11 +186,11 @@ func (a verbs) explainGenerate(cmd *cobra.Command, err error, format cmdutil.Out
 		err = fmt.Errorf("no file was changed, because of %s:\n%w", problemCount(len(source.Problems)), err)
 		if lacksModules(source) {
 			// What go proposes is a command for each package that is missing.
-			return cmdutil.WithHints(err, "get all modules that are missing: go mod tidy")
+			return hint.With(err, "get all modules that are missing: go mod tidy")
 		}
 		return err
 	case errors.Is(err, generate.ErrNothing):
-		return cmdutil.WithHints(err, cmdutil.SeeHelp(cmd))
+		return hint.With(err, cmdutil.SeeHelp(cmd))
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted: no file was changed")
 	default:

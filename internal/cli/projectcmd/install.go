@@ -14,6 +14,7 @@ import (
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/hint"
 )
 
 func NewInstall(app *cmdutil.App) *cobra.Command {
@@ -97,7 +98,7 @@ func (r *projectRun) definitions(ctx context.Context) ([]*unstructured.Unstructu
 		return nil, r.explainProject(err)
 	}
 	if len(definitions) == 0 {
-		return nil, cmdutil.WithHints(r.project.NoCRDs(),
+		return nil, hint.With(r.project.NoCRDs(),
 			"if it has types with markers: "+cmdutil.ShellQuote(r.Program)+" generate --dir "+cmdutil.ShellQuote(r.dir))
 	}
 	return definitions, nil
@@ -219,7 +220,7 @@ func (r *projectRun) mayDelete(ctx context.Context, left []deploy.Remainder, for
 	case r.confirm(ctx, fmt.Sprintf("There is %s on %s, to be deleted with the kinds.", what, r.target.Title)):
 		return nil
 	default:
-		return cmdutil.WithHints(fmt.Errorf("nothing was deleted, because there is %s on %s", what, r.target.Title),
+		return hint.With(fmt.Errorf("nothing was deleted, because there is %s on %s", what, r.target.Title),
 			"delete them too: --force")
 	}
 }

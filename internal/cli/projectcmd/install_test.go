@@ -18,6 +18,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/deploy"
 	"github.com/opdock/opdock/internal/librarylog"
+	"github.com/opdock/opdock/internal/target"
 )
 
 // projectFixture copies a project of package project's testdata, so that it can be changed.
@@ -164,7 +165,7 @@ func TestManifestsAreGeneratedFirst(t *testing.T) {
 	noServer := errors.New("no server today")
 	dock := &clitest.FakeDock{
 		Binary: "/bin/opdock-controlplane",
-		Start:  func(context.Context, cluster.Options) (cmdutil.Running, error) { return nil, noServer },
+		Start:  func(context.Context, cluster.Options) (target.Running, error) { return nil, noServer },
 	}
 	for name, test := range map[string]struct {
 		project  string

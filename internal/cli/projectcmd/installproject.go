@@ -19,13 +19,15 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/crdsource"
 	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/librarylog"
 	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/target"
 )
 
 // projectOptions are those of all verbs that bring a project to a cluster or take it away.
 type projectOptions struct {
-	cmdutil.WhichCluster
+	target.Which
 
 	dir        string
 	noGenerate bool
@@ -55,7 +57,7 @@ func (a verbs) addNamespaceFlag(cmd *cobra.Command, o *projectOptions) {
 
 // contexts are those of a kubeconfig, for completion.
 func (a verbs) contexts(kubeconfig string) []string {
-	_, loaded, err := a.LoadKubeconfig(kubeconfig, "")
+	_, loaded, err := a.Targets().LoadKubeconfig(kubeconfig, "")
 	if err != nil {
 		return nil
 	}
@@ -78,15 +80,15 @@ type projectRun struct {
 
 	cmd     *cobra.Command
 	project *project.Project
-	target  *cmdutil.Target // set by reach
-	server  *deploy.Server  // set by reach
+	target  *target.Target // set by reach
+	server  *deploy.Server // set by reach
 	display *cmdutil.Display
 	notes   []string
 }
 
 // newProjectRun finds the project and makes its generated files up to date.
 func (a verbs) newProjectRun(cmd *cobra.Command, o projectOptions) (*projectRun, error) {
-	if err := o.Check(cmd); err != nil {
+	if err := cmdutil.CheckWhich(cmd, &o.Which); err != nil {
 		return nil, err
 	}
 	if !o.dryRun {
@@ -118,7 +120,7 @@ func (r *projectRun) generated(ctx context.Context) error {
 		case errors.Is(err, generate.ErrNothing):
 			return "", nil
 		case err != nil:
-			return "", cmdutil.WithHints(r.explainGenerate(r.cmd, err, cmdutil.OutputText), "or use the manifests as they are: --no-generate")
+			return "", hint.With(r.explainGenerate(r.cmd, err, cmdutil.OutputText), "or use the manifests as they are: --no-generate")
 		case len(result.Changes) == 0:
 			return "", nil
 		case r.dryRun:
@@ -133,7 +135,7 @@ func (r *projectRun) generated(ctx context.Context) error {
 // explainProject adds to an error of package project what the user can do about it.
 func (r *projectRun) explainProject(err error) error {
 	if errors.As(err, new(*project.MissingFileError)) {
-		return cmdutil.WithHints(err, "if it is generated: "+cmdutil.ShellQuote(r.Program)+" generate --dir "+cmdutil.ShellQuote(r.dir))
+		return hint.With(err, "if it is generated: "+cmdutil.ShellQuote(r.Program)+" generate --dir "+cmdutil.ShellQuote(r.dir))
 	}
 	return err
 }
@@ -148,14 +150,22 @@ var errNotRunning = errors.New("the cluster does not run")
 
 // reach connects to the cluster. A cluster of opdock's is started if that is wanted.
 func (r *projectRun) reach(ctx context.Context, start bool) error {
+	which := r.Which
+	which.Keep = true // what is started goes on
+	which.NamespaceOfContext = !r.cmd.Flags().Changed("namespace")
 	var err error
-	if r.Foreign() {
-		r.target, err = r.ForeignTarget(r.WhichCluster, r.cmd.Flags().Changed("namespace"))
-		if err != nil {
-			return err
-		}
-	} else if err := r.reachOurs(ctx, start); err != nil {
+	if start && !r.dryRun {
+		r.target, err = r.Targets().Open(ctx, which)
+	} else {
+		r.target, err = r.Targets().OpenRunning(which)
+	}
+	switch {
+	case r.dryRun && errors.As(err, new(*cluster.NotRunningError)):
+		return errNotRunning
+	case err != nil:
 		return err
+	case r.target.Started:
+		r.note("cluster %q was started and goes on; stop it: %s", r.Name, r.Command("down", r.Name))
 	}
 	r.Namespace = r.target.Namespace
 	// Which namespaces have to be there depends on the manifests.
@@ -163,32 +173,6 @@ func (r *projectRun) reach(ctx context.Context, start bool) error {
 		return err
 	}
 	r.server, err = deploy.Connect(r.target.Config)
-	return err
-}
-
-func (r *projectRun) reachOurs(ctx context.Context, start bool) error {
-	status, err := r.Dock.Find(r.Name)
-	if err != nil {
-		return err
-	}
-	var running cmdutil.Running
-	switch {
-	case status.State == cluster.Alive || !start && !r.dryRun:
-		running, err = r.Dock.Open(r.Name) // says itself why it cannot be
-	case r.dryRun:
-		return errNotRunning
-	default:
-		lasting := r.WhichCluster
-		lasting.Keep = true
-		if running, err = r.StartFor(ctx, lasting, status); err == nil {
-			r.note("cluster %q was started and goes on; stop it: %s", r.Name, r.Command("down", r.Name))
-		}
-	}
-	if err != nil {
-		return err
-	}
-	r.target = &cmdutil.Target{Title: fmt.Sprintf("cluster %q", r.Name), Namespace: r.Namespace, Ours: true}
-	r.target.Config, _, err = r.LoadKubeconfig(running.Kubeconfig(), "")
 	return err
 }
 
@@ -232,18 +216,18 @@ func (r *projectRun) explainDeploy(ctx context.Context, err error) error {
 	case errors.As(err, &refused):
 		return r.explainRefused(refused)
 	case errors.As(err, &namespace):
-		return cmdutil.WithHints(fmt.Errorf("%w on %s; nothing was changed", err, r.target.Title),
+		return hint.With(fmt.Errorf("%w on %s; nothing was changed", err, r.target.Title),
 			"make it: kubectl create namespace "+namespace.Namespaces[0], "or choose another for what names none: --namespace")
 	case errors.As(err, &unknown):
-		return cmdutil.WithHints(fmt.Errorf("%w; nothing was changed", err), "install what defines them first, or take them out of the manifests")
+		return hint.With(fmt.Errorf("%w; nothing was changed", err), "install what defines them first, or take them out of the manifests")
 	case errors.As(err, &stuck):
 		hints := []string{"give it more time: --timeout " + (2 * r.Timeout).String()}
 		if r.target.Ours {
 			hints = append(hints, "if they wait for the operator: its pods are simulated here, and "+cmdutil.ShellQuote(r.Program)+" dev runs it")
 		}
-		return cmdutil.WithHints(fmt.Errorf("not gone after %s: %w", r.Timeout, err), hints...)
+		return hint.With(fmt.Errorf("not gone after %s: %w", r.Timeout, err), hints...)
 	case errors.As(err, &late):
-		return cmdutil.WithHints(fmt.Errorf("not available after %s: %w", r.Timeout, err),
+		return hint.With(fmt.Errorf("not available after %s: %w", r.Timeout, err),
 			"the objects stay; take them away: "+cmdutil.ShellQuote(r.Program)+" undeploy", "or give it more time: --timeout "+(2*r.Timeout).String())
 	default:
 		return err

@@ -20,6 +20,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/target"
 )
 
 // projectOnRealCluster is a user whose project's cluster is the one that these tests share, with a copy of the project. All of
@@ -37,7 +38,7 @@ func projectOnRealCluster(t *testing.T, fixture string) (run func(args ...string
 	run = func(args ...string) (int, *clitest.Console) {
 		user := newProjectConsole(&clitest.FakeDock{Clusters: clitest.Clusters(its)})
 		user.Now = time.Now
-		user.Dock.Open = func(name string) (cmdutil.Running, error) {
+		user.Dock.Open = func(name string) (target.Running, error) {
 			return &clitest.FakeCluster{Dock: user.Fake, Name: name, File: clustertest.Shared(t).Kubeconfig()}, nil
 		}
 		code, _ := user.Screen(t.Context(), append(args, "--dir", dir)...)

@@ -19,6 +19,7 @@ import (
 	"github.com/opdock/opdock/generate"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/filewrite"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/scaffold"
 )
 
@@ -138,12 +139,12 @@ func explainTakenBack(err error) error {
 	var source *generate.Error
 	switch {
 	case errors.As(err, &source):
-		return cmdutil.WithHints(fmt.Errorf("no file was changed, because generating failed with %s:\n%w", problemCount(len(source.Problems)), err),
+		return hint.With(fmt.Errorf("no file was changed, because generating failed with %s:\n%w", problemCount(len(source.Problems)), err),
 			"with --no-generate it is done without generating")
 	case errors.Is(err, context.Canceled):
 		return cmdutil.Interrupted(err)
 	default:
-		return cmdutil.WithHints(fmt.Errorf("no file was changed, because generating failed: %w", err), "with --no-generate it is done without generating")
+		return hint.With(fmt.Errorf("no file was changed, because generating failed: %w", err), "with --no-generate it is done without generating")
 	}
 }
 

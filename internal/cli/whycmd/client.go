@@ -21,6 +21,7 @@ import (
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/internal/projectfile"
 	"github.com/opdock/opdock/why"
@@ -71,7 +72,7 @@ func (e *whyEndpoint) open(ctx context.Context, what string, values url.Values) 
 }
 
 func (e *whyEndpoint) tooOld(details string) error {
-	return cmdutil.WithHints(fmt.Errorf("what runs at %s does not say why objects are reconciled (%s)", e.address, details),
+	return hint.With(fmt.Errorf("what runs at %s does not say why objects are reconciled (%s)", e.address, details),
 		"it may be of an older version than this program: run it anew with this one")
 }
 

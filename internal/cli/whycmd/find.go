@@ -12,6 +12,7 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/page"
 )
 
@@ -20,7 +21,7 @@ import (
 func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
 	if o.address != "" {
 		address := strings.TrimSuffix(strings.TrimSuffix(o.address, "/"), "/why")
-		return &whyEndpoint{address: address, absent: cmdutil.WithHints(fmt.Errorf("nobody answers at %s", o.address),
+		return &whyEndpoint{address: address, absent: hint.With(fmt.Errorf("nobody answers at %s", o.address),
 			"a manager serves it with --why-bind-address, and opdock run and opdock dev with their page")}, nil
 	}
 	if !named && a.Getenv(cmdutil.ClusterVariable) == "" {
@@ -47,7 +48,7 @@ func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
 	if killed {
 		who += " any more: the opdock that did was killed"
 	}
-	absent := cmdutil.WithHints(fmt.Errorf(who, o.name), "run the fleet: "+a.Command("run", o.name), "or your operator, in its folder: "+a.Command("dev", o.name),
+	absent := hint.With(fmt.Errorf(who, o.name), "run the fleet: "+a.Command("run", o.name), "or your operator, in its folder: "+a.Command("dev", o.name),
 		"or say where your controllers run: "+a.Command("why", a.DefaultName(), "--address", "URL"))
 	if len(pages) == 0 {
 		return nil, absent

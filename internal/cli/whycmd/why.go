@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/why"
 )
 
@@ -203,7 +204,7 @@ func (a verbs) nothingRecorded(ctx context.Context, e *whyEndpoint, q why.Query,
 	if others.Dropped.Records > 0 {
 		hints = append(hints, fmt.Sprintf("%d older records have made room for newer ones", others.Dropped.Records))
 	}
-	return cmdutil.WithHints(errors.New(message), hints...)
+	return hint.With(errors.New(message), hints...)
 }
 
 // knownObjects names a few of the objects that there are records of.

@@ -1,0 +1,121 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/opdock/opdock/cluster"
+)
+
+const kubeconfig = `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}],
+contexts: [{name: c, context: {cluster: c, user: u, namespace: team-a}}], users: [{name: u}]}`
+
+type fakeCluster struct {
+	file    string
+	stopped *bool
+}
+
+func (c fakeCluster) Kubeconfig() string { return c.file }
+func (c fakeCluster) KubeconfigAs(user string, _ ...string) ([]byte, error) {
+	return []byte(user), nil
+}
+func (c fakeCluster) Done() <-chan struct{} { return nil }
+func (c fakeCluster) Stop() error           { *c.stopped = true; return nil }
+
+// opener returns one whose cluster is in a state, what it says about leaving it, and whether it was stopped.
+func opener(t *testing.T, state cluster.State) (o *Opener, file string, told *[]Leaving, stopped *bool) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	told, stopped = &[]Leaving{}, new(bool)
+	status := cluster.Status{Name: "dock", Dir: "/state/dock", State: state}
+	return &Opener{
+		Dock: Dock{
+			Find: func(string) (cluster.Status, error) { return status, nil },
+			Open: func(string) (Running, error) {
+				if status.State != cluster.Alive {
+					return nil, &cluster.NotRunningError{Status: status}
+				}
+				return fakeCluster{file, stopped}, nil
+			},
+		},
+		Getenv: func(string) string { return "" },
+		Start: func(context.Context, Which, cluster.Status) (Running, error) {
+			status.State = cluster.Alive
+			return fakeCluster{file, stopped}, nil
+		},
+		Leaving: func(what Leaving, _ string) { *told = append(*told, what) },
+	}, file, told, stopped
+}
+
+func TestClusterIsLeftAsItWasFound(t *testing.T) {
+	for name, test := range map[string]struct {
+		state   cluster.State
+		keep    bool
+		told    []Leaving
+		stopped bool
+	}{
+		"running before":           {cluster.Alive, false, []Leaving{StillRunning}, false},
+		"running before, and kept": {cluster.Alive, true, []Leaving{StillRunning}, false},
+		"started":                  {cluster.Stopped, false, []Leaving{Stopping, Stopped}, true},
+		"started, and kept":        {cluster.Dead, true, []Leaving{Kept}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _, told, stopped := opener(t, test.state)
+			found, err := o.Open(t.Context(), Which{Name: "dock", Namespace: "default", Keep: test.keep})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found.Started != (test.state != cluster.Alive) || !found.Ours || found.Title != `cluster "dock"` || found.StateDir != "/state/dock" {
+				t.Errorf("got %+v", found)
+			}
+			if err := found.Leave(); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(*told, test.told) || *stopped != test.stopped {
+				t.Errorf("told %v, stopped: %t", *told, *stopped)
+			}
+		})
+	}
+}
+
+func TestOpenRunningStartsNothing(t *testing.T) {
+	o, _, told, _ := opener(t, cluster.Stopped)
+	var notRunning *cluster.NotRunningError
+	if _, err := o.OpenRunning(Which{Name: "dock"}); !errors.As(err, &notRunning) || len(*told) > 0 {
+		t.Errorf("got %v, told %v", err, *told)
+	}
+}
+
+func TestForeignClusterIsThatOfTheKubeconfig(t *testing.T) {
+	for name, test := range map[string]struct {
+		ofContext bool
+		namespace string
+	}{
+		"namespace of the context": {true, "team-a"},
+		"namespace as given":       {false, "default"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, file, told, stopped := opener(t, cluster.NeverStarted)
+			found, err := o.Open(t.Context(), Which{Kubeconfig: file, Namespace: "default", NamespaceOfContext: test.ofContext})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found.Ours || found.Namespace != test.namespace || found.FileName != "127.0.0.1-1" || found.Done() != nil || found.Ended() != nil {
+				t.Errorf("got %+v", found)
+			}
+			if err := found.Leave(); err != nil || len(*told) > 0 || *stopped {
+				t.Errorf("leaving it: %v, told %v", err, *told)
+			}
+		})
+	}
+}
