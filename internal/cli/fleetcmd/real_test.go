@@ -24,6 +24,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/run"
 )
 
 // onRealCluster is a user of the cluster that these tests share, in a namespace of their own. The fleet works in that
@@ -45,7 +46,7 @@ func TestRunUntilReady(t *testing.T) {
 	if code != cmdutil.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, screen)
 	}
-	var table []finalRow
+	var table []run.Row
 	if err := json.Unmarshal(user.OutText.Bytes(), &table); err != nil {
 		t.Fatalf("%v\n%s", err, user.OutText)
 	}

@@ -13,10 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
-	"github.com/opdock/opdock/internal/controller"
-	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/run"
 	"github.com/opdock/opdock/internal/target"
-	"github.com/opdock/opdock/internal/tree"
 )
 
 type runOptions struct {
@@ -64,13 +62,13 @@ With --kubeconfig or --context all of this happens on that cluster, within the n
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead")
 	flags.StringVar(&o.Context, "context", "", "use the cluster of this context of the kubeconfig instead")
 	flags.StringVarP(&o.Namespace, "namespace", "n", "default", "where the samples go; opdock makes it in clusters of its own")
-	flags.StringSliceVar(&o.samples, "samples", []string{samplesAll}, "which samples: all, none, or names of files, kinds and objects")
+	flags.StringSliceVar(&o.samples, "samples", []string{run.AllSamples}, "which samples: all, none, or names of files, kinds and objects")
 	flags.BoolVar(&o.untilReady, "until-ready", false, "end when all samples are ready, or with exit code 1 after --timeout")
 	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long the cluster's start and --until-ready may take, each")
 	flags.BoolVar(&o.Keep, "keep", false, "leave the cluster running at the end, even if it was started here")
 	a.AddOutputFlag(cmd, &o.format)
 	o.page.AddFlags(cmd)
-	a.Complete(cmd, "samples", sampleNames)
+	a.Complete(cmd, "samples", run.SampleNames)
 	return cmd
 }
 
@@ -83,9 +81,9 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 
 func (a verbs) run(cmd *cobra.Command, o runOptions) (err error) {
 	ctx := cmd.Context()
-	chosen, err := chooseSamples(o.samples)
+	chosen, err := run.ChooseSamples(o.samples)
 	if err != nil {
-		return &cmdutil.UsageError{Message: err.Error(), Hints: []string{"samples: " + strings.Join(sampleNames(), ", ")}}
+		return &cmdutil.UsageError{Message: err.Error(), Hints: []string{"samples: " + strings.Join(run.SampleNames(), ", ")}}
 	}
 	o.NamespaceOfContext = !cmd.Flags().Changed("namespace")
 	t, err := a.Targets().Open(ctx, o.Which)
@@ -93,87 +91,72 @@ func (a verbs) run(cmd *cobra.Command, o runOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.Leave()) }()
-	r := &fleetRun{verbs: a, runOptions: o, target: t, logPath: a.logPath(t), model: tree.NewModel(), changes: page.NewChanges()}
-	err = r.do(ctx, chosen)
+	err = a.runOn(ctx, t, chosen, o)
 	if err != nil && ctx.Err() != nil {
 		return cmdutil.ErrQuit
 	}
 	return err
 }
 
-// fleetRun is one run of the fleet.
-type fleetRun struct {
-	verbs
-	runOptions
-
-	target  *target.Target
-	logPath string
-	model   *tree.Model
-	goals   []goal // what has to become ready; set once the samples are applied
-	// changes are what the page shows besides the tree, and pageURL is where that is; empty if there is no page.
-	changes *page.Changes
-	pageURL string
-}
-
-func (r *fleetRun) do(ctx context.Context, chosen []sample) error {
-	d := r.NewDisplay(false)
+func (a verbs) runOn(ctx context.Context, t *target.Target, chosen []run.Sample, o runOptions) error {
+	d := a.NewDisplay(false)
 	stop := sync.OnceFunc(d.Animate())
 	defer stop()
-	began := r.Now()
-	step := func(doing, done string, work func() error) error {
-		d.Run(doing)
-		began := r.Now()
-		if err := work(); err != nil {
-			return err
-		}
-		d.Done(done, r.Now().Sub(began))
-		return nil
-	}
-	d.Title("Running the fleet on %s", r.target.Title)
-	err := step("installing the kinds", "kinds installed: "+strings.Join(kindNames(), ", "), func() error {
-		if err := r.target.Reach(ctx); err != nil {
-			return err
-		}
-		return controller.Install(ctx, r.target.Config, controller.Kinds)
+	began := a.Now()
+	d.Title("Running the fleet on %s", t.Title)
+	session, err := run.Start(ctx, run.Options{
+		Target: t, Home: a.Dock.Home(), Samples: chosen, UntilReady: o.untilReady, Timeout: o.Timeout,
+		Page: o.page.Serve, PageAddress: o.page.Address,
+		Step: func(doing, done string, work func() error) error {
+			d.Run(doing)
+			began := a.Now()
+			if err := work(); err != nil {
+				return err
+			}
+			d.Done(done, a.Now().Sub(began))
+			return nil
+		},
 	})
 	if err != nil {
 		return err
 	}
-	fleet, err := startFleet(r.target, r.logPath)
-	if err != nil {
-		return err
-	}
-	defer fleet.stop()
-	closePage, err := r.servePage(fleet)
-	if err != nil {
-		return err
-	}
-	defer closePage()
-	var notes []string
-	if err := step("applying the samples", "samples applied to namespace "+r.target.Namespace, func() (err error) {
-		r.goals, notes, err = r.applySamples(ctx, chosen)
-		return err
-	}); err != nil {
-		return err
-	}
-	if err := step("looking at what there is", "watching", func() error { return watch(ctx, r.target, r.model, r.changes) }); err != nil {
-		return err
-	}
+	defer session.Stop()
 	stop()
-	for _, note := range notes {
+	for _, note := range session.Notes {
 		d.Title("  %s", note)
 	}
-	if r.pageURL != "" {
-		d.Title("What leads to what is shown at %s", r.pageURL)
+	if session.PageURL != "" {
+		d.Title("What leads to what is shown at %s", session.PageURL)
 	}
-	d.Title("The controllers log to %s", r.logPath)
-	return r.follow(ctx, fleet, began)
+	d.Title("The controllers log to %s", session.LogPath)
+	return (&fleetRun{verbs: a, runOptions: o, session: session}).follow(ctx, began)
 }
 
-func kindNames() []string {
-	var names []string
-	for _, kind := range controller.Kinds {
-		names = append(names, kind.Kind)
+// fleetRun is one run of the fleet, as it is shown.
+type fleetRun struct {
+	verbs
+	runOptions
+
+	session *run.Session
+}
+
+// follow shows what happens until there is a reason to end, and prints how things are then.
+func (r *fleetRun) follow(ctx context.Context, began time.Time) error {
+	show := r.newShow(began)
+	end := sync.OnceFunc(show.end)
+	defer end() // a panic must not leave the terminal as it is
+	err := r.session.Follow(ctx, show)
+	end()
+	final := r.session.Outcome()
+	if printErr := r.printFinal(final); printErr != nil {
+		return errors.Join(err, printErr)
 	}
-	return names
+	switch {
+	case errors.Is(err, run.ErrTimeout):
+		return r.notReady(final)
+	case errors.Is(err, run.ErrQuit) && !r.untilReady:
+		return nil // what else could end it
+	default:
+		return err
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,70 +17,26 @@ import (
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/golden"
+	"github.com/opdock/opdock/internal/run"
 	"github.com/opdock/opdock/internal/target"
 	"github.com/opdock/opdock/internal/tree"
 )
-
-func TestChooseSamples(t *testing.T) {
-	for name, test := range map[string]struct {
-		names []string
-		want  []string
-	}{
-		"none":             {[]string{"none"}, nil},
-		"false":            {[]string{"false"}, nil},
-		"a kind":           {[]string{"AppService"}, []string{"app_v1_appservice", "app_v1_appservice_full"}},
-		"a kind, any case": {[]string{"robot"}, []string{"robot_v1_robot", "robot_v1_robot_full"}},
-		"an object":        {[]string{"ring"}, []string{"kubegroup_v1_podcluster_full"}},
-		"a file":           {[]string{"robot_v1_robot.yaml"}, []string{"robot_v1_robot"}},
-		"an older version": {[]string{"app_v1alpha1_appservice"}, []string{"app_v1alpha1_appservice"}},
-		"each only once":   {[]string{"shop", "app_v1_appservice_full", "shop"}, []string{"app_v1_appservice_full"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			chosen, err := chooseSamples(test.names)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, s := range chosen {
-				got = append(got, s.name)
-			}
-			if !slices.Equal(got, test.want) {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-func TestAllSamplesAreDifferentObjects(t *testing.T) {
-	chosen, err := chooseSamples([]string{samplesAll})
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]string{}
-	for _, s := range chosen {
-		object := s.object.GetKind() + " " + s.object.GetName()
-		if other, twice := seen[object]; twice {
-			t.Errorf("%s is in %s and in %s", object, other, s.name)
-		}
-		seen[object] = s.name
-	}
-	if len(seen) < 10 {
-		t.Errorf("there are only %d samples", len(seen))
-	}
-}
 
 // testRun is a run whose target is a fake one.
 func testRun(s *clitest.Console) *fleetRun {
 	return &fleetRun{
 		verbs: verbs{s.App}, runOptions: runOptions{Which: target.Which{Timeout: time.Minute}, format: cmdutil.OutputText},
-		target: &target.Target{Title: `cluster "dock"`, Namespace: "default"}, logPath: "/state/dock/fleet.log",
-		model: tree.NewModel(),
-		goals: []goal{
-			{kind: "AppService", namespace: "default", name: "web", generation: 2},
-			{kind: "AppService", namespace: "default", name: "shop"},
-			{kind: "Robot", namespace: "default", name: "gone"},
+		session: &run.Session{
+			Options: run.Options{Target: &target.Target{Title: `cluster "dock"`, Namespace: "default"}}, LogPath: "/state/dock/fleet.log",
 		},
 	}
+}
+
+// goals are what has to become ready.
+var goals = []run.Goal{
+	{Kind: "AppService", Namespace: "default", Name: "web", Generation: 2},
+	{Kind: "AppService", Namespace: "default", Name: "shop"},
+	{Kind: "Robot", Namespace: "default", Name: "gone"},
 }
 
 func fleetObject(kind, namespace, name string, o tree.Object) tree.Object {
@@ -95,18 +50,18 @@ func TestRunFinalTable(t *testing.T) {
 	for name, format := range map[string]cmdutil.OutputFormat{"text": cmdutil.OutputText, "json": cmdutil.OutputJSON} {
 		t.Run(name, func(t *testing.T) {
 			s := newConsole(nil)
-			r := testRun(s)
+			r, model := testRun(s), tree.NewModel()
 			r.format = format
-			r.model.Set(fleetObject("AppService", "default", "web", tree.Object{Generation: 2, State: tree.Good, Status: "Ready"}))
-			r.model.Set(fleetObject("AppService", "default", "shop", tree.Object{
+			model.Set(fleetObject("AppService", "default", "web", tree.Object{Generation: 2, State: tree.Good, Status: "Ready"}))
+			model.Set(fleetObject("AppService", "default", "shop", tree.Object{
 				State: tree.Bad, Status: "Stalled", Reason: "CrashLoopBackOff", Message: "pod shop-0: CrashLoopBackOff",
 			}))
-			r.model.Set(fleetObject("KAPP", "team-b", "other", tree.Object{State: tree.Busy, Status: "New"}))
-			table := r.outcome(r.model.Snapshot())
+			model.Set(fleetObject("KAPP", "team-b", "other", tree.Object{State: tree.Busy, Status: "New"}))
+			table := run.Outcome(goals, "default", model.Snapshot())
 			if err := r.printFinal(table); err != nil {
 				t.Fatal(err)
 			}
-			if table.ready() {
+			if table.Ready() {
 				t.Error("that counts as ready")
 			}
 			s.Report(r.notReady(table))
@@ -115,51 +70,22 @@ func TestRunFinalTable(t *testing.T) {
 	}
 }
 
-func TestRunIsReadyWhenEverySampleIs(t *testing.T) {
-	ready := func(generation int64) tree.Object {
-		return tree.Object{Generation: generation, State: tree.Good, Status: "Ready"}
-	}
-	web, shop, gone := func(o tree.Object) tree.Object { return fleetObject("AppService", "default", "web", o) },
-		fleetObject("AppService", "default", "shop", ready(1)), fleetObject("Robot", "default", "gone", ready(1))
-	for name, test := range map[string]struct {
-		objects []tree.Object
-		want    bool
-	}{
-		"all":                        {[]tree.Object{web(ready(2)), shop, gone}, true},
-		"one is missing":             {[]tree.Object{web(ready(2)), shop}, false},
-		"one is seen too early":      {[]tree.Object{web(ready(1)), shop, gone}, false},
-		"one is busy":                {[]tree.Object{web(tree.Object{Generation: 2, State: tree.Busy}), shop, gone}, false},
-		"others do not matter":       {[]tree.Object{web(ready(2)), shop, gone, fleetObject("Robot", "default", "x", tree.Object{State: tree.Bad})}, true},
-		"nor do those of other name": {[]tree.Object{web(ready(2)), shop, fleetObject("Robot", "team-b", "gone", ready(1))}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := testRun(newConsole(nil))
-			for _, o := range test.objects {
-				r.model.Set(o)
-			}
-			if got := r.outcome(r.model.Snapshot()).ready(); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
-	}
-}
-
 func TestRunPlainLines(t *testing.T) {
 	s := newConsole(nil)
-	r := testRun(s)
+	r, model := testRun(s), tree.NewModel()
 	show := r.newShow(clitest.Noon)
-	web := func(o tree.Object) { r.model.Set(fleetObject("AppService", "default", "web", o)) }
+	web := func(o tree.Object) { model.Set(fleetObject("AppService", "default", "web", o)) }
 	for _, change := range []func(){
 		func() { web(tree.Object{Status: "New", Message: "no controller has looked at it yet"}) },
 		func() { web(tree.Object{Status: "Reconciling", Reason: "RollingOut", Message: "0 of 2"}) },
 		func() { web(tree.Object{Status: "Reconciling", Reason: "RollingOut", Message: "1 of 2"}) }, // no change of readiness
-		func() { r.model.Set(fleetObject("Robot", "team-b", "arm", tree.Object{Status: "Ready"})) },
+		func() { model.Set(fleetObject("Robot", "team-b", "arm", tree.Object{Status: "Ready"})) },
 		func() { web(tree.Object{Status: "Ready"}) },
-		func() { r.model.Remove("AppServicedefaultweb") },
+		func() { model.Remove("AppServicedefaultweb") },
 		func() { web(tree.Object{Status: "Ready"}) },
 	} {
 		change()
-		show.update(r.model.Snapshot())
+		show.Update(model.Snapshot())
 	}
 	golden.Compare(t, "run/plain", s.ErrText.String())
 }
@@ -225,32 +151,5 @@ func TestRunLeavesTheClusterAsItWas(t *testing.T) {
 			}
 			golden.Compare(t, "run/leave-"+strings.ReplaceAll(name, " ", "-"), screen)
 		})
-	}
-}
-
-func TestRunIsAloneOnItsCluster(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "made", "if", "missing")
-	const title = `cluster "dock"`
-	here := filepath.Join(folder, "fleet.log")
-	first, err := openFleetLog(title, here)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := first.WriteString("from before"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openFleetLog(title, here); err == nil || !strings.Contains(err.Error(), `another opdock run has the fleet on cluster "dock" already`) {
-		t.Errorf("a second run is not refused: %v", err)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again, err := openFleetLog(title, here)
-	if err != nil {
-		t.Fatalf("the next run is refused: %v", err)
-	}
-	defer again.Close()
-	if log, err := os.ReadFile(here); err != nil || len(log) != 0 {
-		t.Errorf("the log begins with that of the last run: %q (%v)", log, err)
 	}
 }

@@ -9,19 +9,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/opdock/opdock/internal/run"
 	"github.com/opdock/opdock/internal/tree"
 )
 
 // show is how a run shows what happens.
 type show interface {
-	// update shows how things are now.
-	update(tree.Snapshot)
-	// wake receives something when there is something to show although nothing has changed.
-	wake() <-chan time.Time
-	// typed receives what the user types; nil if that is of no interest.
-	typed() <-chan string
-	// press does what the user wants and returns whether that is to end.
-	press(input string) (quit bool)
+	run.Screen
 	// end leaves the terminal as it was.
 	end()
 }
@@ -39,7 +33,7 @@ type plainShow struct {
 	seen map[types.UID]tree.Object
 }
 
-func (p *plainShow) update(s tree.Snapshot) {
+func (p *plainShow) Update(s tree.Snapshot) {
 	there := map[types.UID]bool{}
 	for _, o := range s.Fleet {
 		there[o.UID] = true
@@ -62,17 +56,17 @@ func (p *plainShow) say(o tree.Object, what string) {
 }
 
 func (p *plainShow) name(o tree.Object) string {
-	if o.Namespace == p.run.target.Namespace {
+	if o.Namespace == p.run.session.Target.Namespace {
 		return o.Name
 	}
 	return o.Namespace + "/" + o.Name
 }
 
-func (p *plainShow) wake() <-chan time.Time { return nil }
+func (p *plainShow) Wake() <-chan time.Time { return nil }
 
-func (p *plainShow) typed() <-chan string { return nil }
+func (p *plainShow) Typed() <-chan string { return nil }
 
-func (p *plainShow) press(string) bool { return false }
+func (p *plainShow) Press(string) bool { return false }
 
 func (p *plainShow) end() {}
 
@@ -100,31 +94,31 @@ func (r *fleetRun) newLiveShow(began time.Time) *liveShow {
 			footer = "q ends · space unfolds · ↑↓ scroll"
 		}
 	}
-	if r.pageURL != "" {
-		footer += " · " + r.pageURL
+	if r.session.PageURL != "" {
+		footer += " · " + r.session.PageURL
 	}
-	if r.target.Ours {
+	if r.session.Target.Ours {
 		footer += " · " + r.Command("kubectl", r.Name, "get all")
 	}
 	l.view = &tree.View{
-		Title: r.target.Title, Namespace: r.target.Namespace, Began: began, Colour: r.Colour,
-		Footer: footer + " · log: " + r.logPath,
+		Title: r.session.Target.Title, Namespace: r.session.Target.Namespace, Began: began, Colour: r.Colour,
+		Footer: footer + " · log: " + r.session.LogPath,
 	}
 	l.screen = tree.OpenScreen(r.Err)
 	return l
 }
 
-func (l *liveShow) update(s tree.Snapshot) {
+func (l *liveShow) Update(s tree.Snapshot) {
 	width, height := l.run.ErrSize()
 	// The last column stays free: a terminal that has just filled it would take it for part of what follows.
 	l.screen.Draw(l.view.Lines(s, l.run.Now(), width-1, height), width, height)
 }
 
-func (l *liveShow) wake() <-chan time.Time { return l.ticker.C }
+func (l *liveShow) Wake() <-chan time.Time { return l.ticker.C }
 
-func (l *liveShow) typed() <-chan string { return l.keys }
+func (l *liveShow) Typed() <-chan string { return l.keys }
 
-func (l *liveShow) press(input string) (quit bool) {
+func (l *liveShow) Press(input string) (quit bool) {
 	for _, action := range tree.Actions(input) {
 		if action == tree.Quit {
 			return true

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleetcmd
+package run
 
 import (
 	"context"
@@ -25,11 +25,11 @@ import (
 const fleetLog = "fleet.log"
 
 // logPath is where the fleet logs: one file for each place that it can work in.
-func (a verbs) logPath(t *target.Target) string {
+func logPath(t *target.Target, home string) string {
 	if t.Ours {
 		return filepath.Join(t.StateDir, fleetLog)
 	}
-	return filepath.Join(a.Dock.Home(), "fleets", t.FileName+"-"+t.Namespace+".log")
+	return filepath.Join(home, "fleets", t.FileName+"-"+t.Namespace+".log")
 }
 
 // namespaces are where the fleet works: everywhere in a cluster of opdock's, and nowhere but in its namespace in one that

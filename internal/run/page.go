@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleetcmd
+package run
 
 import (
 	"path/filepath"
@@ -11,22 +11,22 @@ import (
 )
 
 // servePage serves the page until the returned function is called.
-func (r *fleetRun) servePage(fleet *runningFleet) (end func(), err error) {
-	if !r.page.Serve {
+func (s *Session) servePage() (end func(), err error) {
+	if !s.Page {
 		return func() {}, nil
 	}
-	o := page.Options{Title: r.target.Title, Tree: r.model, Changes: r.changes, Records: fleet.why.HTTPHandler(), Address: r.page.Address}
-	if r.target.Ours {
-		o.StateDir = filepath.Dir(r.logPath) // where opdock why looks for it
+	o := page.Options{Title: s.Target.Title, Tree: s.model, Changes: s.changes, Records: s.fleet.why.HTTPHandler(), Address: s.PageAddress}
+	if s.Target.Ours {
+		o.StateDir = filepath.Dir(s.LogPath) // where opdock why looks for it
 	}
 	running, err := page.Start(o)
 	if err != nil {
-		if r.page.Address != "" {
+		if s.PageAddress != "" {
 			return nil, hint.With(err, "choose another port with --page-address, or none and get a free one")
 		}
 		return nil, err
 	}
-	r.pageURL = running.URL()
+	s.PageURL = running.URL()
 	// What it could not tidy up is no reason for a run to fail that has gone well.
 	return func() { _ = running.Close() }, nil
 }

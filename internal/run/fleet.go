@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleetcmd
+package run
 
 import (
 	"context"
@@ -31,7 +31,7 @@ type runningFleet struct {
 
 // startFleet starts the manager. It outlives the context of the verb, because it has to be stopped in order.
 func startFleet(t *target.Target, logPath string) (*runningFleet, error) {
-	log, err := openFleetLog(t.Title, logPath)
+	log, err := openLog(t.Title, logPath)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +52,8 @@ func startFleet(t *target.Target, logPath string) (*runningFleet, error) {
 	return f, nil
 }
 
-// openFleetLog begins a new log. Whoever holds it is the only one to run the fleet there: two would do everything twice.
-func openFleetLog(title, path string) (*os.File, error) {
+// openLog begins a new log. Whoever holds it is the only one to run the fleet there: two would do everything twice.
+func openLog(title, path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the fleet's log: %w", err)
 	}

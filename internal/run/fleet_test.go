@@ -1,0 +1,38 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestRunIsAloneOnItsCluster(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "made", "if", "missing")
+	const title = `cluster "dock"`
+	here := filepath.Join(folder, "fleet.log")
+	first, err := openLog(title, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.WriteString("from before"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openLog(title, here); err == nil || !strings.Contains(err.Error(), `another opdock run has the fleet on cluster "dock" already`) {
+		t.Errorf("a second run is not refused: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := openLog(title, here)
+	if err != nil {
+		t.Fatalf("the next run is refused: %v", err)
+	}
+	defer again.Close()
+	if log, err := os.ReadFile(here); err != nil || len(log) != 0 {
+		t.Errorf("the log begins with that of the last run: %q (%v)", log, err)
+	}
+}

@@ -1,0 +1,173 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package run is what opdock run does: it installs the kinds of the fleet on a cluster, runs their controllers in this
+// process, applies samples, and follows what becomes of them.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/hint"
+	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/target"
+	"github.com/opdock/opdock/internal/tree"
+)
+
+// calmInterval is the least time between two looks at what has changed.
+const calmInterval = 100 * time.Millisecond
+
+var (
+	// ErrQuit means that the user has had enough.
+	ErrQuit = errors.New("interrupted")
+	// ErrTimeout means that not everything was ready in time.
+	ErrTimeout = errors.New("timeout")
+)
+
+// Options say what is run, and where.
+type Options struct {
+	Target *target.Target
+	// Home is the folder of what Opdock keeps.
+	Home    string
+	Samples []Sample
+	// UntilReady ends a session when everything is ready, or after Timeout.
+	UntilReady bool
+	Timeout    time.Duration
+	// Page serves the page, at PageAddress or else at a free port of loopback.
+	Page        bool
+	PageAddress string
+	// Step does a part of the start, and shows that.
+	Step func(doing, done string, work func() error) error
+}
+
+// Screen shows what becomes of the fleet.
+type Screen interface {
+	// Update shows how things are now.
+	Update(tree.Snapshot)
+	// Wake receives something when there is something to show although nothing has changed.
+	Wake() <-chan time.Time
+	// Typed receives what the user types; nil if that is of no interest.
+	Typed() <-chan string
+	// Press does what the user wants and returns whether that is to end.
+	Press(input string) (quit bool)
+}
+
+// Session is a fleet that runs.
+type Session struct {
+	Options
+	// LogPath is where the controllers log.
+	LogPath string
+	// PageURL is where the page is; empty if there is none.
+	PageURL string
+	// Notes are what the user should know about samples that were not applied.
+	Notes []string
+
+	fleet     *runningFleet
+	model     *tree.Model
+	changes   *page.Changes // what the page shows besides the tree
+	goals     []Goal
+	closePage func()
+}
+
+// Start returns when the samples are applied and what there is is watched. The session has to be stopped.
+func Start(ctx context.Context, o Options) (s *Session, err error) {
+	s = &Session{
+		Options: o, LogPath: logPath(o.Target, o.Home), model: tree.NewModel(), changes: page.NewChanges(), closePage: func() {},
+	}
+	err = s.Step("installing the kinds", "kinds installed: "+strings.Join(kindNames(), ", "), func() error {
+		if err := s.Target.Reach(ctx); err != nil {
+			return err
+		}
+		return controller.Install(ctx, s.Target.Config, controller.Kinds)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.fleet, err = startFleet(s.Target, s.LogPath); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.Stop()
+		}
+	}()
+	if s.closePage, err = s.servePage(); err != nil {
+		s.closePage = func() {}
+		return nil, err
+	}
+	err = s.Step("applying the samples", "samples applied to namespace "+s.Target.Namespace, func() (err error) {
+		s.goals, s.Notes, err = applySamples(ctx, s.Target, s.Samples)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.Step("looking at what there is", "watching", func() error { return watch(ctx, s.Target, s.model, s.changes) })
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Stop ends the page and the fleet.
+func (s *Session) Stop() {
+	s.closePage()
+	s.fleet.stop()
+}
+
+// Outcome is how the fleet is now.
+func (s *Session) Outcome() Table { return Outcome(s.goals, s.Target.Namespace, s.model.Snapshot()) }
+
+// Follow shows what happens until there is a reason to end. It returns nil when everything is ready, ErrTimeout when that has
+// taken too long, ErrQuit when the user has had enough, and otherwise why it cannot go on.
+func (s *Session) Follow(ctx context.Context, screen Screen) error {
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	if s.UntilReady {
+		var cancel context.CancelFunc
+		watching, cancel = context.WithTimeoutCause(watching, s.Timeout, ErrTimeout)
+		defer cancel()
+	}
+	changed, calm := s.model.Changed(), (<-chan time.Time)(nil)
+	for {
+		snapshot := s.model.Snapshot()
+		screen.Update(snapshot)
+		if s.UntilReady && Outcome(s.goals, s.Target.Namespace, snapshot).Ready() {
+			return nil
+		}
+		select {
+		case <-changed:
+			// A rollout changes a lot within moments, and nobody could read it all.
+			changed, calm = nil, time.After(calmInterval)
+		case <-calm:
+			changed, calm = s.model.Changed(), nil
+		case <-screen.Wake():
+		case input := <-screen.Typed():
+			if screen.Press(input) {
+				return ErrQuit
+			}
+		case <-watching.Done():
+			if errors.Is(context.Cause(watching), ErrTimeout) {
+				return ErrTimeout
+			}
+			return ErrQuit
+		case <-s.fleet.ended:
+			return hint.With(fmt.Errorf("the fleet has ended: %w", s.fleet.err), "its log: "+s.LogPath)
+		case <-s.Target.Done():
+			return s.Target.Ended()
+		}
+	}
+}
+
+func kindNames() []string {
+	var names []string
+	for _, kind := range controller.Kinds {
+		names = append(names, kind.Kind)
+	}
+	return names
+}
