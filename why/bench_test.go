@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why/internal/whytest"
 )
 
 // nowhere is a queue that takes no time, and the same one for all events, as that of a controller is.
@@ -36,7 +38,7 @@ func recorders(b *testing.B, measure func(b *testing.B, c *Controller, wrap bool
 }
 
 func BenchmarkEventAndReconcile(b *testing.B) {
-	old, now := web(), web()
+	old, now := whytest.Web(), whytest.Web()
 	now.ResourceVersion, now.Status.ReadyReplicas = "2", 1
 	recorders(b, func(b *testing.B, c *Controller, wrap bool) {
 		b.Helper()
@@ -57,7 +59,7 @@ func BenchmarkEventAndReconcile(b *testing.B) {
 }
 
 func BenchmarkEventThatLeadsToNothing(b *testing.B) {
-	old, now := web(), web()
+	old, now := whytest.Web(), whytest.Web()
 	now.ResourceVersion, now.Status.ReadyReplicas = "2", 1
 	recorders(b, func(b *testing.B, c *Controller, wrap bool) {
 		b.Helper()
@@ -74,10 +76,10 @@ func BenchmarkEventThatLeadsToNothing(b *testing.B) {
 }
 
 func BenchmarkCompare(b *testing.B) {
-	old, now := web(), web()
+	old, now := whytest.Web(), whytest.Web()
 	now.ResourceVersion, now.Status.ReadyReplicas = "2", 1
 	b.ReportAllocs()
 	for b.Loop() {
-		testDiffer.compare(old, now, false)
+		testDiffer.Compare(old, now, false)
 	}
 }

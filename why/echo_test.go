@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why/internal/whytest"
 )
 
 // applying is a reconciler that applies an object under the name of a manager, and is answered with a version.
@@ -35,7 +37,7 @@ func (s *stage) applying(manager string, object client.Object, version string) f
 func TestApplyThatChangesNothing(t *testing.T) {
 	s := newStage(t, Options{})
 	object := client.Object(pod("a"))
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.reconcile(nil)
 	for i := range 3 {
 		object = s.changed(object, "kubectl-label", label(i))
@@ -57,7 +59,7 @@ func TestApplyThatChangesNothing(t *testing.T) {
 // As above, but the write comes between the change and its event.
 func TestApplyBeforeTheEventOfAnother(t *testing.T) {
 	s := newStage(t, Options{})
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.reconcile(s.applying("web-controller", pod("a"), strconv.Itoa(s.version+1)))
 	s.clock.Step(time.Second)
 	s.changed(pod("a"), "kubectl-label", label(1))
@@ -67,7 +69,7 @@ func TestApplyBeforeTheEventOfAnother(t *testing.T) {
 		t.Error("what kubectl wrote is taken for the write of a reconcile")
 	}
 	// Whereas this one is.
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	written := s.reconcile(s.applying("web-controller", pod("a"), strconv.Itoa(s.version+1)))
 	s.changed(pod("a"), "web-controller", label(2))
 	r = s.reconcile(nil)
@@ -129,7 +131,7 @@ func TestDeletionByName(t *testing.T) {
 		return s.reconcile(nil)
 	}
 	first := object("1")
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.clock.Step(time.Second)
 	byName := object("")
 	s.reconcile(s.writing(verbDelete, byName, ""))
@@ -137,7 +139,7 @@ func TestDeletionByName(t *testing.T) {
 	s.wantFindings(gone(object("2")), "")
 
 	// A deletion whose event nobody sees is not that of an object that is created later.
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.reconcile(s.writing(verbDelete, byName, ""))
 	s.clock.Step(time.Minute)
 	s.wantFindings(gone(object("3")), "")
@@ -169,7 +171,7 @@ func TestScaling(t *testing.T) {
 	for version, noChange := range map[string]bool{"2": false, "1": true} {
 		s := newStage(t, Options{})
 		object := pod("a")
-		s.created(web(), false)
+		s.created(whytest.Web(), false)
 		r := s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
 			return reconcile.Result{}, s.part("scale", version).Update(ctx, object, client.WithSubResourceBody(&autoscalingv1.Scale{}))
 		})
@@ -187,7 +189,7 @@ func TestScaling(t *testing.T) {
 func TestEviction(t *testing.T) {
 	s := newStage(t, Options{})
 	object := pod("a")
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, s.part("eviction", "").Create(ctx, object, &policyv1.Eviction{})
 	})
@@ -200,7 +202,7 @@ func TestEviction(t *testing.T) {
 
 func TestWritesBeyondTheRecordAreCounted(t *testing.T) {
 	s := newStage(t, Options{MaxWrites: 2})
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
 		for i := range 5 {
 			if _, err := s.writing(verbUpdate, pod("a"), strconv.Itoa(100+i/2))(ctx); err != nil {

@@ -6,9 +6,10 @@ package why
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/opdock/opdock/why/diff"
 )
 
 // findFindings says what is remarkable about a reconcile that has ended.
@@ -126,22 +127,16 @@ func (c *Controller) readsAny(p *pass, e *trigger) bool {
 		switch {
 		case named:
 			for _, read := range paths {
-				if isWithin(path, read) || isWithin(read, path) {
+				if diff.IsWithin(path, read) || diff.IsWithin(read, path) {
 					return true
 				}
 			}
-		case p.isAbout(object) && isWithin(path, "status"):
+		case p.isAbout(object) && diff.IsWithin(path, "status"):
 		default:
 			return true
 		}
 	}
 	return false
-}
-
-// isWithin says whether a path is the other one or goes on from there.
-func isWithin(path, outer string) bool {
-	rest, ok := strings.CutPrefix(path, outer)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 func describeObject(o *Object) string {

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why/internal/whytest"
 )
 
 // writing is a reconciler that writes an object, which gets the version.
@@ -40,22 +42,22 @@ func TestNoOp(t *testing.T) {
 		happens func(*stage)
 		noop    bool
 	}{
-		"the first list":        {func(s *stage) { s.created(web(), true) }, true},
-		"a resync":              {func(s *stage) { s.updated(web(), web()) }, true},
-		"its own status":        {func(s *stage) { s.changed(web(), "x", status) }, true},
-		"nothing but a version": {func(s *stage) { s.changed(web(), "x", func(client.Object) {}) }, true},
-		"its spec":              {func(s *stage) { s.changed(web(), "x", replicas(1)) }, false},
-		"its label":             {func(s *stage) { s.changed(web(), "x", label(1)) }, false},
+		"the first list":        {func(s *stage) { s.created(whytest.Web(), true) }, true},
+		"a resync":              {func(s *stage) { s.updated(whytest.Web(), whytest.Web()) }, true},
+		"its own status":        {func(s *stage) { s.changed(whytest.Web(), "x", status) }, true},
+		"nothing but a version": {func(s *stage) { s.changed(whytest.Web(), "x", func(client.Object) {}) }, true},
+		"its spec":              {func(s *stage) { s.changed(whytest.Web(), "x", replicas(1)) }, false},
+		"its label":             {func(s *stage) { s.changed(whytest.Web(), "x", label(1)) }, false},
 		"the status of another": {func(s *stage) {
 			s.changed(pod("a"), "x", func(o client.Object) { o.(*corev1.Pod).Status.Phase = "Running" })
 		}, false},
 		"a new object":         {func(s *stage) { s.created(pod("a"), false) }, false},
-		"a resync and another": {func(s *stage) { s.updated(web(), web()); s.created(pod("a"), false) }, false},
+		"a resync and another": {func(s *stage) { s.updated(whytest.Web(), whytest.Web()); s.created(pod("a"), false) }, false},
 		"an unread field":      {func(s *stage) { s.controller.Reads(pod("a"), "status"); s.changed(pod("a"), "x", label(1)) }, true},
 		"a field that is read": {func(s *stage) { s.controller.Reads(pod("a"), "metadata.labels"); s.changed(pod("a"), "x", label(1)) }, false},
 		"a field within one":   {func(s *stage) { s.controller.Reads(pod("a"), "metadata"); s.changed(pod("a"), "x", label(1)) }, false},
 		"the begin of a deletion": {func(s *stage) {
-			s.changed(web(), "x", func(o client.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) })
+			s.changed(whytest.Web(), "x", func(o client.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) })
 		}, false},
 		"nobody knows what it was": {func(*stage) {}, false},
 	}
@@ -76,7 +78,7 @@ func TestNoOp(t *testing.T) {
 
 func TestSelfInflicted(t *testing.T) {
 	s := newStage(t, Options{})
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	written := s.reconcile(s.writing(verbCreate, pod("a"), "7"))
 	if len(written.Writes) != 1 || written.Writes[0].Object.Name != "a" || written.Writes[0].ResourceVersion != "7" || written.Written != 1 {
 		t.Fatalf("the writes are %+v", written.Writes)
@@ -101,7 +103,7 @@ func TestSelfInflicted(t *testing.T) {
 	s.wantFindings(s.reconcile(nil), "")
 
 	// A deletion has no version: it is told by the object.
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.reconcile(s.writing(verbDelete, pod("a"), ""))
 	s.changed(pod("a"), "", func(o client.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) })
 	s.wantFindings(s.reconcile(nil), "self-inflicted noop")
@@ -117,7 +119,7 @@ func TestSelfInflicted(t *testing.T) {
 func TestEchoBeforeTheAnswer(t *testing.T) {
 	s := newStage(t, Options{})
 	other := s.recorder.Controller("other", nil)
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	writer := s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
 		object := pod("a")
 		return reconcile.Result{}, s.write(ctx, verbCreate, "", object, func() error {
@@ -144,13 +146,13 @@ func TestLoopOfItsOwn(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 	s := newStage(t, Options{LoopLength: 3, Logger: logger})
-	s.created(web(), false)
-	s.reconcile(s.writing(verbUpdate, web(), "101"))
-	object := client.Object(web())
+	s.created(whytest.Web(), false)
+	s.reconcile(s.writing(verbUpdate, whytest.Web(), "101"))
+	object := client.Object(whytest.Web())
 	s.version = 100
 	for i := range 5 {
 		object = s.changed(object, "web-controller", label(i))
-		r := s.reconcile(s.writing(verbUpdate, web(), strconv.Itoa(102+i)))
+		r := s.reconcile(s.writing(verbUpdate, whytest.Web(), strconv.Itoa(102+i)))
 		want := "self-inflicted"
 		if i >= 2 {
 			want += " loop"
@@ -169,9 +171,9 @@ func TestLoopOfItsOwn(t *testing.T) {
 	if len(lines) != 1 || !strings.Contains(lines[0], "Loop") {
 		t.Errorf("the log says %q", lines)
 	}
-	s.created(web(), false)
-	s.reconcile(s.writing(verbUpdate, web(), "107"))
-	s.changed(web(), "web-controller", label(7)) // 106, which is known, but not owed to it alone
+	s.created(whytest.Web(), false)
+	s.reconcile(s.writing(verbUpdate, whytest.Web(), "107"))
+	s.changed(whytest.Web(), "web-controller", label(7)) // 106, which is known, but not owed to it alone
 	s.created(pod("a"), false)
 	s.wantFindings(s.reconcile(nil), "")
 }
@@ -184,7 +186,7 @@ func TestLoopWithoutFields(t *testing.T) {
 		p.UID, p.ResourceVersion = types.UID(uid), uid
 		return p
 	}
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.reconcile(s.writing(verbCreate, child("10"), "10"))
 	s.created(child("10"), false)
 	s.reconcile(s.writing(verbDelete, child("10"), ""))
@@ -204,9 +206,9 @@ func TestLoopWithoutFields(t *testing.T) {
 func TestAmplification(t *testing.T) {
 	var lines []string
 	s := newStage(t, Options{Logger: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 1})})
-	s.created(web(), true)
+	s.created(whytest.Web(), true)
 	s.reconcile(nil)
-	object := s.changed(web(), "kubectl", replicas(1))
+	object := s.changed(whytest.Web(), "kubectl", replicas(1))
 	s.reconcile(s.writing(verbUpdate, pod("a"), "50"))
 	// What follows from it.
 	s.changed(object, "kube-controller-manager", func(o client.Object) { o.(*appsv1.Deployment).Status.ReadyReplicas = 1 })
@@ -273,12 +275,12 @@ func TestUserChangesOfKindsWithoutGenerations(t *testing.T) {
 // Of three events there is room for two, and the one that is not told may have been the one that matters.
 func TestCausesThatAreNotKnownMayBeNews(t *testing.T) {
 	s := newStage(t, Options{MaxCauses: 2})
-	s.created(web(), true)
-	s.changed(web(), "kubectl-label", label(1))
+	s.created(whytest.Web(), true)
+	s.changed(whytest.Web(), "kubectl-label", label(1))
 	s.created(pod("a"), true)
 	s.wantFindings(s.reconcile(nil), "")
 
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
 		if _, err := s.writing(verbCreate, pod("a"), "7")(ctx); err != nil {
 			return reconcile.Result{}, err
@@ -288,7 +290,7 @@ func TestCausesThatAreNotKnownMayBeNews(t *testing.T) {
 	a, b := pod("a"), pod("b")
 	a.ResourceVersion, b.ResourceVersion = "7", "8"
 	s.created(a, false)
-	s.changed(web(), "kubectl-label", label(2))
+	s.changed(whytest.Web(), "kubectl-label", label(2))
 	s.created(b, false)
 	r := s.reconcile(nil)
 	s.wantFindings(r, "")
@@ -297,7 +299,7 @@ func TestCausesThatAreNotKnownMayBeNews(t *testing.T) {
 
 func TestWritesThatChangeNothingAreNoWork(t *testing.T) {
 	s := newStage(t, Options{})
-	s.created(web(), true)
+	s.created(whytest.Web(), true)
 	r := s.reconcile(s.writing(verbUpdate, pod("a"), "1"))
 	s.wantFindings(r, "noop")
 	if r.Findings[0].Message != "nothing that it reads had changed, and what it wrote changed nothing" {

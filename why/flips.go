@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/opdock/opdock/why/diff"
 )
 
 // maxFlips bounds the fields per object that are watched for going back and forth, and flipsPerRecord those of all objects,
@@ -147,7 +149,7 @@ func (r *Recorder) noteFlip(p *pass, h *history, e *trigger, index int) *flip {
 	}
 	fresh.back, fresh.turns = f.there, f.turns
 	if again {
-		fresh.back = h.writerOf(e.object.UID, isWithin(change.Path, "status"), f.last, now)
+		fresh.back = h.writerOf(e.object.UID, diff.IsWithin(change.Path, "status"), f.last, now)
 		fresh.turns = append(fresh.turns, now)
 	}
 	fresh.turns = append(fresh.turns, now)
@@ -157,7 +159,7 @@ func (r *Recorder) noteFlip(p *pass, h *history, e *trigger, index int) *flip {
 	}
 	*f = fresh
 	// What one and the same writes into a status, back and forth, says that something else goes back and forth.
-	if len(f.turns) < r.options.LoopFlips-1 || isWithin(change.Path, "status") && f.there.isSame(f.back) {
+	if len(f.turns) < r.options.LoopFlips-1 || diff.IsWithin(change.Path, "status") && f.there.isSame(f.back) {
 		return nil
 	}
 	return f

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why/internal/whytest"
 )
 
 // establish is how most objects begin, and is not watched for loops.
@@ -30,7 +32,7 @@ func (s *stage) establish(object client.Object) {
 
 func TestLoopOfTwoWriters(t *testing.T) {
 	s := newStage(t, Options{})
-	object := client.Object(web())
+	object := client.Object(whytest.Web())
 	s.establish(object)
 	for i := range 6 {
 		manager, value := "autoscaler", int32(5)
@@ -72,14 +74,14 @@ func TestLoopOfRemovals(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, Options{})
-			object := client.Object(web())
+			object := client.Object(whytest.Web())
 			s.establish(object)
 			var last *Record
 			for range 3 {
 				object = s.changed(object, "labeller", label("x"))
 				write := func(context.Context) (reconcile.Result, error) { return reconcile.Result{}, nil }
 				if test.write {
-					write = s.writing(verbUpdate, web(), strconv.Itoa(s.version+1))
+					write = s.writing(verbUpdate, whytest.Web(), strconv.Itoa(s.version+1))
 				}
 				s.reconcile(write)
 				object = s.changed(object, "", func(o client.Object) { o.SetLabels(nil) })
@@ -97,13 +99,13 @@ func TestLoopOfRemovals(t *testing.T) {
 // the same change again and again.
 func TestLoopOfWhichOneSideIsSeen(t *testing.T) {
 	s := newStage(t, Options{})
-	s.establish(web())
+	s.establish(whytest.Web())
 	for i := range 6 {
-		object := s.changed(web(), "kubectl", replicas(4))
+		object := s.changed(whytest.Web(), "kubectl", replicas(4))
 		s.clock.Step(time.Second)
 		r := s.reconcile(s.applying("web-controller", object, strconv.Itoa(1000+i)))
 		// What follows from it in the status is not what they disagree about.
-		s.changed(web(), "kube-controller-manager", func(o client.Object) { o.(*appsv1.Deployment).Status.ReadyReplicas = 4 })
+		s.changed(whytest.Web(), "kube-controller-manager", func(o client.Object) { o.(*appsv1.Deployment).Status.ReadyReplicas = 4 })
 		s.wantFindings(s.reconcile(nil), "noop")
 		if i < 2 {
 			s.wantFindings(r, "")
@@ -124,7 +126,7 @@ func TestStatusOfOneWriterIsNoLoop(t *testing.T) {
 	ready := func(n int32) func(client.Object) {
 		return func(o client.Object) { o.(*appsv1.Deployment).Status.ReadyReplicas = n }
 	}
-	object := client.Object(web())
+	object := client.Object(whytest.Web())
 	s.establish(object)
 	for i := range 8 {
 		object = s.changed(object, "kube-controller-manager", ready(int32(i%2)+1))
@@ -164,7 +166,7 @@ func TestValuesThatGrowAreNoLoop(t *testing.T) {
 // TestLoopsOfOneObjectAreOne has several fields that the same two disagree about.
 func TestLoopsOfOneObjectAreOne(t *testing.T) {
 	s := newStage(t, Options{})
-	object := client.Object(web())
+	object := client.Object(whytest.Web())
 	s.establish(object)
 	var last *Record
 	for i := range 5 {
@@ -191,7 +193,7 @@ func (s *stage) watched() (number int) {
 
 func TestFlipsAreBounded(t *testing.T) {
 	s := newStage(t, Options{MaxRecords: 2})
-	s.establish(web())
+	s.establish(whytest.Web())
 	for i := range 100 {
 		s.changed(pod("a"), "", func(o client.Object) { o.SetLabels(map[string]string{fmt.Sprint("label", i): "x"}) })
 		s.reconcile(nil)

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why/internal/whytest"
 )
 
 func get(t *testing.T, r *Recorder, path string) (int, []byte) {
@@ -285,9 +287,9 @@ func TestStoreBounds(t *testing.T) {
 		t.Errorf("%+v is kept", kept)
 	}
 	s.run(90)
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	for range s.recorder.options.MaxWaiting {
-		s.created(web(), false)
+		s.created(whytest.Web(), false)
 	}
 	if waiting := s.recorder.Summary().Controllers[0].Waiting; waiting != 1 {
 		t.Errorf("%d wait", waiting)
@@ -308,9 +310,9 @@ func TestWaitingIsBounded(t *testing.T) {
 func TestWaitingCausesAreBounded(t *testing.T) {
 	s := newStage(t, Options{MaxWaitingBytes: 20_000})
 	for range 50 {
-		object := s.changed(web(), "kubectl", replicas(1))
+		object := s.changed(whytest.Web(), "kubectl", replicas(1))
 		for i := range 10 {
-			e := s.controller.happened(Updated, web(), object)
+			e := s.controller.happened(Updated, whytest.Web(), object)
 			e.leadsTo(keyOf(i), 0)
 		}
 	}

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why/internal/whytest"
 )
 
 // kept is how many records there are, without settling the journal for it.
@@ -49,7 +51,7 @@ func (s *stage) reconcileUnread() {
 func TestJournalIsSettledAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, Options{Clock: clock.RealClock{}})
-		s.created(web(), false)
+		s.created(whytest.Web(), false)
 		s.reconcileUnread()
 		synctest.Wait()
 		if s.kept() != 0 {
@@ -78,7 +80,7 @@ func TestJournalDoesNotLetWait(t *testing.T) {
 		began := time.Now()
 		for id := uint64(1); id < 4; id++ {
 			synctest.Wait()
-			s.created(web(), false)
+			s.created(whytest.Web(), false)
 			s.reconcileUnread()
 			if got := <-told; got != id {
 				t.Errorf("record %d is told, not %d", got, id)
@@ -92,7 +94,7 @@ func TestJournalDoesNotLetWait(t *testing.T) {
 	})
 	var logged int
 	s := newStage(t, Options{Logger: funcr.New(func(string, string) { logged++ }, funcr.Options{Verbosity: 1})})
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.reconcileUnread()
 	if logged != 1 {
 		t.Errorf("%d lines are logged", logged)
@@ -105,13 +107,13 @@ func TestLoopsAreLoggedWithinASecond(t *testing.T) {
 		logged := make(chan string, 10)
 		s := newStage(t, Options{LoopLength: 1, Clock: clock.RealClock{}, Logger: funcr.New(func(_, line string) { logged <- line }, funcr.Options{})})
 		write := s.controller.Reconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-			return s.writing(verbUpdate, web(), "2")(ctx)
+			return s.writing(verbUpdate, whytest.Web(), "2")(ctx)
 		}))
-		s.created(web(), false)
+		s.created(whytest.Web(), false)
 		if _, err := write.Reconcile(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}
-		s.changed(web(), "", label("x")) // to version 2, which it has written
+		s.changed(whytest.Web(), "", label("x")) // to version 2, which it has written
 		s.reconcileUnread()
 		time.Sleep(journalPatience) // by the clock of synctest, which takes no time
 		synctest.Wait()
@@ -146,7 +148,7 @@ func TestJournalIsBounded(t *testing.T) {
 	for range 4 {
 		handlers.Go(func() {
 			for range 1000 {
-				s.updated(web(), web())
+				s.updated(whytest.Web(), whytest.Web())
 				if lines, events := s.journalled(); events > 10+4 || lines > maxLines {
 					t.Errorf("%d events and %d lines are kept", events, lines)
 					return
@@ -163,7 +165,7 @@ func TestJournalIsBounded(t *testing.T) {
 // A goroutine that outlives its reconcile writes after the end, which is in the same part of the journal.
 func TestWritesAfterTheEnd(t *testing.T) {
 	s := newStage(t, Options{})
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	var late func()
 	r := s.controller.Reconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		late = func() {
@@ -186,7 +188,7 @@ func TestWritesAfterTheEnd(t *testing.T) {
 // What is not watched for loops are the first two reconciles, and no more.
 func TestPeacefulReconciles(t *testing.T) {
 	s := newStage(t, Options{})
-	object := client.Object(web())
+	object := client.Object(whytest.Web())
 	for i, want := range []int{0, 0, 1} {
 		object = s.changed(object, "", label(i))
 		s.reconcile(nil)
@@ -199,7 +201,7 @@ func TestPeacefulReconciles(t *testing.T) {
 // A handler may ignore its queue, and a test of it may give it none.
 func TestHandlerWithoutAQueue(t *testing.T) {
 	s := newStage(t, Options{})
-	s.controller.Handler(handler.Funcs{}).Create(t.Context(), event.CreateEvent{Object: web()}, nil)
+	s.controller.Handler(handler.Funcs{}).Create(t.Context(), event.CreateEvent{Object: whytest.Web()}, nil)
 	if filtered := s.recorder.Summary().Controllers[0].Filtered; filtered != 1 {
 		t.Errorf("%d events led to nothing", filtered)
 	}
@@ -218,7 +220,7 @@ func TestTypesThatPanic(t *testing.T) {
 	s := newStage(t, Options{})
 	s.updated(&strange{}, &strange{})
 	s.wantCauses(s.reconcile(nil), "updated")
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.wantCauses(s.reconcile(nil), "created Deployment default/web by kubectl")
 }
 
@@ -265,7 +267,7 @@ func TestEverybodyAtOnce(t *testing.T) {
 				return reconcile.Result{}, s.write(ctx, verbUpdate, "", pod("written"), func() error { return nil })
 			}))
 			for i := range each {
-				old, now := web(), web()
+				old, now := whytest.Web(), whytest.Web()
 				now.ResourceVersion, *now.Spec.Replicas = strconv.Itoa(i+2), int32(i)
 				h.Update(t.Context(), event.UpdateEvent{ObjectOld: old, ObjectNew: now}, s.queue)
 				ignoring.Update(t.Context(), event.UpdateEvent{ObjectOld: old, ObjectNew: now}, s.queue)

@@ -23,12 +23,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why/internal/whytest"
 )
 
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := newStage(t, Options{Registerer: registry})
-	s.created(web(), true)
+	s.created(whytest.Web(), true)
 	s.reconcile(nil)
 	s.created(pod("a"), false)
 	s.created(pod("b"), false)
@@ -68,7 +70,7 @@ func TestSpans(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
 	s := newStage(t, Options{TracerProvider: provider})
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.reconcile(s.writing(verbCreate, pod("a"), "7"))
 	echo := pod("a")
 	echo.ResourceVersion = "7"
@@ -85,7 +87,7 @@ func TestSpans(t *testing.T) {
 		t.Errorf("the second ended with %v", status)
 	}
 	// Whoever calls the reconciler within a span of its own does not make one trace of all reconciles.
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	outer, span := provider.Tracer("caller").Start(t.Context(), "outer")
 	if _, err := s.controller.Reconciler(&fakeReconciler{}).Reconcile(outer, request); err != nil {
 		t.Fatal(err)
@@ -109,12 +111,12 @@ func TestSpans(t *testing.T) {
 func TestLogLines(t *testing.T) {
 	var lines []string
 	s := newStage(t, Options{Logger: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{Verbosity: 1})})
-	s.changed(web(), "kubectl", replicas(1))
+	s.changed(whytest.Web(), "kubectl", replicas(1))
 	s.reconcile(nil)
 	if len(lines) != 1 || !strings.Contains(lines[0], "updated Deployment default/web spec.replicas 3→1 by kubectl") {
 		t.Errorf("the log says %q", lines)
 	}
-	s.updated(web(), web())
+	s.updated(whytest.Web(), whytest.Web())
 	s.reconcile(nil)
 	if len(lines) != 2 || !strings.Contains(lines[1], `"findings"=["noop"]`) {
 		t.Errorf("the log says %q", lines)
@@ -151,9 +153,9 @@ func TestClient(t *testing.T) {
 		t.Error("the client cannot watch any more")
 	}
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
-	deployment := web()
+	deployment := whytest.Web()
 	deployment.ResourceVersion = ""
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	r := s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
 		s.must(c.Create(ctx, deployment))
 		s.must(c.Create(ctx, config))

@@ -10,9 +10,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why/diff"
 )
 
 // Reconciler wraps a reconciler, so that what it is called for and what it does is recorded.
@@ -97,7 +98,7 @@ func (c *Controller) begin(key waitKey) *pass {
 	r := c.recorder
 	object := Object{Kind: c.kind.Kind, Group: c.kind.Group, Version: c.kind.Version, Namespace: key.Namespace, Name: key.Name}
 	if key.other != nil {
-		object.Name = shorten(fmt.Sprint(key.other), 253)
+		object.Name = diff.Shorten(fmt.Sprint(key.other), 253)
 	}
 	p := &pass{
 		controller: c, key: key,
@@ -223,30 +224,5 @@ func (p *pass) isAbout(object *Object) bool {
 
 // errorText is what an error says, which is never nothing.
 func errorText(err error, limit int) string {
-	return cmp.Or(shorten(err.Error(), limit), "an error that says nothing")
-}
-
-// shorten cuts a text that is too long, between two characters.
-func shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return text[:cutOf(text, 0, limit)] + "…"
-}
-
-// shortenFrom does so with what comes after some bytes.
-func shortenFrom(text []byte, from, limit int) []byte {
-	if len(text)-from <= limit {
-		return text
-	}
-	return append(text[:cutOf(text, from, limit)], "…"...)
-}
-
-// cutOf is where a text is cut.
-func cutOf[T string | []byte](text T, from, limit int) int {
-	cut := from + max(0, limit-len("…"))
-	for cut > from && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return cut
+	return cmp.Or(diff.Shorten(err.Error(), limit), "an error that says nothing")
 }

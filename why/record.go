@@ -6,6 +6,8 @@ package why
 import (
 	"slices"
 	"time"
+
+	"github.com/opdock/opdock/why/diff"
 )
 
 // Record is one reconcile: what caused it, and what it did. It is also what the endpoint serves, as JSON.
@@ -108,14 +110,8 @@ const (
 	Unknown CauseType = "unknown"
 )
 
-// Change is one field that differs. Values are shortened, and the data and annotations of Secrets never shown.
-type Change struct {
-	// Path is like spec.template.spec.containers[name=app].image.
-	Path string `json:"path"`
-	// Old and New are JSON, cut where it is too long, on both sides if need be; empty if the field was or is not there.
-	Old string `json:"old,omitempty"`
-	New string `json:"new,omitempty"`
-}
+// Change is one field that differs.
+type Change = diff.Change
 
 // Writer is who changed something, from managed fields.
 type Writer struct {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/why/diff"
 )
 
 // Recorder remembers why objects were reconciled. All its methods, and what they return, can be used by many goroutines at
@@ -21,7 +23,7 @@ import (
 // records.
 type Recorder struct {
 	options Options
-	differ  differ
+	differ  diff.Differ
 	kinds   sync.Map // schema.GroupVersionKind by reflect.Type
 	lastID  atomic.Uint64
 	tracer  tracer
@@ -60,7 +62,7 @@ func New(o Options) *Recorder {
 	o = o.withDefaults()
 	r := &Recorder{
 		options: o, store: newStore(o), echoes: newEchoes(o.MaxEchoes), began: o.Clock.Now(),
-		differ: differ{maxChanges: o.MaxChanges, maxValue: o.MaxValue, maxCompared: o.MaxCompared},
+		differ: diff.Differ{MaxChanges: o.MaxChanges, MaxValue: o.MaxValue, MaxCompared: o.MaxCompared},
 		tracer: newTracer(o.TracerProvider), schemes: []*runtime.Scheme{o.Scheme},
 	}
 	r.journal.settle, r.journal.maxEvents = r.settle, o.MaxUncompared

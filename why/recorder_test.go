@@ -16,20 +16,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why/internal/whytest"
 )
 
 func TestCausesOfEvents(t *testing.T) {
 	s := newStage(t, Options{})
-	s.created(web(), true)
+	s.created(whytest.Web(), true)
 	s.wantCauses(s.reconcile(nil), "listed Deployment default/web")
 
 	s.created(pod("a"), false)
 	s.wantCauses(s.reconcile(nil), "created Pod default/a")
 
-	s.updated(web(), web())
+	s.updated(whytest.Web(), whytest.Web())
 	s.wantCauses(s.reconcile(nil), "resynced Deployment default/web")
 
-	s.changed(web(), "kubectl", replicas(1))
+	s.changed(whytest.Web(), "kubectl", replicas(1))
 	s.wantCauses(s.reconcile(nil), "updated Deployment default/web spec.replicas 3→1 by kubectl")
 
 	s.handler.Delete(t.Context(), event.DeleteEvent{Object: pod("a")}, s.queue)
@@ -66,7 +68,7 @@ func TestRetriesAndTimers(t *testing.T) {
 	ask := func(after time.Duration) func(context.Context) (reconcile.Result, error) {
 		return func(context.Context) (reconcile.Result, error) { return reconcile.Result{RequeueAfter: after}, nil }
 	}
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	r := s.reconcile(func(context.Context) (reconcile.Result, error) { return reconcile.Result{}, errors.New("busy") })
 	if r.Outcome != Failed || r.Error != "busy" {
 		t.Errorf("the outcome is %s, %s", r.Outcome, r.Error)
@@ -117,13 +119,13 @@ func TestEventInTheInstantOfAReconcile(t *testing.T) {
 // What a handler that is not wrapped asks for is not owed to the last event that is known.
 func TestHandlerThatIsNotWrapped(t *testing.T) {
 	s := newStage(t, Options{})
-	s.changed(web(), "kubectl-label", label(1))
+	s.changed(whytest.Web(), "kubectl-label", label(1))
 	s.reconcile(nil)
 	s.clock.Step(300 * time.Millisecond)
 	s.wantCauses(s.reconcile(nil), "unknown")
 
 	// It may have seen what the reconcile wrote.
-	s.changed(web(), "kubectl-label", label(2))
+	s.changed(whytest.Web(), "kubectl-label", label(2))
 	s.reconcile(s.writing(verbUpdate, pod("a"), "77"))
 	s.wantCauses(s.reconcile(nil), "unknown")
 }
@@ -154,7 +156,7 @@ func TestRetryThatIsKept(t *testing.T) {
 // Two watches that see the same event are two reconciles for it at most, and the second is told as what it is.
 func TestEventOfTwoWatches(t *testing.T) {
 	s := newStage(t, Options{})
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.reconcile(nil)
 	seeTwice := func(between func()) *Record {
 		old, now := pod("a"), pod("a")
@@ -243,7 +245,7 @@ func TestCausesBeyondTheRecordAreCounted(t *testing.T) {
 
 func TestPanicGoesOnAsItWas(t *testing.T) {
 	s := newStage(t, Options{})
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	thrown := &struct{ reason string }{"broken"}
 	func() {
 		defer func() {
@@ -261,7 +263,7 @@ func TestPanicGoesOnAsItWas(t *testing.T) {
 
 func TestClockThatIsSetBack(t *testing.T) {
 	s := newStage(t, Options{})
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.clock.SetTime(s.clock.Now().Add(-time.Hour))
 	r := s.reconcile(func(context.Context) (reconcile.Result, error) {
 		s.clock.SetTime(s.clock.Now().Add(-time.Hour))
@@ -276,7 +278,7 @@ func TestClockThatIsSetBack(t *testing.T) {
 
 func TestObjectsWithoutManagedFieldsOrMetadata(t *testing.T) {
 	s := newStage(t, Options{})
-	s.changed(web(), "", func(o client.Object) { o.SetManagedFields(nil); replicas(1)(o) })
+	s.changed(whytest.Web(), "", func(o client.Object) { o.SetManagedFields(nil); replicas(1)(o) })
 	r := s.reconcile(nil)
 	s.wantCauses(r, "updated Deployment default/web spec.replicas 3→1 by somebody unknown")
 	if r.Causes[0].By != nil {
@@ -311,9 +313,9 @@ func TestHandlerThatAsksLater(t *testing.T) {
 	s.handler = s.controller.Handler(handler.Funcs{
 		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { later = func() { q.Add(request) } },
 	})
-	s.changed(web(), "kubectl", replicas(1))
+	s.changed(whytest.Web(), "kubectl", replicas(1))
 	s.handler = s.controller.Handler(&handler.EnqueueRequestForObject{})
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	s.reconcile(nil)
 	later()
 	s.wantCauses(s.reconcile(nil), "updated Deployment default/web spec.replicas 3→1 by kubectl")

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why/internal/whytest"
 )
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -45,7 +47,7 @@ func (s *stage) send(method, address, kind string, body io.ReadCloser, see func(
 	transport := s.recorder.Transport(roundTrip(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {kind}}, Body: body}, nil
 	}))
-	s.created(web(), false)
+	s.created(whytest.Web(), false)
 	return s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
 		request, err := http.NewRequestWithContext(ctx, method, "https://server/api/v1/namespaces/default/"+address+"?fieldManager=me", http.NoBody)
 		if err != nil {

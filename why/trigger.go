@@ -4,12 +4,13 @@
 package why
 
 import (
-	"hash/maphash"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/opdock/opdock/why/diff"
 )
 
 // trigger is something that may lead to reconciles, and is shared by all of those. Most events are of no interest to most
@@ -37,7 +38,7 @@ type told struct {
 	// created is when an object was created that is gone or is to be deleted.
 	created time.Time
 	// large are the hashes of those values that are not shown as a whole.
-	large []largeChange
+	large []diff.LargeChange
 }
 
 // happened is an event that a handler is to be shown.
@@ -122,11 +123,11 @@ func (r *Recorder) describe(what CauseType, oldObject, newObject any, seen time.
 			e.created = now.GetCreationTimestamp().Time
 		}
 		e.generation = e.deletion || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration()
-		found := r.differ.compare(old, now, isSecret(&e.object))
-		e.cause.Changes, e.cause.Changed, e.large = found.changes, found.changed, found.large
+		found := r.differ.Compare(old, now, isSecret(&e.object))
+		e.cause.Changes, e.cause.Changed, e.large = found.Changes, found.Changed, found.Large
 		e.cause.By = writersOf(old, now, &found, seen)
 		if old.GetGeneration() == 0 && now.GetGeneration() == 0 {
-			e.generation = e.generation || found.changesContent()
+			e.generation = e.generation || found.ChangesContent()
 		}
 	}
 	return e
@@ -146,15 +147,15 @@ func (e *told) bare() *told {
 // large.
 func (e *told) hashes(index int) (old, now uint64, known bool) {
 	change := &e.cause.Changes[index]
-	if change.Old == hidden || change.New == hidden {
+	if change.Old == diff.Hidden || change.New == diff.Hidden {
 		return 0, 0, false
 	}
 	for i := range e.large {
-		if large := &e.large[i]; large.index == index {
-			return large.old, large.now, large.known
+		if large := &e.large[i]; large.Index == index {
+			return large.Old, large.Now, large.Known
 		}
 	}
-	return maphash.String(hashSeed, change.Old), maphash.String(hashSeed, change.New), true
+	return diff.Hash(change.Old), diff.Hash(change.New), true
 }
 
 // size is about how many bytes an event takes. One that leads to several reconciles is counted for each.

@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/why/diff"
 )
 
 // writersOf are those who made one version of an object of another, as far as managed fields tell; none if they do not.
@@ -16,7 +18,7 @@ import (
 // An entry that is new, or has another time, is that of a writer. If there is none, either somebody has written again within
 // the second of the last write, because times have no fractions; or it was a write that leaves no trace. Nobody gets an entry
 // for taking something away, unless by an apply: those who had the field lose it, whoever it was that removed it.
-func writersOf(old, now client.Object, found *comparison, seen time.Time) []Writer {
+func writersOf(old, now client.Object, found *diff.Comparison, seen time.Time) []Writer {
 	if old.GetUID() != now.GetUID() {
 		return creators(now)
 	}

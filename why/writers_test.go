@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/why/diff"
 )
 
 // versions are two of an object, as a server has answered with them, and when.
@@ -49,9 +51,9 @@ func TestWritersOfRecordedVersions(t *testing.T) {
 // check compares what is said of two versions with what is wanted, with all managed fields and with what caches keep of them.
 func (s *writing) check(t *testing.T, old, now client.Object, seen time.Time) {
 	t.Helper()
-	found := testDiffer.compare(old, now, false)
+	found := testDiffer.Compare(old, now, false)
 	if got := managers(writersOf(old, now, &found, seen)); got != s.want {
-		t.Errorf("%q has written, want %q: %+v", got, s.want, found.changes)
+		t.Errorf("%q has written, want %q: %+v", got, s.want, found.Changes)
 	}
 	for _, object := range []client.Object{old, now} {
 		if _, err := KeepWriters(nil)(object); err != nil {
@@ -59,7 +61,7 @@ func (s *writing) check(t *testing.T, old, now client.Object, seen time.Time) {
 		}
 	}
 	if got := managers(writersOf(old, now, &found, seen)); got != s.wantDropped {
-		t.Errorf("%q has written as far as caches know, want %q: %+v", got, s.wantDropped, found.changes)
+		t.Errorf("%q has written as far as caches know, want %q: %+v", got, s.wantDropped, found.Changes)
 	}
 }
 
@@ -105,9 +107,9 @@ func TestWriters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			old, now := pod("a"), pod("a")
 			old.ManagedFields, now.ManagedFields = test.old, test.now
-			found := comparison{changes: []Change{{Path: test.path}}}
+			found := diff.Comparison{Changes: []Change{{Path: test.path}}}
 			if !test.gone {
-				found.given = 1
+				found.Given = 1
 			}
 			if got := managers(writersOf(old, now, &found, time.Unix(4, 0))); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
@@ -132,7 +134,7 @@ func TestFieldsAreReadWithinBounds(t *testing.T) {
 			{Manager: "other", Operation: "Update", Time: &at, FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:else":{}}}`)},
 			{Manager: "third", Operation: "Apply", Time: &at},
 		}
-		found := comparison{changes: []Change{{Path: "data.k", Old: "1", New: "2"}}, given: 1}
+		found := diff.Comparison{Changes: []Change{{Path: "data.k", Old: "1", New: "2"}}, Given: 1}
 		if got := managers(writersOf(now, now, &found, at.Time)); got != want {
 			t.Errorf("with %d fields, %q has written, want %q", others, got, want)
 		}
@@ -151,30 +153,30 @@ func TestAnObjectInPlaceOfAnotherOneIsItsCreators(t *testing.T) {
 }
 
 func TestPathsAreReadAsTheyAreWritten(t *testing.T) {
-	for _, path := range [][]step{
-		{{name: "spec"}, {name: "replicas"}},
-		{{name: "metadata"}, {name: "labels"}, {name: "app.kubernetes.io/name", kind: stepKey}},
-		{{name: "spec"}, {name: "containers"}, {kind: stepElement, key: "name", value: "app"}, {name: "image"}},
-		{{name: "spec"}, {name: "a"}, {kind: stepElement, key: "id", value: "1"}, {kind: stepElement, key: "id", value: "2"}},
+	for _, path := range [][]diff.Step{
+		{{Name: "spec"}, {Name: "replicas"}},
+		{{Name: "metadata"}, {Name: "labels"}, {Name: "app.kubernetes.io/name", Kind: diff.StepKey}},
+		{{Name: "spec"}, {Name: "containers"}, {Kind: diff.StepElement, Key: "name", Value: "app"}, {Name: "image"}},
+		{{Name: "spec"}, {Name: "a"}, {Kind: diff.StepElement, Key: "id", Value: "1"}, {Kind: diff.StepElement, Key: "id", Value: "2"}},
 	} {
-		text := string(appendPath(nil, path))
-		read, ok := parsePath(text)
-		if !ok || string(appendPath(nil, asKeys(read))) != text || len(read) != len(path) {
+		text := string(diff.AppendPath(nil, path))
+		read, ok := diff.ParsePath(text)
+		if !ok || string(diff.AppendPath(nil, asKeys(read))) != text || len(read) != len(path) {
 			t.Errorf("%s is read as %+v", text, read)
 		}
 	}
 	for _, path := range []string{"", "spec.very…", "spec[a]b", "spec[a"} {
-		if read, ok := parsePath(path); ok {
+		if read, ok := diff.ParsePath(path); ok {
 			t.Errorf("%s is read as %+v", path, read)
 		}
 	}
 }
 
 // asKeys marks names as those of keys, which are written in brackets where that is needed.
-func asKeys(path []step) []step {
+func asKeys(path []diff.Step) []diff.Step {
 	for i := range path {
-		if path[i].kind == stepField {
-			path[i].kind = stepKey
+		if path[i].Kind == diff.StepField {
+			path[i].Kind = diff.StepKey
 		}
 	}
 	return path

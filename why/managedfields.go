@@ -12,22 +12,24 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/opdock/opdock/why/diff"
 )
 
 // secondWriters are those who may have written once more within the second in which they had written before: what they write
 // is theirs, and nobody has written later. It is called for the few events that change no entry's time, because it has to
 // read which fields entries are about, as far as the cache has kept that.
-func secondWriters(entries []metav1.ManagedFieldsEntry, found *comparison, seen time.Time) (writers []Writer) {
-	if slices.ContainsFunc(found.changes, leavesNoTrace) {
+func secondWriters(entries []metav1.ManagedFieldsEntry, found *diff.Comparison, seen time.Time) (writers []Writer) {
+	if slices.ContainsFunc(found.Changes, leavesNoTrace) {
 		return nil
 	}
 	candidates := newestEntries(entries, seen)
 	if len(candidates) == 0 {
 		return nil
 	}
-	wanted := make([]wantedField, len(found.changes))
-	for i := range found.changes {
-		wanted[i] = wantedField{text: found.changes[i].Path, given: found.given&(1<<i) != 0}
+	wanted := make([]wantedField, len(found.Changes))
+	for i := range found.Changes {
+		wanted[i] = wantedField{text: found.Changes[i].Path, given: found.Given&(1<<i) != 0}
 	}
 	for i := range candidates {
 		candidates[i].look(wanted)
@@ -46,7 +48,7 @@ type wantedField struct {
 	text  string
 	given bool
 	// path is nil as long as nobody needs it, or if it cannot be read.
-	path []step
+	path []diff.Step
 }
 
 // root is the first step of its path.
@@ -60,7 +62,7 @@ func (w *wantedField) root() string {
 // leavesNoTrace says whether a change is one of those that are not in managed fields at all: what a deletion does, and the
 // binding of a pod. What else such an event changes has been changed by the same.
 func leavesNoTrace(c Change) bool {
-	return isWithin(c.Path, "metadata.deletionTimestamp") || isWithin(c.Path, "metadata.deletionGracePeriodSeconds") || c.Path == "spec.nodeName"
+	return diff.IsWithin(c.Path, "metadata.deletionTimestamp") || diff.IsWithin(c.Path, "metadata.deletionGracePeriodSeconds") || c.Path == "spec.nodeName"
 }
 
 // maxFields bounds the bytes of an entry's fields that are read, since that takes a while. What is larger is not known.
@@ -144,7 +146,7 @@ func (c *candidate) look(wanted []wantedField) {
 	}
 	for i := range wanted {
 		if wanted[i].path == nil {
-			wanted[i].path, _ = parsePath(wanted[i].text)
+			wanted[i].path, _ = diff.ParsePath(wanted[i].text)
 		}
 	}
 	for field := range fields.Leaves().All() {
@@ -181,7 +183,7 @@ func readFields(raw *metav1.FieldsV1) *fieldpath.Set {
 }
 
 // matches says whether a field is the one at a path, or a part of it, or is perhaps one that it is a part of.
-func matches(field fieldpath.Path, path []step, given bool) ownership {
+func matches(field fieldpath.Path, path []diff.Step, given bool) ownership {
 	result := yes
 	for i := range min(len(field), len(path)) {
 		if result = min(result, sameStep(&field[i], &path[i])); result == no {
@@ -198,19 +200,19 @@ func matches(field fieldpath.Path, path []step, given bool) ownership {
 	return result
 }
 
-func sameStep(element *fieldpath.PathElement, s *step) ownership {
+func sameStep(element *fieldpath.PathElement, s *diff.Step) ownership {
 	switch {
 	case element.FieldName != nil:
-		if s.kind == stepField && *element.FieldName == s.name {
+		if s.Kind == diff.StepField && *element.FieldName == s.Name {
 			return yes
 		}
 		return no
-	case element.Key != nil && s.kind == stepElement:
+	case element.Key != nil && s.Kind == diff.StepElement:
 		for _, key := range *element.Key {
-			if key.Name != s.key {
+			if key.Name != s.Key {
 				continue
 			}
-			if fmt.Sprint(key.Value.Unstructured()) == s.value {
+			if fmt.Sprint(key.Value.Unstructured()) == s.Value {
 				return yes
 			}
 			return no
@@ -219,36 +221,4 @@ func sameStep(element *fieldpath.PathElement, s *step) ownership {
 	default:
 		return perhaps
 	}
-}
-
-// parsePath reads what appendPath has written. Names that could be read in two ways are not read at all.
-func parsePath(path string) (steps []step, ok bool) {
-	if strings.Contains(path, "…") {
-		return nil, false
-	}
-	for path != "" {
-		if inner, found := strings.CutPrefix(path, "["); found {
-			name, rest, closed := strings.Cut(inner, "]")
-			if !closed || rest != "" && rest[0] != '.' && rest[0] != '[' {
-				return nil, false
-			}
-			key, value, isElement := strings.Cut(name, "=")
-			if isElement {
-				steps = append(steps, step{kind: stepElement, key: key, value: value})
-			} else {
-				// It may be an index, which is the name of no field.
-				steps = append(steps, step{name: name})
-			}
-			path = rest
-			continue
-		}
-		path = strings.TrimPrefix(path, ".")
-		end := strings.IndexAny(path, ".[")
-		if end < 0 {
-			end = len(path)
-		}
-		steps = append(steps, step{name: path[:end]})
-		path = path[end:]
-	}
-	return steps, len(steps) > 0
 }

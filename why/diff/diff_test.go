@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package why
+package diff
 
 import (
 	"encoding/json"
@@ -23,37 +23,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/why/internal/whytest"
 )
 
-var testDiffer = differ{maxChanges: 16, maxValue: 120, maxCompared: 20_000}
-
-func web() *appsv1.Deployment {
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: "web", Namespace: "default", UID: "1", ResourceVersion: "1", Generation: 1,
-			Labels:        map[string]string{"app": "web"},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
-		},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](3),
-			Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromString("25%"))}},
-			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				Containers: []corev1.Container{
-					{
-						Name: "app", Image: "app:1", Args: []string{"--a", "--b"},
-						Ports:     []corev1.ContainerPort{{ContainerPort: 80, Protocol: "TCP"}, {ContainerPort: 80, Protocol: "UDP"}},
-						Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("500m")}},
-					},
-					{Name: "sidecar", Image: "sidecar:1"},
-				},
-			}},
-		},
-		Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{
-			{Type: "Available", Status: "True", LastUpdateTime: metav1.NewTime(time.Unix(1, 0).UTC())},
-			{Type: "Progressing", Status: "True"},
-		}},
-	}
-}
+var testDiffer = Differ{MaxChanges: 16, MaxValue: 120, MaxCompared: 20_000}
 
 func TestCompare(t *testing.T) {
 	tests := map[string]struct {
@@ -130,12 +104,12 @@ func TestCompare(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			old, now := web(), web()
+			old, now := whytest.Web(), whytest.Web()
 			test.change(now)
 			checkChanges(t, old, now, test.want)
 		})
 		t.Run(name+", unstructured", func(t *testing.T) {
-			old, now := web(), web()
+			old, now := whytest.Web(), whytest.Web()
 			test.change(now)
 			// What typed objects call 0 is not there at all in these.
 			for i := range test.want {
@@ -154,17 +128,17 @@ func relaxed(want []string) []string {
 
 func checkChanges(t *testing.T, old, now client.Object, want []string) {
 	t.Helper()
-	found := testDiffer.compare(old, now, false)
+	found := testDiffer.Compare(old, now, false)
 	var got []string
-	for _, change := range found.changes {
+	for _, change := range found.Changes {
 		got = append(got, fmt.Sprintf("%s %s→%s", change.Path, change.Old, change.New))
 	}
 	slices.Sort(got)
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if found.changed != len(found.changes) {
-		t.Errorf("%d changes, but %d are said", found.changed, len(found.changes))
+	if found.Changed != len(found.Changes) {
+		t.Errorf("%d changes, but %d are said", found.Changed, len(found.Changes))
 	}
 }
 
@@ -187,55 +161,12 @@ func asUnstructured(t *testing.T, object client.Object) client.Object {
 	return u
 }
 
-func TestCompareSecretsHidesValues(t *testing.T) {
-	const password = "hunter2"
-	secret := func(value string) *corev1.Secret {
-		return &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{"copy": value}},
-			Data:       map[string][]byte{"password": []byte(value)}, StringData: map[string]string{"password": value},
-		}
-	}
-	metadata := func(value string) client.Object {
-		m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"copy": value}}}
-		m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		return m
-	}
-	untyped := func(value string) client.Object {
-		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}, "data": map[string]any{"password": value},
-		}}
-	}
-	r := New(Options{})
-	for name, pair := range map[string][2]client.Object{
-		"typed":         {secret("other"), secret(password)},
-		"new keys":      {&corev1.Secret{}, secret(password)},
-		"metadata only": {metadata("other"), metadata(password)},
-		"unstructured":  {untyped("other"), untyped(password)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pair[1].SetResourceVersion("2")
-			e := r.describe(Updated, pair[0], pair[1], time.Now())
-			if len(e.cause.Changes) == 0 {
-				t.Fatal("no changes are said")
-			}
-			if text := fmt.Sprintf("%+v", e.cause.Changes); strings.Contains(text, password) || strings.Contains(text, "other") {
-				t.Errorf("a secret is told: %s", text)
-			}
-			for _, change := range e.cause.Changes {
-				if change.New != hidden && change.Path != "metadata.name" {
-					t.Errorf("%s is not said to have a value: %+v", change.Path, change)
-				}
-			}
-		})
-	}
-}
-
 // What a Secret is for is its data; who changes a label of one is to see that.
 func TestCompareSecretsShowsLabels(t *testing.T) {
 	old, now := &corev1.Secret{}, &corev1.Secret{Type: "Opaque"}
 	now.Labels, now.ResourceVersion = map[string]string{"by": "me"}, "2"
 	want := `[{Path:metadata.labels.by Old: New:"me"} {Path:type Old: New:"Opaque"}]`
-	if got := fmt.Sprintf("%+v", testDiffer.compare(old, now, true).changes); got != want {
+	if got := fmt.Sprintf("%+v", testDiffer.Compare(old, now, true).Changes); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -253,14 +184,14 @@ func TestCompareShowsWhereLargeValuesDiffer(t *testing.T) {
 		return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Args: []string{long, strconv.Itoa(i)}}}}}
 	}
 	for _, pair := range [][2]client.Object{{object(1), object(2)}, {args(1), args(2)}} {
-		changes := testDiffer.compare(pair[0], pair[1], false).changes
+		changes := testDiffer.Compare(pair[0], pair[1], false).Changes
 		for _, change := range changes {
-			if change.Old == change.New || len(change.Old) > testDiffer.maxValue || len(change.New) > testDiffer.maxValue || !utf8.ValidString(change.Old) {
+			if change.Old == change.New || len(change.Old) > testDiffer.MaxValue || len(change.New) > testDiffer.MaxValue || !utf8.ValidString(change.Old) {
 				t.Errorf("%s is said to change from %s to %s", change.Path, change.Old, change.New)
 			}
 		}
 	}
-	if got := testDiffer.compare(object(1), object(2), false).changes[0]; !strings.HasSuffix(got.Old, `äline 1"`) || !strings.HasPrefix(got.Old, `"…ä`) {
+	if got := testDiffer.Compare(object(1), object(2), false).Changes[0]; !strings.HasSuffix(got.Old, `äline 1"`) || !strings.HasPrefix(got.Old, `"…ä`) {
 		t.Errorf("the log changes from %s to %s", got.Old, got.New)
 	}
 }
@@ -284,15 +215,15 @@ func TestCompareTellsTheSameInTheSameOrder(t *testing.T) {
 		return c
 	}
 	for name, object := range map[string]func(string) client.Object{"unstructured": untyped, "typed": typed} {
-		first := testDiffer.compare(object("x"), object("y"), false)
+		first := testDiffer.Compare(object("x"), object("y"), false)
 		for range 20 {
-			again := testDiffer.compare(object("x"), object("y"), false)
-			if !slices.Equal(again.changes, first.changes) || again.changed != first.changed {
-				t.Fatalf("%s: first %v, then %v", name, first.changes, again.changes)
+			again := testDiffer.Compare(object("x"), object("y"), false)
+			if !slices.Equal(again.Changes, first.Changes) || again.Changed != first.Changed {
+				t.Fatalf("%s: first %v, then %v", name, first.Changes, again.Changes)
 			}
 		}
-		if want := map[string]int{"unstructured": 30, "typed": 24}[name]; first.changed != want {
-			t.Errorf("%s: %d changes, want %d", name, first.changed, want)
+		if want := map[string]int{"unstructured": 30, "typed": 24}[name]; first.Changed != want {
+			t.Errorf("%s: %d changes, want %d", name, first.Changed, want)
 		}
 	}
 }
@@ -318,12 +249,12 @@ func TestCompareBoundsHugeObjects(t *testing.T) {
 		}
 		return c
 	}
-	found := testDiffer.compare(config("a"), config("b"), false)
-	if len(found.changes) != 16 || found.changed < 1000 || found.changed > testDiffer.maxCompared+1 {
-		t.Errorf("%d changes of %d", len(found.changes), found.changed)
+	found := testDiffer.Compare(config("a"), config("b"), false)
+	if len(found.Changes) != 16 || found.Changed < 1000 || found.Changed > testDiffer.MaxCompared+1 {
+		t.Errorf("%d changes of %d", len(found.Changes), found.Changed)
 	}
 	big := &corev1.ConfigMap{Data: map[string]string{"big": strings.Repeat("ä", 1<<20)}}
-	changes := testDiffer.compare(&corev1.ConfigMap{}, big, false).changes
+	changes := testDiffer.Compare(&corev1.ConfigMap{}, big, false).Changes
 	if len(changes) != 1 || len(changes[0].New) > 120 || !strings.HasSuffix(changes[0].New, "…") {
 		t.Errorf("the value is not shortened: %d changes, %d bytes", len(changes), len(changes[0].New))
 	}
@@ -334,7 +265,7 @@ func TestCompareBoundsHugeObjects(t *testing.T) {
 		}
 		return &unstructured.Unstructured{Object: map[string]any{"list": all}}
 	}
-	if changed := testDiffer.compare(list(30_000), list(30_001), false).changed; changed > testDiffer.maxCompared+1 {
+	if changed := testDiffer.Compare(list(30_000), list(30_001), false).Changed; changed > testDiffer.MaxCompared+1 {
 		t.Errorf("%d changes", changed)
 	}
 }

@@ -1,11 +1,10 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package why
+package diff
 
 import (
 	"reflect"
-	"strconv"
 	"strings"
 )
 
@@ -21,7 +20,7 @@ func (e extent) of(text []byte) []byte { return text[e.from:e.to] }
 func (e extent) isEmpty() bool { return e.from == e.to }
 
 // all are the changes that were found.
-func (c *comparison) all() []Change {
+func (c *Comparison) all() []Change {
 	if len(c.found) == 0 {
 		return nil
 	}
@@ -33,47 +32,47 @@ func (c *comparison) all() []Change {
 }
 
 // write adds to the text.
-func (c *comparison) write(text string) extent {
+func (c *Comparison) write(text string) extent {
 	from := len(c.text)
 	c.text = append(c.text, text...)
 	return extent{from, len(c.text)}
 }
 
 // add notes a field that differs; a value that is not valid is that of a field that is not there.
-func (c *comparison) add(a, b reflect.Value) {
-	c.changed++
-	if c.probing || len(c.found) >= c.maxChanges {
+func (c *Comparison) add(a, b reflect.Value) {
+	c.Changed++
+	if c.probing || len(c.found) >= c.MaxChanges {
 		return
 	}
 	if index := len(c.found); c.gives(a, b) {
-		c.given |= 1 << index // which is nothing beyond the last bit
+		c.Given |= 1 << index // which is nothing beyond the last bit
 	}
 	var s span
 	s.path.from = len(c.text)
-	c.text = appendPath(c.text, c.path)
+	c.text = AppendPath(c.text, c.path)
 	s.path.to = len(c.text)
 	if !c.secret || !c.isConfidential() {
 		c.renderBoth(&s, a, b)
 	} else {
 		if isThere(a) {
-			s.old = c.write(hidden)
+			s.old = c.write(Hidden)
 		}
 		if isThere(b) {
-			s.now = c.write(hidden)
+			s.now = c.write(Hidden)
 		}
 	}
 	c.found = append(c.found, s)
 }
 
 // renderBoth shows both values of a change.
-func (c *comparison) renderBoth(s *span, a, b reflect.Value) {
+func (c *Comparison) renderBoth(s *span, a, b reflect.Value) {
 	old, now := c.render(a), c.render(b)
 	s.old, s.now = old.shown, now.shown
 	switch {
 	case old.cut || now.cut:
-		c.large = append(c.large, largeChange{len(c.found), old.hash(c.text), now.hash(c.text), !old.unknown && !now.unknown})
+		c.Large = append(c.Large, LargeChange{len(c.found), old.hash(c.text), now.hash(c.text), !old.unknown && !now.unknown})
 		if string(s.old.of(c.text)) == string(s.now.of(c.text)) {
-			x, y := renderDifference(a, b, c.maxValue)
+			x, y := renderDifference(a, b, c.MaxValue)
 			c.text = c.text[:s.old.from]
 			s.old, s.now = c.write(x), c.write(y)
 		}
@@ -87,31 +86,17 @@ func (c *comparison) renderBoth(s *span, a, b reflect.Value) {
 	}
 }
 
-func appendPath(text []byte, path []step) []byte {
-	for i := range path {
-		switch s := &path[i]; s.kind {
-		case stepField, stepKey:
-			if s.kind == stepKey && strings.ContainsAny(s.name, "./[]\"") {
-				text = append(text, '[')
-				text = append(text, shorten(s.name, 253)...)
-				text = append(text, ']')
-				continue
-			}
-			if i > 0 {
-				text = append(text, '.')
-			}
-			text = append(text, shorten(s.name, 253)...)
-		case stepElement:
-			text = append(text, '[')
-			text = append(text, s.key...)
-			text = append(text, '=')
-			text = append(text, shorten(s.value, 253)...)
-			text = append(text, ']')
-		case stepIndex:
-			text = append(text, '[')
-			text = strconv.AppendInt(text, int64(s.index), 10)
-			text = append(text, ']')
-		}
-	}
-	return text
+// IsWithin says whether a path is the other one or goes on from there.
+func IsWithin(path, outer string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// Change is one field that differs. Values are shortened, and the data and annotations of Secrets never shown.
+type Change struct {
+	// Path is like spec.template.spec.containers[name=app].image.
+	Path string `json:"path"`
+	// Old and New are JSON, cut where it is too long, on both sides if need be; empty if the field was or is not there.
+	Old string `json:"old,omitempty"`
+	New string `json:"new,omitempty"`
 }

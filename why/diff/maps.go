@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package why
+package diff
 
 import (
 	"reflect"
@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func (c *comparison) compareTypedMaps(a, b reflect.Value) {
+func (c *Comparison) compareTypedMaps(a, b reflect.Value) {
 	if a.Len() == 0 && b.Len() == 0 || a.Type().Key().Kind() != reflect.String {
 		return
 	}
@@ -35,7 +35,7 @@ func (c *comparison) compareTypedMaps(a, b reflect.Value) {
 	}, func(name string) {
 		key := reflect.ValueOf(name).Convert(keyType)
 		x, y := a.MapIndex(key), b.MapIndex(key)
-		c.path = append(c.path, step{name: name, kind: stepKey})
+		c.path = append(c.path, Step{Name: name, Kind: StepKey})
 		switch {
 		case c.isNoise():
 		case x.IsValid() && y.IsValid():
@@ -51,26 +51,26 @@ func (c *comparison) compareTypedMaps(a, b reflect.Value) {
 // inOrder compares what two maps have, each being called for all keys, so that the same change is always told in the same
 // way. Only those keys are sorted whose values differ, which most do not; to know them, their values are compared twice. That
 // too has its bounds, beyond which the order is left to chance.
-func (c *comparison) inOrder(each func(visit func(key string)), compare func(key string)) {
-	if c.probing || c.probed > c.maxCompared {
+func (c *Comparison) inOrder(each func(visit func(key string)), compare func(key string)) {
+	if c.probing || c.probed > c.MaxCompared {
 		each(compare)
 		return
 	}
 	// Maps are within maps, so that the names of the inner ones come after those of the outer ones.
 	used := len(c.names)
 	each(func(key string) {
-		if c.probed > c.maxCompared {
+		if c.probed > c.MaxCompared {
 			c.names = append(c.names, key)
 			return
 		}
-		changed, left := c.changed, c.left
+		changed, left := c.Changed, c.left
 		c.probing = true
 		compare(key)
 		c.probing = false
-		if c.changed > changed || c.left <= 0 {
+		if c.Changed > changed || c.left <= 0 {
 			c.names = append(c.names, key)
 			c.probed += left - c.left
-			c.changed, c.left = changed, left
+			c.Changed, c.left = changed, left
 		}
 	})
 	names := c.names[used:]
@@ -85,7 +85,7 @@ func (c *comparison) inOrder(each func(visit func(key string)), compare func(key
 }
 
 // compareTexts compares what most maps are, labels and annotations among them.
-func (c *comparison) compareTexts(a, b map[string]string) {
+func (c *Comparison) compareTexts(a, b map[string]string) {
 	used := len(c.names)
 	for key, x := range a {
 		if c.left--; c.left < 0 {
@@ -104,7 +104,7 @@ func (c *comparison) compareTexts(a, b map[string]string) {
 	names := c.names[used:]
 	slices.Sort(names)
 	for _, key := range names {
-		c.path = append(c.path, step{name: key, kind: stepKey})
+		c.path = append(c.path, Step{Name: key, Kind: StepKey})
 		if !c.isNoise() {
 			c.add(entry(a, key), entry(b, key))
 		}
@@ -119,4 +119,17 @@ func entry(texts map[string]string, key string) reflect.Value {
 		return reflect.Value{}
 	}
 	return reflect.ValueOf(text)
+}
+
+// sameResources compares by what quantities mean.
+func sameResources(a, b corev1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, x := range a {
+		if y, inBoth := b[name]; !inBoth || x.Cmp(y) != 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -1,74 +1,61 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package why
+// Package diff finds the fields that differ between two versions of an object.
+package diff
 
 import (
 	"bytes"
 	"reflect"
 	"slices"
 	"sync"
-	"unsafe"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// differ finds the fields that differ between two versions of an object. It walks them as they are: making JSON of objects
+// Differ finds the fields that differ between two versions of an object. It walks them as they are: making JSON of objects
 // to compare that would cost more than most reconciles.
-type differ struct{ maxChanges, maxValue, maxCompared int }
+type Differ struct {
+	// MaxChanges is how many changes are shown, MaxValue how many bytes of a value, and MaxCompared how many values are
+	// compared at the most.
+	MaxChanges, MaxValue, MaxCompared int
+}
 
-// comparison is one use of a differ.
-type comparison struct {
-	differ
+// Comparison is what a Differ has found.
+type Comparison struct {
+	Differ
+	// Changes are the first of the fields that differ, and Changed is how many there are.
+	Changes []Change
+	Changed int
+	// Large are the hashes of those values of Changes that are not shown as a whole.
+	Large []LargeChange
+	// Given has a bit for each of the first changes after which there is something that was not there before. The others may
+	// be removals.
+	Given uint64
+
 	secret   bool
-	path     []step
+	path     []Step
 	keys     []keyed  // of the lists that are being compared
 	names    []string // of what differs in the maps that are being compared
 	text     []byte   // what there is to show of the changes, one after the other
 	found    []span   // the changes in it
 	renderer renderer
-	changes  []Change // the same when all is compared
-	large    []largeChange
-	changed  int
-	// given has a bit for each of the first changes after which there is something that was not there before. The others may
-	// be removals.
-	given uint64
-	left  int // of maxCompared
-	// looked is how many values were looked at in vain.
-	looked int
+	left     int // of MaxCompared
+	same     sameState
 	// probing is whether only the number of changes is of interest, and probed how many values were compared for that.
 	probing bool
 	probed  int
 }
 
-// step is a part of a path: a field, a key of a map, or an element of a list.
-type step struct {
-	name string
-	// key and value say which element it is; without them it is counted by index.
-	key, value string
-	index      int
-	kind       stepKind
-}
-
-type stepKind uint8
-
-const (
-	stepField stepKind = iota
-	stepKey
-	stepElement
-	stepIndex
-)
-
-// hidden stands for the values of Secrets, in JSON.
-const hidden = `"(hidden)"`
+// Hidden stands for the values of Secrets, in JSON.
+const Hidden = `"(hidden)"`
 
 // scratch is what comparisons need on the way, and is kept for the next one.
 type scratch struct {
-	path  []step
+	path  []Step
 	keys  []keyed
 	names []string
 	text  []byte
@@ -76,11 +63,11 @@ type scratch struct {
 }
 
 var scratches = sync.Pool{New: func() any {
-	return &scratch{make([]step, 0, 32), make([]keyed, 0, 32), make([]string, 0, 32), make([]byte, 0, 4096), make([]span, 0, 16)}
+	return &scratch{make([]Step, 0, 32), make([]keyed, 0, 32), make([]string, 0, 32), make([]byte, 0, 4096), make([]span, 0, 16)}
 }}
 
 // keep takes back what a comparison needs no more, unless it has become large.
-func (s *scratch) keep(c *comparison) {
+func (s *scratch) keep(c *Comparison) {
 	const large = 32 << 10
 	if cap(c.text) <= large {
 		s.text = c.text[:0]
@@ -88,25 +75,25 @@ func (s *scratch) keep(c *comparison) {
 	c.path, c.keys, c.names, c.text, c.found, c.renderer = nil, nil, nil, nil, nil, renderer{}
 }
 
-// compare finds the first fields that differ, and how many there are. If an object is so large that not all of it was
+// Compare finds the first fields that differ, and how many there are. If an object is so large that not all of it was
 // compared, what is left counts as one change more, without a path.
-func (d differ) compare(old, now client.Object, secret bool) comparison {
+func (d Differ) Compare(old, now client.Object, secret bool) Comparison {
 	buffer := scratches.Get().(*scratch)
 	defer scratches.Put(buffer)
-	c := comparison{
-		differ: d, secret: secret, left: d.maxCompared,
+	c := Comparison{
+		Differ: d, secret: secret, left: d.MaxCompared,
 		path: buffer.path, keys: buffer.keys, names: buffer.names, text: buffer.text, found: buffer.found,
 	}
 	c.compareObjects(old, now)
-	c.changes = c.all()
+	c.Changes = c.all()
 	buffer.keep(&c)
 	if c.left <= 0 {
-		c.changed++
+		c.Changed++
 	}
 	return c
 }
 
-func (c *comparison) compareObjects(old, now client.Object) {
+func (c *Comparison) compareObjects(old, now client.Object) {
 	if a, ok := old.(*unstructured.Unstructured); ok {
 		if b, ok := now.(*unstructured.Unstructured); ok {
 			c.compareMaps(a.Object, b.Object)
@@ -119,31 +106,29 @@ func (c *comparison) compareObjects(old, now client.Object) {
 	}
 }
 
-// changesContent says whether something else than metadata and status changed, which is what a generation counts.
-func (c *comparison) changesContent() bool {
-	return c.changed > len(c.changes) || slices.ContainsFunc(c.changes, func(change Change) bool {
-		return !isWithin(change.Path, "metadata") && !isWithin(change.Path, "status")
+// ChangesContent says whether something else than metadata and status changed, which is what a generation counts.
+func (c *Comparison) ChangesContent() bool {
+	return c.Changed > len(c.Changes) || slices.ContainsFunc(c.Changes, func(change Change) bool {
+		return !IsWithin(change.Path, "metadata") && !IsWithin(change.Path, "status")
 	})
 }
 
 // isNoise says whether the field that the path leads to changes with every write, or says once more what others say.
-func (c *comparison) isNoise() bool {
+func (c *Comparison) isNoise() bool {
 	switch len(c.path) {
 	case 2:
-		if c.path[0].name != "metadata" {
+		if c.path[0].Name != "metadata" {
 			return false
 		}
-		switch c.path[1].name {
+		switch c.path[1].Name {
 		case "managedFields", "resourceVersion", "generation", "selfLink":
 			return true
 		}
 	case 3:
-		return c.path[2].name == "kubectl.kubernetes.io/last-applied-configuration" && c.path[1].name == "annotations"
+		return c.path[2].Name == "kubectl.kubernetes.io/last-applied-configuration" && c.path[1].Name == "annotations"
 	}
 	return false
 }
-
-func isSecret(o *Object) bool { return o.Kind == "Secret" && o.Group == "" }
 
 var (
 	timeType      = reflect.TypeFor[metav1.Time]()
@@ -152,7 +137,7 @@ var (
 )
 
 // compareValues compares two values of one type.
-func (c *comparison) compareValues(a, b reflect.Value) {
+func (c *Comparison) compareValues(a, b reflect.Value) {
 	if c.left--; c.left < 0 {
 		return
 	}
@@ -199,7 +184,7 @@ func sameLeaf(a, b reflect.Value) bool {
 	}
 }
 
-func (c *comparison) compareStructs(a, b reflect.Value) {
+func (c *Comparison) compareStructs(a, b reflect.Value) {
 	switch a.Type() {
 	case timeType:
 		if !pointerTo[metav1.Time](a).Equal(pointerTo[metav1.Time](b)) {
@@ -229,16 +214,13 @@ func (c *comparison) compareStructs(a, b reflect.Value) {
 		}
 		return
 	}
-	var x, y unsafe.Pointer // nil for elements of maps
-	if a.CanAddr() && b.CanAddr() {
-		x, y = a.Addr().UnsafePointer(), b.Addr().UnsafePointer()
-	}
+	memory := memoryOf(a, b)
 	for i := range plan.fields {
 		field := &plan.fields[i]
-		if x != nil && c.isSame(field, x, y) {
+		if c.isSame(field, memory) {
 			continue
 		}
-		c.path = append(c.path, step{name: field.name})
+		c.path = append(c.path, Step{Name: field.name})
 		switch {
 		case field.inline:
 			c.path = c.path[:len(c.path)-1]
@@ -267,24 +249,8 @@ func sameStruct(a, b reflect.Value, plan *plan) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// isSame says whether a field of two structs is the same for sure. If it is not, looking at it did not count, but its parts are
-// looked at once more then, and so on, so that has its bounds as well.
-func (c *comparison) isSame(field *planned, a, b unsafe.Pointer) bool {
-	const again = 8
-	if c.looked > again*c.maxCompared {
-		return false
-	}
-	left := c.left
-	if field.shape.isSame(unsafe.Add(a, field.offset), unsafe.Add(b, field.offset), &c.left) {
-		return true
-	}
-	c.looked += left - c.left
-	c.left = left
-	return false
-}
-
 // compareRaw compares JSON that is kept as such.
-func (c *comparison) compareRaw(a, b []byte) {
+func (c *Comparison) compareRaw(a, b []byte) {
 	if bytes.Equal(a, b) {
 		return
 	}
@@ -299,20 +265,20 @@ func (c *comparison) compareRaw(a, b []byte) {
 
 // isConfidential says whether the field of a Secret that the path leads to may be what the Secret is for. Annotations may
 // have a copy of it.
-func (c *comparison) isConfidential() bool {
+func (c *Comparison) isConfidential() bool {
 	switch len(c.path) {
 	case 0:
 		return true
 	case 1:
-		return c.path[0].name != "type" && c.path[0].name != "immutable"
+		return c.path[0].Name != "type" && c.path[0].Name != "immutable"
 	default:
-		return c.path[0].name != "metadata" || c.path[1].name == "annotations"
+		return c.path[0].Name != "metadata" || c.path[1].Name == "annotations"
 	}
 }
 
 // gives says whether there is something new at the path. Numbers that are 0 may as well be gone, a list that is shorter may
 // have lost an element, and elements that are counted move up when one before them goes.
-func (c *comparison) gives(a, b reflect.Value) bool {
+func (c *Comparison) gives(a, b reflect.Value) bool {
 	for b.IsValid() && (b.Kind() == reflect.Pointer || b.Kind() == reflect.Interface) {
 		b = b.Elem()
 	}
@@ -320,20 +286,10 @@ func (c *comparison) gives(a, b reflect.Value) bool {
 		return false
 	}
 	for i := range c.path {
-		if c.path[i].kind == stepIndex {
+		if c.path[i].Kind == stepIndex {
 			return false
 		}
 	}
 	isList := func(v reflect.Value) bool { return v.IsValid() && v.Kind() == reflect.Slice }
 	return !isList(a) || !isList(b) || b.Len() >= a.Len()
-}
-
-// Compare returns the fields that differ between two versions of an object, and who made the newer one, as they are in
-// causes, with the default bounds.
-func Compare(old, now client.Object) ([]Change, []Writer) {
-	o := Options{}.withDefaults()
-	_, secret := now.(*corev1.Secret)
-	kind := now.GetObjectKind().GroupVersionKind()
-	found := differ{o.MaxChanges, o.MaxValue, o.MaxCompared}.compare(old, now, secret || isSecret(&Object{Kind: kind.Kind, Group: kind.Group}))
-	return found.changes, writersOf(old, now, &found, o.Clock.Now())
 }

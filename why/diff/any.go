@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package why
+package diff
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // compareMaps compares objects without a type.
-func (c *comparison) compareMaps(a, b map[string]any) {
+func (c *Comparison) compareMaps(a, b map[string]any) {
 	c.inOrder(func(visit func(string)) {
 		for key := range a {
 			if c.left <= 0 {
@@ -34,13 +34,13 @@ func (c *comparison) compareMaps(a, b map[string]any) {
 	})
 }
 
-func (c *comparison) compareEntry(key string, x, y any, inBoth bool) {
-	c.path = append(c.path, step{name: key, kind: stepKey})
+func (c *Comparison) compareEntry(key string, x, y any, inBoth bool) {
+	c.path = append(c.path, Step{Name: key, Kind: StepKey})
 	switch {
 	case c.isNoise():
 	case inBoth:
 		c.compareAny(x, y)
-	case len(c.path) == 2 && c.path[0].name == "metadata" && (isMap(x) || isMap(y)):
+	case len(c.path) == 2 && c.path[0].Name == "metadata" && (isMap(x) || isMap(y)):
 		// The first label or annotation, or the last one, is what has come or gone.
 		a, _ := x.(map[string]any)
 		b, _ := y.(map[string]any)
@@ -58,7 +58,7 @@ func isMap(value any) bool {
 }
 
 // compareAny compares values as they are in JSON.
-func (c *comparison) compareAny(a, b any) {
+func (c *Comparison) compareAny(a, b any) {
 	if c.left--; c.left < 0 {
 		return
 	}
@@ -83,7 +83,7 @@ func (c *comparison) compareAny(a, b any) {
 
 func isComparable(v any) bool { return v == nil || reflect.TypeOf(v).Comparable() }
 
-func (c *comparison) compareSlices(a, b []any) {
+func (c *Comparison) compareSlices(a, b []any) {
 	if len(a) == 0 && len(b) == 0 {
 		return
 	}
@@ -97,11 +97,11 @@ func (c *comparison) compareSlices(a, b []any) {
 			continue
 		}
 		for i := 0; i < len(inA) && c.left > 0; i++ {
-			c.compareAnyElement(step{kind: stepElement, key: key, value: inA[i].value}, a, b, inA[i].index, find(inB, inA[i].value, i))
+			c.compareAnyElement(Step{Kind: StepElement, Key: key, Value: inA[i].value}, a, b, inA[i].index, find(inB, inA[i].value, i))
 		}
 		for i := 0; i < len(inB) && c.left > 0; i++ {
 			if find(inA, inB[i].value, i) == missing {
-				c.compareAnyElement(step{kind: stepElement, key: key, value: inB[i].value}, a, b, missing, inB[i].index)
+				c.compareAnyElement(Step{Kind: StepElement, Key: key, Value: inB[i].value}, a, b, missing, inB[i].index)
 			}
 		}
 		return
@@ -114,11 +114,11 @@ func (c *comparison) compareSlices(a, b []any) {
 		if c.left <= 0 {
 			return
 		}
-		c.compareAnyElement(step{kind: stepIndex, index: i}, a, b, i, i)
+		c.compareAnyElement(Step{Kind: stepIndex, index: i}, a, b, i, i)
 	}
 }
 
-func (c *comparison) compareScalarsAny(a, b []any) {
+func (c *Comparison) compareScalarsAny(a, b []any) {
 	c.left -= min(len(a), len(b))
 	same := len(a) == len(b)
 	for i := 0; same && i < len(a); i++ {
@@ -138,7 +138,7 @@ func areScalars(list []any) bool {
 	return true
 }
 
-func (c *comparison) compareAnyElement(which step, a, b []any, inA, inB int) {
+func (c *Comparison) compareAnyElement(which Step, a, b []any, inA, inB int) {
 	c.path = append(c.path, which)
 	if inA < len(a) && inB < len(b) {
 		c.compareAny(a[inA], b[inB])

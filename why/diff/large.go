@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package why
+package diff
 
 import (
 	"hash/maphash"
@@ -9,17 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// largeChange are the hashes of values of which only a part is shown.
-type largeChange struct {
-	index    int
-	old, now uint64
-	known    bool
+// LargeChange are the hashes of values of which only a part is shown.
+type LargeChange struct {
+	Index    int
+	Old, Now uint64
+	Known    bool
 }
 
 // maxHashed bounds what is looked at of a value that is no text, because it has to be rendered for that.
 const maxHashed = 64 << 10
 
 var hashSeed = maphash.MakeSeed()
+
+// Hash is the hash of a value that is shown as a whole, to be compared with those of LargeChange.
+func Hash(value string) uint64 { return maphash.String(hashSeed, value) }
 
 // rendered is a value in the text of a comparison.
 type rendered struct {
@@ -31,12 +34,12 @@ type rendered struct {
 }
 
 // render adds a value to the text, cut after maxValue bytes.
-func (c *comparison) render(v reflect.Value) (r rendered) {
+func (c *Comparison) render(v reflect.Value) (r rendered) {
 	from := len(c.text)
 	if isThere(v) {
 		if text, ok := asText(v); ok {
-			c.text = appendQuoted(c.text, shorten(text, c.maxValue+8)) // a little more, so that it is seen that there is more
-			if r.cut = len(c.text)-from > c.maxValue; r.cut {
+			c.text = appendQuoted(c.text, Shorten(text, c.MaxValue+8)) // a little more, so that it is seen that there is more
+			if r.cut = len(c.text)-from > c.MaxValue; r.cut {
 				r.sum = maphash.String(hashSeed, text)
 			}
 		} else {
@@ -44,13 +47,13 @@ func (c *comparison) render(v reflect.Value) (r rendered) {
 			p.begin(c.text, maxHashed)
 			p.value(v, 0)
 			c.text = p.text
-			if r.cut = len(c.text)-from > c.maxValue; r.cut {
+			if r.cut = len(c.text)-from > c.MaxValue; r.cut {
 				r.sum, r.unknown = maphash.Bytes(hashSeed, c.text[from:]), p.random || p.full()
 			}
 		}
 	}
 	if r.cut {
-		c.text = shortenFrom(c.text, from, c.maxValue)
+		c.text = shortenFrom(c.text, from, c.MaxValue)
 	}
 	r.shown = extent{from, len(c.text)}
 	return r
@@ -80,11 +83,11 @@ func renderDifference(a, b reflect.Value, limit int) (old, now string) {
 	x, isText := asText(a)
 	if y, both := asText(b); isText && both {
 		from := differsFrom(x, y, before)
-		return shorten(string(appendQuoted(nil, "…"+shorten(x[from:], limit))), limit), shorten(string(appendQuoted(nil, "…"+shorten(y[from:], limit))), limit)
+		return Shorten(string(appendQuoted(nil, "…"+Shorten(x[from:], limit))), limit), Shorten(string(appendQuoted(nil, "…"+Shorten(y[from:], limit))), limit)
 	}
 	x, y := render(a, maxHashed), render(b, maxHashed)
 	from := differsFrom(x, y, before)
-	return shorten("…"+x[from:], limit), shorten("…"+y[from:], limit)
+	return Shorten("…"+x[from:], limit), Shorten("…"+y[from:], limit)
 }
 
 // differsFrom is some bytes before the first difference, at the begin of a character.

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package why
+package diff
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ var mergeKeys = []string{
 }
 
 // compareLists compares lists of objects by what names their elements, and others as a whole.
-func (c *comparison) compareLists(a, b reflect.Value) {
+func (c *Comparison) compareLists(a, b reflect.Value) {
 	if a.Len() == 0 && b.Len() == 0 {
 		return
 	}
@@ -47,7 +47,7 @@ func (c *comparison) compareLists(a, b reflect.Value) {
 }
 
 // compareScalars takes a list of plain values for one value.
-func (c *comparison) compareScalars(a, b reflect.Value) {
+func (c *Comparison) compareScalars(a, b reflect.Value) {
 	c.left -= min(a.Len(), b.Len())
 	if a.Len() != b.Len() {
 		c.add(a, b)
@@ -73,17 +73,17 @@ func at(list reflect.Value, index int) reflect.Value {
 	return list.Index(index)
 }
 
-func (c *comparison) compareIndexed(lengthA, lengthB int, at func(int) (a, b reflect.Value)) {
+func (c *Comparison) compareIndexed(lengthA, lengthB int, at func(int) (a, b reflect.Value)) {
 	for i := range max(lengthA, lengthB) {
 		if c.left <= 0 {
 			return
 		}
 		a, b := at(i)
-		c.compareElement(step{kind: stepIndex, index: i}, a, b)
+		c.compareElement(Step{Kind: stepIndex, index: i}, a, b)
 	}
 }
 
-func (c *comparison) compareElement(which step, a, b reflect.Value) {
+func (c *Comparison) compareElement(which Step, a, b reflect.Value) {
 	c.path = append(c.path, which)
 	if a.IsValid() && b.IsValid() {
 		c.compareValues(a, b)
@@ -95,7 +95,7 @@ func (c *comparison) compareElement(which step, a, b reflect.Value) {
 }
 
 // compareKeyed compares elements that have the same key. It does nothing if no key tells all elements apart.
-func (c *comparison) compareKeyed(a, b reflect.Value, plan *plan) bool {
+func (c *Comparison) compareKeyed(a, b reflect.Value, plan *plan) bool {
 	// Lists are within lists, so that the keys of the inner ones come after those of the outer ones.
 	used := len(c.keys)
 	defer func() { c.keys = c.keys[:used] }()
@@ -110,12 +110,12 @@ func (c *comparison) compareKeyed(a, b reflect.Value, plan *plan) bool {
 			continue
 		}
 		for i := 0; i < len(inA) && c.left > 0; i++ {
-			which := step{kind: stepElement, key: key.name, value: inA[i].value}
+			which := Step{Kind: StepElement, Key: key.name, Value: inA[i].value}
 			c.compareElement(which, a.Index(inA[i].index), at(b, find(inB, inA[i].value, i)))
 		}
 		for i := 0; i < len(inB) && c.left > 0; i++ {
 			if find(inA, inB[i].value, i) == missing {
-				c.compareElement(step{kind: stepElement, key: key.name, value: inB[i].value}, reflect.Value{}, b.Index(inB[i].index))
+				c.compareElement(Step{Kind: StepElement, Key: key.name, Value: inB[i].value}, reflect.Value{}, b.Index(inB[i].index))
 			}
 		}
 		return true
@@ -147,7 +147,7 @@ func find(elements []keyed, value string, likely int) int {
 
 // byKey returns the keys of all elements if they are different ones. Lists that are too long to look for keys in are not
 // worth it.
-func (c *comparison) byKey(list reflect.Value, key planned) ([]keyed, bool) {
+func (c *Comparison) byKey(list reflect.Value, key planned) ([]keyed, bool) {
 	const tooLong = 256
 	if list.Len() > tooLong {
 		return nil, false

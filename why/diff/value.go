@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package why
+package diff
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ func render(v reflect.Value, limit int) string {
 	p := &renderer{}
 	p.begin(nil, limit)
 	p.value(v, 0)
-	return shorten(string(p.text), limit)
+	return Shorten(string(p.text), limit)
 }
 
 // isThere says whether there is a value at all. Numbers always are: they read better as 0 than as nothing.
@@ -106,7 +106,7 @@ func (p *renderer) leaf(v reflect.Value) {
 
 func (p *renderer) string(text string) {
 	// A little more than there is room for, so that it is seen that there is more.
-	p.text = appendQuoted(p.text, shorten(text, p.limit+8))
+	p.text = appendQuoted(p.text, Shorten(text, p.limit+8))
 }
 
 // appendQuoted appends a text as JSON. Unlike that of package json it is for reading: what means something in HTML is left as
