@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/opdock/opdock/internal/sse"
 )
 
 // Answer is what the endpoint answers to a question for records.
@@ -180,9 +182,8 @@ func (r *Recorder) serveStream(w http.ResponseWriter, request *http.Request) {
 		refuse(w, http.StatusNotFound, "nothing is recorded here")
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	s := &stream{ResponseController: http.NewResponseController(w), writer: w, instance: r.instance()}
-	if request.Method == http.MethodHead || !s.send(": stream of records\n\n") {
+	s := &stream{Writer: sse.NewWriter(w, readWithin), instance: r.instance()}
+	if request.Method == http.MethodHead || !s.say("stream of records") {
 		return
 	}
 	quiet := time.NewTicker(heartbeat)
@@ -201,44 +202,35 @@ func (r *Recorder) serveStream(w http.ResponseWriter, request *http.Request) {
 			return
 		case <-news:
 		case <-quiet.C:
-			if !s.send(": still here\n\n") {
+			if !s.say("still here") {
 				return
 			}
 		}
 	}
 }
 
-// stream writes server-sent events.
+// stream sends records.
 type stream struct {
-	*http.ResponseController
-	writer   http.ResponseWriter
+	*sse.Writer
 	instance string
 }
 
+// sendRecords says whether the reader is still there.
 func (s *stream) sendRecords(records []*Record, lost uint64) bool {
 	if len(records) == 0 && lost == 0 {
 		return true
 	}
-	var text []byte
-	if lost > 0 {
-		text = fmt.Appendf(text, "event: lost\ndata: {\"records\":%d}\n\n", lost)
+	if lost > 0 && s.Event("lost", "", fmt.Appendf(nil, `{"records":%d}`, lost)) != nil {
+		return false
 	}
 	for _, record := range records {
 		data, err := json.Marshal(record)
-		if err != nil {
+		if err != nil || s.Event("record", fmt.Sprintf("%s-%d", s.instance, record.ID), data) != nil {
 			return false
 		}
-		text = fmt.Appendf(text, "event: record\nid: %s-%d\ndata: %s\n\n", s.instance, record.ID, data)
-	}
-	return s.send(string(text))
-}
-
-// send says whether the reader is still there.
-func (s *stream) send(text string) bool {
-	// Writers that know no deadlines, such as those of tests, do without.
-	_ = s.SetWriteDeadline(time.Now().Add(readWithin))
-	if _, err := s.writer.Write([]byte(text)); err != nil {
-		return false
 	}
 	return s.Flush() == nil
 }
+
+// say says whether the reader is still there.
+func (s *stream) say(text string) bool { return s.Comment(text) == nil && s.Flush() == nil }

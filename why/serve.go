@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/opdock/opdock/internal/limit"
+	"github.com/opdock/opdock/internal/loopback"
 )
 
 // BindAddressVariable is the environment variable by which whoever runs an operator asks it to serve what is recorded: a
@@ -59,17 +59,15 @@ func (r *Recorder) addTo(m ctrl.Manager) error {
 // only who is on the same machine, or in the same pod: other addresses than those of loopback are refused, and so are
 // requests that a browser sends for a page from elsewhere.
 func (r *Recorder) Serve(ctx context.Context, address string) error {
-	if !isLoopback(address) {
-		return fmt.Errorf("serving what is recorded: %q is not a loopback address such as 127.0.0.1:8082", address)
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
+	listener, err := loopback.Listen(ctx, address)
+	var elsewhere *loopback.Error
+	switch {
+	case errors.As(err, &elsewhere) && elsewhere.Address == address:
+		return fmt.Errorf("serving what is recorded: %w such as 127.0.0.1:8082", err)
+	case errors.As(err, &elsewhere):
+		return fmt.Errorf("serving what is recorded: %q leads to %s, which is not a loopback address", address, elsewhere.Address)
+	case err != nil:
 		return fmt.Errorf("serving what is recorded: %w", err)
-	}
-	// A name leads wherever whoever resolves it says.
-	if !isLoopback(listener.Addr().String()) {
-		listener.Close()
-		return fmt.Errorf("serving what is recorded: %q leads to %s, which is not a loopback address", address, listener.Addr())
 	}
 	log.Log.WithName("why").V(1).Info("Serving what is recorded", "address", "http://"+listener.Addr().String()+"/why/summary")
 	return r.serveOn(ctx, listener, bounds{connections: 64, streams: 16, within: 10 * time.Second, stuck: time.Second})
@@ -99,17 +97,13 @@ func (r *Recorder) serveOn(ctx context.Context, listener net.Listener, b bounds)
 
 // atMost refuses streams beyond so many, because each of them lasts.
 func atMost(streams int, inner http.Handler) http.Handler {
-	taken := make(chan struct{}, streams)
+	limited := loopback.NewStreams(streams).Limit(inner, func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusServiceUnavailable, "there are %d streams already", streams)
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if path.Base(request.URL.Path) == "stream" {
-			select {
-			case taken <- struct{}{}:
-				defer func() { <-taken }()
-			default:
-				w.Header().Set("Retry-After", "5")
-				refuse(w, http.StatusServiceUnavailable, "there are %d streams already", streams)
-				return
-			}
+			limited.ServeHTTP(w, request)
+			return
 		}
 		inner.ServeHTTP(w, request)
 	})
@@ -117,23 +111,12 @@ func atMost(streams int, inner http.Handler) http.Handler {
 
 // onlyLocal refuses what a browser sends for a page from elsewhere, even if the name of that page leads here.
 func onlyLocal(inner http.Handler) http.Handler {
+	guard := loopback.Guard{LocalPages: true}
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		origin := request.Header.Get("Origin")
-		from, err := url.Parse(origin)
-		if !isLoopback(request.Host) || origin != "" && (err != nil || !isLoopback(from.Host)) {
+		if status, _ := guard.Check(request); status != http.StatusOK {
 			refuse(w, http.StatusForbidden, "only pages of this machine may ask")
 			return
 		}
 		inner.ServeHTTP(w, request)
 	})
-}
-
-// isLoopback says whether an address, with or without a port, is that of this machine only.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -96,26 +96,31 @@ func TestRecorderServesNothingElse(t *testing.T) {
 func TestEndpointAnswersOnlyThisMachine(t *testing.T) {
 	handler := onlyLocal(New(Options{}).HTTPHandler())
 	for _, test := range []struct {
-		host, origin string
-		want         int
+		host, origin, site string
+		want               int
 	}{
-		{"127.0.0.1:8082", "", http.StatusOK},
-		{"localhost:8082", "http://localhost:9000", http.StatusOK},
-		{"[::1]:8082", "", http.StatusOK},
-		{"evil.example:8082", "", http.StatusForbidden},
-		{"127.0.0.1.evil.example", "", http.StatusForbidden},
-		{"127.0.0.1:8082", "https://evil.example", http.StatusForbidden},
-		{"127.0.0.1:8082", "null", http.StatusForbidden},
+		{"127.0.0.1:8082", "", "", http.StatusOK},
+		{"127.0.0.1:8082", "", "none", http.StatusOK},
+		{"localhost:8082", "http://localhost:9000", "same-site", http.StatusOK},
+		{"[::1]:8082", "", "", http.StatusOK},
+		{"evil.example:8082", "", "", http.StatusForbidden},
+		{"127.0.0.1.evil.example", "", "", http.StatusForbidden},
+		{"127.0.0.1:8082", "https://evil.example", "", http.StatusForbidden},
+		{"127.0.0.1:8082", "null", "", http.StatusForbidden},
+		{"127.0.0.1:8082", "", "cross-site", http.StatusForbidden}, // a page's image or script
 	} {
 		request := httptest.NewRequest(http.MethodGet, "/why/summary", nil)
 		request.Host = test.host
 		if test.origin != "" {
 			request.Header.Set("Origin", test.origin)
 		}
+		if test.site != "" {
+			request.Header.Set("Sec-Fetch-Site", test.site)
+		}
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, request)
 		if answer.Code != test.want {
-			t.Errorf("host %s, origin %q: %d, want %d", test.host, test.origin, answer.Code, test.want)
+			t.Errorf("host %s, origin %q, site %q: %d, want %d", test.host, test.origin, test.site, answer.Code, test.want)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/opdock/opdock/internal/loopback"
 	"github.com/opdock/opdock/internal/tree"
 )
 
@@ -52,7 +53,7 @@ type Server struct {
 	mux     *http.ServeMux
 	// instance tells the streams of this server from those of another that had the same address before.
 	instance string
-	streams  chan struct{}
+	streams  loopback.Streams
 }
 
 // New returns the page. Start is what most callers want.
@@ -63,7 +64,7 @@ func New(o Options) (*Server, error) {
 	if o.MaxStreams == 0 {
 		o.MaxStreams = defaultMaxStreams
 	}
-	s := &Server{options: o, mux: http.NewServeMux(), instance: rand.Text()[:8], streams: make(chan struct{}, o.MaxStreams)}
+	s := &Server{options: o, mux: http.NewServeMux(), instance: rand.Text()[:8], streams: loopback.NewStreams(o.MaxStreams)}
 	files, err := fs.Sub(static, "static")
 	if err != nil {
 		return nil, fmt.Errorf("reading the page's files: %w", err)
@@ -105,15 +106,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // bounded refuses streams beyond what is allowed, so that forgotten pages cost only so much.
 func (s *Server) bounded(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case s.streams <- struct{}{}:
-			defer func() { <-s.streams }()
-			next.ServeHTTP(w, r)
-		default:
-			w.Header().Set("Retry-After", "5")
-			refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("too many pages are open: there are %d streams already, and a page takes two", cap(s.streams)))
-		}
+	return s.streams.Limit(next, func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("too many pages are open: there are %d streams already, and a page takes two", cap(s.streams)))
 	})
 }
 

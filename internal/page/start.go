@@ -6,6 +6,7 @@ package page
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/limit"
+	"github.com/opdock/opdock/internal/loopback"
 )
 
 const (
@@ -95,11 +97,10 @@ func (e *LoopbackError) Error() string {
 
 // CheckAddress says whether the page may be served there.
 func CheckAddress(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(address); err != nil {
 		return fmt.Errorf("the page's address: %w", err)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !loopback.IsHost(address) {
 		return &LoopbackError{Address: address}
 	}
 	return nil
@@ -112,14 +113,13 @@ func listen(address string) (net.Listener, error) {
 	if err := CheckAddress(address); err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
+	listener, err := loopback.Listen(context.Background(), address)
+	var elsewhere *loopback.Error
+	switch {
+	case errors.As(err, &elsewhere):
+		return nil, &LoopbackError{Address: elsewhere.Address}
+	case err != nil:
 		return nil, fmt.Errorf("serving the page: %w", err)
-	}
-	// What localhost means is up to the machine.
-	if got, ok := listener.Addr().(*net.TCPAddr); !ok || !got.IP.IsLoopback() {
-		listener.Close()
-		return nil, &LoopbackError{Address: listener.Addr().String()}
 	}
 	return listener, nil
 }

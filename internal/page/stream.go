@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/opdock/opdock/internal/sse"
 )
 
 const (
@@ -25,13 +27,11 @@ const (
 // serveStream sends what changes in the tree, the changes of objects, and what becomes of the operator. A client that reads slowly gets fewer and larger
 // messages; nothing is kept for it but how far it has come.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
+	w.Header().Set("Cache-Control", "no-store")
+	out := events{sse.NewWriter(w, writeTimeout)}
 	if r.Method == http.MethodHead {
 		return
 	}
-	out := events{w: w, control: http.NewResponseController(w)}
 	revision, seen, back := s.resume(r)
 	pulse := time.NewTicker(heartbeat)
 	defer pulse.Stop()
@@ -61,14 +61,14 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		if out.flush() != nil || !s.awaitNews(r, &out, pulse, treeChanged, objectChanged, operatorChanged) {
+		if out.Flush() != nil || !s.awaitNews(r, out, pulse, treeChanged, objectChanged, operatorChanged) {
 			return
 		}
 	}
 }
 
 // awaitNews returns false when the client is gone.
-func (s *Server) awaitNews(r *http.Request, out *events, pulse *time.Ticker, news ...<-chan struct{}) bool {
+func (s *Server) awaitNews(r *http.Request, out events, pulse *time.Ticker, news ...<-chan struct{}) bool {
 	var calmed <-chan time.Time
 	tree, changes, operator := news[0], news[1], news[2]
 	for {
@@ -82,7 +82,7 @@ func (s *Server) awaitNews(r *http.Request, out *events, pulse *time.Ticker, new
 		case <-calmed:
 			return true
 		case <-pulse.C:
-			if out.comment("alive") != nil || out.flush() != nil {
+			if out.Comment("alive") != nil || out.Flush() != nil {
 				return false
 			}
 			continue
@@ -114,28 +114,13 @@ func (s *Server) resume(r *http.Request) (revision, seen uint64, back bool) {
 	return revision, seen, true
 }
 
-// events writes server-sent events.
-type events struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-}
+// events are what a page is sent.
+type events struct{ *sse.Writer }
 
-func (e *events) send(name, id string, value any) error {
+func (e events) send(name, id string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	return e.write("event: %s\nid: %s\ndata: %s\n\n", name, id, data)
+	return e.Event(name, id, data)
 }
-
-func (e *events) comment(text string) error { return e.write(": %s\n\n", text) }
-
-func (e *events) write(format string, args ...any) error {
-	if err := e.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(e.w, format, args...)
-	return err
-}
-
-func (e *events) flush() error { return e.control.Flush() }
