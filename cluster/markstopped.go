@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"github.com/opdock/opdock/internal/filelock"
 )
 
 // MarkStopped turns a cluster that is Dead into one that is Stopped: it empties the lock file, which still names a process
@@ -28,8 +29,8 @@ func clearLock(path string) error {
 	}
 	defer lock.Close()
 	// Holding the lock keeps off a start that happens right now, whose mark this would otherwise wipe out.
-	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	err = filelock.Exclusive(lock)
+	if errors.Is(err, filelock.ErrHeld) {
 		return fmt.Errorf("%s is held by a living process: the cluster has just been started again", path)
 	}
 	if err != nil {
