@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/mod/modfile"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 var update = flag.Bool("update", false, "write go.mod and go.sum of new projects again, with the versions of this repository")
@@ -80,30 +80,12 @@ func expectSame(t *testing.T, before, after map[string]string) {
 	}
 }
 
-// requirements returns the versions of the modules that a go.mod requires.
-func requirements(t *testing.T, name string) map[string]string {
-	t.Helper()
-	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := modfile.Parse(name, content, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	versions := map[string]string{}
-	for _, one := range parsed.Require {
-		versions[one.Mod.Path] = one.Mod.Version
-	}
-	return versions
-}
-
 // TestUpdateModules takes the versions of this repository; test/modules sees that they stay equal.
 func TestUpdateModules(t *testing.T) {
 	if !*update {
 		t.Skip("only with -update")
 	}
-	ours := requirements(t, "../go.mod")
+	ours := testenv.Requirements(t, "../go.mod")
 	dir := t.TempDir()
 	must(t)(Init(inits(dir)))
 	must(t)(CreateAPI(frigate(dir)))
@@ -116,7 +98,7 @@ func TestUpdateModules(t *testing.T) {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
 	}
-	for module := range requirements(t, "templates/modules/go.mod.txt") {
+	for module := range testenv.Requirements(t, "templates/modules/go.mod.txt") {
 		if version, there := ours[module]; there {
 			run("go", "mod", "edit", "-require", module+"@"+version)
 		}

@@ -5,10 +5,9 @@
 package modules
 
 import (
-	"os"
 	"testing"
 
-	"golang.org/x/mod/modfile"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // TestVersionsAreOurs keeps the versions of new projects and of the nested test modules equal to those of this repository,
@@ -17,14 +16,14 @@ import (
 //
 // The control plane and the tools are not listed: their versions differ on purpose.
 func TestVersionsAreOurs(t *testing.T) {
-	ours := requirements(t, "../../go.mod")
+	ours := testenv.Requirements(t, "../../go.mod")
 	for name, remedy := range map[string]string{
 		"../../scaffold/templates/modules/go.mod.txt": "go test ./scaffold -run TestUpdateModules -update",
 		"../charts/go.mod":                            "go -C test/charts get MODULE@VERSION",
 		"../browser/go.mod":                           "go -C test/browser get MODULE@VERSION",
 	} {
 		shared := 0
-		for module, version := range requirements(t, name) {
+		for module, version := range testenv.Requirements(t, name) {
 			want, there := ours[module]
 			if !there {
 				continue
@@ -38,22 +37,4 @@ func TestVersionsAreOurs(t *testing.T) {
 			t.Errorf("%s has no requirement in common with this repository, so nothing was compared", name)
 		}
 	}
-}
-
-// requirements returns the versions of the modules that a go.mod requires.
-func requirements(t *testing.T, name string) map[string]string {
-	t.Helper()
-	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := modfile.Parse(name, content, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	versions := map[string]string{}
-	for _, one := range parsed.Require {
-		versions[one.Mod.Path] = one.Mod.Version
-	}
-	return versions
 }
