@@ -22,6 +22,8 @@ require (
 	sigs.k8s.io/kustomize/kyaml v0.21.1
 )
 
+require k8s.io/pod-security-admission v0.37.2
+
 require (
 	cel.dev/expr v0.25.1 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect

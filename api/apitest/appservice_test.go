@@ -54,7 +54,7 @@ func TestBadAppServices(t *testing.T) {
 		{"mount of an unknown volume", `{spec: {volumeMounts: [{name: a, mountPath: /a}]}}`, `spec.volumeMounts: Invalid value: a volumeMount names a volume that is not in volumes`},
 		{"privileged but unable to escalate", `{spec: {securityContext: {privileged: true, allowPrivilegeEscalation: false}}}`, `spec.securityContext: Invalid value: a privileged container can always escalate`},
 		{"local profile without a path", `{spec: {podSecurityContext: {seccompProfile: {type: Localhost}}}}`, `localhostProfile must be set for type Localhost, and only then`},
-		{"unknown security profile", `{spec: {securityProfile: None}}`, `spec.securityProfile: Unsupported value: "None": supported values: "Restricted", "AsWritten"`},
+		{"unknown security profile", `{spec: {securityProfile: None}}`, `spec.securityProfile: Unsupported value: "None": supported values: "RuntimeDefault", "Restricted", "AsWritten"`},
 		{"toleration of a value that must only exist", `{spec: {tolerations: [{key: a, operator: Exists, value: b}]}}`, `spec.tolerations[0]: Invalid value: value must be empty if operator is Exists`},
 
 		{"rolling settings for Recreate", `{spec: {strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}}}`, `spec.strategy: Invalid value: rollingUpdate can only be set if type is RollingUpdate`},
@@ -116,7 +116,7 @@ spec:
   image: nginx:1.7.9
   size: 1
   ports: [{port: 80, protocol: TCP}]
-  securityProfile: Restricted
+  securityProfile: RuntimeDefault
   progressDeadlineSeconds: 600
   revisionHistoryLimit: 10
   strategy: {type: RollingUpdate}

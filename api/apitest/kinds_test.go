@@ -4,6 +4,7 @@
 package apitest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -98,13 +99,14 @@ func TestBadKAPPs(t *testing.T) {
 		{"resource of the same kind", `{spec: {components: [{name: a, resource: {apiVersion: kanggege.k8sio.com/v1, kind: KAPP}}]}}`, kinds},
 		{"resource of another group", `{spec: {components: [{name: a, resource: {apiVersion: example.com/v1, kind: Robot}}]}}`, kinds},
 		{"resource of a bad name", `{spec: {components: [{name: a, resource: {` + robot + `, metadata: {name: "a/b"}}}]}}`, `spec.components[0].resource.metadata.name: Invalid value: "a/b"`},
-		{"self-dependency", `{spec: {components: [{name: a, resource: {` + robot + `}}, {name: b, dependsOn: [b], resource: {` + robot + `}}]}}`, `spec.components[1].dependsOn: Invalid value: a component cannot depend on itself`},
-		{"unknown dependency", `{spec: {components: [{name: a, resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}]}}`, `spec.components: Invalid value: dependsOn names a component that does not exist`},
+		{"self-dependency", `{spec: {components: [{name: a, resource: {` + robot + `}}, {name: b, dependsOn: [b], resource: {` + robot + `}}]}}`, `spec.components[1].dependsOn: Invalid value: b cannot depend on itself`},
+		{"unknown dependency", `{spec: {components: [{name: a, resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}]}}`, `spec.components: Invalid value: dependsOn names components that do not exist: ["b depends on c"]`},
 		{"dependency twice", `{spec: {components: [{name: a, resource: {` + robot + `}}, {name: b, dependsOn: [a, a], resource: {` + robot + `}}]}}`, `spec.components[1].dependsOn[1]: Duplicate value: "a"`},
-		{"cycle of two", `{spec: {components: [{name: a, dependsOn: [b], resource: {` + robot + `}}, {name: b, dependsOn: [a], resource: {` + robot + `}}, {name: c, resource: {` + robot + `}}]}}`, `spec.components: Invalid value: two components depend on each other`},
-		{"cycle of three", `{spec: {components: [{name: a, dependsOn: [b], resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}, {name: c, dependsOn: [a], resource: {` + robot + `}}, {name: d, resource: {` + robot + `}}]}}`, `spec.components: Invalid value: three components depend on each other in a circle`},
-		{"cycle of four that all lead to", `{spec: {components: [{name: a, dependsOn: [b, e], resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}, {name: c, dependsOn: [d], resource: {` + robot + `}}, {name: d, dependsOn: [a], resource: {` + robot + `}}, {name: e, resource: {` + robot + `}}]}}`, `spec.components: Invalid value: every component is needed by another, so some depend on each other in a circle`},
-		{"cycle of all", `{spec: {components: [{name: a, dependsOn: [b], resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}, {name: c, dependsOn: [a], resource: {` + robot + `}}]}}`, `spec.components: Invalid value: every component depends on another, so none could be created first`},
+		{"cycle of two", `{spec: {components: [{name: a, dependsOn: [b], resource: {` + robot + `}}, {name: b, dependsOn: [a], resource: {` + robot + `}}, {name: c, resource: {` + robot + `}}]}}`, `spec.components: Invalid value: a and b depend on each other`},
+		{"cycle of three", `{spec: {components: [{name: a, dependsOn: [b], resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}, {name: c, dependsOn: [a], resource: {` + robot + `}}, {name: d, resource: {` + robot + `}}]}}`, `spec.components: Invalid value: components depend on each other in a circle: a → b → c → a`},
+		{"cycle of four that all lead to", `{spec: {components: [{name: a, dependsOn: [b, e], resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}, {name: c, dependsOn: [d], resource: {` + robot + `}}, {name: d, dependsOn: [a], resource: {` + robot + `}}, {name: e, resource: {` + robot + `}}]}}`, `spec.components: Invalid value: every component is needed by another, so some depend on each other in a circle: ["a → b, e", "b → c", "c → d", "d → a"]`},
+		{"31 components", `{spec: {components: [` + components(31) + `]}}`, `spec.components: Too many: 31: must have at most 30 items`},
+		{"cycle of all", `{spec: {components: [{name: a, dependsOn: [b], resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}, {name: c, dependsOn: [a], resource: {` + robot + `}}]}}`, `spec.components: Invalid value: every component depends on another, so none could be created first: ["a → b", "b → c", "c → a"]`},
 		{"name too long", `{metadata: {name: ` + strings.Repeat("a", 64) + `}}`, `the name is also a label of the components and the beginning of their names: it must have at most 63 characters and no dots`},
 		{"name with a dot", `{metadata: {name: a.b}}`, `it must have at most 63 characters and no dots`},
 		{"object's own name too long", `{spec: {components: [{name: b, resource: {` + robot + `, metadata: {name: ` + strings.Repeat("a", 64) + `}}}]}}`, `the name of a component's object is too long`},
@@ -112,6 +114,15 @@ func TestBadKAPPs(t *testing.T) {
 		{"names too long for pods", `{metadata: {name: ` + strings.Repeat("a", 57) + `}, spec: {components: [{name: b, resource: {` + podCluster + `}}]}}`, `58 for a PodCluster`},
 		{"unknown field", `{spec: {replicas: 1}}`, `unknown field "spec.replicas"`},
 	})
+}
+
+// components are so many components in the notation of the tables.
+func components(count int) string {
+	list := make([]string, count)
+	for i := range list {
+		list[i] = fmt.Sprintf("{name: c%d, resource: {apiVersion: robot.llleon.io/v1, kind: Robot}}", i)
+	}
+	return strings.Join(list, ", ")
 }
 
 func TestKAPPComponentKeepsItsKind(t *testing.T) {
@@ -156,6 +167,7 @@ spec:
   podReplicas: 1
   image: nginx:1.29
   template: {spec: {containers: [{name: main}]}}
+  securityProfile: RuntimeDefault
   updateStrategy: {type: RollingUpdate, maxUnavailable: 1, inPlace: IfPossible}
   progressDeadlineSeconds: 600
   revisionHistoryLimit: 10
@@ -165,6 +177,7 @@ spec:
   replicas: 1
   image: nginx:1.29
   template: {spec: {containers: [{name: robot}]}}
+  securityProfile: RuntimeDefault
 `)
 	defaults(t, "robot_v1_robot.yaml", `{spec: {template: {spec: {containers: [{name: a, ports: [{containerPort: 80}]}]}}}}`, `
 spec:
@@ -172,6 +185,7 @@ spec:
   deploymentName: robot-one
   image: nginx:1.29
   template: {spec: {containers: [{name: a, ports: [{containerPort: 80, protocol: TCP}]}]}}
+  securityProfile: RuntimeDefault
 `)
 	defaults(t, "collector_v1_collector.yaml", `{}`, `
 spec:

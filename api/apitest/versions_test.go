@@ -88,6 +88,7 @@ spec:
   runtimeClassName: a
   schedulerName: a
   hostNetwork: true
+  securityProfile: AsWritten
   dnsPolicy: ClusterFirstWithHostNet
   hostAliases: [{ip: 127.0.0.1, hostnames: [a]}]
   enableServiceLinks: false

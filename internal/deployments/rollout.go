@@ -32,7 +32,7 @@ func Rollout(deployment *appsv1.Deployment, trouble *pods.Trouble) error {
 	case status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want:
 		return nil
 	case failure != nil && failure.Status == corev1.ConditionTrue:
-		return flow.Stalled(failure.Reason, errors.New(failure.Message))
+		return flow.Stalled(failure.Reason, pods.Advise(errors.New(failure.Message), &deployment.Spec.Template.Spec))
 	case trouble != nil:
 		return flow.Stalled(trouble.Kind(), trouble)
 	case progress != nil && progress.Status == corev1.ConditionFalse:

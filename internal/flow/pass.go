@@ -25,6 +25,8 @@ type Pass struct {
 	now        time.Time
 	// changes are what this pass has changed, and repairs what it has put right after others had changed it.
 	changes, repairs []string
+	// remark is for the message of Ready.
+	remark string
 }
 
 // Changed notes a change that was made, for the event that says what was changed in this pass.

@@ -140,6 +140,7 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 		return ctrl.Result{RequeueAfter: held.after}, nil
 	}
 	setConditions(view.Conditions, object.GetGeneration(), err)
+	pass.addRemark(view.Conditions)
 	r.warnIfStalled(before, object)
 	if result == outcomeReady {
 		r.memory.ready(object, r.Clock.Now(), r.Name)

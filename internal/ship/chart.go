@@ -17,6 +17,7 @@ var shared = map[string][]string{
 	"files/rbac":       {"config/rbac/role.yaml", "config/rbac/*_roles.yaml"},
 	"files/prometheus": {"config/prometheus/monitor.yaml", "config/prometheus/rules.yaml"},
 	"files/grafana":    {"config/grafana/opdock.json"},
+	"files/limits":     {"config/limits/policy.yaml", "config/limits/binding.yaml"},
 }
 
 // SyncChart copies to the chart what it shares with config, and removes what config does not have any more. It returns

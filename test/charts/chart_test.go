@@ -31,13 +31,78 @@ func TestTheChartIsTheKustomization(t *testing.T) {
 }
 
 func TestMonitoringIsTheSame(t *testing.T) {
-	with := helm(t, map[string]any{"prometheus": map[string]any{"enabled": true}, "grafana": map[string]any{"enabled": true}})
+	with := helm(t, map[string]any{
+		"prometheus": map[string]any{"enabled": true}, "grafana": map[string]any{"enabled": true}, "certManager": map[string]any{"enabled": true},
+	})
 	for name := range helm(t, nil) {
 		delete(with, name)
 	}
 	expected := kustomize(t, "../../config/prometheus")
 	maps.Copy(expected, kustomize(t, "../../config/grafana"))
+	maps.Copy(expected, kustomize(t, "../../config/certmanager"))
 	compare(t, expected, with)
+}
+
+// TestNoTokenForStrangers makes sure that Prometheus sends its token to the manager only: the certificate is verified, its
+// name is the one that is issued, and the CA comes from the Secret that the manager serves from.
+func TestNoTokenForStrangers(t *testing.T) {
+	all := kustomize(t, "../../config/prometheus")
+	maps.Copy(all, kustomize(t, "../../config/certmanager"))
+	endpoints, _, _ := unstructured.NestedSlice(all["ServiceMonitor opdock-system/opdock-metrics"].Object, "spec", "endpoints")
+	tls := endpoints[0].(map[string]any)["tlsConfig"].(map[string]any)
+	if tls["insecureSkipVerify"] != nil {
+		t.Error("the certificate is not verified")
+	}
+	certificate := all["Certificate opdock-system/opdock-metrics"].Object["spec"].(map[string]any)
+	secret := tls["ca"].(map[string]any)["secret"].(map[string]any)["name"]
+	if !slices.Contains(certificate["dnsNames"].([]any), tls["serverName"]) || certificate["secretName"] != secret {
+		t.Errorf("the certificate is %v, and Prometheus expects %v", certificate, tls)
+	}
+	deployment, err := json.Marshal(kustomize(t, "../../config/default")["Deployment opdock-system/opdock-manager"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mounted := fmt.Sprintf(`"secretName":%q`, secret); !bytes.Contains(deployment, []byte(mounted)) {
+		t.Errorf("the manager does not mount it: %s", deployment)
+	}
+}
+
+func TestLimitsAreTheSame(t *testing.T) {
+	with := helm(t, map[string]any{"limits": map[string]any{"enabled": true}})
+	for name := range helm(t, nil) {
+		delete(with, name)
+	}
+	compare(t, kustomize(t, "../../config/limits"), with)
+}
+
+// TestLimitsCanBeSet looks at what values make of the policy's settings.
+func TestLimitsCanBeSet(t *testing.T) {
+	with := helm(t, map[string]any{"limits": map[string]any{
+		"enabled": true, "hostAccess": "Allow", "serviceAccounts": []any{"default", "web-*"}, "secrets": []any{},
+		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"limits": "on"}},
+	}})
+	settings, _, _ := unstructured.NestedStringMap(with["ConfigMap opdock-system/opdock-limits"].Object, "data")
+	if settings["hostAccess"] != "Allow" || settings["privileged"] != "Deny" || settings["serviceAccounts"] != "default,web-*" || settings["secrets"] != "" {
+		t.Errorf("the settings are %v", settings)
+	}
+	selector, _, _ := unstructured.NestedString(with["ValidatingAdmissionPolicyBinding /opdock-limits"].Object,
+		"spec", "matchResources", "namespaceSelector", "matchLabels", "limits")
+	if selector != "on" {
+		t.Error("the limits hold in all namespaces")
+	}
+}
+
+// TestTagsThatLookLikeNumbers gives tags as helm reads them from --set and from a file.
+func TestTagsThatLookLikeNumbers(t *testing.T) {
+	for want, tag := range map[string]any{
+		"1": int64(1), "20260101": float64(20260101), "v1": "v1", "1.10": "1.10", "007": "007",
+	} {
+		deployment := helm(t, map[string]any{"image": map[string]any{"tag": tag}})["Deployment opdock-system/opdock-manager"]
+		containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+		if got := containers[0].(map[string]any)["image"]; got != "opdock-manager:"+want {
+			t.Errorf("%v (%T) makes %v", tag, tag, got)
+		}
+	}
 }
 
 // TestAListOfNamespacesLimitsTheRights looks for the rights that are left in the whole cluster.
@@ -101,6 +166,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"an unknown value": {"replica": 2},
 		"an unknown kind":  {"kinds": []any{"toaster"}},
 		"a wrong type":     {"namespaces": "a,b"},
+		"a broken tag":     {"image": map[string]any{"tag": 1.1}},
+		"an odd limit":     {"limits": map[string]any{"hostAccess": "Maybe"}},
 	} {
 		if _, err := render(t, values); err == nil {
 			t.Errorf("%s is accepted: %v", name, values)

@@ -61,19 +61,6 @@ type AppServiceList struct {
 	Items []AppService `json:"items"`
 }
 
-// SecurityProfile says how much of a secure setup the controller adds to what the spec says.
-//
-// +kubebuilder:validation:Enum=Restricted;AsWritten
-type SecurityProfile string
-
-const (
-	// SecurityProfileRestricted adds what the restricted pod security standard asks for.
-	SecurityProfileRestricted SecurityProfile = "Restricted"
-
-	// SecurityProfileAsWritten adds nothing.
-	SecurityProfileAsWritten SecurityProfile = "AsWritten"
-)
-
 // AppServiceSpec is what an application should be.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.ingress) || has(self.ports) && size(self.ports) > 0",message="ingress needs at least one entry in ports that it can lead to",fieldPath=".ingress"
@@ -83,6 +70,15 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeMounts) || self.volumeMounts.all(m, has(self.volumes) && self.volumes.exists(v, v.name == m.name))",message="a volumeMount names a volume that is not in volumes",fieldPath=".volumeMounts"
 // +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.requests) || !has(self.resources.limits) || !('cpu' in self.resources.requests) || !('cpu' in self.resources.limits) || quantity(string(self.resources.requests['cpu'])).compareTo(quantity(string(self.resources.limits['cpu']))) <= 0",message="the request for cpu is higher than its limit",fieldPath=".resources"
 // +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.requests) || !has(self.resources.limits) || !('memory' in self.resources.requests) || !('memory' in self.resources.limits) || quantity(string(self.resources.requests['memory'])).compareTo(quantity(string(self.resources.limits['memory']))) <= 0",message="the request for memory is higher than its limit",fieldPath=".resources"
+// +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !self.?hostNetwork.orValue(false)",message="securityProfile Restricted forbids hostNetwork",fieldPath=".hostNetwork"
+// +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !(!self.?podSecurityContext.?runAsNonRoot.orValue(true) || self.?podSecurityContext.?runAsUser.orValue(1) == 0 || self.?podSecurityContext.?seccompProfile.?type.orValue('none') == 'Unconfined')",message="securityProfile Restricted forbids runAsNonRoot: false, runAsUser: 0 and seccompProfile Unconfined",fieldPath=".podSecurityContext"
+// +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !has(self.podSecurityContext) || !has(self.podSecurityContext.sysctls) || self.podSecurityContext.sysctls.all(s, s.name in ['kernel.shm_rmid_forced', 'net.ipv4.ip_local_port_range', 'net.ipv4.tcp_syncookies', 'net.ipv4.ping_group_range', 'net.ipv4.ip_unprivileged_port_start', 'net.ipv4.ip_local_reserved_ports', 'net.ipv4.tcp_keepalive_time', 'net.ipv4.tcp_fin_timeout', 'net.ipv4.tcp_keepalive_intvl', 'net.ipv4.tcp_keepalive_probes', 'net.ipv4.tcp_rmem', 'net.ipv4.tcp_wmem'])",message="securityProfile Restricted forbids sysctls that the baseline Pod Security Standard does not list as safe",fieldPath=".podSecurityContext.sysctls"
+// +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !has(self.volumes) || !self.volumes.exists(v, has(v.hostPath))",message="securityProfile Restricted forbids hostPath",messageExpression="'securityProfile Restricted forbids hostPath: volumes %s'.format([self.volumes.map(v, has(v.hostPath), v.name)])",fieldPath=".volumes"
+// +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !has(self.podMetadata) || !has(self.podMetadata.annotations) || self.podMetadata.annotations.all(k, !k.startsWith('container.apparmor.security.beta.kubernetes.io/') || size(self.podMetadata.annotations[k]) == 0 || self.podMetadata.annotations[k] == 'runtime/default' || self.podMetadata.annotations[k].startsWith('localhost/'))",message="securityProfile Restricted forbids AppArmor annotations other than runtime/default and localhost/",fieldPath=".podMetadata.annotations"
+// +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !(self.?securityContext.?privileged.orValue(false) || self.?securityContext.?allowPrivilegeEscalation.orValue(false))",message="securityProfile Restricted forbids securityContext.privileged and allowPrivilegeEscalation",fieldPath=".securityContext"
+// +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !(has(self.securityContext) && has(self.securityContext.capabilities) && has(self.securityContext.capabilities.add) && self.securityContext.capabilities.add.exists(a, a != 'NET_BIND_SERVICE'))",message="securityProfile Restricted forbids securityContext.capabilities.add other than NET_BIND_SERVICE",fieldPath=".securityContext.capabilities.add"
+// +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !(!self.?securityContext.?runAsNonRoot.orValue(true) || self.?securityContext.?runAsUser.orValue(1) == 0 || self.?securityContext.?seccompProfile.?type.orValue('none') == 'Unconfined' || self.?securityContext.?appArmorProfile.?type.orValue('none') == 'Unconfined')",message="securityProfile Restricted forbids securityContext with runAsNonRoot: false, runAsUser: 0, seccompProfile or appArmorProfile Unconfined",fieldPath=".securityContext"
+// +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || ![self.?livenessProbe.?httpGet.?host, self.?livenessProbe.?tcpSocket.?host, self.?readinessProbe.?httpGet.?host, self.?readinessProbe.?tcpSocket.?host, self.?startupProbe.?httpGet.?host, self.?startupProbe.?tcpSocket.?host].exists(h, h.hasValue())",message="securityProfile Restricted forbids host in livenessProbe, readinessProbe and startupProbe"
 type AppServiceSpec struct {
 	// size is how many pods run the application. While autoscaling is on, the autoscaler decides instead.
 	//
@@ -132,14 +128,15 @@ type AppServiceSpec struct {
 	// +optional
 	PodSecurityContext *sharedv1.PodSecurityContext `json:"podSecurityContext,omitempty"`
 
-	// securityProfile Restricted adds what the restricted pod security standard asks for wherever
-	// podSecurityContext and securityContext leave it open, so that the application runs in a namespace that
-	// enforces it: not as root, no privilege escalation, no capabilities, the runtime's seccomp profile.
-	// AsWritten adds nothing; use it for images that must run as root.
+	// securityProfile says which security settings are added to the pods where the spec leaves them open.
+	// RuntimeDefault adds the container runtime's seccomp profile, with which images run unchanged, also as root.
+	// Restricted adds everything that the restricted Pod Security Standard requires (not as root, no privilege
+	// escalation, no capabilities), so the pods run in a namespace that enforces it; a spec that contradicts the
+	// standard is refused. AsWritten adds nothing.
 	//
 	// +optional
-	// +kubebuilder:default=Restricted
-	SecurityProfile SecurityProfile `json:"securityProfile,omitempty"`
+	// +kubebuilder:default=RuntimeDefault
+	SecurityProfile sharedv1.PodSecurityProfile `json:"securityProfile,omitempty"`
 
 	sharedv1.PodSettings `json:",inline"`
 

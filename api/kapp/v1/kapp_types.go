@@ -57,18 +57,19 @@ type KAPPList struct {
 
 // KAPPSpec is what an application should be made of.
 type KAPPSpec struct {
-	// components of the application. Those that are taken out are deleted.
+	// components of the application, at most 30. Those that are taken out are deleted. A larger application is made of
+	// several KAPPs.
 	//
 	// +required
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=30
-	// +kubebuilder:validation:XValidation:rule="self.all(c, !has(c.dependsOn) || c.dependsOn.all(d, self.exists(o, o.name == d)))",message="dependsOn names a component that does not exist"
-	// +kubebuilder:validation:XValidation:rule="self.all(c, !has(c.dependsOn) || c.dependsOn.all(d, d == c.name || !self.exists(o, o.name == d && has(o.dependsOn) && c.name in o.dependsOn)))",message="two components depend on each other"
-	// +kubebuilder:validation:XValidation:rule="self.exists(c, !has(c.dependsOn) || size(c.dependsOn) == 0)",message="every component depends on another, so none could be created first"
-	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.dependsOn) || self.all(b, !(b.name in a.dependsOn) || !has(b.dependsOn) || !self.exists(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn)))",message="three components depend on each other in a circle"
-	// +kubebuilder:validation:XValidation:rule="self.exists(c, self.all(o, !has(o.dependsOn) || !(c.name in o.dependsOn)))",message="every component is needed by another, so some depend on each other in a circle"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, !has(c.dependsOn) || c.dependsOn.all(d, self.exists(o, o.name == d)))",message="dependsOn names a component that does not exist",messageExpression="'dependsOn names components that do not exist: %s'.format([self.map(c, has(c.dependsOn) && c.dependsOn.exists(d, !self.exists(o, o.name == d)), c.dependsOn.map(d, !self.exists(o, o.name == d), '%s depends on %s'.format([c.name, d]))[0])])"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, !has(c.dependsOn) || c.dependsOn.all(d, d == c.name || !self.exists(o, o.name == d && has(o.dependsOn) && c.name in o.dependsOn)))",message="two components depend on each other",messageExpression="self.map(c, has(c.dependsOn) && c.dependsOn.exists(d, self.exists(o, o.name == d && has(o.dependsOn) && c.name in o.dependsOn)), c.dependsOn.map(d, self.exists(o, o.name == d && has(o.dependsOn) && c.name in o.dependsOn), '%s and %s depend on each other'.format([c.name, d]))[0])[0]"
+	// +kubebuilder:validation:XValidation:rule="self.exists(c, !has(c.dependsOn) || size(c.dependsOn) == 0)",message="every component depends on another, so none could be created first",messageExpression="'every component depends on another, so none could be created first: %s'.format([self.map(c, '%s → %s'.format([c.name, c.dependsOn.join(', ')]))])"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.dependsOn) || self.all(b, !(b.name in a.dependsOn) || !has(b.dependsOn) || !self.exists(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn)))",message="three components depend on each other in a circle",messageExpression="self.map(a, has(a.dependsOn) && self.exists(b, b.name in a.dependsOn && has(b.dependsOn) && self.exists(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn)), self.map(b, b.name in a.dependsOn && has(b.dependsOn) && self.exists(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn), self.map(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn, 'components depend on each other in a circle: %s → %s → %s → %s'.format([a.name, b.name, c.name, a.name]))[0])[0])[0]"
+	// +kubebuilder:validation:XValidation:rule="self.exists(c, self.all(o, !has(o.dependsOn) || !(c.name in o.dependsOn)))",message="every component is needed by another, so some depend on each other in a circle",messageExpression="'every component is needed by another, so some depend on each other in a circle: %s'.format([self.map(c, has(c.dependsOn), '%s → %s'.format([c.name, c.dependsOn.join(', ')]))])"
 	Components []Component `json:"components"`
 
 	// suspend makes the controller leave everything as it is until it is taken back.
@@ -79,7 +80,7 @@ type KAPPSpec struct {
 
 // Component is a part of an application: an object of another kind of the fleet.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !(self.name in self.dependsOn)",message="a component cannot depend on itself",fieldPath=".dependsOn"
+// +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !(self.name in self.dependsOn)",message="a component cannot depend on itself",messageExpression="self.name + ' cannot depend on itself'",fieldPath=".dependsOn"
 // +kubebuilder:validation:XValidation:rule="self.resource.kind == oldSelf.resource.kind",message="a component keeps its kind; add one of another name and remove this one",fieldPath=".resource"
 type Component struct {
 	// name of the component, which is unique in its KAPP.

@@ -9,10 +9,13 @@ import (
 
 // PodMetadata is the part of an object's metadata that users choose for pods.
 type PodMetadata struct {
-	// labels of the pods. Those that the controller selects pods by are added to them.
+	// labels of the pods. Labels by which controllers find the pods are added to them and cannot be set here:
+	// app.kubernetes.io/name, app.kubernetes.io/instance, app.kubernetes.io/managed-by, opdock.dev/deployment,
+	// pod-template-hash, controller-revision-hash and apps.kubernetes.io/pod-index.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="!['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by', 'opdock.dev/deployment', 'pod-template-hash', 'controller-revision-hash', 'apps.kubernetes.io/pod-index'].exists(k, k in self)",message="labels that the controller sets cannot be set here",messageExpression="'labels that the controller sets cannot be set here: %s'.format([['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by', 'opdock.dev/deployment', 'pod-template-hash', 'controller-revision-hash', 'apps.kubernetes.io/pod-index'].filter(k, k in self)])"
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// annotations of the pods.

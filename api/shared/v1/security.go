@@ -7,6 +7,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// PodSecurityProfile says which security settings the controller adds to those that the spec gives, and what the spec
+// must not ask for.
+//
+// +kubebuilder:validation:Enum=RuntimeDefault;Restricted;AsWritten
+type PodSecurityProfile string
+
+const (
+	// PodSecurityRuntimeDefault adds what every image runs with: the container runtime's seccomp profile.
+	PodSecurityRuntimeDefault PodSecurityProfile = "RuntimeDefault"
+
+	// PodSecurityRestricted adds everything that the restricted Pod Security Standard requires, and does not admit a spec
+	// that contradicts it.
+	PodSecurityRestricted PodSecurityProfile = "Restricted"
+
+	// PodSecurityAsWritten adds nothing.
+	PodSecurityAsWritten PodSecurityProfile = "AsWritten"
+)
+
 // PodSecurityContext holds security settings of a pod, and defaults for its containers.
 type PodSecurityContext struct {
 	// runAsNonRoot refuses to start containers that would run as user 0.

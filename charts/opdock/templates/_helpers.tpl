@@ -6,6 +6,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
+{{- /* A tag that looks like a number arrives as one: as int64 from --set, as float64 from a file. */ -}}
+{{- define "opdock.tag" -}}
+{{- if kindIs "string" .Values.image.tag }}{{ .Values.image.tag | default .Chart.AppVersion }}{{ else }}{{ int64 .Values.image.tag }}{{ end }}
+{{- end }}
+
 {{- define "opdock.selector" -}}
 app.kubernetes.io/name: opdock
 app.kubernetes.io/component: manager

@@ -769,7 +769,7 @@ var schemaYAML = typed.YAMLObject(`types:
           - name: securityProfile
             type:
               scalar: string
-            default: Restricted
+            default: RuntimeDefault
           - name: service
             type:
               map:
@@ -2106,7 +2106,7 @@ var schemaYAML = typed.YAMLObject(`types:
           - name: securityProfile
             type:
               scalar: string
-            default: Restricted
+            default: RuntimeDefault
           - name: service
             type:
               map:
@@ -3037,6 +3037,10 @@ var schemaYAML = typed.YAMLObject(`types:
             type:
               scalar: numeric
             default: 10
+          - name: securityProfile
+            type:
+              scalar: string
+            default: RuntimeDefault
           - name: serviceName
             type:
               scalar: string
@@ -5135,6 +5139,10 @@ var schemaYAML = typed.YAMLObject(`types:
             type:
               scalar: numeric
             default: 1
+          - name: securityProfile
+            type:
+              scalar: string
+            default: RuntimeDefault
           - name: strategy
             type:
               map:

@@ -63,7 +63,11 @@ func replicas(app *appv1.AppService, live *appsv1.Deployment, owned bool) *int32
 
 // deployment is the Deployment that an AppService asks for.
 func deployment(app *appv1.AppService, replicas *int32) (*appsv1ac.DeploymentApplyConfiguration, error) {
-	template, err := pods.Template(podTemplate(app), app.Spec.Image, selector(app))
+	secured, err := pods.Secure(podTemplate(app), app.Spec.SecurityProfile)
+	if err != nil {
+		return nil, err
+	}
+	template, err := pods.Template(secured, app.Spec.Image, selector(app))
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +87,7 @@ func deployment(app *appv1.AppService, replicas *int32) (*appsv1ac.DeploymentApp
 // podTemplate puts the parts of a pod, which an AppService holds without a template around them, into one.
 func podTemplate(app *appv1.AppService) *sharedv1.PodTemplate {
 	spec := app.Spec.DeepCopy()
-	template := &sharedv1.PodTemplate{
+	return &sharedv1.PodTemplate{
 		Metadata: spec.PodMetadata,
 		Spec: sharedv1.PodSpec{
 			Containers: []sharedv1.Container{{
@@ -92,40 +96,6 @@ func podTemplate(app *appv1.AppService) *sharedv1.PodTemplate {
 			SecurityContext: spec.PodSecurityContext,
 			PodSettings:     spec.PodSettings,
 		},
-	}
-	if spec.SecurityProfile != appv1.SecurityProfileAsWritten {
-		restrict(&template.Spec)
-	}
-	return template
-}
-
-// restrict fills in what the restricted pod security standard asks for where the spec leaves it open.
-func restrict(spec *sharedv1.PodSpec) {
-	if spec.SecurityContext == nil {
-		spec.SecurityContext = &sharedv1.PodSecurityContext{}
-	}
-	pod := spec.SecurityContext
-	if pod.RunAsNonRoot == nil {
-		pod.RunAsNonRoot = ptr.To(true)
-	}
-	if pod.SeccompProfile == nil {
-		pod.SeccompProfile = &sharedv1.SecurityProfile{Type: string(corev1.SeccompProfileTypeRuntimeDefault)}
-	}
-	for i := range spec.Containers {
-		if spec.Containers[i].SecurityContext == nil {
-			spec.Containers[i].SecurityContext = &sharedv1.SecurityContext{}
-		}
-		container := spec.Containers[i].SecurityContext
-		privileged := ptr.Deref(container.Privileged, false)
-		if container.AllowPrivilegeEscalation == nil && !privileged {
-			container.AllowPrivilegeEscalation = ptr.To(false)
-		}
-		if container.Capabilities == nil {
-			container.Capabilities = &sharedv1.Capabilities{}
-		}
-		if container.Capabilities.Drop == nil {
-			container.Capabilities.Drop = []corev1.Capability{"ALL"}
-		}
 	}
 }
 

@@ -112,13 +112,17 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-func TestRestrictedByDefault(t *testing.T) {
+func TestSecurityProfiles(t *testing.T) {
+	const confined = `{"seccompProfile":{"type":"RuntimeDefault"}}`
 	for _, test := range []struct{ name, spec, pod, container string }{
-		{"nothing said", `{image: i}`, `{"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"}}`, `{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}`},
+		{"nothing said", `{image: i}`, confined, `null`},
+		{"by name", `{image: i, securityProfile: RuntimeDefault, securityContext: {privileged: true}}`, confined, `{"privileged":true}`},
 		{"as written", `{image: i, securityProfile: AsWritten}`, `null`, `null`},
-		{"what is said stays", `{image: i, podSecurityContext: {runAsUser: 5, runAsNonRoot: false}, securityContext: {capabilities: {drop: [], add: [NET_BIND_SERVICE]}}}`,
-			`{"runAsNonRoot":false,"runAsUser":5,"seccompProfile":{"type":"RuntimeDefault"}}`,
-			`{"allowPrivilegeEscalation":false,"capabilities":{"add":["NET_BIND_SERVICE"]}}`},
+		{"restricted", `{image: i, securityProfile: Restricted}`,
+			`{"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"}}`, `{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}`},
+		{"what is said stays", `{image: i, securityProfile: Restricted, podSecurityContext: {runAsUser: 5}, securityContext: {capabilities: {drop: [NET_RAW], add: [NET_BIND_SERVICE]}}}`,
+			`{"runAsNonRoot":true,"runAsUser":5,"seccompProfile":{"type":"RuntimeDefault"}}`,
+			`{"allowPrivilegeEscalation":false,"capabilities":{"add":["NET_BIND_SERVICE"],"drop":["NET_RAW","ALL"]}}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d, err := deployment(app(t, test.spec), nil)

@@ -176,8 +176,8 @@ func TestRunsWherePodSecurityIsRestricted(t *testing.T) {
 	if err := s.Patch(t.Context(), namespace, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
-	app := s.awaitReady(s.web(`{image: nginx}`))
-	s.change(app, func(spec *appv1.AppServiceSpec) { spec.SecurityProfile = appv1.SecurityProfileAsWritten })
+	app := s.awaitReady(s.web(`{image: nginx, securityProfile: Restricted}`))
+	s.change(app, func(spec *appv1.AppServiceSpec) { spec.SecurityProfile = sharedv1.PodSecurityAsWritten })
 	app = s.await(app, func(app *appv1.AppService) string {
 		return fleettest.Stalled(app.Status.Conditions, app.Generation, "FailedCreate")
 	})

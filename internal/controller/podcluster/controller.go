@@ -17,10 +17,11 @@ import (
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/pods"
 )
 
 // ReasonInvalidSpec means that the spec is one that today's schema would refuse.
-const ReasonInvalidSpec = "InvalidSpec"
+const ReasonInvalidSpec = pods.ReasonInvalidSpec
 
 // Reconciler looks after PodClusters.
 type Reconciler struct {
@@ -87,6 +88,9 @@ func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, cluster *ku
 	setStatus(s)
 	if err == nil {
 		err = verdict(&s.world)
+	}
+	if err == nil {
+		pass.Remark("%s", left(&s.world))
 	}
 	if s.plan.wake.IsZero() {
 		return err

@@ -25,7 +25,11 @@ const maxCollisions = 10
 
 // findRevisions collects the revisions and makes sure that there is one for the template.
 func (r *Reconciler) findRevisions(ctx context.Context, s *scope) error {
-	data, err := dataOf(templateOf(&s.cluster.Spec))
+	template, err := templateOf(&s.cluster.Spec)
+	if err != nil {
+		return err
+	}
+	data, err := dataOf(template)
 	if err != nil {
 		return err
 	}

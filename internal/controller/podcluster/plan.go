@@ -210,7 +210,13 @@ func (p *planner) wakeAt(at time.Time) {
 }
 
 func (p *planner) descending() []*member {
-	return slices.SortedFunc(slices.Values(p.members), func(a, b *member) int { return cmp.Compare(b.ordinal, a.ordinal) })
+	sorted := p.ascending()
+	slices.Reverse(sorted)
+	return sorted
+}
+
+func (w *world) ascending() []*member {
+	return slices.SortedFunc(slices.Values(w.members), func(a, b *member) int { return cmp.Compare(a.ordinal, b.ordinal) })
 }
 
 // outdated says whether a pod still has to be updated.

@@ -13,6 +13,7 @@ import (
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/internal/pods"
 )
 
 // What the schema fills in, for objects that it has not seen.
@@ -86,8 +87,8 @@ func settingsOf(cluster *kubegroupv1.PodCluster) (settings, error) {
 }
 
 // templateOf is the template with all that the spec says about it, which is what makes a revision. The image of the spec
-// is part of it where it is used, and not where all containers have their own.
-func templateOf(spec *kubegroupv1.PodClusterSpec) *sharedv1.PodTemplate {
+// is part of it where it is used, and not where all containers have their own. So are the settings of the security profile.
+func templateOf(spec *kubegroupv1.PodClusterSpec) (*sharedv1.PodTemplate, error) {
 	template := spec.Template.DeepCopy()
 	if template == nil {
 		template = &sharedv1.PodTemplate{}
@@ -106,5 +107,5 @@ func templateOf(spec *kubegroupv1.PodClusterSpec) *sharedv1.PodTemplate {
 			}
 		}
 	}
-	return template
+	return pods.Secure(template, spec.SecurityProfile)
 }

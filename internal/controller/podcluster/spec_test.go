@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 	"github.com/opdock/opdock/internal/flow"
 )
 
@@ -74,7 +75,7 @@ func TestSettingsThatTheSchemaWouldRefuse(t *testing.T) {
 func TestWhatMakesARevision(t *testing.T) {
 	data := func(spec string) []byte {
 		t.Helper()
-		encoded, err := dataOf(templateOf(&clusterOf(t, spec).Spec))
+		encoded, err := dataOf(mustTemplate(t, &clusterOf(t, spec).Spec))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +111,7 @@ func TestWhatMakesARevision(t *testing.T) {
 // A revision is known again, also if the server has put its fields into another order.
 func TestRevisionRoundTrip(t *testing.T) {
 	cluster := clusterOf(t, "{image: a, template: {metadata: {labels: {x: y}}, spec: {containers: [{name: main, resources: {limits: {cpu: 1000m}}}]}}}")
-	data, err := dataOf(templateOf(&cluster.Spec))
+	data, err := dataOf(mustTemplate(t, &cluster.Spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func TestSameButImages(t *testing.T) {
 			"{template: {spec: {containers: [{name: main}], initContainers: [{name: init, image: b}]}}}", false,
 		},
 	} {
-		from, to := &revision{template: templateOf(&clusterOf(t, test.from).Spec)}, &revision{template: templateOf(&clusterOf(t, test.to).Spec)}
+		from, to := &revision{template: mustTemplate(t, &clusterOf(t, test.from).Spec)}, &revision{template: mustTemplate(t, &clusterOf(t, test.to).Spec)}
 		if got := sameButImages(from, to); got != test.want {
 			t.Errorf("from %s to %s: %v", test.from, test.to, got)
 		}
@@ -163,7 +164,7 @@ template:
   metadata: {labels: {tier: storage, app.kubernetes.io/instance: mine}, annotations: {note: x}}
   spec: {containers: [{name: main}, {name: side, image: b}], initContainers: [{name: init}], terminationGracePeriodSeconds: 5}
 `)
-	pod, err := podOf(cluster, &revision{hash: "v1", template: templateOf(&cluster.Spec)}, 7)
+	pod, err := podOf(cluster, &revision{hash: "v1", template: mustTemplate(t, &cluster.Spec)}, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,4 +217,13 @@ func TestPodIndex(t *testing.T) {
 	if got := podIndexKeys(pod); !slices.Equal(got, []string{ownerKey("1234")}) {
 		t.Errorf("a pod that has lost its labels has the keys %v", got)
 	}
+}
+
+func mustTemplate(t *testing.T, spec *kubegroupv1.PodClusterSpec) *sharedv1.PodTemplate {
+	t.Helper()
+	template, err := templateOf(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return template
 }

@@ -6,6 +6,7 @@ package podcluster
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,6 +100,31 @@ func verdict(w *world) error {
 	default:
 		return flow.Waiting("PodsNotAvailable", "%d of %d pods are available", available, w.replicas)
 	}
+}
+
+// maxNamed is how many pods a message names.
+const maxNamed = 5
+
+// left says which pods keep an older template because the update strategy leaves them alone; "" if there are none.
+func left(w *world) string {
+	var names []string
+	for _, m := range w.ascending() {
+		if m.ordinal < w.replicas && !m.terminating && m.hash != w.update.hash {
+			names = append(names, m.pod.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	count := len(names)
+	if count > maxNamed {
+		names = append(names[:maxNamed], "…")
+	}
+	why := fmt.Sprintf("updateStrategy.partition %d keeps them", w.partition)
+	if w.onDelete {
+		why = "updateStrategy OnDelete keeps them until they are deleted"
+	}
+	return fmt.Sprintf("%d of %d pods run an older template, %s: %s", count, w.replicas, why, strings.Join(names, ", "))
 }
 
 func stuckMessage(pod *corev1.Pod) string {

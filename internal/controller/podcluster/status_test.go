@@ -56,6 +56,36 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// Ready pods that the strategy does not update are named, so nobody takes them for updated ones.
+func TestOldPodsAreNamed(t *testing.T) {
+	rolling := settings{name: "web", replicas: 3}
+	partitioned, onDelete, many := rolling, rolling, rolling
+	partitioned.partition, onDelete.onDelete, many.onDelete = 2, true, true
+	many.replicas = 7
+	for _, test := range []struct {
+		settings   settings
+		pods, want string
+	}{
+		{rolling, "v2/v2/v2", ""},
+		{onDelete, "v2/v2/v2", ""},
+		{onDelete, "v1/v2/v1", "2 of 3 pods run an older template, updateStrategy OnDelete keeps them until they are deleted: web-0, web-2"},
+		{partitioned, "v1/v1/v2", "2 of 3 pods run an older template, updateStrategy.partition 2 keeps them: web-0, web-1"},
+		{
+			many, "v1/v1/v1/v1/v1/v1/v1",
+			"7 of 7 pods run an older template, updateStrategy OnDelete keeps them until they are deleted: web-0, web-1, web-2, web-3, web-4, …",
+		},
+	} {
+		w := parseWorld(t, test.settings, test.pods)
+		w.current, w.update = newRevision("v1"), newRevision("v2")
+		if err := verdict(&w); err != nil {
+			t.Errorf("%s: the verdict is %v", test.pods, err)
+		}
+		if got := left(&w); got != test.want {
+			t.Errorf("%s: %q, not %q", test.pods, got, test.want)
+		}
+	}
+}
+
 func TestVerdictNamesFinalizers(t *testing.T) {
 	w := parseWorld(t, settings{name: "web", replicas: 1}, "v1=")
 	w.current, w.update = newRevision("v1"), newRevision("v1")

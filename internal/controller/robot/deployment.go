@@ -50,7 +50,11 @@ func deployment(robot *robotv1.Robot) (*appsv1ac.DeploymentApplyConfiguration, e
 	if template == nil {
 		template = &sharedv1.PodTemplate{Spec: sharedv1.PodSpec{Containers: []sharedv1.Container{{Name: defaultContainer}}}}
 	}
-	converted, err := pods.Template(template, cmp.Or(robot.Spec.Image, defaultImage), selector)
+	secured, err := pods.Secure(template, robot.Spec.SecurityProfile)
+	if err != nil {
+		return nil, err
+	}
+	converted, err := pods.Template(secured, cmp.Or(robot.Spec.Image, defaultImage), selector)
 	if err != nil {
 		return nil, err
 	}

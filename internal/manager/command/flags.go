@@ -60,7 +60,7 @@ func parse(args []string, getenv func(string) string, errOut io.Writer) (*settin
 	flags.StringVar(&s.metricsAddress, "metrics-bind-address", off, "`Address` to serve metrics at, such as :8443; 0 serves none.")
 	flags.BoolVar(&s.metricsSecure, "metrics-secure", true,
 		"Serve metrics by HTTPS, and only to those whom the API server allows to get /metrics.")
-	flags.StringVar(&s.metricsCertDir, "metrics-cert-dir", "", "`Folder` with tls.crt and tls.key for metrics. Default: a certificate made at the start.")
+	flags.StringVar(&s.metricsCertDir, "metrics-cert-dir", "", "`Folder` with tls.crt and tls.key for metrics. Without it, or if there are none at the start: a certificate made at the start, which nobody can verify.")
 	flags.StringVar(&o.HealthProbeAddress, "health-probe-bind-address", off, "`Address` to serve healthz and readyz at, such as :8081; 0 serves none.")
 	flags.StringVar(&s.whyAddress, "why-bind-address", off,
 		"Loopback `address` to serve at why objects are reconciled, such as 127.0.0.1:8082; 0 does not record it.")

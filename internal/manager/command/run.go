@@ -12,6 +12,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -87,7 +89,7 @@ func run(ctx context.Context, s *settings, errOut io.Writer) error {
 // metricsOptions are for those only whom the API server knows and allows to read them, unless they are served without TLS.
 func metricsOptions(s *settings) metricsserver.Options {
 	options := metricsserver.Options{
-		BindAddress: s.metricsAddress, SecureServing: s.metricsSecure, CertDir: s.metricsCertDir,
+		BindAddress: s.metricsAddress, SecureServing: s.metricsSecure, CertDir: certDir(s.metricsCertDir),
 		// HTTP/2 can be made to do much work by few requests, and a scrape has no use for it.
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
 	}
@@ -95,4 +97,15 @@ func metricsOptions(s *settings) metricsserver.Options {
 		options.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	return options
+}
+
+// certDir is the folder if it holds a certificate. The manifests mount a Secret there that is optional, and controller-runtime
+// makes a certificate of its own only if it is not given a folder.
+func certDir(folder string) string {
+	for _, name := range []string{"tls.crt", "tls.key"} {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			return ""
+		}
+	}
+	return folder
 }

@@ -6,7 +6,7 @@
 package v1
 
 import (
-	appv1 "github.com/opdock/opdock/api/app/v1"
+	apisharedv1 "github.com/opdock/opdock/api/shared/v1"
 	sharedv1 "github.com/opdock/opdock/client/applyconfiguration/shared/v1"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -29,11 +29,12 @@ type AppServiceSpecApplyConfiguration struct {
 	PodMetadata *sharedv1.PodMetadataApplyConfiguration `json:"podMetadata,omitempty"`
 	// podSecurityContext holds security settings of the pods as a whole, and defaults for their containers.
 	PodSecurityContext *sharedv1.PodSecurityContextApplyConfiguration `json:"podSecurityContext,omitempty"`
-	// securityProfile Restricted adds what the restricted pod security standard asks for wherever
-	// podSecurityContext and securityContext leave it open, so that the application runs in a namespace that
-	// enforces it: not as root, no privilege escalation, no capabilities, the runtime's seccomp profile.
-	// AsWritten adds nothing; use it for images that must run as root.
-	SecurityProfile                        *appv1.SecurityProfile `json:"securityProfile,omitempty"`
+	// securityProfile says which security settings are added to the pods where the spec leaves them open.
+	// RuntimeDefault adds the container runtime's seccomp profile, with which images run unchanged, also as root.
+	// Restricted adds everything that the restricted Pod Security Standard requires (not as root, no privilege
+	// escalation, no capabilities), so the pods run in a namespace that enforces it; a spec that contradicts the
+	// standard is refused. AsWritten adds nothing.
+	SecurityProfile                        *apisharedv1.PodSecurityProfile `json:"securityProfile,omitempty"`
 	sharedv1.PodSettingsApplyConfiguration `json:""`
 	// strategy says how old pods are replaced by new ones.
 	Strategy *sharedv1.DeploymentStrategyApplyConfiguration `json:"strategy,omitempty"`
@@ -242,7 +243,7 @@ func (b *AppServiceSpecApplyConfiguration) WithPodSecurityContext(value *sharedv
 // WithSecurityProfile sets the SecurityProfile field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the SecurityProfile field is set to the value of the last call.
-func (b *AppServiceSpecApplyConfiguration) WithSecurityProfile(value appv1.SecurityProfile) *AppServiceSpecApplyConfiguration {
+func (b *AppServiceSpecApplyConfiguration) WithSecurityProfile(value apisharedv1.PodSecurityProfile) *AppServiceSpecApplyConfiguration {
 	b.SecurityProfile = &value
 	return b
 }

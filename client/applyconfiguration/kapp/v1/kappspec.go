@@ -10,7 +10,8 @@ package v1
 //
 // KAPPSpec is what an application should be made of.
 type KAPPSpecApplyConfiguration struct {
-	// components of the application. Those that are taken out are deleted.
+	// components of the application, at most 30. Those that are taken out are deleted. A larger application is made of
+	// several KAPPs.
 	Components []ComponentApplyConfiguration `json:"components,omitempty"`
 	// suspend makes the controller leave everything as it is until it is taken back.
 	Suspend *bool `json:"suspend,omitempty"`

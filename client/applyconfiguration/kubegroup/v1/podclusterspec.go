@@ -6,6 +6,7 @@
 package v1
 
 import (
+	apisharedv1 "github.com/opdock/opdock/api/shared/v1"
 	sharedv1 "github.com/opdock/opdock/client/applyconfiguration/shared/v1"
 )
 
@@ -20,6 +21,12 @@ type PodClusterSpecApplyConfiguration struct {
 	Image *string `json:"image,omitempty"`
 	// template says what the pods look like. Default: one container called main.
 	Template *sharedv1.PodTemplateApplyConfiguration `json:"template,omitempty"`
+	// securityProfile says which security settings are added to the pods where the spec leaves them open.
+	// RuntimeDefault adds the container runtime's seccomp profile, with which images run unchanged, also as root.
+	// Restricted adds everything that the restricted Pod Security Standard requires (not as root, no privilege
+	// escalation, no capabilities), so the pods run in a namespace that enforces it; a spec that contradicts the
+	// standard is refused. AsWritten adds nothing.
+	SecurityProfile *apisharedv1.PodSecurityProfile `json:"securityProfile,omitempty"`
 	// serviceName is a headless Service in the same namespace under which each pod gets a host name of its own,
 	// NAME-0.SERVICE. It is up to the user to create it. It cannot be changed.
 	ServiceName *string `json:"serviceName,omitempty"`
@@ -62,6 +69,14 @@ func (b *PodClusterSpecApplyConfiguration) WithImage(value string) *PodClusterSp
 // If called multiple times, the Template field is set to the value of the last call.
 func (b *PodClusterSpecApplyConfiguration) WithTemplate(value *sharedv1.PodTemplateApplyConfiguration) *PodClusterSpecApplyConfiguration {
 	b.Template = value
+	return b
+}
+
+// WithSecurityProfile sets the SecurityProfile field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SecurityProfile field is set to the value of the last call.
+func (b *PodClusterSpecApplyConfiguration) WithSecurityProfile(value apisharedv1.PodSecurityProfile) *PodClusterSpecApplyConfiguration {
+	b.SecurityProfile = &value
 	return b
 }
 

@@ -6,6 +6,7 @@
 package v1
 
 import (
+	apisharedv1 "github.com/opdock/opdock/api/shared/v1"
 	sharedv1 "github.com/opdock/opdock/client/applyconfiguration/shared/v1"
 )
 
@@ -23,6 +24,12 @@ type RobotSpecApplyConfiguration struct {
 	Image *string `json:"image,omitempty"`
 	// template says what the workers' pods look like. Default: one container called robot.
 	Template *sharedv1.PodTemplateApplyConfiguration `json:"template,omitempty"`
+	// securityProfile says which security settings are added to the pods where the spec leaves them open.
+	// RuntimeDefault adds the container runtime's seccomp profile, with which images run unchanged, also as root.
+	// Restricted adds everything that the restricted Pod Security Standard requires (not as root, no privilege
+	// escalation, no capabilities), so the pods run in a namespace that enforces it; a spec that contradicts the
+	// standard is refused. AsWritten adds nothing.
+	SecurityProfile *apisharedv1.PodSecurityProfile `json:"securityProfile,omitempty"`
 	// strategy says how old pods are replaced by new ones.
 	Strategy *sharedv1.DeploymentStrategyApplyConfiguration `json:"strategy,omitempty"`
 	// suspend makes the controller leave everything as it is until it is taken back.
@@ -64,6 +71,14 @@ func (b *RobotSpecApplyConfiguration) WithImage(value string) *RobotSpecApplyCon
 // If called multiple times, the Template field is set to the value of the last call.
 func (b *RobotSpecApplyConfiguration) WithTemplate(value *sharedv1.PodTemplateApplyConfiguration) *RobotSpecApplyConfiguration {
 	b.Template = value
+	return b
+}
+
+// WithSecurityProfile sets the SecurityProfile field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SecurityProfile field is set to the value of the last call.
+func (b *RobotSpecApplyConfiguration) WithSecurityProfile(value apisharedv1.PodSecurityProfile) *RobotSpecApplyConfiguration {
+	b.SecurityProfile = &value
 	return b
 }
 

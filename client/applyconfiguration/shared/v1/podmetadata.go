@@ -10,7 +10,9 @@ package v1
 //
 // PodMetadata is the part of an object's metadata that users choose for pods.
 type PodMetadataApplyConfiguration struct {
-	// labels of the pods. Those that the controller selects pods by are added to them.
+	// labels of the pods. Labels by which controllers find the pods are added to them and cannot be set here:
+	// app.kubernetes.io/name, app.kubernetes.io/instance, app.kubernetes.io/managed-by, opdock.dev/deployment,
+	// pod-template-hash, controller-revision-hash and apps.kubernetes.io/pod-index.
 	Labels map[string]string `json:"labels,omitempty"`
 	// annotations of the pods.
 	Annotations map[string]string `json:"annotations,omitempty"`
