@@ -140,9 +140,10 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 // cacheOptions keep the caches small: of children only those of the fleet, and of no object what nobody reads.
 func cacheOptions(o Options) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{flow.LabelManagedBy: flow.ManagedBy})
-	transform := keepOwnFields
+	transform, ofPods := keepOwnFields, dropManagedFields
 	if o.Why != nil {
 		transform = why.KeepWriters(isOwn)
+		ofPods = transform
 	}
 	options := cache.Options{
 		DefaultTransform:         transform,
@@ -160,7 +161,7 @@ func cacheOptions(o Options) cache.Options {
 		for _, child := range kind.Children {
 			if name := fmt.Sprintf("%T", child); !added[name] {
 				added[name] = true
-				options.ByObject[child] = cache.ByObject{Label: ours, Transform: transform}
+				options.ByObject[child] = cache.ByObject{Label: ours, Transform: slimPods(transform, ofPods)}
 			}
 		}
 	}
