@@ -66,6 +66,7 @@ type Reconciler[T client.Object] struct {
 	bystanders *bystanders
 	own        ownWrites
 	memory     memory
+	first      firstStatuses
 	minor      minorNews
 }
 
@@ -105,6 +106,7 @@ func newObject[T client.Object]() T {
 }
 
 func (r *Reconciler[T]) forget(key types.NamespacedName) {
+	r.first.done(key)
 	r.own.forget(r.memory.forget(key))
 }
 
@@ -141,7 +143,10 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	if result == outcomeReady {
 		r.memory.ready(object, r.Clock.Now(), r.Name)
 	}
-	later, statusErr := r.writeStatus(ctx, before, object)
+	later, statusErr := r.mayWait(before, result), error(nil)
+	if later == 0 {
+		later, statusErr = r.writeStatus(ctx, before, object)
+	}
 	if statusErr != nil {
 		return ctrl.Result{}, errors.Join(failure(err), statusErr)
 	}
