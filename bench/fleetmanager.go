@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -38,7 +39,7 @@ type fleet struct {
 	address             string   // of its metrics
 	probes              string   // the address of its probes
 	process             *exec.Cmd
-	// peak is the most memory that the last process had, in bytes. It is known when that has ended.
+	// peak is the most memory that the last process had, in bytes, when it was stopped; 0 where the system does not tell.
 	peak uint64
 }
 
@@ -135,17 +136,30 @@ func (f *fleet) stop() error {
 	}
 	process := f.process
 	f.process = nil
+	f.peak = peakOf(process.Process.Pid)
 	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	err := process.Wait()
-	if usage, ok := process.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		f.peak = uint64(usage.Maxrss) << 10 //nolint:gosec // kilobytes, never negative
-	}
 	if err != nil {
 		return fmt.Errorf("the manager ended with: %w", err)
 	}
 	return nil
+}
+
+// peakOf returns the most memory that a process has had. The rusage of a process that has ended is of no use for this: on Linux
+// it is never less than what its parent had when it was started.
+func peakOf(pid int) uint64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	var kilobytes uint64
+	if _, err := fmt.Sscanf(rest, "%d kB", &kilobytes); err != nil {
+		return 0
+	}
+	return kilobytes << 10
 }
 
 func (f *fleet) pid() int { return f.process.Process.Pid }

@@ -127,7 +127,7 @@ func tookOf(r raced) float64     { return r.took.Seconds() }
 func serverOf(r raced) float64   { return r.server.Seconds() }
 func cpuOfRace(r raced) float64  { return r.cpu.Seconds() }
 func residentOf(r raced) float64 { return float64(r.resident) / 1e6 }
-func peakOf(r raced) float64     { return float64(r.peak) / 1e6 }
+func mostOf(r raced) float64     { return float64(r.peak) / 1e6 }
 func writesOf(r raced) float64   { return r.writes }
 
 // writeRaces writes a table of all races, with how long each racer took against one of them.
@@ -139,8 +139,8 @@ func writeRaces(p printer, all []results, base string) {
 			fastest := slices.MinFunc(r.runs[i], func(a, b raced) int { return int(a.took - b.took) })
 			slowest := slices.MaxFunc(r.runs[i], func(a, b raced) int { return int(a.took - b.took) })
 			controller := "| | | |"
-			if r.of(one.name, peakOf) > 0 {
-				controller = fmt.Sprintf("%.2f s | %.0f MB | %.0f MB | %.2f |", r.of(one.name, cpuOfRace), r.of(one.name, residentOf), r.of(one.name, peakOf), r.of(one.name, writesOf))
+			if r.of(one.name, residentOf) > 0 {
+				controller = fmt.Sprintf("%.2f s | %.0f MB | %.0f MB | %.2f |", r.of(one.name, cpuOfRace), r.of(one.name, residentOf), r.of(one.name, mostOf), r.of(one.name, writesOf))
 			}
 			p("| %d | %s | %.1f s | %.1f s | %.1f s | %s | %.1f s | %s", r.size, one.name, r.of(one.name, tookOf), fastest.took.Seconds(), slowest.took.Seconds(),
 				times(r.of(one.name, tookOf)/r.of(base, tookOf)), r.of(one.name, serverOf), controller)
