@@ -12,7 +12,7 @@ SHELL := bash
 OPDOCK := bin/opdock
 CONTROLPLANE := bin/opdock-controlplane
 GOLANGCI_LINT := bin/golangci-lint
-MODULES := . controlplane tools test/charts test/browser
+MODULES := . controlplane tools bench/kro test/charts test/browser
 
 # The chart says which version this is; an image is tagged with it, and made at the time of the last commit, so that it
 # is the same whenever and wherever it is made from the same source.

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,12 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
@@ -37,10 +33,13 @@ func unlimited(config *rest.Config) *rest.Config {
 }
 
 // createAppServices returns how long it takes until all are ready.
-func (f *fleet) createAppServices(ctx context.Context, size int) (time.Duration, error) {
+func (f *fleet) createAppServices(ctx context.Context, size int, name func(int) string) (time.Duration, error) {
 	return createAndAwait(ctx, f.WithWatch, f.namespace, size, &appv1.AppServiceList{},
-		func(name string) []client.Object { return []client.Object{appService(name)} }, isReady)
+		func(i int) client.Object { return appService(name(i)) }, nil, isReady)
 }
+
+// appName is the name of one of many AppServices.
+func appName(i int) string { return fmt.Sprintf("app-%d", i) }
 
 // deleteAppServices returns when nothing is left of them.
 func (f *fleet) deleteAppServices(ctx context.Context) error {
@@ -57,78 +56,9 @@ func (f *fleet) deleteAppServices(ctx context.Context) error {
 	})
 }
 
-// createDirectly creates the Deployments and Services that AppServices would have, in their final form, and returns how
-// long it takes until all are available.
-func createDirectly(ctx context.Context, config *rest.Config, size int) (time.Duration, error) {
-	c, err := client.NewWithWatch(unlimited(config), client.Options{Scheme: clientgoscheme.Scheme})
-	if err != nil {
-		return 0, err
-	}
-	return createAndAwait(ctx, c, metav1.NamespaceDefault, size, &appsv1.DeploymentList{}, children, isAvailable)
-}
-
-// createWithoutManager does by hand what no manager can do without: the AppService is created, its children are, and
-// its status is written once, when the Deployment is available. It returns how long it takes until all are ready, which
-// is the least that any controller could need here.
-func createWithoutManager(ctx context.Context, c client.WithWatch, size int) (time.Duration, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	writers, writerContext := errgroup.WithContext(ctx)
-	writers.SetLimit(creators + 1)
-	writers.Go(func() error {
-		return awaitAll(ctx, c, metav1.NamespaceDefault, &appsv1.DeploymentList{}, size, func(object runtime.Object) bool {
-			if isAvailable(object) {
-				writers.Go(func() error { return writeReady(writerContext, c, object.(client.Object).GetName()) })
-			}
-			return isAvailable(object)
-		})
-	})
-	took, err := createAndAwait(writerContext, c, metav1.NamespaceDefault, size, &appv1.AppServiceList{},
-		func(name string) []client.Object { return append([]client.Object{appService(name)}, children(name)...) }, isReady)
-	return took, errors.Join(err, writers.Wait())
-}
-
-func writeReady(ctx context.Context, c client.Client, name string) error {
-	app := appService(name)
-	before := app.DeepCopy()
-	app.Status.ObservedGeneration = 1
-	meta.SetStatusCondition(&app.Status.Conditions, metav1.Condition{Type: sharedv1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: 1})
-	return c.Status().Patch(ctx, app, client.MergeFrom(before))
-}
-
 func isReady(object runtime.Object) bool {
 	app, ok := object.(*appv1.AppService)
 	return ok && meta.IsStatusConditionTrue(app.Status.Conditions, sharedv1.ConditionReady)
-}
-
-func appService(name string) *appv1.AppService {
-	return &appv1.AppService{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
-		Spec:       appv1.AppServiceSpec{Size: ptr.To[int32](1), Image: "web", Ports: []appv1.ServicePort{{Port: 80}}},
-	}
-}
-
-// children are what the fleet makes of an AppService.
-func children(name string) []client.Object {
-	labels := map[string]string{"app": name}
-	of := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: labels}
-	return []client.Object{
-		&appsv1.Deployment{ObjectMeta: of, Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](1),
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{
-					SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-					Containers: []corev1.Container{{
-						Name: "app", Image: "web", Ports: []corev1.ContainerPort{{ContainerPort: 80}},
-						SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
-					}},
-				},
-			},
-		}},
-		&corev1.Service{ObjectMeta: of, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}},
-	}
 }
 
 func isAvailable(object runtime.Object) bool {
@@ -136,21 +66,31 @@ func isAvailable(object runtime.Object) bool {
 	return ok && deployment.Status.AvailableReplicas >= 1
 }
 
-// createAndAwait creates objects under many names in a namespace, and watches until those in the list are done.
-func createAndAwait(ctx context.Context, c client.WithWatch, namespace string, size int, list client.ObjectList, objects func(name string) []client.Object, done func(runtime.Object) bool) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+// createAndAwait creates objects in a namespace, and watches until as many in the list are done. Who is interested is told
+// of each object when it has been created.
+func createAndAwait(ctx context.Context, c client.WithWatch, namespace string, size int, list client.ObjectList,
+	object func(i int) client.Object, created func(client.Object), done func(runtime.Object) bool,
+) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
+	names := make(map[string]bool, size)
+	objects := make([]client.Object, size)
+	for i := range objects {
+		objects[i] = object(i)
+		objects[i].SetNamespace(namespace)
+		names[objects[i].GetName()] = true
+	}
 	began := time.Now()
 	group, groupContext := errgroup.WithContext(ctx)
 	group.SetLimit(creators)
 	go func() {
-		for i := range size {
+		for _, object := range objects {
 			group.Go(func() error {
-				for _, object := range objects(fmt.Sprintf("app-%d", i)) {
-					object.SetNamespace(namespace)
-					if err := c.Create(groupContext, object); err != nil {
-						return err
-					}
+				if err := c.Create(groupContext, object); err != nil {
+					return err
+				}
+				if created != nil {
+					created(object)
 				}
 				return nil
 			})
@@ -160,7 +100,9 @@ func createAndAwait(ctx context.Context, c client.WithWatch, namespace string, s
 			cancel()
 		}
 	}()
-	err := awaitAll(ctx, c, namespace, list, size, done)
+	// There may be others, such as the one that warmed up the cluster.
+	oursDone := func(object runtime.Object) bool { return names[object.(client.Object).GetName()] && done(object) }
+	err := awaitAll(ctx, c, namespace, list, size, oursDone)
 	return time.Since(began), err
 }
 

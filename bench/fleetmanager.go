@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/freeport"
+	"github.com/opdock/opdock/internal/manager/command"
 )
 
 // fleet is a cluster with the manager beside it, as a process of its own.
@@ -33,9 +35,12 @@ type fleet struct {
 	namespace           string // of its objects
 	log                 *os.File
 	arguments           []string // more than the usual ones
+	foreign             bool     // not a manager of ours, with fewer flags
 	address             string   // of its metrics
 	probes              string   // the address of its probes
 	process             *exec.Cmd
+	// peak is the most memory that the last process had, in bytes, when it was stopped; 0 where the system does not tell.
+	peak uint64
 }
 
 func withFleet(ctx context.Context, e environment, program, name string, use func(*fleet) error) error {
@@ -45,15 +50,20 @@ func withFleet(ctx context.Context, e environment, program, name string, use fun
 			return err
 		}
 		f := &fleet{WithWatch: fleetClient, program: program, kubeconfig: c.Kubeconfig(), namespace: metav1.NamespaceDefault}
-		if f.log, err = os.Create(filepath.Join(e.work, name+".log")); err != nil {
-			return err
-		}
-		defer f.log.Close()
-		if err := f.startReady(ctx); err != nil {
-			return errors.Join(err, f.stop())
-		}
-		return errors.Join(use(f), f.stop())
+		return f.while(ctx, e, name, func() error { return use(f) })
 	})
+}
+
+// while runs the manager as long as it is used, and returns when it has ended.
+func (f *fleet) while(ctx context.Context, e environment, name string, use func() error) (err error) {
+	if f.log, err = os.Create(filepath.Join(e.work, name+".log")); err != nil {
+		return err
+	}
+	defer f.log.Close()
+	if err := f.startReady(ctx); err != nil {
+		return errors.Join(err, f.stop())
+	}
+	return errors.Join(use(), f.stop())
 }
 
 // start starts the manager and returns when it answers.
@@ -65,8 +75,11 @@ func (f *fleet) start(ctx context.Context) (err error) {
 		return err
 	}
 	arguments := append([]string{
-		"--kubeconfig", f.kubeconfig, "--metrics-bind-address", f.address, "--metrics-secure=false", "--health-probe-bind-address", f.probes,
+		"--kubeconfig", f.kubeconfig, "--metrics-bind-address", f.address, "--health-probe-bind-address", f.probes,
 	}, f.arguments...)
+	if !f.foreign {
+		arguments = append(arguments, "--metrics-secure=false")
+	}
 	f.process = exec.CommandContext(ctx, f.program, arguments...)
 	f.process.Stdout, f.process.Stderr = f.log, f.log
 	if err := f.process.Start(); err != nil {
@@ -123,19 +136,39 @@ func (f *fleet) stop() error {
 	}
 	process := f.process
 	f.process = nil
+	f.peak = peakOf(process.Process.Pid)
 	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	if err := process.Wait(); err != nil {
+	err := process.Wait()
+	if err != nil {
 		return fmt.Errorf("the manager ended with: %w", err)
 	}
 	return nil
 }
 
+// peakOf returns the most memory that a process has had. The rusage of a process that has ended is of no use for this: on Linux
+// it is never less than what its parent had when it was started.
+func peakOf(pid int) uint64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	var kilobytes uint64
+	if _, err := fmt.Sscanf(rest, "%d kB", &kilobytes); err != nil {
+		return 0
+	}
+	return kilobytes << 10
+}
+
 func (f *fleet) pid() int { return f.process.Process.Pid }
 
 // counts are totals since the manager started.
-type counts struct{ writes, reconciles float64 }
+type counts struct {
+	writes, reconciles float64
+	cpu                time.Duration
+}
 
 // scrape returns all metrics of the manager.
 func (f *fleet) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
@@ -160,6 +193,7 @@ func (f *fleet) metrics(ctx context.Context) (counts, error) {
 	return counts{
 		writes:     sum(families["rest_client_requests_total"], "method", http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete),
 		reconciles: sum(families["opdock_reconciles_total"], "kind", "AppService"),
+		cpu:        cpuOf(families),
 	}, nil
 }
 
@@ -175,9 +209,14 @@ func sum(family *dto.MetricFamily, label string, values ...string) (total float6
 	return total
 }
 
+// buildManager builds the fleet's manager as its image has it.
+func buildManager(ctx context.Context, output string) error {
+	return goBuild(ctx, output, "./cmd/manager", "-tags", command.BuildTags, "-ldflags=-s -w")
+}
+
 // goBuild builds a program of this module.
-func goBuild(ctx context.Context, output, pkg string) error {
-	build := exec.CommandContext(ctx, "go", "build", "-o", output, pkg)
+func goBuild(ctx context.Context, output, pkg string, flags ...string) error {
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", output}, flags, []string{pkg})...) //nolint:gosec // our own arguments
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", pkg, err, out)
 	}

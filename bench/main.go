@@ -41,11 +41,11 @@ type environment struct {
 	work   string // a folder that is removed in the end
 	runs   int
 	pods   int
-	// fleetRuns is how often the size of fleet that the promise is about is measured, and idle how long it is watched
-	// doing nothing.
-	fleetRuns  int
-	fleetSizes []int
-	idle       time.Duration
+	// fleetRuns is how often each size of fleet is measured, and idle how long it is watched doing nothing.
+	fleetRuns            int
+	fleetSizes, kroSizes []int
+	idle                 time.Duration
+	profiles             string // the folder for profiles; empty: none
 	// flood is how long a recorder is flooded with events.
 	flood time.Duration
 }
@@ -59,6 +59,8 @@ var sections = []struct {
 	{"load", loadSection},
 	{"generate", generateSection},
 	{"fleet", fleetSection},
+	{"quiet", quietSection},
+	{"kro", kroSection},
 	{"why", whySection},
 	{"scaffold", scaffoldSection},
 	{"dev", devSection},
@@ -70,19 +72,11 @@ func run(ctx context.Context) error {
 	var e environment
 	flag.IntVar(&e.runs, "runs", 7, "how often each contender runs")
 	flag.IntVar(&e.pods, "pods", 1000, "how many pods the load test creates")
-	e.fleetSizes = []int{100, fleetGoal, 1000}
-	flag.Func("fleet-sizes", "how many AppServices the fleets have, separated by commas (default 100,500,1000)", func(value string) error {
-		e.fleetSizes = nil
-		for part := range strings.SplitSeq(value, ",") {
-			size, err := strconv.Atoi(part)
-			if err != nil {
-				return err
-			}
-			e.fleetSizes = append(e.fleetSizes, size)
-		}
-		return nil
-	})
-	flag.IntVar(&e.fleetRuns, "fleet-runs", 3, "how often the fleet is created")
+	e.fleetSizes, e.kroSizes = []int{100, 500, 1000}, []int{200, 1000}
+	flag.Func("fleet-sizes", "how many AppServices the fleets have, separated by commas (default 100,500,1000)", sizesOf(&e.fleetSizes))
+	flag.Func("kro-sizes", "how many applications the fleet and kro are compared with, separated by commas (default 200,1000)", sizesOf(&e.kroSizes))
+	flag.IntVar(&e.fleetRuns, "fleet-runs", 3, "how often each number of AppServices, or of applications of kro, is created")
+	flag.StringVar(&e.profiles, "profiles", "", "an existing folder for profiles of the control plane and the managers, by fleet and kro; empty: none are taken")
 	flag.DurationVar(&e.idle, "idle", 5*time.Minute, "how long the fleet is watched doing nothing")
 	flag.DurationVar(&e.flood, "flood", 10*time.Minute, "how long a recorder of reconciles is flooded with events")
 	out := flag.String("out", "docs/benchmarks.md", "the page to write; empty: none")
@@ -133,6 +127,20 @@ func run(ctx context.Context) error {
 		return nil
 	}
 	return os.WriteFile(*out, []byte(joinPage(string(old), order, measured)), 0o644) //nolint:gosec // a page of documentation
+}
+
+func sizesOf(sizes *[]int) func(string) error {
+	return func(value string) error {
+		*sizes = nil
+		for part := range strings.SplitSeq(value, ",") {
+			size, err := strconv.Atoi(part)
+			if err != nil {
+				return err
+			}
+			*sizes = append(*sizes, size)
+		}
+		return nil
+	}
 }
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

@@ -67,7 +67,7 @@ func reconcileOfRun(r whyRun) time.Duration { return r.reconcile }
 func whySection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
 	program := filepath.Join(e.work, "manager")
-	if err := goBuild(ctx, program, "./cmd/manager"); err != nil {
+	if err := buildManager(ctx, program); err != nil {
 		return "", err
 	}
 	result, err := measureWhy(ctx, e, program)

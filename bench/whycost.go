@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -142,8 +143,7 @@ func huge(d *appsv1.Deployment) *appsv1.Deployment {
 
 // flooded is a Deployment as the fleet makes them, in one of many versions.
 func flooded(index, version int) *appsv1.Deployment {
-	d := children("app-" + strconv.Itoa(index))[0].(*appsv1.Deployment)
-	d = d.DeepCopy()
+	d := aDeployment(appName(index))
 	at := metav1.NewTime(time.Unix(int64(version), 0))
 	d.UID, d.ResourceVersion = types.UID(d.Name), strconv.Itoa(version)
 	d.ManagedFields = []metav1.ManagedFieldsEntry{
@@ -155,6 +155,28 @@ func flooded(index, version int) *appsv1.Deployment {
 		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: "True", LastUpdateTime: at, Message: fmt.Sprintf("version %d", version)}},
 	}
 	return d
+}
+
+// aDeployment is much like one that the fleet makes.
+func aDeployment(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](1),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+					Containers: []corev1.Container{{
+						Name: "app", Image: "web", Ports: []corev1.ContainerPort{{ContainerPort: 80}},
+						SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+					}},
+				},
+			},
+		},
+	}
 }
 
 func writeCost(p printer, c whyCost, single benchstat) {

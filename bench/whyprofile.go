@@ -86,7 +86,7 @@ func (f *fleet) keepCreating(ctx context.Context) error {
 		f.namespace = fmt.Sprintf("batch-%d", batch)
 		err := f.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}})
 		if err == nil {
-			_, err = f.createAppServices(ctx, whySize)
+			_, err = f.createAppServices(ctx, whySize, appName)
 		}
 		if err != nil && ctx.Err() == nil {
 			return err

@@ -118,7 +118,7 @@ func beforeRun(ctx context.Context, s *side, run *whyRun) error {
 }
 
 func duringRun(ctx context.Context, s *side, run *whyRun) (err error) {
-	run.took, err = s.createAppServices(ctx, whySize)
+	run.took, err = s.createAppServices(ctx, whySize, appName)
 	return err
 }
 

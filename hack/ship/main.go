@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/opdock/opdock/internal/manager/command"
 	"github.com/opdock/opdock/internal/oci"
 	"github.com/opdock/opdock/internal/ship"
 )
@@ -80,7 +81,7 @@ func buildImage(output, version string, platforms []string) error {
 		return err
 	}
 	source := oci.Source{
-		Dir: ".", Package: "./cmd/manager", Errors: os.Stderr,
+		Dir: ".", Package: "./cmd/manager", Tags: command.BuildTags, Errors: os.Stderr,
 		LDFlags: "-X github.com/opdock/opdock/internal/manager/command.release=" + version,
 	}
 	var programs []oci.Program

@@ -68,6 +68,7 @@ type Reconciler[T client.Object] struct {
 	contests   contests
 	shapes     shapes
 	memory     memory
+	first      firstStatuses
 	minor      minorNews
 }
 
@@ -108,6 +109,7 @@ func newObject[T client.Object]() T {
 }
 
 func (r *Reconciler[T]) forget(key types.NamespacedName) {
+	r.first.done(key)
 	r.own.forget(r.memory.forget(key))
 }
 
@@ -145,7 +147,10 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	if result == outcomeReady {
 		r.memory.ready(object, r.Clock.Now(), r.Name)
 	}
-	later, statusErr := r.writeStatus(ctx, before, object)
+	later, statusErr := r.mayWait(before, result), error(nil)
+	if later == 0 {
+		later, statusErr = r.writeStatus(ctx, before, object)
+	}
 	if statusErr != nil {
 		return ctrl.Result{}, errors.Join(failure(err), statusErr)
 	}

@@ -82,6 +82,13 @@ func robot() *robotv1.Robot {
 	return &robotv1.Robot{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "n", Generation: 1, UID: "u"}}
 }
 
+// oldRobot is one that has a status already.
+func oldRobot() *robotv1.Robot {
+	r := robot()
+	r.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionUnknown, Reason: ReasonSuspended}}
+	return r
+}
+
 func (w *world) reconcile() (ctrl.Result, error) {
 	w.t.Helper()
 	w.writes = nil
@@ -121,7 +128,7 @@ func TestAQuietPassWritesNothing(t *testing.T) {
 }
 
 func TestNumbersAreWrittenNowAndThenAndVerdictsAtOnce(t *testing.T) {
-	w := newWorld(t, robot())
+	w := newWorld(t, oldRobot())
 	available := int32(0)
 	var outcome error
 	w.step = func(_ *Pass, r *robotv1.Robot) error {
@@ -191,7 +198,7 @@ func TestResultsOfOutcomes(t *testing.T) {
 		{"in a namespace that goes", terminating, 0, false, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, robot())
+			w := newWorld(t, oldRobot())
 			w.step = func(*Pass, *robotv1.Robot) error { return test.outcome }
 			result, err := w.reconcile()
 			if result.RequeueAfter != test.after || (err != nil) != test.fails || len(w.writes) != test.writes {

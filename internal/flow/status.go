@@ -49,6 +49,7 @@ func (r *Reconciler[T]) writeStatus(ctx context.Context, before, after T) (later
 	}
 	r.own.add(after)
 	r.memory.wrote(after, now)
+	r.first.done(key)
 	return 0, nil
 }
 

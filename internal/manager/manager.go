@@ -57,7 +57,9 @@ const (
 	// LeaderElectionID is the name of the lease.
 	LeaderElectionID = "opdock-manager.opdock.dev"
 
-	defaultConcurrency      = 8
+	// DefaultConcurrency is how many objects of a kind are reconciled at a time, unless Options say otherwise.
+	DefaultConcurrency = 8
+
 	defaultReconcileTimeout = time.Minute
 	defaultGracefulShutdown = 20 * time.Second
 	// cacheSyncTimeout bounds the wait for the first list of what a controller watches.
@@ -116,7 +118,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 	var arriving *arrivals
 	arriving = newArrivals(mgr, o.Kinds, func(mgr ctrl.Manager, kind controller.Kind) error {
 		return kind.Setup(mgr, flow.Options{
-			Concurrency:      orDefault(o.Concurrency[strings.ToLower(kind.Kind)], defaultConcurrency),
+			Concurrency:      orDefault(o.Concurrency[strings.ToLower(kind.Kind)], DefaultConcurrency),
 			ReconcileTimeout: orDefault(o.ReconcileTimeout, defaultReconcileTimeout),
 			Namespaces:       o.Namespaces,
 			WhenInstalled:    arriving.whenInstalled,
@@ -140,9 +142,10 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 // cacheOptions keep the caches small: of children only those of the fleet, and of no object what nobody reads.
 func cacheOptions(o Options) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{flow.LabelManagedBy: flow.ManagedBy})
-	transform := keepOwnFields
+	transform, ofPods := keepOwnFields, dropManagedFields
 	if o.Why != nil {
 		transform = why.KeepWriters(isNeeded)
+		ofPods = transform
 	}
 	options := cache.Options{
 		DefaultTransform:         transform,
@@ -160,7 +163,7 @@ func cacheOptions(o Options) cache.Options {
 		for _, child := range kind.Children {
 			if name := fmt.Sprintf("%T", child); !added[name] {
 				added[name] = true
-				options.ByObject[child] = cache.ByObject{Label: ours, Transform: transform}
+				options.ByObject[child] = cache.ByObject{Label: ours, Transform: slimPods(transform, ofPods)}
 			}
 		}
 	}

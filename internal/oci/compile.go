@@ -60,6 +60,8 @@ type Source struct {
 	Package string
 	// LDFlags are given to the linker, beside those that keep out what differs from build to build.
 	LDFlags string
+	// Tags are build tags, separated by commas.
+	Tags string
 	// Env is the environment of the compiler; nil means that of this process.
 	Env []string
 	// Errors is where the compiler writes what is wrong.
@@ -74,7 +76,7 @@ func (s Source) Compile(ctx context.Context, platform Platform) (Program, error)
 	}
 	defer os.RemoveAll(folder)
 	path := filepath.Join(folder, "program")
-	command := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path,
+	command := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "-tags", s.Tags,
 		"-ldflags", strings.TrimSpace("-s -w -buildid= "+s.LDFlags), s.Package)
 	command.Dir = s.Dir
 	command.Stderr = s.Errors

@@ -31,8 +31,8 @@ func program(t *testing.T, source string) Source {
 }
 
 func TestCompile(t *testing.T) {
-	source := program(t, "package main\n\nvar text = \"nothing\"\n\nfunc main() { println(text) }\n")
-	source.LDFlags = "-X main.text=something"
+	source := program(t, "//go:build special\n\npackage main\n\nvar text = \"nothing\"\n\nfunc main() { println(text) }\n")
+	source.LDFlags, source.Tags = "-X main.text=something", "special"
 	first, err := source.Compile(t.Context(), HostPlatform())
 	if err != nil {
 		t.Fatalf("%v: %s", err, source.Errors)

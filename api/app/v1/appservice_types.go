@@ -47,6 +47,7 @@ type AppService struct {
 	// status is what the application is. It is written by the controller.
 	//
 	// +optional
+	// +kubebuilder:default={observedGeneration: 0}
 	Status AppServiceStatus `json:"status,omitempty"`
 }
 

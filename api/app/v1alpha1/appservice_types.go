@@ -46,6 +46,7 @@ type AppService struct {
 	// status is what the application is. It is written by the controller.
 	//
 	// +optional
+	// +kubebuilder:default={observedGeneration: 0}
 	Status appv1.AppServiceStatus `json:"status,omitempty"`
 }
 

@@ -45,6 +45,7 @@ type Collector struct {
 	// status holds the addresses. It is written by the controller.
 	//
 	// +optional
+	// +kubebuilder:default={observedGeneration: 0}
 	Status CollectorStatus `json:"status,omitempty"`
 }
 

@@ -41,6 +41,7 @@ type KAPP struct {
 	// status is how far it is. It is written by the controller.
 	//
 	// +optional
+	// +kubebuilder:default={observedGeneration: 0}
 	Status KAPPStatus `json:"status,omitempty"`
 }
 

@@ -47,6 +47,7 @@ type PodCluster struct {
 	// status is what the set of pods is. It is written by the controller.
 	//
 	// +optional
+	// +kubebuilder:default={observedGeneration: 0}
 	Status PodClusterStatus `json:"status,omitempty"`
 }
 

@@ -46,6 +46,7 @@ type Robot struct {
 	// status is what the workers are. It is written by the controller.
 	//
 	// +optional
+	// +kubebuilder:default={observedGeneration: 0}
 	Status RobotStatus `json:"status,omitempty"`
 }
 

@@ -1363,6 +1363,8 @@ var schemaYAML = typed.YAMLObject(`types:
           - name: url
             type:
               scalar: string
+      default:
+        observedGeneration: 0
 - name: com.github.opdock.opdock.api.app.v1alpha1.AppService
   map:
     fields:
@@ -2700,6 +2702,8 @@ var schemaYAML = typed.YAMLObject(`types:
           - name: url
             type:
               scalar: string
+      default:
+        observedGeneration: 0
 - name: com.github.opdock.opdock.api.collector.v1.Collector
   map:
     fields:
@@ -2875,6 +2879,8 @@ var schemaYAML = typed.YAMLObject(`types:
           - name: truncated
             type:
               scalar: boolean
+      default:
+        observedGeneration: 0
 - name: com.github.opdock.opdock.api.kapp.v1.KAPP
   map:
     fields:
@@ -3002,6 +3008,8 @@ var schemaYAML = typed.YAMLObject(`types:
             type:
               scalar: numeric
             default: 0
+      default:
+        observedGeneration: 0
 - name: com.github.opdock.opdock.api.kubegroup.v1.PodCluster
   map:
     fields:
@@ -5112,6 +5120,8 @@ var schemaYAML = typed.YAMLObject(`types:
           - name: updatedReplicas
             type:
               scalar: numeric
+      default:
+        observedGeneration: 0
 - name: com.github.opdock.opdock.api.robot.v1.Robot
   map:
     fields:
@@ -7201,6 +7211,8 @@ var schemaYAML = typed.YAMLObject(`types:
           - name: updatedReplicas
             type:
               scalar: numeric
+      default:
+        observedGeneration: 0
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1
   map:
     elementType:

@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package command is the manager as a program: its flags, its logs and its exit codes. It is apart from package manager
-// because only the program serves protected metrics, which needs a good part of an API server.
+// because only the program serves protected metrics and exports traces.
+//
+// Half of what a Go program has in memory is the program itself. The linker leaves out methods that nothing calls, but only if
+// nothing looks them up by name, as text/template does. So nothing here may import text/template or html/template, directly
+// or not: this is also why the program is to be built with the tag grpcnotrace, as the image is.
 package command
 
 import (
@@ -19,11 +23,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/opdock/opdock/internal/manager"
 )
+
+// BuildTags are those with which the program is to be built. It does the same without them, but needs more memory.
+const BuildTags = "grpcnotrace"
 
 // Exit codes.
 const (
@@ -94,7 +100,7 @@ func metricsOptions(s *settings) metricsserver.Options {
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
 	}
 	if s.metricsSecure {
-		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+		options.FilterProvider = protect
 	}
 	return options
 }

@@ -1,0 +1,22 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"runtime"
+	"testing"
+)
+
+func TestThePeakOfAProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells it")
+	}
+	if peak := peakOf(os.Getpid()); peak < 1e6 || peak > 1e12 {
+		t.Errorf("this process had %d bytes at most", peak)
+	}
+	if peak := peakOf(-1); peak != 0 {
+		t.Errorf("a process that is not there had %d bytes", peak)
+	}
+}

@@ -1,0 +1,149 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/opdock/opdock/cluster"
+)
+
+// racer is one of several ways to get applications running, each on a cluster of its own.
+type racer struct {
+	name string // in the table
+	// run creates applications on a new cluster. Whatever has to be there before is ready when it starts the clock.
+	run func(ctx context.Context, r *raced, c *cluster.Cluster, size int) error
+}
+
+// raced is what a run of a racer took.
+type raced struct {
+	profiles string // the beginning of the names of files to write profiles to; empty: none
+	profiled string // the address at which the manager serves its profiles; empty: nowhere
+
+	took   time.Duration // from the first request until all are ready
+	server time.Duration // CPU time of the control plane meanwhile, with all its controllers
+	// Of the process of the controller, if there is one: CPU time meanwhile, resident bytes afterwards and at most, and
+	// writing requests for each application.
+	cpu            time.Duration
+	resident, peak uint64
+	writes         float64
+}
+
+// results are the runs of each racer for one number of applications, in the order of the racers.
+type results struct {
+	size   int
+	racers []racer
+	runs   [][]raced
+}
+
+// race lets the racers take turns. Each round another one begins, so that none always has the machine as the same other
+// one has left it.
+func race(ctx context.Context, e environment, size, rounds int, racers []racer) (results, error) {
+	all := results{size: size, racers: racers, runs: make([][]raced, len(racers))}
+	for round := range rounds {
+		for turn := range racers {
+			i := (round + turn) % len(racers)
+			var one raced
+			if e.profiles != "" {
+				one.profiles = filepath.Join(e.profiles, fmt.Sprintf("%d-%d-%s", size, round, strings.ReplaceAll(racers[i].name, " ", "-")))
+			}
+			name := fmt.Sprintf("race-%d-%d-%d", size, round, i)
+			err := withCluster(ctx, cluster.Options{Name: name, Binary: e.binary}, func(c *cluster.Cluster, _ int) error {
+				return racers[i].run(ctx, &one, c, size)
+			})
+			if err != nil {
+				return all, fmt.Errorf("%d by %s: %w", size, racers[i].name, err)
+			}
+			all.runs[i] = append(all.runs[i], one)
+			say("%d applications, round %d of %d, %s: %s, control plane %s, controller %s, %d MB (peak %d MB), %.2f writes each",
+				size, round+1, rounds, racers[i].name, ms(one.took), ms(one.server), ms(one.cpu), one.resident/1e6, one.peak/1e6, one.writes)
+		}
+	}
+	return all, nil
+}
+
+// timed runs what is measured on a cluster, and notes how long it takes there.
+func (r *raced) timed(ctx context.Context, c *cluster.Cluster, do func() (time.Duration, error)) error {
+	before, err := serverCPU(ctx, c)
+	if err != nil {
+		return err
+	}
+	profiled := r.profile(ctx, c)
+	if r.took, err = do(); err != nil {
+		return err
+	}
+	if err := profiled(); err != nil {
+		return err
+	}
+	after, err := serverCPU(ctx, c)
+	r.server = after - before
+	return err
+}
+
+// serverCPU is the CPU time of the control plane since its start, as it tells itself.
+func serverCPU(ctx context.Context, c *cluster.Cluster) (time.Duration, error) {
+	server, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		return 0, err
+	}
+	text, err := server.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("reading the metrics of the control plane: %w", err)
+	}
+	const name = "process_cpu_seconds_total"
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, name+" ") {
+			value, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimPrefix(line, name)), 64)
+			return seconds(value), err
+		}
+	}
+	return 0, fmt.Errorf("the control plane does not serve the metric %s", name)
+}
+
+// of returns the median of something over the runs of a racer.
+func (r results) of(name string, what func(raced) float64) float64 {
+	i := slices.IndexFunc(r.racers, func(one racer) bool { return one.name == name })
+	values := make([]float64, len(r.runs[i]))
+	for j, run := range r.runs[i] {
+		values[j] = what(run)
+	}
+	slices.Sort(values)
+	if middle := len(values) / 2; len(values)%2 == 0 {
+		return (values[middle-1] + values[middle]) / 2
+	}
+	return values[len(values)/2]
+}
+
+func tookOf(r raced) float64     { return r.took.Seconds() }
+func serverOf(r raced) float64   { return r.server.Seconds() }
+func cpuOfRace(r raced) float64  { return r.cpu.Seconds() }
+func residentOf(r raced) float64 { return float64(r.resident) / 1e6 }
+func mostOf(r raced) float64     { return float64(r.peak) / 1e6 }
+func writesOf(r raced) float64   { return r.writes }
+
+// writeRaces writes a table of all races, with how long each racer took against one of them.
+func writeRaces(p printer, all []results, base string) {
+	p("| applications | | until ready, median | fastest | slowest | against %s | CPU of the control plane | CPU of the controller | its memory afterwards | at most | its writes for each |", base)
+	p("|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+	for _, r := range all {
+		for i, one := range r.racers {
+			fastest := slices.MinFunc(r.runs[i], func(a, b raced) int { return int(a.took - b.took) })
+			slowest := slices.MaxFunc(r.runs[i], func(a, b raced) int { return int(a.took - b.took) })
+			controller := "| | | |"
+			if r.of(one.name, residentOf) > 0 {
+				controller = fmt.Sprintf("%.2f s | %.0f MB | %.0f MB | %.2f |", r.of(one.name, cpuOfRace), r.of(one.name, residentOf), r.of(one.name, mostOf), r.of(one.name, writesOf))
+			}
+			p("| %d | %s | %.1f s | %.1f s | %.1f s | %s | %.1f s | %s", r.size, one.name, r.of(one.name, tookOf), fastest.took.Seconds(), slowest.took.Seconds(),
+				times(r.of(one.name, tookOf)/r.of(base, tookOf)), r.of(one.name, serverOf), controller)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// slimPods drops from pods what no controller reads. Only PodClusters compare the spec of pods with their own. Of the pods
+// of a Deployment, which the API server can fill with volumes, tolerations and much more, the controllers read whose they
+// are and how they are. There is one of these for each replica, so they are most of what a large fleet caches.
+//
+// What is left of them goes through rest, and the pods of PodClusters go through whole.
+func slimPods(whole, rest toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		pod, ok := object.(*corev1.Pod)
+		if !ok || pod.Labels[flow.LabelKind] == podClusterLabel {
+			return whole(object)
+		}
+		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+		pod.Annotations = nil
+		return rest(pod)
+	}
+}
+
+// dropManagedFields is for objects that are not compared with anything.
+func dropManagedFields(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// podClusterLabel is the value of flow.LabelKind on the pods of PodClusters.
+const podClusterLabel = "podcluster"
