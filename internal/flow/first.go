@@ -55,7 +55,7 @@ func (f *firstStatuses) done(key types.NamespacedName) {
 
 // mayWait returns how long the status of an object can wait after a pass with this result, and 0 if it cannot.
 func (r *Reconciler[T]) mayWait(before T, result outcome) time.Duration {
-	if result != outcomeWaiting || len(*r.View(before).Conditions) > 0 {
+	if r.StatusIsMemory || result != outcomeWaiting || len(*r.View(before).Conditions) > 0 {
 		return 0
 	}
 	return r.first.wait(client.ObjectKeyFromObject(before), r.Clock.Now())

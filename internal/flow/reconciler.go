@@ -41,6 +41,8 @@ type Kind[T client.Object] struct {
 	Reconcile func(ctx context.Context, pass *Pass, object T) error
 	// Finalize, if there is one, is called instead when the object is being deleted, until it returns nil.
 	Finalize func(ctx context.Context, pass *Pass, object T) error
+	// StatusIsMemory says that the status holds what cannot be found out again, so the first one is written at once.
+	StatusIsMemory bool
 	// Paced says that the kind itself bounds how often the status changes, so that no change waits for MinorInterval.
 	Paced bool
 }

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +31,9 @@ func TestOrphansAreAdopted(t *testing.T) {
 			fleettest.Run(t, config, manager.Options{Namespaces: []string{s.namespace}})
 			s.create(owner.manifest)
 			s.learn(strings.Fields(owner.children))
+			for _, child := range s.children {
+				awaitGarbageCollector(t, s.Client, child)
+			}
 			if err := s.Delete(t.Context(), s.owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
 				t.Fatal(err)
 			}
@@ -51,6 +56,27 @@ func TestOrphansAreAdopted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// awaitGarbageCollector waits until the garbage collector, which has to release the children, watches objects of a child's
+// kind. After a CRD is installed that takes up to half a minute.
+func awaitGarbageCollector(t *testing.T, c client.Client, child *unstructured.Unstructured) {
+	t.Helper()
+	probe := child.DeepCopy()
+	probe.Object = map[string]any{"apiVersion": child.GetAPIVersion(), "kind": child.GetKind(), "spec": child.Object["spec"], "data": child.Object["data"]}
+	if child.GetKind() == "Service" {
+		probe.Object["spec"] = map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}
+	}
+	if child.GetKind() == "Deployment" {
+		_ = unstructured.SetNestedField(probe.Object, int64(0), "spec", "replicas")
+	}
+	probe.SetNamespace(child.GetNamespace())
+	probe.SetName("probe-" + strings.ToLower(child.GetKind()))
+	probe.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "00000000-0000-0000-0000-000000000000"}})
+	if err := c.Create(t.Context(), probe); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatalf("creating a probe for the garbage collector: %v", err)
+	}
+	fleettest.AwaitGone(t, c, probe)
 }
 
 // An object that has the name of a child and nothing else in common with it is left alone, unless the owner is asked to

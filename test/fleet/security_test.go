@@ -55,7 +55,9 @@ func TestPodSecurityStandards(t *testing.T) {
 			enforce(t, c, namespace, test.level)
 			fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{namespace}})
 			for _, object := range create(t, c, namespace, podMakers(test.profile)) {
-				fleettest.Await(t, c, object, func(o *unstructured.Unstructured) string { return fleettest.Ready(conditionsOf(t, o), o.GetGeneration()) })
+				fleettest.Await(t, c, object, func(o *unstructured.Unstructured) string {
+					return fleettest.Ready(conditionsOf(t, o), o.GetGeneration())
+				})
 			}
 		})
 	}
@@ -83,6 +85,8 @@ func TestTheStatusSaysWhichProfileIsNeeded(t *testing.T) {
 		if err := c.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, []byte(patch))); err != nil {
 			t.Fatal(err)
 		}
-		fleettest.Await(t, c, object, func(o *unstructured.Unstructured) string { return fleettest.Ready(conditionsOf(t, o), o.GetGeneration()) })
+		fleettest.Await(t, c, object, func(o *unstructured.Unstructured) string {
+			return fleettest.Ready(conditionsOf(t, o), o.GetGeneration())
+		})
 	}
 }

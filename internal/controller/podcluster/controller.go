@@ -42,6 +42,8 @@ func (r *Reconciler) Kind() flow.Kind[*kubegroupv1.PodCluster] {
 			}
 		},
 		Reconcile: r.reconcile,
+		// Which revision was the current one before an update, and how many names of revisions were taken.
+		StatusIsMemory: true,
 	}
 }
 

@@ -5,11 +5,14 @@ package podcluster
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -85,7 +88,9 @@ func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *
 	compareImages("containers", template.Spec.Containers, pod.Spec.Containers)
 	compareImages("initContainers", template.Spec.InitContainers, pod.Spec.InitContainers)
 	for name, manager := range owned.ForeignFields(pod, "Pod") {
-		if slices.ContainsFunc(lasting, func(field string) bool { return name == field || strings.HasPrefix(name, field+".") }) {
+		index := slices.IndexFunc(lasting, func(field string) bool { return name == field || strings.HasPrefix(name, field+".") })
+		// A manager that has set what was there already has changed nothing.
+		if index >= 0 && !sameValue(strings.TrimPrefix(lasting[index], "spec."), &template.Spec, &pod.Spec) {
 			found.lasting = append(found.lasting, name+" was changed by "+manager)
 		}
 	}
@@ -99,6 +104,29 @@ func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *
 	}
 	found.text = strings.Join(parts, ", ")
 	return &found
+}
+
+// sameValue reports whether a field of a pod's spec is as its template says, or as the server fills it in.
+func sameValue(field string, template *sharedv1.PodSpec, pod *corev1.PodSpec) bool {
+	pod = pod.DeepCopy()
+	// Every pod tolerates for a while that its node is not ready or does not answer, unless its template says otherwise.
+	pod.Tolerations = slices.DeleteFunc(pod.Tolerations, func(toleration corev1.Toleration) bool {
+		isOwn := slices.ContainsFunc(template.Tolerations, func(own sharedv1.Toleration) bool { return own.Key == toleration.Key })
+		return !isOwn && (toleration.Key == corev1.TaintNodeNotReady || toleration.Key == corev1.TaintNodeUnreachable)
+	})
+	template = template.DeepCopy()
+	if template.TerminationGracePeriodSeconds == nil {
+		template.TerminationGracePeriodSeconds = ptr.To[int64](corev1.DefaultTerminationGracePeriodSeconds)
+	}
+	// Our types are selections of Kubernetes' own, with the same names in JSON.
+	var want, have map[string]any
+	for from, to := range map[any]*map[string]any{template: &want, pod: &have} {
+		data, err := json.Marshal(from)
+		if err != nil || json.Unmarshal(data, to) != nil {
+			return false
+		}
+	}
+	return apiequality.Semantic.DeepEqual(want[field], have[field])
 }
 
 // isReserved reports whether a label of the template gives way to one of ours.

@@ -64,8 +64,18 @@ func TestDriftOf(t *testing.T) {
 			records: records{ours: map[string]bool{"image": true}},
 		},
 		{
-			name: "an added toleration", edit: func(*corev1.Pod) {}, records: records{foreign: map[string]string{"spec.tolerations": "kubectl-edit"}},
+			name: "an added toleration", records: records{foreign: map[string]string{"spec.tolerations": "kubectl-edit"}},
+			edit: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "evil"}) },
 			want: "spec.tolerations was changed by kubectl-edit", spec: true,
+		},
+		{
+			name: "a deadline", records: records{foreign: map[string]string{"spec.activeDeadlineSeconds": "kubectl-edit"}},
+			edit: func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(5)) },
+			want: "spec.activeDeadlineSeconds was changed by kubectl-edit", spec: true,
+		},
+		{
+			name: "what the server fills in, applied by another manager", edit: func(*corev1.Pod) {},
+			records: records{foreign: map[string]string{"spec.tolerations": "applier", "spec.terminationGracePeriodSeconds": "applier"}},
 		},
 		{name: "what cannot be changed", edit: func(*corev1.Pod) {}, records: records{foreign: map[string]string{"spec.volumes": "velero"}}},
 	} {
@@ -75,6 +85,9 @@ func TestDriftOf(t *testing.T) {
 				Spec: corev1.PodSpec{
 					Containers:     []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "injected", Image: "sidecar"}},
 					InitContainers: []corev1.Container{{Name: "first", Image: "busybox"}},
+					Tolerations:    []corev1.Toleration{{Key: corev1.TaintNodeNotReady}, {Key: corev1.TaintNodeUnreachable}},
+
+					TerminationGracePeriodSeconds: new(int64(30)),
 				},
 			}
 			test.edit(pod)
