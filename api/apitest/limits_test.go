@@ -5,6 +5,7 @@ package apitest
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,11 @@ func TestLimits(t *testing.T) {
 		}
 	}
 
+	// The API server gives up on a policy that costs too much.
+	if _, err := s.tryIn(t, largeKAPP(), namespace); err != nil {
+		t.Errorf("a large KAPP: %v", err)
+	}
+
 	// What exists already.
 	robots := s.kind(t, old, namespace)
 	change := func(patch string) error {
@@ -173,6 +179,23 @@ func TestLimitsOfRights(t *testing.T) {
 func inKAPP(object string) string {
 	return `{apiVersion: kanggege.k8sio.com/v1, kind: KAPP, metadata: {name: x}, spec: {components: [
 		{name: other, resource: {` + robot + `, spec: {}}}, {name: x, resource: {` + strings.Replace(object, "name: x", "name: y", 1) + `}}]}}`
+}
+
+// largeKAPP has as many components as there may be, each with three containers that have 20 variables from Secrets.
+func largeKAPP() string {
+	variables := make([]string, 20)
+	for i := range variables {
+		variables[i] = fmt.Sprintf("{name: A%d, valueFrom: {secretKeyRef: {name: shop-%d, key: k}}}", i, i)
+	}
+	var containers []string
+	for _, name := range []string{"a", "b", "c"} {
+		containers = append(containers, `{name: `+name+`, env: [`+strings.Join(variables, ", ")+`]}`)
+	}
+	list := make([]string, 30)
+	for i := range list {
+		list[i] = fmt.Sprintf("{name: c%d, resource: {apiVersion: robot.llleon.io/v1, kind: Robot, spec: {template: {spec: {containers: [%s]}}}}}", i, strings.Join(containers, ", "))
+	}
+	return `{apiVersion: kanggege.k8sio.com/v1, kind: KAPP, metadata: {name: x}, spec: {components: [` + strings.Join(list, ", ") + `]}}`
 }
 
 func (s server) tryIn(t *testing.T, manifest, namespace string) (*unstructured.Unstructured, error) {
