@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/workload"
 	"github.com/opdock/opdock/why"
 )
 
@@ -25,6 +25,6 @@ func setUpWitness(mgr ctrl.Manager, recorder *why.Recorder) error {
 		For(&appv1.AppService{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		Watches(&corev1.Pod{}, pods.ToInstance("appservice")).
+		Watches(&corev1.Pod{}, workload.ToInstance("appservice")).
 		Complete(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
 }

@@ -65,7 +65,9 @@ func TestDriftOf(t *testing.T) {
 		},
 		{
 			name: "an added toleration", records: records{foreign: map[string]string{"spec.tolerations": "kubectl-edit"}},
-			edit: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "evil"}) },
+			edit: func(p *corev1.Pod) {
+				p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: corev1.TaintNodeNotReady})
+			},
 			want: "spec.tolerations was changed by kubectl-edit", spec: true,
 		},
 		{
@@ -85,7 +87,10 @@ func TestDriftOf(t *testing.T) {
 				Spec: corev1.PodSpec{
 					Containers:     []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "injected", Image: "sidecar"}},
 					InitContainers: []corev1.Container{{Name: "first", Image: "busybox"}},
-					Tolerations:    []corev1.Toleration{{Key: corev1.TaintNodeNotReady}, {Key: corev1.TaintNodeUnreachable}},
+					Tolerations: []corev1.Toleration{
+						{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+						{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+					},
 
 					TerminationGracePeriodSeconds: new(int64(30)),
 				},
