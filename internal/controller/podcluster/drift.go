@@ -106,6 +106,9 @@ func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *
 	return &found
 }
 
+// defaultTolerationSeconds is how long the server lets pods tolerate a lost node, unless it is configured otherwise.
+const defaultTolerationSeconds = 300
+
 // sameValue reports whether a field of a pod's spec is as its template says, or as the server fills it in.
 func sameValue(field string, template *sharedv1.PodSpec, pod *corev1.PodSpec) bool {
 	pod = pod.DeepCopy()
@@ -113,7 +116,8 @@ func sameValue(field string, template *sharedv1.PodSpec, pod *corev1.PodSpec) bo
 	pod.Tolerations = slices.DeleteFunc(pod.Tolerations, func(toleration corev1.Toleration) bool {
 		isOwn := slices.ContainsFunc(template.Tolerations, func(own sharedv1.Toleration) bool { return own.Key == toleration.Key })
 		return !isOwn && (toleration.Key == corev1.TaintNodeNotReady || toleration.Key == corev1.TaintNodeUnreachable) &&
-			toleration.Operator == corev1.TolerationOpExists && toleration.Effect == corev1.TaintEffectNoExecute
+			toleration.Operator == corev1.TolerationOpExists && toleration.Effect == corev1.TaintEffectNoExecute &&
+			ptr.Deref(toleration.TolerationSeconds, 0) == defaultTolerationSeconds
 	})
 	template = template.DeepCopy()
 	if template.TerminationGracePeriodSeconds == nil {

@@ -71,6 +71,11 @@ func TestDriftOf(t *testing.T) {
 			want: "spec.tolerations was changed by kubectl-edit", spec: true,
 		},
 		{
+			name: "another duration of a toleration", records: records{foreign: map[string]string{"spec.tolerations": "kubectl-edit"}},
+			edit: func(p *corev1.Pod) { p.Spec.Tolerations[0].TolerationSeconds = new(int64(301)) },
+			want: "spec.tolerations was changed by kubectl-edit", spec: true,
+		},
+		{
 			name: "a deadline", records: records{foreign: map[string]string{"spec.activeDeadlineSeconds": "kubectl-edit"}},
 			edit: func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(5)) },
 			want: "spec.activeDeadlineSeconds was changed by kubectl-edit", spec: true,
@@ -88,8 +93,8 @@ func TestDriftOf(t *testing.T) {
 					Containers:     []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "injected", Image: "sidecar"}},
 					InitContainers: []corev1.Container{{Name: "first", Image: "busybox"}},
 					Tolerations: []corev1.Toleration{
-						{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-						{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+						{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
+						{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
 					},
 
 					TerminationGracePeriodSeconds: new(int64(30)),
