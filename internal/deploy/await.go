@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/opdock/opdock/internal/deployments"
+	"github.com/opdock/opdock/internal/health"
 )
 
 // lookInterval is the time between two looks at something that is waited for.
@@ -189,15 +189,11 @@ func (s *Server) deploymentUnavailable(ctx context.Context, live *unstructured.U
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &deployment); err != nil {
 		return "", err
 	}
-	trouble, err := deployments.Trouble(ctx, s.client, &deployment)
+	trouble, err := health.TroubleOfDeployment(ctx, s.client, &deployment)
 	if err != nil {
 		return "", err
 	}
-	outcome := deployments.Rollout(&deployment, trouble)
-	if outcome == nil {
-		return "", nil
-	}
-	return outcome.Error(), nil
+	return health.RolloutOf(&deployment, trouble).Message, nil
 }
 
 // Workloads are the objects that AwaitAvailable waits for.

@@ -11,8 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/opdock/opdock/internal/workload"
 	appv1 "github.com/opdock/opdock/api/app/v1"
-	"github.com/opdock/opdock/internal/pods"
 	"github.com/opdock/opdock/why"
 )
 
@@ -25,6 +25,6 @@ func setUpWitness(mgr ctrl.Manager, recorder *why.Recorder) error {
 		For(&appv1.AppService{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		Watches(&corev1.Pod{}, pods.ToInstance("appservice")).
+		Watches(&corev1.Pod{}, workload.ToInstance("appservice")).
 		Complete(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
 }

@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/health"
 )
 
 // DescribeFleet says in a few words how an object of the fleet is.
@@ -125,13 +125,13 @@ func (o *Object) describePod(pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" {
 		o.Detail = "on " + pod.Spec.NodeName
 	}
-	trouble := pods.TroubleOf(pod)
+	trouble := health.TroubleOf(pod)
 	switch {
 	case trouble != nil:
 		o.State, o.Status, o.Reason, o.Detail = Bad, trouble.Reason, trouble.Reason, trouble.Message
 	case pod.Status.Phase == corev1.PodSucceeded:
 		o.State, o.Status = Plain, "Completed"
-	case pods.IsReady(pod):
+	case health.IsReady(pod):
 		o.State, o.Status = Good, "Running"
 	case pod.Status.Phase == corev1.PodRunning:
 		o.State, o.Status = Busy, "Running, not ready"

@@ -319,6 +319,10 @@ func (s *stage) essence(child *unstructured.Unstructured) map[string]any {
 	case "Pod":
 		unstructured.RemoveNestedField(result, "spec", "nodeName")
 		unstructured.RemoveNestedField(result, "spec", "volumes")
+		// The order of tolerations does not matter.
+		tolerations, _, _ := unstructured.NestedSlice(result, "spec", "tolerations")
+		slices.SortFunc(tolerations, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		_ = unstructured.SetNestedSlice(result, tolerations, "spec", "tolerations")
 		for _, list := range []string{"containers", "initContainers"} {
 			containers, _, _ := unstructured.NestedSlice(result, "spec", list)
 			for _, container := range containers {

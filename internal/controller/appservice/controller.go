@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
-	"github.com/opdock/opdock/internal/deployments"
 	"github.com/opdock/opdock/internal/flow"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/health"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 // labelKind is the value of the label that says of which kind an object's owner is.
@@ -53,13 +53,13 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 	news := builder.WithPredicates(reconciler.IgnoreOwnWrites())
 	specNews := builder.WithPredicates(reconciler.IgnoreOwnWrites(), flow.IgnoreStatus())
 	return controller.
-		Watches(&appsv1.Deployment{}, reconciler.Owner(mgr, deployments.Matters), news).
+		Watches(&appsv1.Deployment{}, reconciler.Owner(mgr, workload.Matters), news).
 		Watches(&corev1.Service{}, reconciler.Owner(mgr, nil), news).
 		Watches(&networkingv1.Ingress{}, reconciler.Owner(mgr, nil), news).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, reconciler.Owner(mgr, nil), specNews).
 		Watches(&networkingv1.NetworkPolicy{}, reconciler.Owner(mgr, nil), specNews).
 		Watches(&policyv1.PodDisruptionBudget{}, reconciler.Owner(mgr, nil), specNews).
-		Watches(&corev1.Pod{}, pods.ToInstance(labelKind), pods.WhenTroubleChanges()).
+		Watches(&corev1.Pod{}, workload.ToInstance(labelKind), workload.WhenTroubleChanges()).
 		Complete(reconciler)
 }
 
@@ -71,7 +71,7 @@ type scope struct {
 	deployment *appsv1.Deployment    // set by applyDeployment
 	service    *corev1.Service       // set by applyService; nil if there is none
 	ingress    *networkingv1.Ingress // set by applyIngress; nil if there is none
-	trouble    *pods.Trouble         // set by findTrouble; nil if all is well
+	trouble    *health.Trouble       // set by findTrouble; nil if all is well
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, app *appv1.AppService) error {
@@ -105,13 +105,13 @@ func keepIf(ctx context.Context, s *scope, wanted bool, object client.Object, co
 
 // selector are the labels of the application's pods. A Deployment's selector cannot be changed, so neither can this.
 func selector(app *appv1.AppService) map[string]string {
-	return pods.SelectorLabels(labelKind, app.Name)
+	return workload.SelectorLabels(labelKind, app.Name)
 }
 
 // findTrouble looks for a pod that cannot start, if there is reason to.
 func (r *Reconciler) findTrouble(ctx context.Context, s *scope) (err error) {
 	if s.deployment != nil {
-		s.trouble, err = deployments.Trouble(ctx, r.Client, s.deployment)
+		s.trouble, err = health.TroubleOfDeployment(ctx, r.Client, s.deployment)
 	}
 	return err
 }

@@ -15,8 +15,7 @@ import (
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
-	"github.com/opdock/opdock/internal/deployments"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 // containerName is the name of the application's container.
@@ -63,18 +62,18 @@ func replicas(app *appv1.AppService, live *appsv1.Deployment, owned bool) *int32
 
 // deployment is the Deployment that an AppService asks for.
 func deployment(app *appv1.AppService, replicas *int32) (*appsv1ac.DeploymentApplyConfiguration, error) {
-	secured, err := pods.Secure(podTemplate(app), app.Spec.SecurityProfile)
+	secured, err := workload.Secure(podTemplate(app), app.Spec.SecurityProfile)
 	if err != nil {
 		return nil, err
 	}
-	template, err := pods.Template(secured, app.Spec.Image, selector(app))
+	template, err := workload.Template(secured, app.Spec.Image, selector(app))
 	if err != nil {
 		return nil, err
 	}
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(app))).
 		WithTemplate(template).
-		WithStrategy(deployments.Strategy(app.Spec.Strategy))
+		WithStrategy(workload.Strategy(app.Spec.Strategy))
 	if app.Spec.MinReadySeconds != 0 {
 		spec.WithMinReadySeconds(app.Spec.MinReadySeconds)
 	}

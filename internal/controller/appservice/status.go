@@ -19,7 +19,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
-	"github.com/opdock/opdock/internal/deployments"
+	"github.com/opdock/opdock/internal/health"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 // setStatus takes over what the children say.
@@ -39,7 +40,7 @@ func setStatus(s *scope) {
 	status.TerminatingReplicas = from.TerminatingReplicas
 	status.CollisionCount = from.CollisionCount
 	for _, conditionType := range []string{appv1.ConditionAvailable, appv1.ConditionProgressing, appv1.ConditionReplicaFailure} {
-		condition := deployments.Condition(s.deployment, appsv1.DeploymentConditionType(conditionType))
+		condition := health.Condition(s.deployment, appsv1.DeploymentConditionType(conditionType))
 		if condition == nil {
 			meta.RemoveStatusCondition(&status.Conditions, conditionType)
 			continue
@@ -52,7 +53,7 @@ func setStatus(s *scope) {
 }
 
 // rollout says how far the Deployment is.
-func rollout(s *scope) error { return deployments.Rollout(s.deployment, s.trouble) }
+func rollout(s *scope) error { return workload.Outcome(s.deployment, s.trouble) }
 
 // url is where the application can be reached from as far away as possible.
 func url(s *scope) string {

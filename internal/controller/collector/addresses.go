@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	collectorv1 "github.com/opdock/opdock/api/collector/v1"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/health"
 )
 
 func (r *Reconciler) collect(ctx context.Context, s *scope) error {
@@ -74,7 +74,7 @@ func addressesOf(pod *corev1.Pod) []collectorv1.Address {
 	var result []collectorv1.Address
 	for _, ip := range pod.Status.PodIPs {
 		result = append(result, collectorv1.Address{
-			IP: ip.IP, Pod: pod.Name, Node: pod.Spec.NodeName, Ready: pods.IsReady(pod), Owner: ownerOf(pod),
+			IP: ip.IP, Pod: pod.Name, Node: pod.Spec.NodeName, Ready: health.IsReady(pod), Owner: ownerOf(pod),
 		})
 	}
 	return result

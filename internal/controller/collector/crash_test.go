@@ -15,8 +15,8 @@ import (
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/controller/collector"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/health"
 	"github.com/opdock/opdock/internal/manager"
-	"github.com/opdock/opdock/internal/pods"
 )
 
 // TestAnyCrashPointIsFine ends the manager after each single write of what it does, and lets another one go on.
@@ -177,7 +177,7 @@ func TestWhatNoSchemaWouldAllowStalls(t *testing.T) {
 }
 
 func isReady(pod *corev1.Pod) string {
-	if !pods.IsReady(pod) {
+	if !health.IsReady(pod) {
 		return "the pod is not ready"
 	}
 	return ""

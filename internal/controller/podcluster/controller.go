@@ -17,11 +17,11 @@ import (
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	"github.com/opdock/opdock/internal/flow"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 // ReasonInvalidSpec means that the spec is one that today's schema would refuse.
-const ReasonInvalidSpec = pods.ReasonInvalidSpec
+const ReasonInvalidSpec = workload.ReasonInvalidSpec
 
 // Reconciler looks after PodClusters.
 type Reconciler struct {

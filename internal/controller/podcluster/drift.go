@@ -112,7 +112,8 @@ func sameValue(field string, template *sharedv1.PodSpec, pod *corev1.PodSpec) bo
 	// Every pod tolerates for a while that its node is not ready or does not answer, unless its template says otherwise.
 	pod.Tolerations = slices.DeleteFunc(pod.Tolerations, func(toleration corev1.Toleration) bool {
 		isOwn := slices.ContainsFunc(template.Tolerations, func(own sharedv1.Toleration) bool { return own.Key == toleration.Key })
-		return !isOwn && (toleration.Key == corev1.TaintNodeNotReady || toleration.Key == corev1.TaintNodeUnreachable)
+		return !isOwn && (toleration.Key == corev1.TaintNodeNotReady || toleration.Key == corev1.TaintNodeUnreachable) &&
+			toleration.Operator == corev1.TolerationOpExists && toleration.Effect == corev1.TaintEffectNoExecute
 	})
 	template = template.DeepCopy()
 	if template.TerminationGracePeriodSeconds == nil {

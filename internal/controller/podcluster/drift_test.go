@@ -65,7 +65,9 @@ func TestDriftOf(t *testing.T) {
 		},
 		{
 			name: "an added toleration", records: records{foreign: map[string]string{"spec.tolerations": "kubectl-edit"}},
-			edit: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "evil"}) },
+			edit: func(p *corev1.Pod) {
+				p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: corev1.TaintNodeNotReady})
+			},
 			want: "spec.tolerations was changed by kubectl-edit", spec: true,
 		},
 		{

@@ -21,7 +21,7 @@ import (
 
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 	"github.com/opdock/opdock/internal/flow"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 // fieldOwner is the name that the server keeps for what we write.
@@ -145,7 +145,7 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, a action) outcome 
 	case apierrors.IsAlreadyExists(err):
 		return r.whoHas(ctx, s, pod.Name)
 	default:
-		return outcome{err: flow.Refused(pods.Advise(fmt.Errorf("creating pod %s: %w", pod.Name, err), &pod.Spec))}
+		return outcome{err: flow.Refused(workload.Advise(fmt.Errorf("creating pod %s: %w", pod.Name, err), &pod.Spec))}
 	}
 }
 

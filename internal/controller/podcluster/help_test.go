@@ -19,7 +19,7 @@ import (
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/manager"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 // stage is a namespace of a test with a manager that looks after the PodClusters in it.
@@ -116,7 +116,7 @@ func (s *stage) await(cluster *kubegroupv1.PodCluster, missing func(*kubegroupv1
 func (s *stage) pods(cluster string) []corev1.Pod {
 	s.Helper()
 	var list corev1.PodList
-	err := s.List(s.Context(), &list, client.InNamespace(s.namespace), client.MatchingLabels(pods.SelectorLabels("podcluster", cluster)))
+	err := s.List(s.Context(), &list, client.InNamespace(s.namespace), client.MatchingLabels(workload.SelectorLabels("podcluster", cluster)))
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/health"
 )
 
 const (
@@ -59,7 +59,7 @@ func memberOf(name string, pod *corev1.Pod) *member {
 	}
 	begun, renewing := renewalOf(pod)
 	m.renewing = renewing
-	m.ready = pods.IsReady(pod) && !m.ended && !renewing
+	m.ready = health.IsReady(pod) && !m.ended && !renewing
 	if condition := readyCondition(pod); condition != nil && (condition.Status == corev1.ConditionTrue) == m.ready {
 		m.since = condition.LastTransitionTime.Time
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 // labelKind is the value of the label that says of which kind an object's owner is.
@@ -22,7 +22,7 @@ const labelKind = "podcluster"
 
 // selector are the labels of the PodCluster's pods and revisions.
 func selector(cluster *kubegroupv1.PodCluster) map[string]string {
-	return pods.SelectorLabels(labelKind, cluster.Name)
+	return workload.SelectorLabels(labelKind, cluster.Name)
 }
 
 func controllerRef(cluster *kubegroupv1.PodCluster) metav1.OwnerReference {
@@ -34,7 +34,7 @@ func podOf(cluster *kubegroupv1.PodCluster, r *revision, ordinal int) (*corev1.P
 	labels := selector(cluster)
 	labels[labelRevision] = r.hash
 	labels[labelOrdinal] = strconv.Itoa(ordinal)
-	template, err := pods.Template(r.template, defaultImage, labels)
+	template, err := workload.Template(r.template, defaultImage, labels)
 	if err != nil {
 		return nil, err
 	}

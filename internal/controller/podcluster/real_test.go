@@ -18,7 +18,7 @@ import (
 	"github.com/opdock/opdock/config/samples"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/health"
 )
 
 func TestSamplesBecomeReady(t *testing.T) {
@@ -124,7 +124,7 @@ func (s *stage) observe() (fewest func() int) {
 	}
 	ready := map[string]bool{}
 	for i := range list.Items {
-		ready[list.Items[i].Name] = pods.IsReady(&list.Items[i])
+		ready[list.Items[i].Name] = health.IsReady(&list.Items[i])
 	}
 	watcher, err := s.Watch(s.Context(), &corev1.PodList{}, client.InNamespace(s.namespace),
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
@@ -146,7 +146,7 @@ func (s *stage) observe() (fewest func() int) {
 			if !ok {
 				continue
 			}
-			ready[pod.Name] = event.Type != watch.Deleted && pods.IsReady(pod)
+			ready[pod.Name] = event.Type != watch.Deleted && health.IsReady(pod)
 			least = min(least, count())
 		}
 		done <- least

@@ -13,7 +13,7 @@ import (
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 // What the schema fills in, for objects that it has not seen.
@@ -107,5 +107,5 @@ func templateOf(spec *kubegroupv1.PodClusterSpec) (*sharedv1.PodTemplate, error)
 			}
 		}
 	}
-	return pods.Secure(template, spec.SecurityProfile)
+	return workload.Secure(template, spec.SecurityProfile)
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/opdock/opdock/internal/flow"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/health"
 )
 
 // ReasonPodNotTerminating means that a pod should have been gone for a while: its node does not answer, or somebody's
@@ -86,7 +86,7 @@ func verdict(w *world) error {
 			outdated++
 		}
 	}
-	switch trouble := pods.FirstTrouble(broken); {
+	switch trouble := health.FirstTrouble(broken); {
 	case len(stuck) > 0:
 		return flow.Stalled(ReasonPodNotTerminating, errors.New(stuckMessage(&stuck[0])))
 	case available == w.replicas && outdated == 0 && leaving == 0:

@@ -20,7 +20,7 @@ import (
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	"github.com/opdock/opdock/internal/flow"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/health"
 )
 
 // clustersOf are the PodClusters that a pod is of interest to: the one that controls it, and the one that its labels name,
@@ -96,7 +96,7 @@ func stateOf(object client.Object) podState {
 		state.ready.Status = condition.Status
 		state.ready.LastTransitionTime.Time = condition.LastTransitionTime.UTC()
 	}
-	if trouble := pods.TroubleOf(pod); trouble != nil {
+	if trouble := health.TroubleOf(pod); trouble != nil {
 		state.trouble = trouble.Kind()
 	}
 	if state.renewal != "" {

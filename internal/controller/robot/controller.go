@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	robotv1 "github.com/opdock/opdock/api/robot/v1"
-	"github.com/opdock/opdock/internal/deployments"
 	"github.com/opdock/opdock/internal/flow"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/health"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 // labelKind is the value of the label that says of which kind an object's owner is.
@@ -51,8 +51,8 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 		return err
 	}
 	return controller.
-		Watches(&appsv1.Deployment{}, reconciler.Owner(mgr, deployments.Matters), builder.WithPredicates(reconciler.IgnoreOwnWrites())).
-		Watches(&corev1.Pod{}, pods.ToInstance(labelKind), pods.WhenTroubleChanges()).
+		Watches(&appsv1.Deployment{}, reconciler.Owner(mgr, workload.Matters), builder.WithPredicates(reconciler.IgnoreOwnWrites())).
+		Watches(&corev1.Pod{}, workload.ToInstance(labelKind), workload.WhenTroubleChanges()).
 		Complete(reconciler)
 }
 
@@ -63,7 +63,7 @@ type scope struct {
 
 	deployment   *appsv1.Deployment  // set by findDeployments if it is there, and anew by applyDeployment
 	predecessors []appsv1.Deployment // set by findDeployments: those that have another name than the spec says
-	trouble      *pods.Trouble       // set by findTrouble; nil if all is well
+	trouble      *health.Trouble     // set by findTrouble; nil if all is well
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, robot *robotv1.Robot) error {
@@ -83,10 +83,10 @@ func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, robot *robo
 }
 
 func (r *Reconciler) findTrouble(ctx context.Context, s *scope) (err error) {
-	s.trouble, err = deployments.Trouble(ctx, r.Client, s.deployment)
+	s.trouble, err = health.TroubleOfDeployment(ctx, r.Client, s.deployment)
 	return err
 }
 
 func (r *Reconciler) awaitRollout(_ context.Context, s *scope) error {
-	return deployments.Rollout(s.deployment, s.trouble)
+	return workload.Outcome(s.deployment, s.trouble)
 }

@@ -14,8 +14,7 @@ import (
 
 	robotv1 "github.com/opdock/opdock/api/robot/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
-	"github.com/opdock/opdock/internal/deployments"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 const (
@@ -50,11 +49,11 @@ func deployment(robot *robotv1.Robot) (*appsv1ac.DeploymentApplyConfiguration, e
 	if template == nil {
 		template = &sharedv1.PodTemplate{Spec: sharedv1.PodSpec{Containers: []sharedv1.Container{{Name: defaultContainer}}}}
 	}
-	secured, err := pods.Secure(template, robot.Spec.SecurityProfile)
+	secured, err := workload.Secure(template, robot.Spec.SecurityProfile)
 	if err != nil {
 		return nil, err
 	}
-	converted, err := pods.Template(secured, cmp.Or(robot.Spec.Image, defaultImage), selector)
+	converted, err := workload.Template(secured, cmp.Or(robot.Spec.Image, defaultImage), selector)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +61,7 @@ func deployment(robot *robotv1.Robot) (*appsv1ac.DeploymentApplyConfiguration, e
 		WithReplicas(ptr.Deref(robot.Spec.Replicas, 1)).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
 		WithTemplate(converted).
-		WithStrategy(deployments.Strategy(robot.Spec.Strategy))
+		WithStrategy(workload.Strategy(robot.Spec.Strategy))
 	return appsv1ac.Deployment(name, robot.Namespace).WithSpec(spec), nil
 }
 
@@ -72,5 +71,5 @@ func deploymentName(robot *robotv1.Robot) string {
 
 // workers are the labels that all workers of a Robot have, whichever Deployment they belong to.
 func workers(robot *robotv1.Robot) map[string]string {
-	return pods.SelectorLabels(labelKind, robot.Name)
+	return workload.SelectorLabels(labelKind, robot.Name)
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	robotv1 "github.com/opdock/opdock/api/robot/v1"
-	"github.com/opdock/opdock/internal/deployments"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 // setStatus takes over what the Deployments say. While there are several, a worker counts whichever it belongs to.
@@ -38,7 +38,7 @@ func add(status *robotv1.RobotStatus, deployment *appsv1.Deployment) {
 // is no other.
 func manages(s *scope) string {
 	switch {
-	case s.deployment != nil && (len(s.predecessors) == 0 || deployments.Rollout(s.deployment, nil) == nil):
+	case s.deployment != nil && (len(s.predecessors) == 0 || workload.Outcome(s.deployment, nil) == nil):
 		return s.deployment.Name
 	case len(s.predecessors) == 0:
 		return s.robot.Status.DeploymentName

@@ -1,13 +1,10 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deployments is about Deployments as such: how far a rollout is, and what is in its way. The kinds whose pods
-// are kept by a Deployment use it.
-package deployments
+package health
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -16,29 +13,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/opdock/opdock/internal/flow"
-	"github.com/opdock/opdock/internal/pods"
 )
 
-// Rollout says how far a Deployment is, as the outcome of a pass: nil if all its pods are as it says and available. The
-// trouble is that of a pod, or nil.
-func Rollout(deployment *appsv1.Deployment, trouble *pods.Trouble) error {
+// Rollout is how far a Deployment is. The zero value means that all its pods are as it says, and available.
+type Rollout struct {
+	// Stuck means that nothing will happen by itself any more; otherwise the rollout goes on.
+	Stuck bool
+	// Reason is for programs, and Message for people. Both are empty if the rollout is complete.
+	Reason, Message string
+}
+
+// Complete reports whether there is nothing left to do.
+func (r Rollout) Complete() bool { return r.Reason == "" }
+
+// RolloutOf reads the status of a Deployment. The trouble is that of one of its pods, or nil.
+func RolloutOf(deployment *appsv1.Deployment, trouble *Trouble) Rollout {
 	want := ptr.Deref(deployment.Spec.Replicas, 1)
 	status := deployment.Status
 	switch failure, progress := Condition(deployment, appsv1.DeploymentReplicaFailure), Condition(deployment, appsv1.DeploymentProgressing); {
 	case status.ObservedGeneration < deployment.Generation:
-		return flow.Waiting("RolloutStarting", "Deployment %s has been changed and is about to roll out", deployment.Name)
+		return Rollout{Reason: "RolloutStarting", Message: fmt.Sprintf("Deployment %s has been changed and is about to roll out", deployment.Name)}
 	case status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want:
-		return nil
+		return Rollout{}
 	case failure != nil && failure.Status == corev1.ConditionTrue:
-		return flow.Stalled(failure.Reason, pods.Advise(errors.New(failure.Message), &deployment.Spec.Template.Spec))
+		return Rollout{Stuck: true, Reason: failure.Reason, Message: failure.Message}
 	case trouble != nil:
-		return flow.Stalled(trouble.Kind(), trouble)
+		return Rollout{Stuck: true, Reason: trouble.Kind(), Message: trouble.Error()}
 	case progress != nil && progress.Status == corev1.ConditionFalse:
-		return flow.Stalled(progress.Reason, errors.New(progress.Message))
+		return Rollout{Stuck: true, Reason: progress.Reason, Message: progress.Message}
 	default:
-		return flow.Waiting("RollingOut", "%d of %d pods are updated, %d are available", status.UpdatedReplicas, want, status.AvailableReplicas)
+		message := fmt.Sprintf("%d of %d pods are updated, %d are available", status.UpdatedReplicas, want, status.AvailableReplicas)
+		return Rollout{Reason: "RollingOut", Message: message}
 	}
 }
 
@@ -51,8 +56,8 @@ func Condition(deployment *appsv1.Deployment, conditionType appsv1.DeploymentCon
 	return &deployment.Status.Conditions[index]
 }
 
-// Trouble looks for a pod of the Deployment's latest revision that cannot start, if there is reason to.
-func Trouble(ctx context.Context, reader client.Reader, deployment *appsv1.Deployment) (*pods.Trouble, error) {
+// TroubleOfDeployment looks for a pod of the Deployment's latest revision that cannot start, if there is reason to.
+func TroubleOfDeployment(ctx context.Context, reader client.Reader, deployment *appsv1.Deployment) (*Trouble, error) {
 	if deployment.Status.UnavailableReplicas == 0 {
 		return nil, nil //nolint:nilnil // all is well
 	}
@@ -64,5 +69,5 @@ func Trouble(ctx context.Context, reader client.Reader, deployment *appsv1.Deplo
 	if err := reader.List(ctx, &list, client.InNamespace(deployment.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
-	return pods.FirstTrouble(pods.Newest(list.Items, appsv1.DefaultDeploymentUniqueLabelKey)), nil
+	return FirstTrouble(Newest(list.Items, appsv1.DefaultDeploymentUniqueLabelKey)), nil
 }

@@ -1,58 +1,15 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package pods
+package health
 
 import (
-	"encoding/json"
-	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
-
-	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
-
-func TestTemplate(t *testing.T) {
-	var template sharedv1.PodTemplate
-	if err := yaml.UnmarshalStrict([]byte(`
-metadata:
-  labels: {tier: web, app.kubernetes.io/instance: mine}
-  annotations: {a: b}
-spec:
-  initContainers: [{name: prepare}]
-  containers:
-    - {name: one, image: own, resources: {requests: {cpu: 1000m}}}
-    - {name: two}
-  serviceAccountName: robot
-`), &template); err != nil {
-		t.Fatal(err)
-	}
-	before := template.DeepCopy()
-	converted, err := Template(&template, "given", SelectorLabels("robot", "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := json.Marshal(converted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		`"app.kubernetes.io/instance":"r"`, `"app.kubernetes.io/managed-by":"opdock"`, `"tier":"web"`, `"annotations":{"a":"b"}`,
-		`{"name":"one","image":"own"`, `{"name":"two","image":"given"`, `{"name":"prepare","image":"given"`, `"cpu":"1"`, `"serviceAccountName":"robot"`,
-	} {
-		if !strings.Contains(string(got), want) {
-			t.Errorf("%s is missing in %s", want, got)
-		}
-	}
-	if !reflect.DeepEqual(before, &template) {
-		t.Error("the spec was changed")
-	}
-}
 
 func TestTrouble(t *testing.T) {
 	waiting := func(reason string) corev1.PodStatus {

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package deployments
+package workload
 
 import (
 	"maps"
@@ -23,7 +23,7 @@ func Matters(before, after client.Object) bool {
 		old.Annotations[flow.AppliedAnnotation] != fresh.Annotations[flow.AppliedAnnotation] {
 		return true
 	}
-	was, is := Rollout(old, nil), Rollout(fresh, nil)
+	was, is := Outcome(old, nil), Outcome(fresh, nil)
 	return flow.IsStalled(was) != flow.IsStalled(is) || flow.IsWaiting(was) != flow.IsWaiting(is) ||
 		flow.IsStalled(is) && flow.Reason(was) != flow.Reason(is)
 }

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package deployments_test
+package workload_test
 
 import (
 	"encoding/json"
@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
-	"github.com/opdock/opdock/internal/deployments"
 	"github.com/opdock/opdock/internal/flow"
-	"github.com/opdock/opdock/internal/pods"
+	"github.com/opdock/opdock/internal/health"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 func TestStrategyIsGivenInFull(t *testing.T) {
@@ -27,7 +27,7 @@ func TestStrategyIsGivenInFull(t *testing.T) {
 		},
 		`{"type":"Recreate"}`: {Type: appsv1.RecreateDeploymentStrategyType},
 	} {
-		if got, err := json.Marshal(deployments.Strategy(strategy)); err != nil || string(got) != want {
+		if got, err := json.Marshal(workload.Strategy(strategy)); err != nil || string(got) != want {
 			t.Errorf("got %s (%v), want %s", got, err, want)
 		}
 	}
@@ -37,10 +37,10 @@ func TestRollout(t *testing.T) {
 	condition := func(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason string) []appsv1.DeploymentCondition {
 		return []appsv1.DeploymentCondition{{Type: kind, Status: status, Reason: reason, Message: "because"}}
 	}
-	trouble := &pods.Trouble{Pod: "a", Reason: "ErrImagePull"}
+	trouble := &health.Trouble{Pod: "a", Reason: "ErrImagePull"}
 	for name, test := range map[string]struct {
 		status  appsv1.DeploymentStatus
-		trouble *pods.Trouble
+		trouble *health.Trouble
 		stalled bool
 		reason  string
 	}{
@@ -55,7 +55,7 @@ func TestRollout(t *testing.T) {
 		deployment := &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)}, Status: test.status,
 		}
-		err := deployments.Rollout(deployment, test.trouble)
+		err := workload.Outcome(deployment, test.trouble)
 		if flow.Reason(err) != test.reason || flow.IsStalled(err) != test.stalled || (err == nil) != (test.reason == "") {
 			t.Errorf("%s: the outcome is %v with reason %q", name, err, flow.Reason(err))
 		}

@@ -1,7 +1,9 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package pods
+// Package health says how pods and Deployments are, in their own words: what keeps a pod from becoming ready, and how far a
+// rollout is. It knows nothing about the controllers and commands that ask.
+package health
 
 import (
 	"cmp"

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package pods
+package workload
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/health"
 )
 
 // ToInstance wakes the object that a pod belongs to by its labels, if it is of the given kind.
@@ -37,7 +38,7 @@ func WhenTroubleChanges() builder.WatchesOption {
 		if !ok {
 			return ""
 		}
-		if trouble := TroubleOf(pod); trouble != nil {
+		if trouble := health.TroubleOf(pod); trouble != nil {
 			return trouble.Kind()
 		}
 		return ""

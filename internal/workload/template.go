@@ -1,9 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pods is about pods as such: it makes Kubernetes' template out of ours, and finds out what is wrong with a
-// pod. The kinds that have pods use it.
-package pods
+package workload
 
 import (
 	"encoding/json"
