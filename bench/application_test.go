@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -102,5 +103,23 @@ func TestKroIsAskedForTheSame(t *testing.T) {
 	}
 	if strings.Contains(string(data), recorded) || strings.Contains(string(data), "ownerReferences") {
 		t.Errorf("there is something left of what was recorded: %s", data)
+	}
+}
+
+func TestWhenKroIsReady(t *testing.T) {
+	for status, want := range map[string]bool{
+		`{}`: false,
+		`{"conditions": [{"type": "GraphResolved", "status": "True"}, {"type": "Ready", "status": "Unknown"}]}`: false,
+		`{"conditions": [{"type": "GraphResolved", "status": "True"}, {"type": "Ready", "status": "True"}]}`:    true,
+	} {
+		instance := kroApplication("a").(*unstructured.Unstructured)
+		var content map[string]any
+		if err := json.Unmarshal([]byte(status), &content); err != nil {
+			t.Fatal(err)
+		}
+		instance.Object["status"] = content
+		if got := isReadyInstance(instance); got != want {
+			t.Errorf("%s: %v", status, got)
+		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -239,7 +239,9 @@ func isReadyInstance(object runtime.Object) bool {
 	if !ok {
 		return false
 	}
-	var status struct{ Conditions []metav1.Condition }
-	content, _, _ := unstructured.NestedMap(instance.Object, "status")
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, &status) == nil && meta.IsStatusConditionTrue(status.Conditions, "Ready")
+	conditions, _, _ := unstructured.NestedSlice(instance.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(one any) bool {
+		condition, ok := one.(map[string]any)
+		return ok && condition["type"] == "Ready" && condition["status"] == "True"
+	})
 }
