@@ -86,13 +86,13 @@ func appServiceList(text *strings.Builder, app *Measured) {
 		text.WriteString("- no reconcile\n")
 	}
 	if ignored := app.Ignored(); ignored != "" {
-		fmt.Fprintf(text, "\nNo reconcile of its own for %s.\n", ignored)
+		fmt.Fprintf(text, "\nNo separate reconcile for these events: %s.\n", ignored)
 	}
 }
 
 func ignoredOf(app *Measured) string {
 	if ignored := app.Ignored(); ignored != "" {
-		return "; no reconcile of its own for " + ignored + "."
+		return "; no separate reconcile for these events: " + ignored + "."
 	}
 	return "."
 }

@@ -26,22 +26,22 @@ func (e *Event) Meaning() string {
 	case e.Type == why.Created:
 		return "it was created"
 	case e.Type == why.Deleted:
-		return "it is gone"
+		return "it was deleted"
 	case e.Type == why.Timer:
-		return "the time has come that the reconcile before had asked for"
+		return "the requeue delay of the previous reconcile has passed"
 	case e.Type == why.Retried:
-		return "the reconcile before had failed"
+		return "the previous reconcile failed"
 	case e.Type != why.Updated:
 		return string(e.Type)
 	case len(e.Changes) == 0:
-		return "nothing but who owns which field"
+		return "only managed fields changed"
 	case e.changed("metadata.deletionTimestamp") != nil:
 		if e.changed("metadata.deletionTimestamp").Old == "" {
-			return "its deletion has begun"
+			return "its deletion started"
 		}
-		return "it has stopped and may go"
+		return "it stopped and can be removed"
 	case e.changed("spec.nodeName") != nil:
-		return "it has got a node"
+		return "it was scheduled"
 	case slices.ContainsFunc(e.Changes, func(c why.Change) bool { return strings.HasPrefix(c.Path, "spec.") }):
 		if slices.ContainsFunc(e.By, func(w why.Writer) bool { return w.Manager == fieldOwner }) {
 			return "the change itself"
@@ -83,17 +83,17 @@ func (e *Event) countMeanings() (parts []string) {
 		return by != 0
 	}
 	if e.changed("status.observedGeneration") != nil {
-		parts = append(parts, "the new spec has been seen")
+		parts = append(parts, "the new spec was observed")
 	}
 	counted := say("status.replicas", "more", "fewer")
 	if e.difference("status.readyReplicas") > 0 || !counted {
-		counted = say("status.readyReplicas", "ready", "not ready any more") || counted
+		counted = say("status.readyReplicas", "ready", "no longer ready") || counted
 	}
 	if !counted {
-		counted = say("status.availableReplicas", "available", "not available any more")
+		counted = say("status.availableReplicas", "available", "no longer available")
 	}
 	if !counted {
-		counted = say("status.unavailableReplicas", "missing", "missing no more")
+		counted = say("status.unavailableReplicas", "missing", "no longer missing")
 	}
 	if !counted {
 		say("status.terminatingReplicas", "stopping", "stopped")

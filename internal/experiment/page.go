@@ -55,7 +55,7 @@ func (r *Result) runNote() string {
 	case r.Runs == 1:
 		return "Each change was made once."
 	case r.Differs():
-		return fmt.Sprintf("Each change was made %d times; the numbers are medians, with the least and the most where the runs differed.", r.Runs)
+		return fmt.Sprintf("Each change was made %d times. The numbers are medians, with the range in parentheses where the runs differ.", r.Runs)
 	default:
 		return fmt.Sprintf("Each change was made %d times, with the same numbers every time.", r.Runs)
 	}
@@ -77,14 +77,14 @@ func (r *Result) mainTable() string {
 			plain.Possible, seen, plain.Reconciles, plain.Writes, app.Events, app.Reconciles, app.Writes)
 	}
 	naive, app := r.Sums()
-	fmt.Fprintf(&text, "| **together** | | | | %d | %d | %d | %d | %d | %d |\n",
+	fmt.Fprintf(&text, "| **total** | | | | %d | %d | %d | %d | %d | %d |\n",
 		naive.Events, naive.Reconciles, naive.Writes, app.Events, app.Reconciles, app.Writes)
 	return text.String()
 }
 
 func (r *Result) fitTable() string {
 	var text strings.Builder
-	text.WriteString("| watched | of the numbers noted, are possible | were seen here | the medians here are off by, all together |\n|---|---:|---:|---:|\n")
+	text.WriteString("| watched | noted numbers that are possible | and were seen here | total deviation of the medians |\n|---|---:|---:|---:|\n")
 	for _, fit := range r.Fits() {
 		fmt.Fprintf(&text, "| %s | %d of %d | %d of %d | %d |\n", fit.Watching.Title, fit.Within, fit.Rows, fit.Seen, fit.Rows, fit.Off)
 	}
@@ -102,7 +102,7 @@ func (r *Result) raceNote() string {
 			differ++
 		}
 	}
-	return fmt.Sprintf("In %d runs here, the naive reconciler got another number of events for the same change in %d of %d rows.", r.Runs, differ, len(r.Rows))
+	return fmt.Sprintf("In %d runs here, the number of events of the naive reconciler varied in %d of %d rows.", r.Runs, differ, len(r.Rows))
 }
 
 // containersNote compares the rows that differ in nothing but the containers.
@@ -126,7 +126,7 @@ func (r *Result) containersNote() string {
 	if compared == 0 {
 		return "This run has pods of one size only."
 	}
-	return fmt.Sprintf("Of %d changes that were made here to pods of two sizes, %d have the same median, and for %d the numbers of both sizes overlap.",
+	return fmt.Sprintf("Of %d changes that were made to pods of both sizes, %d have the same median, and %d have overlapping ranges.",
 		compared, same, overlap)
 }
 
@@ -141,24 +141,24 @@ func (r *Result) bestNote() string {
 		}
 	}
 	if same > 1 {
-		return "This run does not tell them apart."
+		return "This run does not distinguish them."
 	}
-	return "What fits best is: " + best.Watching.Title + "."
+	return "The best fit: " + best.Watching.Title + "."
 }
 
 // fitNote says which of the learner's numbers are possible.
 func (r *Result) fitNote() string {
 	fit := r.Fits()[0]
 	var text strings.Builder
-	fmt.Fprintf(&text, "Of the %d numbers, %d are possible, and %d of them were seen here.", fit.Rows, fit.Within, fit.Seen)
+	fmt.Fprintf(&text, "Of the %d numbers, %d are possible, and %d of these were seen here.", fit.Rows, fit.Within, fit.Seen)
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if possible := row.Plain().Possible; row.Counted != nil && !possible.has(*row.Counted) {
-			fmt.Fprintf(&text, " Not so %s with %s: %d were noted, where %s would be possible.", row.Title, row.Size(), *row.Counted, possible)
+			fmt.Fprintf(&text, " The number for %s with %s is not possible: the notes say %d, the range is %s.", row.Title, row.Size(), *row.Counted, possible)
 		}
 	}
 	if fit.Within < fit.Rows {
-		text.WriteString(" What the learner saw there cannot be told from the notes.")
+		text.WriteString(" The notes do not explain this.")
 	}
 	return text.String()
 }
@@ -172,21 +172,22 @@ func (r *Result) queueNote() string {
 		}
 	}
 	if folded == 0 {
-		return "This one has so little to do that each of its events was one reconcile."
+		return "This reconciler is so fast that each event led to its own reconcile."
 	}
-	return fmt.Sprintf("This one has little to do; in %d of %d rows it was still called less often than there were events, at least once.", folded, len(r.Rows))
+	return fmt.Sprintf("This reconciler is fast, but in %d of %d rows at least one run had fewer reconciles than events.", folded, len(r.Rows))
 }
 
 func (r *Result) readyNote() string {
 	if r.ReadyAfter == 0 {
-		return "Here they are ready as soon as they run."
+		return "Here they become ready as soon as they run."
 	}
-	return fmt.Sprintf("Here they are ready about %s after they have started (`--ready-after`).", r.ReadyAfter)
+	return fmt.Sprintf("Here they become ready about %s after they start (`--ready-after`).", r.ReadyAfter)
 }
 
 func (r *Result) comparison() string {
 	naive, app := r.Sums()
-	return fmt.Sprintf(`All rows together, the naive reconciler gets %d events, is called %d times and writes %d times. The AppService is shown
-%d events, because it watches more. It is called %d times and writes %d times, its own status and its Deployment included.`,
+	return fmt.Sprintf(`In total, the naive reconciler gets %d events, reconciles %d times and writes %d times. The AppService controller gets
+%d events, because it watches more. It reconciles %d times and writes %d times, including its own status and
+its Deployment.`,
 		naive.Events, naive.Reconciles, naive.Writes, app.Events, app.Reconciles, app.Writes)
 }

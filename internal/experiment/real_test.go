@@ -76,7 +76,7 @@ func checkRow(t *testing.T, row *Row) {
 func checkDeletedPod(t *testing.T, row *Row) {
 	t.Helper()
 	seen := row.Naive[len(row.Naive)-1].Trace.Events
-	index := slices.IndexFunc(seen, func(e Event) bool { return e.Meaning() == "its deletion has begun" })
+	index := slices.IndexFunc(seen, func(e Event) bool { return e.Meaning() == "its deletion started" })
 	if index < 0 {
 		t.Fatalf("no pod was deleted: %+v", seen)
 	}
@@ -94,7 +94,7 @@ func checkStrategy(t *testing.T, row *Row) {
 	t.Helper()
 	for i := range row.Naive {
 		trace := &row.Naive[i].Trace
-		if got, want := meaningsOnly(trace), []string{"the change itself", "the new spec has been seen"}; !slices.Equal(got, want) {
+		if got, want := meaningsOnly(trace), []string{"the change itself", "the new spec was observed"}; !slices.Equal(got, want) {
 			t.Errorf("%s saw %q", row.Naive[i].Controller, got)
 		}
 		for j, writer := range []string{fieldOwner, "kube-controller-manager"} {

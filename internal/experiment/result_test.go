@@ -108,7 +108,7 @@ func TestWitnessNamesWriters(t *testing.T) {
 	if got := app.Trace.Events[1].Writers(); got != "kube-controller-manager" {
 		t.Errorf("it was changed by %q", got)
 	}
-	if got, want := app.Ignored(), "1 about what it had written itself, 2 about pods"; got != want {
+	if got, want := app.Ignored(), "1 about its own writes, 2 about pods"; got != want {
 		t.Errorf("ignored is %q, want %q", got, want)
 	}
 }
@@ -196,32 +196,32 @@ func TestEveryCountIsThatOfAChange(t *testing.T) {
 func TestMeanings(t *testing.T) {
 	manager := by("kube-controller-manager", "status")
 	for want, event := range map[string]why.Cause{
-		"the change itself":                scaled,
-		"its spec was changed":             updated(theDeployment, "", by("opdock-appservice", ""), change("spec.replicas", "1", "2")),
-		"the new spec has been seen":       seen,
-		"2 pods fewer":                     fewer,
-		"2 pods stopped":                   stopped,
-		"1 pod stopping":                   updated(theDeployment, "", manager, change("status.terminatingReplicas", "0", "1")),
-		"1 pod more":                       updated(theDeployment, "", manager, change("status.replicas", "2", "3"), change("status.terminatingReplicas", "1", "0")),
-		"2 pods missing":                   updated(theDeployment, "", manager, change("status.unavailableReplicas", "", "2")),
-		"1 pod ready":                      updated(theDeployment, "", manager, change("status.readyReplicas", "2", "3"), change("status.unavailableReplicas", "1", "0")),
-		"1 pod not ready any more":         updated(theDeployment, "", manager, change("status.readyReplicas", "2", "1")),
-		"1 pod available":                  updated(theDeployment, "", manager, change("status.availableReplicas", "2", "3")),
-		"2 pods more; 1 pod ready":         updated(theDeployment, "", manager, change("status.replicas", "1", "3"), change("status.readyReplicas", "1", "2")),
-		"nothing but who owns which field": updated(theDeployment, "", manager),
-		"metadata.labels[a] was changed":   updated(theDeployment, "", manager, change("metadata.labels[a]", "", `"b"`)),
-		"its deletion has begun":           updated(onePod, "", nil, change("metadata.deletionTimestamp", "", `"t"`)),
-		"it has stopped and may go":        updated(onePod, "", nil, change("metadata.deletionTimestamp", `"t"`, `"u"`)),
-		"it has got a node":                updated(onePod, "", manager, change("spec.nodeName", "", `"node-0"`)),
-		"its phase is Running":             updated(onePod, "", manager, change("status.phase", `"Pending"`, `"Running"`)),
-		"it is ready":                      updated(onePod, "", manager, change("status.conditions[type=Ready].status", `"False"`, `"True"`)),
-		"it is not ready":                  updated(onePod, "", manager, change("status.conditions[type=Ready].status", `"True"`, `"False"`)),
-		"its status was changed":           updated(onePod, "", manager, change("status.podIP", "", `"10.0.0.1"`)),
-		"it was created":                   {Type: why.Created, Object: onePod},
-		"it is gone":                       {Type: why.Deleted, Object: onePod},
-		"resynced":                         {Type: why.Resynced, Object: onePod},
-		"the reconcile before had failed":  {Type: why.Retried},
-		"the time has come that the reconcile before had asked for": {Type: why.Timer},
+		"the change itself":              scaled,
+		"its spec was changed":           updated(theDeployment, "", by("opdock-appservice", ""), change("spec.replicas", "1", "2")),
+		"the new spec was observed":      seen,
+		"2 pods fewer":                   fewer,
+		"2 pods stopped":                 stopped,
+		"1 pod stopping":                 updated(theDeployment, "", manager, change("status.terminatingReplicas", "0", "1")),
+		"1 pod more":                     updated(theDeployment, "", manager, change("status.replicas", "2", "3"), change("status.terminatingReplicas", "1", "0")),
+		"2 pods missing":                 updated(theDeployment, "", manager, change("status.unavailableReplicas", "", "2")),
+		"1 pod ready":                    updated(theDeployment, "", manager, change("status.readyReplicas", "2", "3"), change("status.unavailableReplicas", "1", "0")),
+		"1 pod no longer ready":          updated(theDeployment, "", manager, change("status.readyReplicas", "2", "1")),
+		"1 pod available":                updated(theDeployment, "", manager, change("status.availableReplicas", "2", "3")),
+		"2 pods more; 1 pod ready":       updated(theDeployment, "", manager, change("status.replicas", "1", "3"), change("status.readyReplicas", "1", "2")),
+		"only managed fields changed":    updated(theDeployment, "", manager),
+		"metadata.labels[a] was changed": updated(theDeployment, "", manager, change("metadata.labels[a]", "", `"b"`)),
+		"its deletion started":           updated(onePod, "", nil, change("metadata.deletionTimestamp", "", `"t"`)),
+		"it stopped and can be removed":  updated(onePod, "", nil, change("metadata.deletionTimestamp", `"t"`, `"u"`)),
+		"it was scheduled":               updated(onePod, "", manager, change("spec.nodeName", "", `"node-0"`)),
+		"its phase is Running":           updated(onePod, "", manager, change("status.phase", `"Pending"`, `"Running"`)),
+		"it is ready":                    updated(onePod, "", manager, change("status.conditions[type=Ready].status", `"False"`, `"True"`)),
+		"it is not ready":                updated(onePod, "", manager, change("status.conditions[type=Ready].status", `"True"`, `"False"`)),
+		"its status was changed":         updated(onePod, "", manager, change("status.podIP", "", `"10.0.0.1"`)),
+		"it was created":                 {Type: why.Created, Object: onePod},
+		"it was deleted":                 {Type: why.Deleted, Object: onePod},
+		"resynced":                       {Type: why.Resynced, Object: onePod},
+		"the previous reconcile failed":  {Type: why.Retried},
+		"the requeue delay of the previous reconcile has passed": {Type: why.Timer},
 	} {
 		trace := newTrace([]*why.Record{record(nil, event)})
 		if got := trace.Events[0].Meaning(); got != want {

@@ -52,12 +52,12 @@ func (r *Result) titleWidth() (width int) {
 
 // notes say how to read the numbers.
 func (r *Result) notes() string {
-	text := "Counted is what a learner of kubebuilder noted; the naive reconciler watches Deployments, without any predicate.\n" +
-		"Possible is how many events it could have been then, since some may be folded, and pods be counted one by one."
+	text := "Counted is the number that a learner of kubebuilder noted. The naive reconciler watches Deployments without a predicate.\n" +
+		"Possible is the range of events at that time: events can be folded, and pods can be counted one by one."
 	if r.Runs > 1 {
 		text += fmt.Sprintf("\nEach change was made %d times. The numbers are medians", r.Runs)
 		if r.Differs() {
-			text += ", with the least and the most where the runs differed"
+			text += ", with the range in parentheses where the runs differ"
 		}
 		text += "."
 	}
@@ -80,7 +80,7 @@ func explainRow(text *strings.Builder, row *Row) {
 		fmt.Fprintf(text, "               wrote: %s\n", app.Trace.Reconciles[i].WritesOf())
 	}
 	if ignored := app.Ignored(); ignored != "" {
-		fmt.Fprintf(text, "  no reconcile of its own: %s\n", ignored)
+		fmt.Fprintf(text, "  no separate reconcile: %s\n", ignored)
 	}
 }
 

@@ -36,18 +36,18 @@ func (r *Row) Verdict() string {
 	plain := r.Plain()
 	text := events(plain.Events) + " here"
 	if plain.Then != plain.Events {
-		text += fmt.Sprintf(", %s without those that are only about pods stopping", plain.Then)
+		text += fmt.Sprintf(", %s without events that only report stopping pods", plain.Then)
 	}
 	text += fmt.Sprintf("; possible: %s", plain.Possible)
 	switch {
 	case r.Counted == nil:
-		return text + "; the learner did not count this one"
+		return text + "; the learner noted no number"
 	case plain.Possible.has(*r.Counted):
-		return fmt.Sprintf("%s; the learner counted %d", text, *r.Counted)
+		return fmt.Sprintf("%s; the learner noted %d", text, *r.Counted)
 	case *r.Counted > plain.Possible.Most:
-		return fmt.Sprintf("%s; the learner counted %d, more than the records here explain", text, *r.Counted)
+		return fmt.Sprintf("%s; the learner noted %d, more than these records explain", text, *r.Counted)
 	default:
-		return fmt.Sprintf("%s; the learner counted %d, fewer than the records here explain", text, *r.Counted)
+		return fmt.Sprintf("%s; the learner noted %d, fewer than these records explain", text, *r.Counted)
 	}
 }
 
@@ -69,7 +69,7 @@ func (m *Measured) Ignored() string {
 		what := "its " + e.Object.Kind
 		switch {
 		case strings.Contains(e.Writers(), "opdock-"+m.Controller):
-			what = "what it had written itself"
+			what = "its own writes"
 		case e.Object.Kind == "Pod":
 			what = "pods"
 		}

@@ -39,7 +39,7 @@ func TestRightsAreDocumented(t *testing.T) {
 	for _, right := range Rights {
 		how := right.Holder
 		if right.Subresource != "" {
-			how += ", by the subresource `" + right.Subresource + "`"
+			how += ", through the `" + right.Subresource + "` subresource"
 		}
 		if row := fmt.Sprintf("| %s | `%s` | %s |", right.Child, right.Field, how); !strings.Contains(string(page), row) {
 			t.Errorf("docs/fleet.md lacks the row\n%s", row)
