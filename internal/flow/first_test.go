@@ -5,7 +5,7 @@ package flow
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -62,7 +62,7 @@ func TestProgressOfANewGenerationIsReportedAtOnce(t *testing.T) {
 func TestFirstStatusesAreSpread(t *testing.T) {
 	var first firstStatuses
 	now := time.Now()
-	key := func(i int) types.NamespacedName { return types.NamespacedName{Name: fmt.Sprint(i)} }
+	key := func(i int) types.NamespacedName { return types.NamespacedName{Name: strconv.Itoa(i)} }
 	for i := range 1000 {
 		want := min(firstStatus+time.Duration(i)*firstStatusEach, maxFirstStatus)
 		if got := first.wait(key(i), now); got != want {

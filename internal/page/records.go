@@ -21,7 +21,7 @@ func ReadRecords(body io.Reader, see func(record *why.Record, lost uint64) error
 		failed = readRecord(event, data, see)
 		return failed
 	})
-	if err == nil || failed != nil || errors.Is(err, io.EOF) {
+	if failed != nil || errors.Is(err, io.EOF) {
 		return err
 	}
 	return fmt.Errorf("reading records: %w", err)

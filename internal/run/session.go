@@ -74,7 +74,7 @@ type Session struct {
 	closePage func()
 }
 
-// Start returns when the samples are applied and what there is is watched. The session has to be stopped.
+// Start returns when the samples are applied and all objects are watched. The caller must stop the session.
 func Start(ctx context.Context, o Options) (s *Session, err error) {
 	s = &Session{
 		Options: o, LogPath: logPath(o.Target, o.Home), model: tree.NewModel(), changes: page.NewChanges(), closePage: func() {},

@@ -144,7 +144,8 @@ func TestProjects(t *testing.T) {
 		t.Skip("every project is built and tested")
 	}
 	root := t.TempDir()
-	workspace := "go 1.26.0\n"
+	var workspace strings.Builder
+	workspace.WriteString("go 1.26.0\n")
 	var folders []string
 	config := map[string]bool{}
 	for name, lines := range variants(t) {
@@ -161,7 +162,7 @@ func TestProjects(t *testing.T) {
 		if t.Failed() {
 			return
 		}
-		workspace += "use ./" + name + "\n"
+		workspace.WriteString("use ./" + name + "\n")
 		folders = append(folders, "./"+name+"/...")
 		content, err := os.ReadFile(filepath.Join(dir, lintConfig))
 		if err != nil {
@@ -173,7 +174,7 @@ func TestProjects(t *testing.T) {
 		t.Fatalf("the projects have %d different files %s, so one run of the linter cannot speak for all", len(config), lintConfig)
 	}
 	t.Run("controller-gen makes the same", func(t *testing.T) { controllerGenMakesTheSame(t, filepath.Join(root, "one")) })
-	if err := os.WriteFile(filepath.Join(root, "go.work"), []byte(workspace), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "go.work"), []byte(workspace.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	inside(t, root, slices.Concat([]string{"go", "build"}, folders)...)

@@ -43,8 +43,8 @@ type Comparison struct {
 	text     []byte   // what there is to show of the changes, one after the other
 	found    []span   // the changes in it
 	renderer renderer
-	left     int // of MaxCompared
-	same     sameState
+	left     int       // of MaxCompared
+	same     sameState //nolint:unused // same_unsafe.go uses it
 	// probing is whether only the number of changes is of interest, and probed how many values were compared for that.
 	probing bool
 	probed  int

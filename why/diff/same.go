@@ -21,7 +21,7 @@ type memory struct{}
 func memoryOf(reflect.Value, reflect.Value) memory { return memory{} }
 
 // sameState is of no interest here.
-type sameState struct{}
+type sameState struct{} //nolint:unused // same_unsafe.go has one of use
 
 // isSame says whether a field is the same for sure, which is not known before it is compared.
 func (c *Comparison) isSame(*planned, memory) bool { return false }
