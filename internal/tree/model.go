@@ -98,7 +98,7 @@ func (m *Model) Snapshot() Snapshot {
 	s := Snapshot{Roots: Grow(objects)}
 	rootOf := map[types.UID]types.UID{}
 	for _, root := range s.Roots {
-		root.visit(func(o Object) {
+		root.Visit(func(o Object) {
 			rootOf[o.UID] = root.UID
 			if o.Fleet {
 				s.Fleet = append(s.Fleet, o)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/opdock/opdock/internal/run"
 	"github.com/opdock/opdock/internal/tree"
+	"github.com/opdock/opdock/internal/tree/terminal"
 )
 
 // show is how a run shows what happens.
@@ -77,8 +78,8 @@ const refreshInterval = 250 * time.Millisecond
 // liveShow draws the tree on a terminal.
 type liveShow struct {
 	run     *fleetRun
-	view    *tree.View
-	screen  *tree.Screen
+	view    *terminal.View
+	screen  *terminal.Screen
 	ticker  *time.Ticker
 	keys    <-chan string
 	release func()
@@ -86,25 +87,22 @@ type liveShow struct {
 
 func (r *fleetRun) newLiveShow(began time.Time) *liveShow {
 	l := &liveShow{run: r, ticker: time.NewTicker(refreshInterval), release: func() {}}
-	footer := "Ctrl-C ends"
+	hints := []string{"Ctrl-C ends"}
 	if r.Keys != nil {
 		// Without a keyboard it is still worth looking at.
 		if keys, release, err := r.Keys(); err == nil {
 			l.keys, l.release = keys, release
-			footer = "q ends · space unfolds · ↑↓ scroll"
+			hints = []string{"q ends", "space unfolds", "↑↓ scroll"}
 		}
 	}
-	if r.session.PageURL != "" {
-		footer += " · " + r.session.PageURL
-	}
 	if r.session.Target.Ours {
-		footer += " · " + r.Command("kubectl", r.Name, "get all")
+		hints = append(hints, r.Command("kubectl", r.Name, "get all"))
 	}
-	l.view = &tree.View{
+	l.view = &terminal.View{
 		Title: r.session.Target.Title, Namespace: r.session.Target.Namespace, Began: began, Colour: r.Colour,
-		Footer: footer + " · log: " + r.session.LogPath,
+		Address: r.session.PageURL, Hints: append(hints, "log: "+r.session.LogPath),
 	}
-	l.screen = tree.OpenScreen(r.Err)
+	l.screen = terminal.OpenScreen(r.Err)
 	return l
 }
 
@@ -119,8 +117,8 @@ func (l *liveShow) Wake() <-chan time.Time { return l.ticker.C }
 func (l *liveShow) Typed() <-chan string { return l.keys }
 
 func (l *liveShow) Press(input string) (quit bool) {
-	for _, action := range tree.Actions(input) {
-		if action == tree.Quit {
+	for _, action := range terminal.Actions(input) {
+		if action == terminal.Quit {
 			return true
 		}
 		l.view.Do(action)

@@ -1,12 +1,14 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package tree
+package terminal
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/opdock/opdock/internal/tree"
 )
 
 func TestView(t *testing.T) {
@@ -27,7 +29,7 @@ func TestViewInColour(t *testing.T) {
 }
 
 func TestViewOfNothing(t *testing.T) {
-	golden(t, "view/nothing", strings.Join(testView().Lines(Snapshot{}, noon, 80, 24), "\n")+"\n")
+	golden(t, "view/nothing", strings.Join(testView().Lines(tree.Snapshot{}, noon, 80, 24), "\n")+"\n")
 }
 
 func TestViewFitsIntoEveryWindow(t *testing.T) {
@@ -63,9 +65,9 @@ func TestViewShowsTroubleBeforeAnythingElse(t *testing.T) {
 }
 
 func TestViewDoesNotLetMessagesControlTheTerminal(t *testing.T) {
-	m := NewModel()
-	m.Set(of(Object{
-		Kind: "AppService", Name: "evil", Fleet: true, State: Bad, Status: "Stalled", Reason: "Bad\x1b[2J",
+	m := tree.NewModel()
+	m.Set(of(tree.Object{
+		Kind: "AppService", Name: "evil", Fleet: true, State: tree.Bad, Status: "Stalled", Reason: "Bad\x1b[2J",
 		Message: "first\nsecond\x1b]0;title\x07\u202e", Detail: "\u009b1m",
 	}))
 	for _, l := range testView().Lines(m.Snapshot(), noon, 80, 24) {
