@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -57,6 +58,23 @@ func (m *Model) Remove(uid types.UID) {
 	delete(m.objects, uid)
 	m.history.remove(uid)
 	m.notify()
+}
+
+// RemoveKind takes out all objects of a kind but those to keep; nil keeps none.
+func (m *Model) RemoveKind(kind schema.GroupKind, keep map[types.UID]bool) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	removed := false
+	for uid, o := range m.objects {
+		if o.Group == kind.Group && o.Kind == kind.Kind && !keep[uid] {
+			delete(m.objects, uid)
+			m.history.remove(uid)
+			removed = true
+		}
+	}
+	if removed {
+		m.notify()
+	}
 }
 
 // AddEvent adds an event, or replaces it if it has happened again.

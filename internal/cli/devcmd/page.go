@@ -36,7 +36,7 @@ func (a verbs) serveDevPage(ctx context.Context, o devOptions, t *devTarget, sho
 	}
 	session.Observer = relay
 	show.Say("what changes is shown at " + running.URL())
-	discovery := page.Discovery{Tree: model, Changes: changes, Problem: func(err error) { show.Say("the page: " + err.Error()) }}
+	discovery := tree.Discovery{Model: model, Changed: changes.Observe, Problem: func(err error) { show.Say("the page: " + err.Error()) }}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
