@@ -144,7 +144,7 @@ func TestTotals(t *testing.T) {
 func TestDark(t *testing.T) {
 	world := demo.New(30, time.Now())
 	tell(t, world, "scale shop")
-	address := start(t, page.Options{Tree: world.Model, Records: world.Endpoint}).URL()
+	address := start(t, page.Options{Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings}).URL()
 	background := "getComputedStyle(document.body).backgroundColor"
 	light, dark := look(t, address, chromium.Options{}), look(t, address, chromium.Options{Dark: true})
 	if get[string](t, light, background) == get[string](t, dark, background) {
@@ -161,7 +161,7 @@ func TestDark(t *testing.T) {
 func TestReducedMotion(t *testing.T) {
 	world := demo.New(30, time.Now())
 	tell(t, world, "scale shop")
-	p := look(t, start(t, page.Options{Tree: world.Model, Records: world.Endpoint}).URL(), chromium.Options{ReducedMotion: true})
+	p := look(t, start(t, page.Options{Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings}).URL(), chromium.Options{ReducedMotion: true})
 	await(t, p, "opdock.timeline.painter.drawn.passes === 4")
 	do(t, p, "opdock.controls.scale('time')")
 	await(t, p, "!opdock.timeline.steps")

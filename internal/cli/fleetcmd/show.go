@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/opdock/opdock/internal/findings"
 	"github.com/opdock/opdock/internal/run"
 	"github.com/opdock/opdock/internal/tree"
 	"github.com/opdock/opdock/internal/tree/terminal"
@@ -25,16 +26,26 @@ func (r *fleetRun) newShow(began time.Time) show {
 	if r.ErrSize != nil {
 		return r.newLiveShow(began)
 	}
-	return &plainShow{run: r, seen: map[types.UID]tree.Object{}}
+	p := &plainShow{run: r, seen: map[types.UID]tree.Object{}, ticker: time.NewTicker(findingsInterval)}
+	p.findings = findings.Reporter{Tracker: r.session.Findings, Say: func(sentence string) {
+		fmt.Fprintf(r.Err, "%s  %s\n", r.Now().Format(time.TimeOnly), sentence)
+	}}
+	return p
 }
 
 // plainShow writes a line whenever an object of the fleet becomes ready or ceases to be, or the reason changes.
 type plainShow struct {
-	run  *fleetRun
-	seen map[types.UID]tree.Object
+	run      *fleetRun
+	seen     map[types.UID]tree.Object
+	findings findings.Reporter
+	ticker   *time.Ticker
 }
 
+// findingsInterval is how often findings are looked at, which also end while nothing happens.
+const findingsInterval = time.Second
+
 func (p *plainShow) Update(s tree.Snapshot) {
+	p.findings.Report(p.run.Now())
 	there := map[types.UID]bool{}
 	for _, o := range s.Fleet {
 		there[o.UID] = true
@@ -63,13 +74,13 @@ func (p *plainShow) name(o tree.Object) string {
 	return o.Namespace + "/" + o.Name
 }
 
-func (p *plainShow) Wake() <-chan time.Time { return nil }
+func (p *plainShow) Wake() <-chan time.Time { return p.ticker.C }
 
 func (p *plainShow) Typed() <-chan string { return nil }
 
 func (p *plainShow) Press(string) bool { return false }
 
-func (p *plainShow) end() {}
+func (p *plainShow) end() { p.ticker.Stop() }
 
 // refreshInterval is how often a terminal is drawn again although nothing has changed: ages go on, and windows get
 // another size.
@@ -108,6 +119,10 @@ func (r *fleetRun) newLiveShow(began time.Time) *liveShow {
 
 func (l *liveShow) Update(s tree.Snapshot) {
 	width, height := l.run.ErrSize()
+	l.view.Findings = nil
+	for _, found := range l.run.session.Findings.At(l.run.Now()) {
+		l.view.Findings = append(l.view.Findings, found.Sentence)
+	}
 	// The last column stays free: a terminal that has just filled it would take it for part of what follows.
 	l.screen.Draw(l.view.Lines(s, l.run.Now(), width-1, height), width, height)
 }
