@@ -69,7 +69,8 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		// Findings are over after a while in which nothing happens, so they are looked at regularly.
-		if now := (findingMessage{s.options.Findings.At(time.Now())}); !slices.Equal(now.Findings, found.Findings) {
+		now := findingMessage{s.options.Findings.At(time.Now())}
+		if first || !slices.Equal(now.Findings, found.Findings) {
 			found = now
 			if out.send("findings", s.position(revision, seen), found) != nil {
 				return
