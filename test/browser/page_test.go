@@ -58,15 +58,29 @@ const pixels = `((colour) => {
 })`
 
 func TestLoopsStandOut(t *testing.T) {
-	p := lookAt(t, demo.New(30, time.Now()), "quarrel cart", "resync shop")
-	await(t, p, "document.querySelector('[data-finding=loop] b').innerText === '3'")
+	world := demo.New(30, time.Now())
+	p := lookAt(t, world, "resync shop")
+	if err := world.Tell("quarrel", "cart", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, p, "document.querySelector('[data-finding=loop] b').innerText === '3' && !document.getElementById('found').hidden")
 	expect(t, p, "tree", "∞ loop")
+	expect(t, p, "found", world.Endpoint.Findings.At(time.Now())[0].Sentence) // what a terminal says as well
 	p.Allow("willReadFrequently")
 	if n := get[int](t, p, pixels+`(opdock.timeline.colours.loop)`); n < 20 {
 		t.Errorf("only %d pixels have the colour of loops", n)
 	}
-	do(t, p, "opdock.open(opdock.view.passes.find((p) => p.loop))")
+	// The finding leads to its object.
+	do(t, p, "document.querySelector('#found button').click()")
+	await(t, p, "opdock.treeView.chosen?.object.name === 'cart'")
+	do(t, p, "opdock.choose(null); opdock.open(opdock.view.passes.find((p) => p.loop))")
 	expect(t, p, "details", "Loop", "goes back and forth between opdock-appservice and cost-saver", "Writers: opdock-appservice and cost-saver")
+	do(t, p, "opdock.close()")
+	// Once it is over, nothing says that there is a loop now; what has happened stays.
+	world.Endpoint.Findings.Reset()
+	await(t, p, "document.getElementById('found').hidden && !document.getElementById('tree').innerText.includes('∞ loop')")
+	await(t, p, "!opdock.timeline.named.includes('true') && opdock.timeline.named !== ''")
+	expect(t, p, "count", "4")
 }
 
 func TestAReconcileOpens(t *testing.T) {

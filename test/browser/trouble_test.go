@@ -46,7 +46,8 @@ func TestTheConnectionIsLostAndFound(t *testing.T) {
 	}
 	await(t, p, "document.getElementById('connection').dataset.state === 'lost'")
 	expect(t, p, "connection", "Connection lost")
-	expect(t, p, "tree", "shop") // what is known is still shown
+	expect(t, p, "tree", "shop") // what is known is still shown, and looks like the past that it is
+	await(t, p, "getComputedStyle(document.querySelector('.panes')).filter === 'grayscale(1)'")
 	other := demo.New(10, time.Now())
 	tell(t, other, "resync shop")
 	second, err := page.Start(page.Options{Title: "second", Tree: other.Model, Records: other.Endpoint, Findings: other.Endpoint.Findings, Address: strings.TrimPrefix(first.URL(), "http://")})
@@ -56,6 +57,7 @@ func TestTheConnectionIsLostAndFound(t *testing.T) {
 	defer second.Close()
 	await(t, p, "document.getElementById('connection').dataset.state === 'live' && opdock.view.passes.length === 1")
 	expect(t, p, "title", "second")
+	await(t, p, "getComputedStyle(document.querySelector('.panes')).filter === 'none'")
 }
 
 // What does not fit into the browser's memory is dropped, and that is said.
