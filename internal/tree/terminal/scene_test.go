@@ -4,19 +4,13 @@
 package terminal
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/opdock/opdock/internal/tree"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // noon is when everything is looked at in these tests.
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -106,27 +100,5 @@ func testView() *View {
 	return &View{
 		Title: `cluster "dock"`, Namespace: "default", Began: noon.Add(-12 * time.Second),
 		Hints: []string{"Ctrl-C ends", "try: opdock kubectl get all", "log: /state/dock/fleet.log"},
-	}
-}
-
-// golden compares with a file under testdata. Run the tests with -update to write what they saw.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("reading the golden file (run the test with -update to write it): %v", err)
-	}
-	if string(want) != got {
-		t.Errorf("differs from %s\n--- want\n%s\n--- got\n%s", path, want, got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opdock/opdock/internal/golden"
 	"github.com/opdock/opdock/internal/tree"
 )
 
@@ -16,7 +17,7 @@ func TestView(t *testing.T) {
 		name := fmt.Sprintf("%dx%d", size[0], size[1])
 		t.Run(name, func(t *testing.T) {
 			lines := testView().Lines(scene(), noon, size[0], size[1])
-			golden(t, "view/"+name, strings.Join(lines, "\n")+"\n")
+			golden.Compare(t, "view/"+name, strings.Join(lines, "\n")+"\n")
 		})
 	}
 }
@@ -25,11 +26,11 @@ func TestViewInColour(t *testing.T) {
 	view := testView()
 	view.Colour = true
 	coloured := strings.Join(view.Lines(scene(), noon, 100, 30), "\n") + "\n"
-	golden(t, "view/colour", strings.ReplaceAll(coloured, "\x1b", "^"))
+	golden.Compare(t, "view/colour", strings.ReplaceAll(coloured, "\x1b", "^"))
 }
 
 func TestViewOfNothing(t *testing.T) {
-	golden(t, "view/nothing", strings.Join(testView().Lines(tree.Snapshot{}, noon, 80, 24), "\n")+"\n")
+	golden.Compare(t, "view/nothing", strings.Join(testView().Lines(tree.Snapshot{}, noon, 80, 24), "\n")+"\n")
 }
 
 func TestViewFitsIntoEveryWindow(t *testing.T) {

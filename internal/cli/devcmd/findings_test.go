@@ -1,38 +1,37 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package devcmd
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/opdock/opdock/internal/dev"
-	"github.com/opdock/opdock/internal/findings"
-	"github.com/opdock/opdock/internal/tree"
 	"github.com/opdock/opdock/why"
 )
 
-// A run without a terminal says once what goes wrong.
-func TestRunSaysFindings(t *testing.T) {
-	s := newConsole(nil)
-	r := testRun(s)
-	r.findings = findings.NewTracker()
-	show := r.newShow(noon)
-	defer show.end()
-	for range 5 {
-		r.findings.Add(&why.Record{
-			Controller: "robot", Object: why.Object{Kind: "Robot", Name: "arm"}, Start: r.Now(), Outcome: why.Failed, Error: "no such deployment",
-		})
-		show.update(tree.Snapshot{})
-	}
-	const want = `Robot arm fails: the last 3 reconciles ended with "no such deployment".`
-	if got := s.err.String(); strings.Count(got, "Robot arm fails") != 1 || !strings.Contains(got, want) {
-		t.Errorf("%q is not said once:\n%s", want, got)
-	}
+// lockedBuffer can be read while others write to it.
+type lockedBuffer struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(data []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.Write(data)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.String()
 }
 
 // The terminal of opdock dev says that the operator loops, even if no page is served.
@@ -44,8 +43,11 @@ func TestDevSaysFindings(t *testing.T) {
 		operator.Close()
 	})
 	s := newConsole(nil)
-	show, session := s.newDevShow(devOptions{}), &dev.Session{}
-	end, err := s.serveDevPage(t.Context(), devOptions{}, nil, show, session)
+	screen := &lockedBuffer{}
+	s.App.Err = screen
+	a := verbs{s.App}
+	show, session := a.newDevShow(devOptions{}), &dev.Session{}
+	end, err := a.serveDevPage(t.Context(), devOptions{}, nil, show, session)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,15 +58,10 @@ func TestDevSaysFindings(t *testing.T) {
 			Findings: []why.Finding{{Type: why.Loop, Message: "has caused itself 5 times in a row"}},
 		})
 	}
-	said := func() string {
-		show.display.mu.Lock()
-		defer show.display.mu.Unlock()
-		return s.err.String()
-	}
 	const want = "! Frigate black is in a loop: it has caused itself 5 times in a row."
-	for until := time.Now().Add(20 * time.Second); !strings.Contains(said(), want); {
+	for until := time.Now().Add(20 * time.Second); !strings.Contains(screen.String(), want); {
 		if time.Now().After(until) {
-			t.Fatalf("%q is not said:\n%s", want, said())
+			t.Fatalf("%q is not said:\n%s", want, screen.String())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
