@@ -81,7 +81,10 @@ func (w *watcher) run(ctx context.Context) {
 	pending := map[string]bool{}
 	quiet := time.NewTimer(quietTime)
 	quiet.Stop()
-	var deliver chan []string // nil until it has been quiet
+	var (
+		deliver chan []string // nil until it has been quiet
+		batch   []string      // what is delivered, put in order once and not at every event
+	)
 	for {
 		select {
 		case <-ctx.Done():
@@ -109,14 +112,15 @@ func (w *watcher) run(ctx context.Context) {
 						pending[path] = true
 					}
 				}
+				deliver = nil
 				quiet.Reset(quietTime)
 				continue
 			}
 			w.fail(err)
 		case <-quiet.C:
-			deliver = w.changed
-		case deliver <- slices.Sorted(maps.Keys(pending)):
-			pending, deliver = map[string]bool{}, nil
+			batch, deliver = slices.Sorted(maps.Keys(pending)), w.changed
+		case deliver <- batch:
+			pending, batch, deliver = map[string]bool{}, nil, nil
 		}
 	}
 }

@@ -4,19 +4,14 @@
 package page
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -53,7 +48,8 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 func TestKindsAreDiscovered(t *testing.T) {
 	config := fleettest.Config(t)
 	server, namespace := fleettest.Client(t), clustertest.Namespace(t)
-	d := Discovery{Tree: tree.NewModel(), Changes: NewChanges(), Problem: func(err error) { t.Error(err) }}
+	model, changes := tree.NewModel(), NewChanges()
+	d := tree.Discovery{Model: model, Changed: changes.Observe, Problem: func(err error) { t.Error(err) }}
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(t.Context(), config) }()
 	t.Cleanup(func() {
@@ -65,11 +61,6 @@ func TestKindsAreDiscovered(t *testing.T) {
 	if err := server.Create(t.Context(), definition); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := server.Delete(t.Context(), definition); err != nil {
-			t.Error(err)
-		}
-	}()
 	object := parse(t, "{apiVersion: harbour.example/v1, kind: Ferry, metadata: {name: blue}}")
 	object.SetNamespace(namespace)
 	fleettest.Eventually(t, func() string { // until the kind is established
@@ -88,8 +79,8 @@ func TestKindsAreDiscovered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fleettest.Eventually(t, func() string { return missing(d.Tree, namespace, "Ferry", "ConfigMap", "Secret") })
-	for _, object := range d.Tree.Since(0).Objects {
+	fleettest.Eventually(t, func() string { return missing(model, namespace, "Ferry", "ConfigMap", "Secret") })
+	for _, object := range model.Since(0).Objects {
 		if object.Kind == "Ferry" && (object.State != tree.Plain || !object.Fleet) {
 			t.Errorf("an object without conditions is %+v", object)
 		}
@@ -103,7 +94,7 @@ func TestKindsAreDiscovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	fleettest.Eventually(t, func() string {
-		text, err := json.Marshal(d.Changes.since(0))
+		text, err := json.Marshal(changes.since(0))
 		if err != nil {
 			return err.Error()
 		}
@@ -114,6 +105,18 @@ func TestKindsAreDiscovered(t *testing.T) {
 		}
 		if !strings.Contains(string(text), `"path":"data.colour","old":"\"blue\"","new":"\"red\""`) || !strings.Contains(string(text), "painter") {
 			return "the change of the ConfigMap is not told: " + string(text)
+		}
+		return ""
+	})
+	// A kind that is not defined any more leaves nothing behind.
+	if err := server.Delete(t.Context(), definition); err != nil {
+		t.Fatal(err)
+	}
+	fleettest.Eventually(t, func() string {
+		for _, object := range model.Since(0).Objects {
+			if object.Kind == "Ferry" {
+				return "there is still a Ferry " + object.Name
+			}
 		}
 		return ""
 	})
@@ -130,29 +133,4 @@ func missing(model *tree.Model, namespace string, kinds ...string) string {
 		return "there is no " + strings.Join(kinds, ", ")
 	}
 	return ""
-}
-
-// A kind may be found only a moment after its definition says that it is there.
-func TestAKindThatIsNotServedYet(t *testing.T) {
-	missing := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "ship.example.com", Kind: "Frigate"}}
-	other := errors.New("no such server")
-	for name, test := range map[string]struct {
-		answers []error
-		want    error
-	}{
-		"comes":   {[]error{missing, fmt.Errorf("watching: %w", missing), nil}, nil},
-		"at once": {[]error{nil}, nil},
-		"fails":   {[]error{missing, other}, other},
-	} {
-		t.Run(name, func(t *testing.T) {
-			asked := 0
-			err := onceServed(t.Context(), func(context.Context) error {
-				asked++
-				return test.answers[asked-1]
-			})
-			if !errors.Is(err, test.want) || asked != len(test.answers) {
-				t.Errorf("asked %d times: %v", asked, err)
-			}
-		})
-	}
 }

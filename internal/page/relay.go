@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/opdock/opdock/internal/findings"
 	"github.com/opdock/opdock/why"
 )
 
@@ -48,8 +49,9 @@ const (
 //
 // It is told about them by Begin, Works and End. A nil Relay is that of an operator in this process.
 type Relay struct {
-	kept   *why.Recorder
-	client *http.Client
+	kept     *why.Recorder
+	findings *findings.Tracker
+	client   *http.Client
 
 	mutex   sync.Mutex
 	current *process
@@ -79,15 +81,19 @@ type process struct {
 func NewRelay() *Relay {
 	return &Relay{
 		// Loopback needs no proxy, and must not get one.
-		kept: why.New(why.Options{}), client: &http.Client{Transport: &http.Transport{Proxy: nil, ResponseHeaderTimeout: answerTimeout}},
+		kept: why.New(why.Options{}), findings: findings.NewTracker(), client: &http.Client{Transport: &http.Transport{Proxy: nil, ResponseHeaderTimeout: answerTimeout}},
 		state: operatorStarting, news: make(chan struct{}),
 	}
 }
+
+// Findings tracks what goes wrong in the current process.
+func (r *Relay) Findings() *findings.Tracker { return r.findings }
 
 // Begin says that a process was started that serves what it records at an address, if it records anything. The address is
 // empty if the process was told to serve nothing.
 func (r *Relay) Begin(address string) {
 	r.End()
+	r.findings.Reset()
 	ctx, cancel := context.WithCancel(context.Background())
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -211,6 +217,7 @@ func (r *Relay) take(p *process, record *why.Record, lost uint64) {
 	}
 	r.last = max(r.last, record.ID)
 	r.mutex.Unlock()
+	r.findings.Add(record)
 	r.kept.Gather(record)
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/opdock/opdock/internal/findings"
 	"github.com/opdock/opdock/internal/loopback"
 	"github.com/opdock/opdock/internal/tree"
 )
@@ -26,6 +27,8 @@ type Options struct {
 	Records http.Handler
 	// Operator serves the records of an operator that runs in processes of its own, instead of Records; nil if there is none.
 	Operator *Relay
+	// Findings tracks what goes wrong according to Records; that of an Operator is its own.
+	Findings *findings.Tracker
 	// Changes are the changes of objects that the page shows even if they led to no reconcile; nil if nobody notes them.
 	Changes *Changes
 	// Address is where Start listens; a free port of loopback if empty.
@@ -80,6 +83,7 @@ func New(o Options) (*Server, error) {
 	switch {
 	case o.Operator != nil:
 		records = o.Operator
+		s.options.Findings = o.Operator.Findings()
 	case records == nil:
 		records = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			refuse(w, http.StatusNotFound, "nothing is recorded here")

@@ -8,24 +8,28 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/opdock/opdock/internal/findings"
 	"github.com/opdock/opdock/internal/sse"
 )
 
 const (
 	// calm is the least time between two messages to a page: a rollout changes a lot within moments.
 	calm = 100 * time.Millisecond
+	// lookInterval is how often findings are looked at.
+	lookInterval = time.Second
 	// heartbeat is how often a silent stream shows that it is alive.
 	heartbeat = 10 * time.Second
 	// writeTimeout is how long a client may take to read an answer, or a message of a stream, before it is given up.
 	writeTimeout = 10 * time.Second
 )
 
-// serveStream sends what changes in the tree, the changes of objects, and what becomes of the operator. A client that reads slowly gets fewer and larger
-// messages; nothing is kept for it but how far it has come.
+// serveStream sends what changes in the tree, the changes of objects, what becomes of the operator, and what goes wrong. A
+// client that reads slowly gets fewer and larger messages; nothing is kept for it but how far it has come.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	out := events{sse.NewWriter(w, writeTimeout)}
@@ -35,7 +39,10 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	revision, seen, back := s.resume(r)
 	pulse := time.NewTicker(heartbeat)
 	defer pulse.Stop()
-	known := uint64(0) // of the operator
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	known := uint64(0)       // of the operator
+	var found findingMessage // what was said last
 	for first := true; ; first = false {
 		// Taken before looking, so that nothing that happens meanwhile is missed.
 		treeChanged, objectChanged, operatorChanged := s.options.Tree.Next(), s.options.Changes.next(), s.options.Operator.next()
@@ -61,14 +68,27 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		if out.Flush() != nil || !s.awaitNews(r, out, pulse, treeChanged, objectChanged, operatorChanged) {
+		// Findings are over after a while in which nothing happens, so they are looked at regularly.
+		now := findingMessage{s.options.Findings.At(time.Now())}
+		if first || !slices.Equal(now.Findings, found.Findings) {
+			found = now
+			if out.send("findings", s.position(revision, seen), found) != nil {
+				return
+			}
+		}
+		if out.Flush() != nil || !s.awaitNews(r, out, pulse, look, treeChanged, objectChanged, operatorChanged) {
 			return
 		}
 	}
 }
 
+// findingMessage is what goes wrong now; nothing, if it is empty.
+type findingMessage struct {
+	Findings []findings.Finding `json:"findings"`
+}
+
 // awaitNews returns false when the client is gone.
-func (s *Server) awaitNews(r *http.Request, out events, pulse *time.Ticker, news ...<-chan struct{}) bool {
+func (s *Server) awaitNews(r *http.Request, out events, pulse, look *time.Ticker, news ...<-chan struct{}) bool {
 	var calmed <-chan time.Time
 	tree, changes, operator := news[0], news[1], news[2]
 	for {
@@ -81,6 +101,10 @@ func (s *Server) awaitNews(r *http.Request, out events, pulse *time.Ticker, news
 			operator = nil
 		case <-calmed:
 			return true
+		case <-look.C:
+			if s.options.Findings == nil {
+				continue
+			}
 		case <-pulse.C:
 			if out.Comment("alive") != nil || out.Flush() != nil {
 				return false

@@ -15,7 +15,7 @@ func (s *Session) servePage() (end func(), err error) {
 	if !s.Page {
 		return func() {}, nil
 	}
-	o := page.Options{Title: s.Target.Title, Tree: s.model, Changes: s.changes, Records: s.fleet.why.HTTPHandler(), Address: s.PageAddress}
+	o := page.Options{Title: s.Target.Title, Tree: s.model, Changes: s.changes, Records: s.fleet.why.HTTPHandler(), Findings: s.Findings, Address: s.PageAddress}
 	if s.Target.Ours {
 		o.StateDir = filepath.Dir(s.LogPath) // where opdock why looks for it
 	}

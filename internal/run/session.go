@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/findings"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/internal/target"
 	"github.com/opdock/opdock/internal/tree"
+	"github.com/opdock/opdock/why"
 )
 
 // calmInterval is the least time between two looks at what has changed.
@@ -66,6 +68,8 @@ type Session struct {
 	PageURL string
 	// Notes are what the user should know about samples that were not applied.
 	Notes []string
+	// Findings tracks what goes wrong in the fleet.
+	Findings *findings.Tracker
 
 	fleet     *runningFleet
 	model     *tree.Model
@@ -78,6 +82,7 @@ type Session struct {
 func Start(ctx context.Context, o Options) (s *Session, err error) {
 	s = &Session{
 		Options: o, LogPath: logPath(o.Target, o.Home), model: tree.NewModel(), changes: page.NewChanges(), closePage: func() {},
+		Findings: findings.NewTracker(),
 	}
 	err = s.Step("installing the kinds", "kinds installed: "+strings.Join(kindNames(), ", "), func() error {
 		if err := s.Target.Reach(ctx); err != nil {
@@ -94,6 +99,11 @@ func Start(ctx context.Context, o Options) (s *Session, err error) {
 	defer func() {
 		if err != nil {
 			s.Stop()
+		}
+	}()
+	go func() {
+		for record := range s.fleet.why.Follow(ctx, why.Query{}) {
+			s.Findings.Add(record)
 		}
 	}()
 	if s.closePage, err = s.servePage(); err != nil {

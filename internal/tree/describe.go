@@ -68,7 +68,7 @@ func (o *Object) describe(object client.Object) {
 	case *corev1.Service:
 		o.describeService(object)
 	case *corev1.ConfigMap:
-		o.Status = plural(len(object.Data)+len(object.BinaryData), "key")
+		o.Status = Plural(len(object.Data)+len(object.BinaryData), "key")
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		o.describeAutoscaler(object)
 	case *networkingv1.Ingress:
@@ -78,9 +78,9 @@ func (o *Object) describe(object client.Object) {
 		}
 		o.Status = strings.Join(slices.Compact(hosts), ", ")
 	case *policyv1.PodDisruptionBudget:
-		o.Status = plural(int(object.Status.DisruptionsAllowed), "pod") + " may go"
+		o.Status = Plural(int(object.Status.DisruptionsAllowed), "pod") + " may go"
 	case *networkingv1.NetworkPolicy:
-		o.Status = plural(len(object.Spec.Ingress), "ingress rule")
+		o.Status = Plural(len(object.Spec.Ingress), "ingress rule")
 	case *unstructured.Unstructured:
 		o.describeConditions(object)
 	}
@@ -146,7 +146,7 @@ func (o *Object) describePod(pod *corev1.Pod) {
 		restarts += container.RestartCount
 	}
 	if restarts > 0 {
-		o.Status += ", " + plural(int(restarts), "restart")
+		o.Status += ", " + Plural(int(restarts), "restart")
 	}
 }
 
@@ -180,11 +180,4 @@ func (o *Object) describeAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) {
 			o.Detail = condition.Reason
 		}
 	}
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

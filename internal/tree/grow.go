@@ -57,6 +57,12 @@ func (b *Branch) sort() {
 	}
 }
 
+// Kinds that events and trees treat in their own way.
+const (
+	podKind        = "Pod"
+	replicaSetKind = "ReplicaSet"
+)
+
 // kindOrder puts what matters most first; other kinds follow by name.
 var kindOrder = []string{"KAPP", "AppService", "PodCluster", "Robot", "Collector", "Deployment", "ReplicaSet", "Pod", "Service", "Ingress", "HorizontalPodAutoscaler"}
 
@@ -81,17 +87,17 @@ func compareAge(a, b *Branch) int {
 	return b.Created.Compare(a.Created)
 }
 
-// visit calls the function for the branch's object and for all below it.
-func (b *Branch) visit(see func(Object)) {
+// Visit calls the function for the branch's object and for all below it.
+func (b *Branch) Visit(see func(Object)) {
 	see(b.Object)
 	for _, child := range b.Children {
-		child.visit(see)
+		child.Visit(see)
 	}
 }
 
-// healthy says whether nothing in the branch is on its way or in trouble.
-func (b *Branch) healthy() bool {
+// Healthy says whether nothing in the branch is on its way or in trouble.
+func (b *Branch) Healthy() bool {
 	healthy := true
-	b.visit(func(o Object) { healthy = healthy && o.State != Busy && o.State != Bad })
+	b.Visit(func(o Object) { healthy = healthy && o.State != Busy && o.State != Bad })
 	return healthy
 }

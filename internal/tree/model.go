@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -59,6 +60,23 @@ func (m *Model) Remove(uid types.UID) {
 	m.notify()
 }
 
+// RemoveKind takes out all objects of a kind but those to keep; nil keeps none.
+func (m *Model) RemoveKind(kind schema.GroupKind, keep map[types.UID]bool) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	removed := false
+	for uid, o := range m.objects {
+		if o.Group == kind.Group && o.Kind == kind.Kind && !keep[uid] {
+			delete(m.objects, uid)
+			m.history.remove(uid)
+			removed = true
+		}
+	}
+	if removed {
+		m.notify()
+	}
+}
+
 // AddEvent adds an event, or replaces it if it has happened again.
 func (m *Model) AddEvent(e Event) {
 	m.mutex.Lock()
@@ -98,7 +116,7 @@ func (m *Model) Snapshot() Snapshot {
 	s := Snapshot{Roots: Grow(objects)}
 	rootOf := map[types.UID]types.UID{}
 	for _, root := range s.Roots {
-		root.visit(func(o Object) {
+		root.Visit(func(o Object) {
 			rootOf[o.UID] = root.UID
 			if o.Fleet {
 				s.Fleet = append(s.Fleet, o)

@@ -4,17 +4,10 @@
 package tree
 
 import (
-	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
-	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // noon is when everything is looked at in these tests.
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -32,99 +25,4 @@ func of(o Object, owners ...Object) Object {
 		o.Owners = append(o.Owners, owner.UID)
 	}
 	return o
-}
-
-// application is a root with what belongs to an AppService; ready says how many of its pods are.
-func application(name string, pods, ready int, root Object) []Object {
-	root.Kind, root.Name, root.Fleet = "AppService", name, true
-	root = of(root)
-	state := Good
-	if ready < pods {
-		state = Busy
-	}
-	deployment := of(Object{Kind: "Deployment", Name: name, State: state, Status: fmt.Sprintf("%d/%d available", ready, pods)}, root)
-	set := of(Object{Kind: "ReplicaSet", Name: name + "-5fd96d8c57", State: state, Status: fmt.Sprintf("%d/%d ready", ready, pods)}, deployment)
-	old := of(Object{Kind: "ReplicaSet", Name: name + "-0000000000", State: Good, Spent: true, Created: noon.Add(-time.Hour)}, deployment)
-	service := of(Object{Kind: "Service", Name: name, Status: "ClusterIP 80", Detail: "at 10.96.20.83"}, root)
-	objects := []Object{service, old, set, deployment, root}
-	for i := range pods {
-		pod := Object{Kind: "Pod", Name: fmt.Sprintf("%s-5fd96d8c57-%05d", name, i), State: Good, Status: "Running", Detail: "on node-0"}
-		if i >= ready {
-			pod.State, pod.Status, pod.Detail = Bad, "CrashLoopBackOff, 3 restarts", "back-off 40s restarting failed container"
-		}
-		objects = append(objects, of(pod, set))
-	}
-	return objects
-}
-
-// scene is a fleet in which all sorts of things happen.
-func scene() Snapshot {
-	m := NewModel()
-	set := func(objects ...Object) {
-		for _, o := range objects {
-			m.Set(o)
-		}
-	}
-	set(application("nginx-app", 2, 2, Object{State: Good, Status: "Ready", Detail: "size 2, available 2, http://nginx-app.default.svc"})...)
-	set(application("shop", 7, 1, Object{
-		State: Bad, Status: "Stalled", Reason: "CrashLoopBackOff",
-		Message: "pod shop-5fd96d8c57-00001: CrashLoopBackOff: back-off 40s restarting failed container=app pod=shop-5fd96d8c57-00001_default(db3349ff-53b6-428a-b89a-321e57636b76)",
-	})...)
-	set(application("asleep", 1, 1, Object{State: Paused, Status: "Suspended", Message: "Everything stays as it is until spec.suspend is taken back"})...)
-	elsewhere := application("blog", 1, 1, Object{Namespace: "team-b", State: Good, Status: "Ready"})
-	set(elsewhere[len(elsewhere)-2]) // only the root
-
-	kapp := of(Object{Kind: "KAPP", Name: "store", Fleet: true, State: Busy, Status: "Reconciling", Reason: "ComponentsNotReady", Message: "1 of 2 components are ready; waiting for workers"})
-	members := of(Object{Kind: "PodCluster", Name: "store-members", Fleet: true, State: Good, Status: "Ready", Detail: "replicas 3, available 3"}, kapp)
-	workers := of(Object{Kind: "Robot", Name: "store-workers", Fleet: true, State: Busy, Status: "New", Message: "no controller has looked at it yet"}, kapp)
-	set(kapp, members, workers, of(Object{Kind: "ControllerRevision", Name: "store-members-1", Spent: true}, members))
-	for i := range 3 {
-		set(of(Object{Kind: "Pod", Name: fmt.Sprintf("store-members-%d", i), State: Good, Status: "Running"}, members))
-	}
-	event := func(ago time.Duration, about Object, warning bool, reason, note string, count int32) {
-		m.AddEvent(Event{
-			UID: types.UID(reason + about.Name + ago.String()), Time: noon.Add(-ago), Warning: warning, Regarding: about.UID,
-			Kind: about.Kind, Name: about.Name, Reason: reason, Note: note, Count: count,
-		})
-	}
-	root, pod := of(Object{Kind: "AppService", Name: "shop"}), func(i int) Object {
-		return of(Object{Kind: "Pod", Name: fmt.Sprintf("shop-5fd96d8c57-%05d", i)})
-	}
-	event(80*time.Second, root, false, "Synced", "Created Deployment shop, Created Service shop", 1)
-	event(79*time.Second, pod(0), false, "Scheduled", "Successfully assigned default/shop to node-0", 1)
-	event(30*time.Second, root, true, "CrashLoopBackOff", "pod shop-5fd96d8c57-00001: CrashLoopBackOff", 1)
-	event(3*time.Second, pod(1), true, "BackOff", "Back-off restarting failed container app", 12)
-	event(2*time.Second, pod(2), true, "BackOff", "Back-off restarting failed container app", 11)
-	event(10*time.Second, kapp, false, "Synced", "Created PodCluster store-members", 1)
-	event(time.Second, of(Object{Kind: "Pod", Name: "stranger"}), true, "Failed", "of no interest", 1)
-	return m.Snapshot()
-}
-
-func testView() *View {
-	return &View{
-		Title: `cluster "dock"`, Namespace: "default", Began: noon.Add(-12 * time.Second),
-		Footer: "Ctrl-C ends · try: opdock kubectl get all · log: /state/dock/fleet.log",
-	}
-}
-
-// golden compares with a file under testdata. Run the tests with -update to write what they saw.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("reading the golden file (run the test with -update to write it): %v", err)
-	}
-	if string(want) != got {
-		t.Errorf("differs from %s\n--- want\n%s\n--- got\n%s", path, want, got)
-	}
 }

@@ -6,6 +6,7 @@ package tree
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -34,6 +36,8 @@ type Sources struct {
 	Foreign bool
 	// Namespaces to watch; all if empty.
 	Namespaces []string
+	// WithoutEvents leaves out the events of the API server, for a watch beside another one that has them.
+	WithoutEvents bool
 	// Changed, if set, is told about every object that appears, changes or goes after the first look: old is nil for one that
 	// appears, and now for one that goes. It must not change them.
 	Changed func(kind schema.GroupVersionKind, old, now client.Object)
@@ -44,6 +48,14 @@ const syncTimeout = time.Minute
 
 // Watch keeps the model up to date until the context ends. It returns once the model has all there is.
 func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model) error {
+	result := make(chan error, 2)
+	go func() { result <- Follow(ctx, config, from, model, func() { result <- nil }) }()
+	return <-result
+}
+
+// Follow keeps the model up to date until the context ends, and calls synced once the model has all there is. When it
+// returns, the model is not changed any more. Objects of the fleet's kinds that are gone when it begins are removed.
+func Follow(ctx context.Context, config *rest.Config, from Sources, model *Model, synced func()) error {
 	options := cache.Options{
 		Scheme:           from.Scheme,
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -65,44 +77,94 @@ func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model)
 	if err != nil {
 		return fmt.Errorf("watching the tree: %w", err)
 	}
-	for gvk, columns := range from.Fleet {
+	f := &follower{informers: informers, model: model, sources: from, seen: map[types.UID]bool{}}
+	if err := f.handleAll(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// It returns nil when the context ends and all informers have stopped, and has nothing else to say.
+		_ = informers.Start(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	first, done := context.WithTimeout(ctx, syncTimeout)
+	defer done()
+	if !toolscache.WaitForCacheSync(first.Done(), f.synced...) {
+		return fmt.Errorf("watching the tree: not everything could be listed within %v; the log says why: %w", syncTimeout, first.Err())
+	}
+	f.sweep()
+	synced()
+	<-ctx.Done()
+	return nil
+}
+
+// follower puts what a cache's informers see into a model.
+type follower struct {
+	informers cache.Cache
+	model     *Model
+	sources   Sources
+	synced    []toolscache.InformerSynced
+
+	mutex sync.Mutex
+	// seen are the objects of the first lists; nil once those are complete.
+	seen map[types.UID]bool
+}
+
+func (f *follower) handleAll(ctx context.Context) error {
+	for gvk, columns := range f.sources.Fleet {
 		// Not as its Go type, into which an object that an older schema let through might not fit.
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
 		describe := func(o client.Object) Object {
 			described := DescribeFleet(o, gvk, columns)
-			if from.Foreign && len(described.Conditions) == 0 && !described.Deleting {
+			if f.sources.Foreign && len(described.Conditions) == 0 && !described.Deleting {
 				described.State, described.Status, described.Message = Plain, "", ""
 			}
 			return described
 		}
-		if err := follow(ctx, informers, object, model, describe, from.changed(gvk)); err != nil {
+		if err := f.handle(ctx, object, f.objects(describe, f.sources.changed(gvk))); err != nil {
 			return err
 		}
 	}
-	for _, child := range from.Children {
-		gvk, err := apiutil.GVKForObject(child, from.Scheme)
+	for _, child := range f.sources.Children {
+		gvk, err := apiutil.GVKForObject(child, f.sources.Scheme)
 		if err != nil {
 			return fmt.Errorf("watching the tree: %w", err)
 		}
 		describe := func(o client.Object) Object { return Describe(o, gvk) }
-		if err := follow(ctx, informers, child, model, describe, from.changed(gvk)); err != nil {
+		if err := f.handle(ctx, child, f.objects(describe, f.sources.changed(gvk))); err != nil {
 			return err
 		}
 	}
-	if err := followEvents(ctx, informers, model); err != nil {
-		return err
+	if f.sources.WithoutEvents {
+		return nil
 	}
-	go func() {
-		// It returns nil when the context ends, and has nothing else to say.
-		_ = informers.Start(ctx)
-	}()
-	first, cancel := context.WithTimeout(ctx, syncTimeout)
-	defer cancel()
-	if !informers.WaitForCacheSync(first) {
-		return fmt.Errorf("watching the tree: not everything could be listed within %v; the log says why: %w", syncTimeout, first.Err())
+	return f.handle(ctx, &eventsv1.Event{}, f.events())
+}
+
+// sweep removes what is left of the fleet's objects from a watch before this one.
+func (f *follower) sweep() {
+	f.mutex.Lock()
+	seen := f.seen
+	f.seen = nil
+	f.mutex.Unlock()
+	for gvk := range f.sources.Fleet {
+		f.model.RemoveKind(gvk.GroupKind(), seen)
 	}
-	return nil
+}
+
+func (f *follower) set(o Object) {
+	f.mutex.Lock()
+	if f.seen != nil {
+		f.seen[o.UID] = true
+	}
+	f.mutex.Unlock()
+	f.model.Set(o)
 }
 
 // changed tells about changes of one kind, if somebody wants to know.
@@ -113,11 +175,11 @@ func (s Sources) changed(kind schema.GroupVersionKind) func(old, now client.Obje
 	return func(old, now client.Object) { s.Changed(kind, old, now) }
 }
 
-func follow(ctx context.Context, informers cache.Cache, kind client.Object, model *Model, describe func(client.Object) Object, changed func(old, now client.Object)) error {
-	return handle(ctx, informers, kind, toolscache.ResourceEventHandlerDetailedFuncs{
+func (f *follower) objects(describe func(client.Object) Object, changed func(old, now client.Object)) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, isInInitialList bool) {
 			if object, ok := object.(client.Object); ok {
-				model.Set(describe(object))
+				f.set(describe(object))
 				if !isInInitialList {
 					changed(nil, object)
 				}
@@ -128,7 +190,7 @@ func follow(ctx context.Context, informers cache.Cache, kind client.Object, mode
 			if !ok {
 				return
 			}
-			model.Set(describe(now))
+			f.set(describe(now))
 			if old, ok := old.(client.Object); ok && old.GetResourceVersion() != now.GetResourceVersion() {
 				changed(old, now)
 			}
@@ -138,34 +200,37 @@ func follow(ctx context.Context, informers cache.Cache, kind client.Object, mode
 				object = last.Obj
 			}
 			if object, ok := object.(client.Object); ok {
-				model.Remove(object.GetUID())
+				f.model.Remove(object.GetUID())
 				changed(object, nil)
 			}
 		},
-	})
+	}
 }
 
-func followEvents(ctx context.Context, informers cache.Cache, model *Model) error {
+func (f *follower) events() toolscache.ResourceEventHandler {
 	add := func(object any) {
 		if event, ok := object.(*eventsv1.Event); ok {
-			model.AddEvent(describeEvent(event))
+			f.model.AddEvent(describeEvent(event))
 		}
 	}
-	return handle(ctx, informers, &eventsv1.Event{}, toolscache.ResourceEventHandlerFuncs{
+	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    add,
 		UpdateFunc: func(_, object any) { add(object) },
 		// An event that the server forgets has happened all the same.
-	})
+	}
 }
 
-func handle(ctx context.Context, informers cache.Cache, kind client.Object, handler toolscache.ResourceEventHandler) error {
-	informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-	if err == nil {
-		_, err = informer.AddEventHandler(handler)
-	}
+// handle gives the objects of a kind to a handler. It counts as synced once the handler has had all there are.
+func (f *follower) handle(ctx context.Context, kind client.Object, handler toolscache.ResourceEventHandler) error {
+	informer, err := f.informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching %T: %w", kind, err)
 	}
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		return fmt.Errorf("watching %T: %w", kind, err)
+	}
+	f.synced = append(f.synced, registration.HasSynced)
 	return nil
 }
 

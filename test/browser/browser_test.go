@@ -51,7 +51,7 @@ func start(t *testing.T, o page.Options) *page.Running {
 func lookAt(t *testing.T, world *demo.World, stories ...string) *chromium.Page {
 	t.Helper()
 	tell(t, world, stories...)
-	p := look(t, start(t, page.Options{Title: "made-up fleet", Tree: world.Model, Records: world.Endpoint}).URL(), chromium.Options{})
+	p := look(t, start(t, page.Options{Title: "made-up fleet", Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings}).URL(), chromium.Options{})
 	await(t, p, "globalThis.opdock && opdock.forest.nodes.size > 0")
 	if len(stories) > 0 {
 		await(t, p, "opdock.list.rows.items.length > 0 && opdock.timeline.painter.drawn.passes > 0")
@@ -120,7 +120,7 @@ func expect(t *testing.T, p *chromium.Page, id string, wanted ...string) {
 // startDemo serves a made-up world and returns where.
 func startDemo(t *testing.T, world *demo.World) string {
 	t.Helper()
-	return start(t, page.Options{Title: "made-up fleet", Tree: world.Model, Records: world.Endpoint}).URL()
+	return start(t, page.Options{Title: "made-up fleet", Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings}).URL()
 }
 
 func quote(s string) string { return strconv.Quote(s) }

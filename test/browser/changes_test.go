@@ -25,7 +25,7 @@ func TestChangesThatLedToNothing(t *testing.T) {
 	made := records[1].Writes[0]
 	changes.Add(page.Change{Type: why.Updated, Object: deployment, ResourceVersion: made.ResourceVersion, Seen: made.At.Add(time.Millisecond),
 		Changes: []why.Change{{Path: "spec.replicas", Old: "1", New: "2"}}, Changed: 1})
-	p := look(t, start(t, page.Options{Tree: world.Model, Records: world.Endpoint, Changes: changes}).URL(), chromium.Options{})
+	p := look(t, start(t, page.Options{Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings, Changes: changes}).URL(), chromium.Options{})
 	// One echo of the write, and those of the retry and the timer.
 	await(t, p, "globalThis.opdock && opdock.timeline.painter.drawn.changes === 1 && opdock.timeline.painter.drawn.echoes === 3")
 	await(t, p, "opdock.timeline.rows.length === 1")
@@ -45,7 +45,7 @@ func TestAPageComesBack(t *testing.T) {
 		}
 	}
 	add("early", 4300)
-	handler, err := page.New(page.Options{Tree: world.Model, Records: world.Endpoint, Changes: changes})
+	handler, err := page.New(page.Options{Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings, Changes: changes})
 	if err != nil {
 		t.Fatal(err)
 	}

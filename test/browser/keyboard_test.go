@@ -27,9 +27,9 @@ func TestTheTreeByKeyboard(t *testing.T) {
 		}
 	}
 	press(t, p, "1")
-	is("AppService billing,")
+	is("AppService billing ")
 	press(t, p, kb.ArrowDown)
-	is("Deployment billing,")
+	is("Deployment billing ")
 	press(t, p, kb.ArrowDown)
 	is("ReplicaSet billing-")
 	press(t, p, kb.ArrowLeft) // folds
@@ -37,15 +37,15 @@ func TestTheTreeByKeyboard(t *testing.T) {
 		t.Errorf("it is still unfolded: %s", got)
 	}
 	press(t, p, kb.ArrowLeft) // to what it belongs to
-	is("Deployment billing,")
+	is("Deployment billing ")
 	press(t, p, kb.ArrowLeft+kb.ArrowLeft)
-	is("AppService billing,")
+	is("AppService billing ")
 	press(t, p, kb.ArrowRight)
-	is("Deployment billing,")
+	is("Deployment billing ")
 	press(t, p, kb.End)
-	is("Service shop,")
+	is("Service shop ")
 	press(t, p, kb.Home)
-	is("AppService billing,")
+	is("AppService billing ")
 	press(t, p, kb.Enter)
 	await(t, p, "opdock.treeView.chosen?.object.name === 'billing' && !document.getElementById('card').hidden")
 	if got := get[string](t, p, active+".getAttribute('aria-selected')"); got != "true" {
@@ -68,13 +68,13 @@ func TestTypingInTheTree(t *testing.T) {
 			t.Errorf("%s leads to %q, want %q", keys, got, want)
 		}
 	}
-	typed("s", "AppService search,")
-	typed("sh", "AppService shop,")
-	typed("s", "Deployment shop,")
-	typed("shop-7", "ReplicaSet shop-7d9f6b5c4,")
-	typed("b", "AppService billing,")
-	typed("bb", "ReplicaSet billing-7d9f6b5c4,")
-	typed("nothing", "ReplicaSet billing-7d9f6b5c4,")
+	typed("s", "AppService search ")
+	typed("sh", "AppService shop ")
+	typed("s", "Deployment shop ")
+	typed("shop-7", "ReplicaSet shop-7d9f6b5c4 ")
+	typed("b", "AppService billing ")
+	typed("bb", "ReplicaSet billing-7d9f6b5c4 ")
+	typed("nothing", "ReplicaSet billing-7d9f6b5c4 ")
 	if now := get[string](t, p, "opdock.timeline.scale + [...opdock.filter.findings] + document.activeElement.id"); now != "autotree" {
 		t.Errorf("what was typed has done something else: %s", now)
 	}
@@ -161,8 +161,8 @@ func TestTheOtherKeys(t *testing.T) {
 	if got := get[string](t, p, "document.getElementById('search').value"); got != "jkf?" {
 		t.Errorf("the search is for %q", got)
 	}
-	press(t, p, kb.Escape)
-	do(t, p, "document.getElementById('clear').click()")
+	press(t, p, kb.Escape) // takes it back
+	await(t, p, "document.getElementById('search').value === '' && !opdock.filter.active && document.activeElement.id !== 'search'")
 	press(t, p, "f")
 	await(t, p, "!opdock.timeline.following && document.getElementById('follow').innerText === 'Paused'")
 	press(t, p, "f")
@@ -189,7 +189,7 @@ func TestEverythingIsReached(t *testing.T) {
 	p := lookAt(t, demo.New(30, time.Now()), "scale shop")
 	do(t, p, "opdock.open(opdock.view.passes[0]); document.activeElement.blur()")
 	wanted := get[[]string](t, p, `[...document.querySelectorAll("button, input, select, [tabindex='0']")]
-	  .filter((e) => e.checkVisibility() && e.tabIndex >= 0 && !e.disabled).map((e, i) => e.id || (e.id = "stop-" + i))`)
+	  .filter((e) => e.checkVisibility() && e.tabIndex >= 0 && !e.disabled && !e.closest("[inert]")).map((e, i) => e.id || (e.id = "stop-" + i))`)
 	reached := map[string]bool{}
 	for range len(wanted) + 5 {
 		press(t, p, kb.Tab)

@@ -80,7 +80,7 @@ func TestAnOperatorDoesNotRecord(t *testing.T) {
 // A page for which there is no room says so, and goes on when there is.
 func TestTooManyPagesAreOpen(t *testing.T) {
 	world := demo.New(10, time.Now())
-	address := start(t, page.Options{Tree: world.Model, Records: world.Endpoint, MaxStreams: 1}).URL()
+	address := start(t, page.Options{Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings, MaxStreams: 1}).URL()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/api/stream", http.NoBody)
 	if err != nil {
 		t.Fatal(err)

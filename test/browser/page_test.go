@@ -58,15 +58,29 @@ const pixels = `((colour) => {
 })`
 
 func TestLoopsStandOut(t *testing.T) {
-	p := lookAt(t, demo.New(30, time.Now()), "quarrel cart", "resync shop")
-	await(t, p, "document.querySelector('[data-finding=loop] b').innerText === '3'")
+	world := demo.New(30, time.Now())
+	p := lookAt(t, world, "resync shop")
+	if err := world.Tell("quarrel", "cart", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, p, "document.querySelector('[data-finding=loop] b').innerText === '3' && !document.getElementById('found').hidden")
 	expect(t, p, "tree", "∞ loop")
+	expect(t, p, "found", world.Endpoint.Findings.At(time.Now())[0].Sentence) // what a terminal says as well
 	p.Allow("willReadFrequently")
 	if n := get[int](t, p, pixels+`(opdock.timeline.colours.loop)`); n < 20 {
 		t.Errorf("only %d pixels have the colour of loops", n)
 	}
-	do(t, p, "opdock.open(opdock.view.passes.find((p) => p.loop))")
+	// The finding leads to its object.
+	do(t, p, "document.querySelector('#found button').click()")
+	await(t, p, "opdock.treeView.chosen?.object.name === 'cart'")
+	do(t, p, "opdock.choose(null); opdock.open(opdock.view.passes.find((p) => p.loop))")
 	expect(t, p, "details", "Loop", "goes back and forth between opdock-appservice and cost-saver", "Writers: opdock-appservice and cost-saver")
+	do(t, p, "opdock.close()")
+	// Once it is over, nothing says that there is a loop now; what has happened stays.
+	world.Endpoint.Findings.Reset()
+	await(t, p, "document.getElementById('found').hidden && !document.getElementById('tree').innerText.includes('∞ loop')")
+	await(t, p, "!opdock.timeline.named.includes('true') && opdock.timeline.named !== ''")
+	expect(t, p, "count", "4")
 }
 
 func TestAReconcileOpens(t *testing.T) {
@@ -144,7 +158,7 @@ func TestTotals(t *testing.T) {
 func TestDark(t *testing.T) {
 	world := demo.New(30, time.Now())
 	tell(t, world, "scale shop")
-	address := start(t, page.Options{Tree: world.Model, Records: world.Endpoint}).URL()
+	address := start(t, page.Options{Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings}).URL()
 	background := "getComputedStyle(document.body).backgroundColor"
 	light, dark := look(t, address, chromium.Options{}), look(t, address, chromium.Options{Dark: true})
 	if get[string](t, light, background) == get[string](t, dark, background) {
@@ -161,7 +175,7 @@ func TestDark(t *testing.T) {
 func TestReducedMotion(t *testing.T) {
 	world := demo.New(30, time.Now())
 	tell(t, world, "scale shop")
-	p := look(t, start(t, page.Options{Tree: world.Model, Records: world.Endpoint}).URL(), chromium.Options{ReducedMotion: true})
+	p := look(t, start(t, page.Options{Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings}).URL(), chromium.Options{ReducedMotion: true})
 	await(t, p, "opdock.timeline.painter.drawn.passes === 4")
 	do(t, p, "opdock.controls.scale('time')")
 	await(t, p, "!opdock.timeline.steps")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/page/demo"
+	"github.com/opdock/opdock/test/browser/chromium"
 )
 
 // Who opens what has just happened still wants to see what happens next.
@@ -91,9 +92,10 @@ func TestFoldingTheTree(t *testing.T) {
 
 // What does not fit into a column ends in an ellipsis, and what stands beside it is still seen.
 func TestColumnsThatAreTooNarrow(t *testing.T) {
-	p := lookAt(t, demo.New(30, time.Now()), "scale shop", "fail cart", "quarrel search", "resync billing")
-	await(t, p, "opdock.list.rows.items.length === 11")
-	do(t, p, "opdock.open(opdock.view.passes[0])")
+	world := demo.New(30, time.Now())
+	tell(t, world, "scale shop", "fail cart", "quarrel search", "resync billing")
+	p := look(t, startDemo(t, world), chromium.Options{Width: 1024, Height: 768})
+	await(t, p, "globalThis.opdock && opdock.list.rows.items.length === 11")
 	const cut = `(e) => e.scrollWidth > e.clientWidth && getComputedStyle(e).textOverflow !== "ellipsis"`
 	await(t, p, "[...document.querySelectorAll('#list .then > *')].some((e) => e.scrollWidth > e.clientWidth)")
 	for _, text := range get[[]string](t, p, `[...document.querySelectorAll("#list .row:not([hidden]) span")].filter(`+cut+`).map((e) => e.textContent)`) {
@@ -102,5 +104,8 @@ func TestColumnsThatAreTooNarrow(t *testing.T) {
 	for _, row := range get[[]string](t, p, `[...document.querySelectorAll("#list .row:not([hidden]) .then")]
 	  .filter((e) => e.lastElementChild === null || e.lastElementChild.getBoundingClientRect().right > e.getBoundingClientRect().right + 1).map((e) => e.textContent)`) {
 		t.Errorf("not all is seen of %q", row)
+	}
+	for _, badge := range get[[]string](t, p, `[...document.querySelectorAll("#list .row:not([hidden]) .mark")].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent)`) {
+		t.Errorf("the badge %q is shortened", badge)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 func TestThereIsNothingYet(t *testing.T) {
 	world := demo.New(0, time.Now())
-	p := look(t, start(t, page.Options{Tree: world.Model, Records: world.Endpoint}).URL(), chromium.Options{})
+	p := look(t, start(t, page.Options{Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings}).URL(), chromium.Options{})
 	await(t, p, "!document.getElementById('timeline-empty').hidden && !document.getElementById('tree-empty').hidden")
 	expect(t, p, "timeline-empty", "Nothing has happened yet")
 	expect(t, p, "tree-empty", "No objects yet")
@@ -37,7 +37,7 @@ func TestNothingIsRecorded(t *testing.T) {
 func TestTheConnectionIsLostAndFound(t *testing.T) {
 	world := demo.New(30, time.Now())
 	tell(t, world, "scale shop", "scale cart")
-	first := start(t, page.Options{Title: "first", Tree: world.Model, Records: world.Endpoint})
+	first := start(t, page.Options{Title: "first", Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings})
 	p := look(t, first.URL(), chromium.Options{})
 	await(t, p, "opdock.view.passes.length === 8")
 	p.Allow("ERR_") // what a browser says about a server that is not there
@@ -46,16 +46,18 @@ func TestTheConnectionIsLostAndFound(t *testing.T) {
 	}
 	await(t, p, "document.getElementById('connection').dataset.state === 'lost'")
 	expect(t, p, "connection", "Connection lost")
-	expect(t, p, "tree", "shop") // what is known is still shown
+	expect(t, p, "tree", "shop") // what is known is still shown, and looks like the past that it is
+	await(t, p, "getComputedStyle(document.querySelector('.panes')).filter === 'grayscale(1)'")
 	other := demo.New(10, time.Now())
 	tell(t, other, "resync shop")
-	second, err := page.Start(page.Options{Title: "second", Tree: other.Model, Records: other.Endpoint, Address: strings.TrimPrefix(first.URL(), "http://")})
+	second, err := page.Start(page.Options{Title: "second", Tree: other.Model, Records: other.Endpoint, Findings: other.Endpoint.Findings, Address: strings.TrimPrefix(first.URL(), "http://")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer second.Close()
 	await(t, p, "document.getElementById('connection').dataset.state === 'live' && opdock.view.passes.length === 1")
 	expect(t, p, "title", "second")
+	await(t, p, "getComputedStyle(document.querySelector('.panes')).filter === 'none'")
 }
 
 // What does not fit into the browser's memory is dropped, and that is said.
@@ -89,7 +91,7 @@ func TestNamesAreNoMarkup(t *testing.T) {
 	if err := world.Tell("scale", nasty, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	p := look(t, start(t, page.Options{Title: nasty, Tree: world.Model, Records: world.Endpoint}).URL(), chromium.Options{})
+	p := look(t, start(t, page.Options{Title: nasty, Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings}).URL(), chromium.Options{})
 	await(t, p, "opdock.view.passes.length === 4 && opdock.forest.roots.length === 2")
 	do(t, p, "opdock.choose(opdock.forest.nodes.get('nasty')); opdock.choose(null); opdock.open(opdock.view.passes[0])")
 	expect(t, p, "details", "<img src=x")

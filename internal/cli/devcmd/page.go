@@ -5,20 +5,38 @@ package devcmd
 
 import (
 	"context"
+	"sync"
 
 	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/findings"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/internal/tree"
 )
 
 // serveDevPage serves the page about all custom resources of the cluster until the returned function is called. Changes are
-// seen by watching; the session's operator tells about its reconciles itself, if it uses package why.
+// seen by watching; the session's operator tells about its reconciles itself, if it uses package why. What goes wrong in those
+// is also said on the terminal, with or without a page.
 func (a verbs) serveDevPage(ctx context.Context, o devOptions, t *devTarget, show *devShow, session *dev.Session) (end func(), err error) {
-	if !o.page.Serve {
-		return func() {}, nil
+	relay := page.NewRelay()
+	session.Observer = relay
+	ctx, cancel := context.WithCancel(ctx)
+	reporter := findings.Reporter{Tracker: relay.Findings(), Say: func(sentence string) { show.Say("! " + sentence) }}
+	var parts sync.WaitGroup
+	parts.Go(func() { reporter.Run(ctx) })
+	stop := func() {
+		cancel()
+		parts.Wait()
 	}
-	model, changes, relay := tree.NewModel(), page.NewChanges(), page.NewRelay()
+	defer func() {
+		if err != nil {
+			stop()
+		}
+	}()
+	if !o.page.Serve {
+		return stop, nil
+	}
+	model, changes := tree.NewModel(), page.NewChanges()
 	options := page.Options{
 		Title: t.Title, Tree: model, Changes: changes, Operator: relay, Address: o.page.Address,
 		StateDir: session.StateDir, Project: session.Project.Dir,
@@ -34,20 +52,15 @@ func (a verbs) serveDevPage(ctx context.Context, o devOptions, t *devTarget, sho
 	if err != nil {
 		return nil, hint.With(err, "choose another address with --page-address, or do without: --page=false")
 	}
-	session.Observer = relay
 	show.Say("what changes is shown at " + running.URL())
-	discovery := page.Discovery{Tree: model, Changes: changes, Problem: func(err error) { show.Say("the page: " + err.Error()) }}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	discovery := tree.Discovery{Model: model, Changed: changes.Observe, Problem: func(err error) { show.Say("the page: " + err.Error()) }}
+	parts.Go(func() {
 		if err := discovery.Run(ctx, t.cluster.Config); err != nil && ctx.Err() == nil {
 			discovery.Problem(err)
 		}
-	}()
+	})
 	return func() {
-		cancel()
-		<-ended
+		stop()
 		_ = running.Close() // what it could not tidy up is no reason to fail
 	}, nil
 }

@@ -9,8 +9,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/opdock/opdock/internal/findings"
 	"github.com/opdock/opdock/internal/run"
 	"github.com/opdock/opdock/internal/tree"
+	"github.com/opdock/opdock/internal/tree/terminal"
 )
 
 // show is how a run shows what happens.
@@ -24,16 +26,26 @@ func (r *fleetRun) newShow(began time.Time) show {
 	if r.ErrSize != nil {
 		return r.newLiveShow(began)
 	}
-	return &plainShow{run: r, seen: map[types.UID]tree.Object{}}
+	p := &plainShow{run: r, seen: map[types.UID]tree.Object{}, ticker: time.NewTicker(findingsInterval)}
+	p.findings = findings.Reporter{Tracker: r.session.Findings, Say: func(sentence string) {
+		fmt.Fprintf(r.Err, "%s  %s\n", r.Now().Format(time.TimeOnly), sentence)
+	}}
+	return p
 }
 
 // plainShow writes a line whenever an object of the fleet becomes ready or ceases to be, or the reason changes.
 type plainShow struct {
-	run  *fleetRun
-	seen map[types.UID]tree.Object
+	run      *fleetRun
+	seen     map[types.UID]tree.Object
+	findings findings.Reporter
+	ticker   *time.Ticker
 }
 
+// findingsInterval is how often findings are looked at, which also end while nothing happens.
+const findingsInterval = time.Second
+
 func (p *plainShow) Update(s tree.Snapshot) {
+	p.findings.Report(p.run.Now())
 	there := map[types.UID]bool{}
 	for _, o := range s.Fleet {
 		there[o.UID] = true
@@ -62,13 +74,13 @@ func (p *plainShow) name(o tree.Object) string {
 	return o.Namespace + "/" + o.Name
 }
 
-func (p *plainShow) Wake() <-chan time.Time { return nil }
+func (p *plainShow) Wake() <-chan time.Time { return p.ticker.C }
 
 func (p *plainShow) Typed() <-chan string { return nil }
 
 func (p *plainShow) Press(string) bool { return false }
 
-func (p *plainShow) end() {}
+func (p *plainShow) end() { p.ticker.Stop() }
 
 // refreshInterval is how often a terminal is drawn again although nothing has changed: ages go on, and windows get
 // another size.
@@ -77,8 +89,8 @@ const refreshInterval = 250 * time.Millisecond
 // liveShow draws the tree on a terminal.
 type liveShow struct {
 	run     *fleetRun
-	view    *tree.View
-	screen  *tree.Screen
+	view    *terminal.View
+	screen  *terminal.Screen
 	ticker  *time.Ticker
 	keys    <-chan string
 	release func()
@@ -86,30 +98,31 @@ type liveShow struct {
 
 func (r *fleetRun) newLiveShow(began time.Time) *liveShow {
 	l := &liveShow{run: r, ticker: time.NewTicker(refreshInterval), release: func() {}}
-	footer := "Ctrl-C ends"
+	hints := []string{"Ctrl-C ends"}
 	if r.Keys != nil {
 		// Without a keyboard it is still worth looking at.
 		if keys, release, err := r.Keys(); err == nil {
 			l.keys, l.release = keys, release
-			footer = "q ends · space unfolds · ↑↓ scroll"
+			hints = []string{"q ends", "space unfolds", "↑↓ scroll"}
 		}
 	}
-	if r.session.PageURL != "" {
-		footer += " · " + r.session.PageURL
-	}
 	if r.session.Target.Ours {
-		footer += " · " + r.Command("kubectl", r.Name, "get all")
+		hints = append(hints, r.Command("kubectl", r.Name, "get all"))
 	}
-	l.view = &tree.View{
+	l.view = &terminal.View{
 		Title: r.session.Target.Title, Namespace: r.session.Target.Namespace, Began: began, Colour: r.Colour,
-		Footer: footer + " · log: " + r.session.LogPath,
+		Address: r.session.PageURL, Hints: append(hints, "log: "+r.session.LogPath),
 	}
-	l.screen = tree.OpenScreen(r.Err)
+	l.screen = terminal.OpenScreen(r.Err)
 	return l
 }
 
 func (l *liveShow) Update(s tree.Snapshot) {
 	width, height := l.run.ErrSize()
+	l.view.Findings = nil
+	for _, found := range l.run.session.Findings.At(l.run.Now()) {
+		l.view.Findings = append(l.view.Findings, found.Sentence)
+	}
 	// The last column stays free: a terminal that has just filled it would take it for part of what follows.
 	l.screen.Draw(l.view.Lines(s, l.run.Now(), width-1, height), width, height)
 }
@@ -119,8 +132,8 @@ func (l *liveShow) Wake() <-chan time.Time { return l.ticker.C }
 func (l *liveShow) Typed() <-chan string { return l.keys }
 
 func (l *liveShow) Press(input string) (quit bool) {
-	for _, action := range tree.Actions(input) {
-		if action == tree.Quit {
+	for _, action := range terminal.Actions(input) {
+		if action == terminal.Quit {
 			return true
 		}
 		l.view.Do(action)

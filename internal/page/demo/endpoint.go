@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/opdock/opdock/internal/findings"
 	"github.com/opdock/opdock/why"
 )
 
@@ -21,6 +22,9 @@ const keptRecords = 5000
 
 // Endpoint serves made-up records the way a recorder serves real ones.
 type Endpoint struct {
+	// Findings tracks what goes wrong in the made-up world.
+	Findings *findings.Tracker
+
 	mutex   sync.Mutex
 	records []why.Record
 	news    chan struct{}
@@ -31,13 +35,14 @@ type Endpoint struct {
 }
 
 func newEndpoint() *Endpoint {
-	return &Endpoint{news: make(chan struct{}), causes: map[why.CauseType]uint64{}, finds: map[why.FindingType]uint64{}}
+	return &Endpoint{Findings: findings.NewTracker(), news: make(chan struct{}), causes: map[why.CauseType]uint64{}, finds: map[why.FindingType]uint64{}}
 }
 
 func (e *Endpoint) add(r why.Record) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	e.records = append(e.records, r)
+	e.Findings.Add(&r)
 	if len(e.records) > 2*keptRecords {
 		e.records = append([]why.Record(nil), e.records[keptRecords:]...)
 	}

@@ -4,8 +4,9 @@
 import { Controls } from "/controls.js";
 import { Details } from "/details.js";
 import { Filter, View } from "/filter.js";
+import { Findings } from "/findings.js";
 import { Forest } from "/forest.js";
-import { clock, instant, number, objectName, placedName, because, outcomeWords } from "/format.js";
+import { clock, instant, number, objectKey, objectName, placedName, because, outcomeWords } from "/format.js";
 import { listenToKeys } from "/keys.js";
 import { List } from "/list.js";
 import { Pointer } from "/pointer.js";
@@ -29,23 +30,24 @@ class App {
   selected = null;
   recorded = true;
   operator = null; // what is known about an operator that runs in a process of its own
-  loops = new Map(); // when an object was last part of a loop, by key
   wordsAt = 0;
 
   constructor() {
     const wake = () => this.wake();
     const motion = matchMedia("(prefers-reduced-motion: reduce)");
     this.view = new View(this.store, this.filter, (object) => this.forest.rootOf(object));
-    this.timeline = new Timeline(this.view, () => motion.matches);
+    this.findings = new Findings(this.forest, (object) => this.choose(this.forest.byKey.get(objectKey(object)) || null));
+    this.timeline = new Timeline(this.view, this.forest, () => motion.matches);
     this.timeline.wake = wake;
-    this.treeView = new TreeView(this.forest, (node) => this.choose(node), (key) => performance.now() - (this.loops.get(key) ?? -Infinity) < 60_000, () => this.store.several);
+    this.timeline.looping = (row) => this.findings.rows.has(row.key);
+    this.treeView = new TreeView(this.forest, (node) => this.choose(node), (key) => this.findings.looping.has(key), () => this.store.several);
     this.list = new List(this.view, (pass, focus) => this.open(pass, focus), (pass) => this.select(pass, true));
     this.details = new Details(this.store, { open: (p, focus) => this.open(p, focus), close: () => this.close(), zoom: (p) => this.timeline.reveal(p) });
     this.totals = new Totals(this.view);
     this.pointer = new Pointer(this.timeline, (pass) => this.open(pass));
     this.controls = new Controls(this);
     listenToKeys(this);
-    this.objects = new Stream((position) => `/api/stream${position ? `?after=${position}` : ""}`, ["tree", "changes", "operator"], wake);
+    this.objects = new Stream((position) => `/api/stream${position ? `?after=${position}` : ""}`, ["tree", "changes", "operator", "findings"], wake);
     this.records = new Stream(() => `/why/stream?after=${this.store.last}`, ["record", "lost"], wake);
     this.objects.open();
     setInterval(() => this.tick(), 1000);
@@ -95,6 +97,7 @@ class App {
 
   takeObjects(name, message) {
     if (name === "operator") return this.takeOperator(message);
+    if (name === "findings") return this.takeFindings(message.findings);
     if (name === "changes") {
       this.store.lost += message.lost || 0;
       for (const raw of message.changes || []) {
@@ -113,8 +116,17 @@ class App {
     }
     for (const object of message.objects || []) this.store.place(object);
     this.forest.apply(message);
+    this.findings.mark();
     this.treeChanged = true;
     if (this.treeView.chosen) this.chosenChanged();
+  }
+
+  /** takeFindings shows what goes wrong now; what is not among it is over. */
+  takeFindings(list) {
+    const news = this.findings.take(list);
+    if (news.length > 0) this.say(news.join(" "));
+    this.treeChanged = true;
+    this.timeline.touch();
   }
 
   /** takeOperator notes what becomes of the operator, whose processes come and go. */
@@ -138,15 +150,12 @@ class App {
     const pass = this.store.add(message);
     if (!pass) return;
     this.view.add(pass);
-    if (pass.loop) {
-      for (let node = this.forest.byKey.get(pass.key.slice(pass.key.indexOf("|") + 1)); node; node = node.parent) this.loops.set(node.key, performance.now());
-      this.treeChanged = true;
-    }
   }
 
   forget() {
     this.close();
     this.operator = null;
+    this.takeFindings([]);
     this.timeline.restarts = [];
     this.store.clear();
     this.records.waiting = []; // of the server before; this one tells everything
@@ -224,20 +233,19 @@ class App {
   open(pass, focus) {
     if (focus && !document.getElementById("details").contains(document.activeElement)) this.back = document.activeElement;
     this.details.show(pass, focus);
-    this.timeline.resize(); // it has just become narrower or wider
     this.select(pass, true);
   }
 
   close() {
     const focused = document.getElementById("details").contains(document.activeElement);
     this.details.show(null);
-    this.timeline.resize();
     this.select(null);
     if (focused) (this.back?.isConnected ? this.back : this.list.box).focus();
   }
 
   get figures() {
-    return `${number(this.forest.nodes.size)} objects · ${number(this.store.passes.length + this.store.dropped)} reconciles`;
+    const { reconciled, passes, dropped } = this.store;
+    return `${number(this.forest.nodes.size)} objects, ${number(reconciled.size)} reconciled · ${number(passes.length + dropped)} reconciles`;
   }
 }
 

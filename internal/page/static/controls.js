@@ -3,6 +3,7 @@
 
 import { clock, instant, number, placedName, plural } from "/format.js";
 import { openHelp } from "/help.js";
+import { showLegend } from "/legend.js";
 import { element, set } from "/rows.js";
 import { remember } from "/settings.js";
 
@@ -25,7 +26,9 @@ export class Controls {
     this.buttons();
     this.tabs();
     this.grips();
+    this.view("timeline");
     this.showTheme();
+    showLegend();
     app.timeline.onFollow = (on) => this.follow(on);
   }
 
@@ -41,10 +44,16 @@ export class Controls {
       filter.text = event.target.value.trim().toLowerCase();
       this.changed();
     });
-    byId("tree-search").addEventListener("input", (event) => {
-      this.app.treeView.text = event.target.value.trim().toLowerCase();
-      this.app.treeChanged = true;
-      this.app.wake();
+    byId("tree-search").addEventListener("input", (event) => this.findObject(event.target.value));
+    byId("tree-search").addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !event.isComposing) this.app.treeView.chooseMatch();
+    });
+    byId("filters-open").addEventListener("click", () => this.openFilters(!byId("filters").classList.contains("open")));
+    byId("views").addEventListener("click", (event) => {
+      const button = event.target.closest("[data-view]");
+      if (!button) return;
+      if (this.app.details.pass) this.app.close(); // it lies above all of them
+      this.view(button.dataset.view);
     });
     byId("findings").addEventListener("click", (event) => {
       const chip = event.target.closest("[data-finding]");
@@ -59,8 +68,40 @@ export class Controls {
     this.changed();
   }
 
+  findObject(text) {
+    this.app.treeView.text = text.trim().toLowerCase();
+    this.app.treeChanged = true;
+    this.app.wake();
+  }
+
+  /** view says which part is seen where there is room for one. */
+  view(name) {
+    document.body.dataset.view = name;
+    for (const button of byId("views").children) button.setAttribute("aria-pressed", button.dataset.view === name);
+  }
+
+  openFilters(open) {
+    byId("filters").classList.toggle("open", open);
+    byId("filters-open").setAttribute("aria-expanded", open);
+  }
+
+  /** leave takes back what was typed or chosen in a field, and leaves it. */
+  leave(field) {
+    if (field.id in this.app.filter || field.id === "search") {
+      field.value = "";
+      this.app.filter[field.id === "search" ? "text" : field.id] = "";
+      this.changed();
+    } else if (field.id === "tree-search") {
+      field.value = "";
+      this.findObject("");
+    }
+    field.blur();
+  }
+
   clear() {
     this.app.filter.clear();
+    byId("tree-search").value = "";
+    this.findObject("");
     for (const id of ["search", "controller", "namespace", "outcome", "cause"]) byId(id).value = "";
     this.changed();
   }
@@ -70,6 +111,7 @@ export class Controls {
     for (const name of ["controller", "namespace", "outcome", "cause"]) byId(name).classList.toggle("set", Boolean(filter[name]));
     for (const chip of byId("findings").children) chip.setAttribute("aria-pressed", filter.findings.has(chip.dataset.finding));
     byId("clear").hidden = !filter.active;
+    byId("filters-open").classList.toggle("some", filter.active);
     this.app.refilter();
   }
 
@@ -93,7 +135,7 @@ export class Controls {
     byId("tree-fold").addEventListener("click", () => treeView.toggleAll());
     byId("theme").addEventListener("click", () => this.nextTheme());
     byId("help-open").addEventListener("click", openHelp);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => timeline.repaint());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
   }
 
   scale(scale) {
@@ -164,7 +206,12 @@ export class Controls {
     else document.documentElement.dataset.theme = next;
     remember("theme", next);
     this.showTheme();
+    this.repaint();
+  }
+
+  repaint() {
     this.app.timeline.repaint();
+    showLegend();
   }
 
   showTheme() {
@@ -197,6 +244,8 @@ export class Controls {
     const pill = byId("connection");
     if (pill.dataset.state !== state) pill.dataset.state = state;
     set(pill, connectionWords[state]);
+    if (document.body.dataset.connection !== state) document.body.dataset.connection = state;
+    app.timeline.live = state === "live" || state === "connecting";
     this.range();
     this.empties(state);
   }

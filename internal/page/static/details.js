@@ -14,6 +14,8 @@ export class Details {
   show(pass, focus) {
     this.pass = pass;
     this.box.hidden = !pass;
+    // What lies below it is not to be reached either.
+    document.querySelector(".side").inert = Boolean(pass);
     if (!pass) return this.box.replaceChildren();
     const title = element("h2", "", `${objectName(pass.object)}`);
     title.tabIndex = -1;

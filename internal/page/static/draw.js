@@ -1,10 +1,13 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { changeText, objectName, writersOf } from "/format.js";
+import { changeText, objectName, withoutMiddle, writersOf } from "/format.js";
 import { drawChange, drawEvent, drawPass, drawWrite } from "/glyphs.js";
 
 export const head = 24; // height of the times above the rows
+/** Less of a word than this says nothing. */
+const leastLetters = 8;
+const leastHeadline = 56; // the same in pixels
 const pad = 7; // above and below the lanes of a row
 
 /** laneY is the middle of a lane: changes, events, reconciles, writes. */
@@ -38,11 +41,12 @@ export function from(passes, t) {
  */
 export class Painter {
   taken = new Set();
+  widths = new Map();
   /** What the last painting consisted of, for those who cannot look. */
   drawn = {};
 
   paint(g, scene) {
-    this.drawn = { passes: 0, changes: 0, events: 0, writes: 0, edges: 0, echoes: 0, restarts: 0, pale: 0 };
+    this.drawn = { passes: 0, changes: 0, events: 0, writes: 0, edges: 0, echoes: 0, restarts: 0, pale: 0, headlines: [] };
     const { colours, width, height, laneHeight, scroll } = scene;
     g.fillStyle = colours.row;
     g.fillRect(0, 0, width, height);
@@ -128,6 +132,7 @@ export class Painter {
       if (this.take(0, x)) drawChange(g, scene.colours, x, y[0], scene.radius * 0.7, change.own, true);
     }
     if (laneHeight >= 22 && shown.length < 80) this.labels(g, scene, row, shown, y, background);
+    if (shown.length < 300) this.headlines(g, scene, shown, y, top, background);
   }
 
   /** take says whether there is nothing yet in a lane at a place. */
@@ -224,6 +229,59 @@ export class Painter {
     into.push(x0 + radius, y0, x0 + radius + bend, y0, x - radius - bend, y1, x - radius, y1);
   }
 
+  /**
+   * headlines say above the lanes what somebody has changed, on a line that nothing else is written on: an echo must not
+   * take the room of what it is the echo of.
+   */
+  headlines(g, scene, shown, y, top, background) {
+    const { axis, colours, chain, radius, width, laneHeight } = scene;
+    const items = [];
+    for (const pass of shown) {
+      for (const cause of pass.causes) {
+        const x = axis.x(cause.t);
+        if (cause.user && x > -10 && x < width) items.push({ x: x - radius, text: changeLabel(cause), dim: chain && !chain.has(pass) });
+      }
+    }
+    if (items.length === 0) return;
+    items.sort((a, b) => a.x - b.x);
+    g.font = `600 ${laneHeight < 22 ? 10 : 11}px ${colours.sans}`;
+    g.textBaseline = "middle";
+    g.lineWidth = 3;
+    g.lineJoin = "round";
+    g.strokeStyle = background;
+    const line = laneHeight < 22 ? top + 6 : y[0] - radius - 7;
+    let free = 2; // up to where there is text already
+    items.forEach(({ x, text, dim }, i) => {
+      const end = Math.min((items[i + 1]?.x ?? Infinity) - 8, width - 4);
+      if (end - free < leastHeadline) return;
+      const whole = this.widthOf(g, text);
+      // What would not fit to the right begins further left, as far as that is free.
+      const left = Math.max(free, Math.min(x, end - whole));
+      if (end - left < Math.min(whole, leastHeadline)) return;
+      const fitting = whole <= end - left ? text : withoutMiddle(text, Math.floor((text.length * (end - left)) / whole) - 2);
+      g.globalAlpha = 1;
+      g.strokeText(fitting, left, line);
+      g.globalAlpha = dim ? 0.45 : 1;
+      g.fillStyle = colours.text;
+      g.fillText(fitting, left, line);
+      free = left + Math.min(whole, end - left) + 8;
+      this.drawn.headlines.push(fitting);
+    });
+    g.globalAlpha = 1;
+  }
+
+  /** widthOf remembers how wide texts are: measuring takes longer than drawing. */
+  widthOf(g, text) {
+    const key = g.font + text;
+    let width = this.widths.get(key);
+    if (width === undefined) {
+      if (this.widths.size > 2000) this.widths.clear();
+      width = g.measureText(text).width;
+      this.widths.set(key, width);
+    }
+    return width;
+  }
+
   /** labels say in words what there is room for. */
   labels(g, scene, row, shown, y, background) {
     const { axis, colours, chain, radius, width } = scene;
@@ -241,7 +299,7 @@ export class Painter {
       const add = (lane, left, right, text, colour) => lanes[lane].push({ left, right, text, dim, colour });
       for (const cause of pass.causes) {
         const x = axis.x(cause.t);
-        if (cause.change) add(0, x - radius, x + radius, changeLabel(cause));
+        if (cause.change) add(0, x - radius, x + radius, cause.user ? "" : changeLabel(cause));
         add(1, x - radius, x + radius, cause.raw.type);
       }
       const x = axis.x(pass.start);
@@ -258,7 +316,7 @@ export class Painter {
       items.sort((a, b) => a.left - b.left);
       items.forEach(({ right, text, dim, colour }, i) => {
         const letters = Math.floor(((items[i + 1]?.left ?? width + 200) - right - 12) / 5.9);
-        if (letters < 4 || right < -200 || !text) return;
+        if (right < -200 || !text || letters < Math.min(text.length, leastLetters)) return;
         const shown = text.length > letters ? text.slice(0, letters - 1) + "…" : text;
         g.globalAlpha = 1;
         g.strokeText(shown, right + 5, y[lane] + 0.5); // so that curves do not cross it out

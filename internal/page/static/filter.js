@@ -108,7 +108,6 @@ export class View {
     let at = row.passes.length;
     while (at > 0 && row.passes[at - 1].start > pass.start) at--;
     row.passes.splice(at, 0, pass);
-    if (pass.loop) row.loops++;
     if (pass.noop) row.noops++;
     for (const finding of pass.findings) this.counts[finding] = (this.counts[finding] || 0) + 1;
     this.version++;
@@ -116,7 +115,7 @@ export class View {
 
   newRow(key, object, controller) {
     const known = this.byObject.get(objectKey(object));
-    const row = { key, object, controller, passes: [], loose: [], loops: 0, noops: 0 };
+    const row = { key, object, controller, passes: [], loose: [], noops: 0 };
     if (known && !known.controller) {
       // Changes came first; the reconciles that follow take their row over.
       row.loose = known.loose;

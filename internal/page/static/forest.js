@@ -18,6 +18,8 @@ export class Forest {
   spaces = new Map(); // namespaces with the roots that are in them, as if those belonged to them
   parents = new Map(); // of objects that were there once: key of the object to key of its parent
   sorted = false;
+  order = new Map(); // where each object stands in the tree, by key
+  version = 0; // of the order
 
   apply(message) {
     if (message.whole) {
@@ -89,6 +91,30 @@ export class Forest {
     this.roots.sort(compare);
     for (const space of this.spaces.values()) space.children = [];
     for (const root of this.roots) if (root.object.namespace) this.space(root.object.namespace).children.push(root);
+    this.number();
+  }
+
+  /** number gives every object of the tree its place: each comes after what it belongs to. */
+  number() {
+    this.order = new Map();
+    this.version++;
+    const add = (node, depth) => {
+      this.order.set(node.key, { at: this.order.size, depth });
+      for (const child of node.children) add(child, depth + 1);
+    };
+    for (const root of this.roots) add(root, 0);
+  }
+
+  /** placeOf is the place of an object; one that is gone has that of what it belonged to, and comes after it. */
+  placeOf(key) {
+    this.sort();
+    for (let steps = 0; steps < 20; steps++) {
+      const found = this.order.get(key);
+      if (found) return { at: found.at, depth: found.depth + steps, below: steps };
+      if (!this.parents.has(key)) break;
+      key = this.parents.get(key);
+    }
+    return { at: Infinity, depth: 0, below: 0 };
   }
 
   space(name) {

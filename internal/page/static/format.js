@@ -77,11 +77,36 @@ export function writers(list) {
   return (list || []).map(writerName).join(", ");
 }
 
+/** The field managers of Kubernetes itself. */
+const machines = new Set(["kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet", "kwok", "kwok-controller", "k3s", "cloud-controller-manager"]);
+
+/** isUser says whether somebody wanted a change, rather than it being a consequence: no controller made it. */
+export function isUser(raw, controllers) {
+  if (raw.write || !["created", "updated", "deleted"].includes(raw.type)) return false;
+  return (raw.by || []).some((w) => w.subresource !== "status" && !machines.has(w.manager) && !controllers.has(w.manager));
+}
+
 /** writersOf says who caused a change: nobody in particular if managed fields do not tell, nor a write of a reconcile. */
 export function writersOf(cause) {
   const known = writers(cause.by);
   return known || cause.type !== "updated" || !cause.changes?.length || cause.write ? known : "somebody unknown";
 }
+
+/** middle shortens a text in its middle until it fits: names differ at their end as often as at their beginning. */
+export function middle(text, room, measure) {
+  if (measure(text) <= room) return text;
+  let low = 2;
+  let high = text.length - 1;
+  while (low < high) {
+    const letters = (low + high + 1) >> 1;
+    if (measure(withoutMiddle(text, letters)) <= room) low = letters;
+    else high = letters - 1;
+  }
+  return withoutMiddle(text, low);
+}
+
+/** withoutMiddle leaves so many letters of a text. */
+export const withoutMiddle = (text, letters) => `${text.slice(0, Math.ceil(letters / 2))}…${text.slice(text.length - Math.floor(letters / 2))}`;
 
 const clip = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
@@ -109,7 +134,7 @@ export function causeText(cause, subject) {
 /** because says in one line why a reconcile happened. The most telling cause comes first. */
 export function because(pass) {
   if (pass.causes.length === 0) return "Nothing is known about why";
-  const telling = pass.causes.find((c) => c.raw.type === "updated" && !c.raw.write) || pass.causes.find((c) => c.raw.changes?.length) || pass.causes[0];
+  const telling = pass.causes.find((c) => c.user) || pass.causes.find((c) => c.raw.type === "updated" && !c.raw.write) || pass.causes.find((c) => c.raw.changes?.length) || pass.causes[0];
   const more = pass.folded - 1;
   return causeText(telling.raw, pass.object) + (more > 0 ? `, and ${plural(more, "more event")}` : "");
 }

@@ -6,6 +6,9 @@ import { recall } from "/settings.js";
 
 const focus = (id) => document.getElementById(id).focus();
 
+/** What has to be seen before it can have the focus. */
+const viewOf = { tree: "side", "tree-search": "side", timeline: "timeline", list: "list" };
+
 /**
  * listenToKeys makes everything reachable without a mouse. Keys that somebody types into a field are left alone, and so are
  * all letters and signs for whoever has said so: who speaks to a computer types many that are not meant.
@@ -16,20 +19,29 @@ export function listenToKeys(app) {
     const pass = list.step(by);
     if (pass) app.select(pass, true);
   };
+  const go = (id) => {
+    if (viewOf[id] === "side" && app.details.pass) app.close(); // it lies above the tree
+    if (viewOf[id]) controls.view(viewOf[id]);
+    if (id === "search") controls.openFilters(true);
+    focus(id);
+  };
   const acts = {
     j: () => step(1), k: () => step(-1), Enter: () => app.selected && app.open(app.selected, true),
-    "/": () => focus("search"), o: () => focus("tree-search"), f: () => timeline.follow(!timeline.following),
+    "/": () => go("search"), o: () => go("tree-search"), f: () => timeline.follow(!timeline.following),
     "+": () => timeline.zoom(1.5), "=": () => timeline.zoom(1.5), "-": () => timeline.zoom(1 / 1.5), "−": () => timeline.zoom(1 / 1.5),
     "[": () => timeline.pan(160), "]": () => timeline.pan(-160), s: () => controls.scale(timeline.steps ? "time" : "steps"),
-    l: () => controls.toggleFinding("loop"), n: () => controls.toggleFinding("noop"), 1: () => focus("tree"), 2: () => focus("timeline"),
-    3: () => focus("list"), T: () => controls.tab(document.getElementById("panel-totals").hidden ? "tab-totals" : "tab-list"),
+    l: () => controls.toggleFinding("loop"), n: () => controls.toggleFinding("noop"), 1: () => go("tree"), 2: () => go("timeline"),
+    3: () => go("list"), T: () => controls.tab(document.getElementById("panel-totals").hidden ? "tab-totals" : "tab-list"),
     d: () => controls.nextTheme(), "?": openHelp, Escape: () => escape(app),
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || document.getElementById("help").open) return;
     const field = event.target.closest("input, select, textarea");
     if (field) {
-      if (event.key === "Escape") field.blur();
+      if (event.key === "Escape") {
+        event.preventDefault();
+        controls.leave(field);
+      }
       return;
     }
     if (event.key === "Enter" && event.target.closest("button, a, [role=separator]")) return;
@@ -45,6 +57,7 @@ function escape(app) {
   if (app.details.pass) app.close();
   else if (app.selected) app.select(null);
   else if (app.treeView.chosen) app.choose(null);
+  else if (app.filter.active || app.treeView.text) app.controls.clear();
 }
 
 /** walk goes through the timeline: along a row, and from row to row to what is nearest in time. */

@@ -10,7 +10,10 @@ export class List {
     Object.assign(this, { view, open, select });
     this.box = document.getElementById("list");
     this.selected = null;
-    this.rows = new Rows(this.box, 28, makeRow, (row, pass, at) => this.fill(row, pass, at));
+    const narrow = matchMedia("(max-width: 720px)");
+    const height = () => (narrow.matches ? 48 : 28); // two lines, where there is no room for columns
+    this.rows = new Rows(this.box, height(), makeRow, (row, pass, at) => this.fill(row, pass, at));
+    narrow.addEventListener("change", () => this.rows.resize(height()));
     this.box.addEventListener("click", (event) => {
       const pass = this.rows.items[this.rows.at(event)];
       if (pass) this.open(pass);
@@ -23,14 +26,14 @@ export class List {
 
   render() {
     const { top } = this.rows;
-    const anchor = top > 0 ? this.rows.items[Math.floor(top / 28)] : null;
+    const anchor = top > 0 ? this.rows.items[Math.floor(top / this.rows.height)] : null;
     const items = this.view.passes.toReversed();
     this.rows.active = this.selected ? items.indexOf(this.selected) : -1;
     this.rows.show(items);
     // Whoever has scrolled down reads, and what is read must not move away.
     if (anchor) {
       const now = items.indexOf(anchor);
-      if (now >= 0 && now * 28 + (top % 28) !== top) this.box.scrollTop = now * 28 + (top % 28);
+      if (now >= 0 && now * this.rows.height + (top % this.rows.height) !== top) this.box.scrollTop = now * this.rows.height + (top % this.rows.height);
     }
   }
 

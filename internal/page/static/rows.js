@@ -14,13 +14,22 @@ export class Rows {
     Object.assign(this, { box, height, make, fill });
     this.spacer = box.querySelector(".spacer");
     this.size = box.clientHeight;
+    this.width = box.clientWidth;
     // Remembered, because asking would lay out the page each time.
     this.top = 0;
     box.addEventListener("scroll", () => this.scrollTo(box.scrollTop), { passive: true });
     new ResizeObserver(() => {
       this.size = box.clientHeight;
+      this.width = box.clientWidth;
       this.draw();
     }).observe(box);
+  }
+
+  /** resize gives all rows another height. */
+  resize(height) {
+    this.height = height;
+    for (const row of this.pool) row.at = -1;
+    this.show(this.items);
   }
 
   show(items) {

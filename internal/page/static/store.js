@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { instant, nanoseconds, objectKey } from "/format.js";
+import { instant, isUser, nanoseconds, objectKey } from "/format.js";
 
 /** How much is kept. A page may stay open for days; what is dropped is counted and said. */
 export const maxPasses = 10_000;
@@ -15,6 +15,8 @@ export class Store {
   writes = new Map(); // by object and resource version, to find the change that each of them made
   loose = []; // changes that led to no reconcile that is known
   controllers = new Set();
+  managers = new Set(); // the names under which reconciles write
+  reconciled = new Set(); // the keys of all objects that were
   namespaces = new Set();
   dropped = 0;
   lost = 0;
@@ -30,6 +32,7 @@ export class Store {
     this.passes.push(pass);
     this.last = Math.max(this.last, pass.id);
     this.controllers.add(pass.controller);
+    this.reconciled.add(objectKey(pass.object));
     this.place(pass.object);
     this.events += pass.folded;
     if (this.passes.length > maxPasses * 1.1) this.drop(this.passes.length - maxPasses);
@@ -58,6 +61,7 @@ export class Store {
     };
     pass.writes = (record.writes || []).map((raw, index) => {
       const at = instant(raw.at);
+      if (raw.manager) this.managers.add(raw.manager);
       const write = { raw, pass, index, at, end: at + nanoseconds(raw.duration) };
       if (raw.resourceVersion && !raw.noChange) {
         write.key = changeKey(raw, at);
@@ -72,7 +76,7 @@ export class Store {
       // Clocks jump; what is drawn to the right of its effect would only confuse.
       const seen = Math.min(Number.isFinite(t) && t > 0 ? t : start, start);
       pass.first = Math.min(pass.first, seen);
-      pass.causes.push({ raw, pass, t: seen, change: this.changeOf(raw, seen), from: this.origin(raw, pass) });
+      pass.causes.push({ raw, pass, t: seen, user: isUser(raw, this.managers), change: this.changeOf(raw, seen), from: this.origin(raw, pass) });
     }
     return pass;
   }
@@ -154,6 +158,8 @@ export class Store {
     this.writes.clear();
     this.controllers.clear();
     this.namespaces.clear();
+    this.managers.clear();
+    this.reconciled.clear();
     this.dropped = this.lost = this.events = this.last = 0;
   }
 }

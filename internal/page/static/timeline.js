@@ -3,7 +3,8 @@
 
 import { StepAxis, TimeAxis } from "/axis.js";
 import { from, head, Painter, rowHeight } from "/draw.js";
-import { drawGutter, gutter } from "/gutter.js";
+import { objectKey } from "/format.js";
+import { drawGutter, fitGutter, gutter } from "/gutter.js";
 import { palette } from "/palette.js";
 import { chain } from "/store.js";
 
@@ -29,8 +30,11 @@ export class Timeline {
   drawnAt = 0;
   drawnEnd = 0;
 
-  constructor(view, calm) {
-    Object.assign(this, { view, calm }); // calm: whether the user wants no motion
+  live = true; // whether what happens arrives here
+  looping = () => false; // whether a row's object is in a loop now
+
+  constructor(view, forest, calm) {
+    Object.assign(this, { view, forest, calm }); // calm: whether the user wants no motion
     this.box = document.getElementById("timeline");
     this.field = document.getElementById("field");
     this.gutter = document.getElementById("gutter");
@@ -68,6 +72,7 @@ export class Timeline {
 
   resize() {
     const ratio = Math.min(2, devicePixelRatio || 1);
+    fitGutter(this.box.clientWidth);
     this.width = Math.max(50, this.box.clientWidth - gutter);
     this.height = Math.max(50, this.box.clientHeight);
     this.ratio = ratio;
@@ -87,14 +92,23 @@ export class Timeline {
 
   /** layout puts the rows in order and decides how high they are. */
   layout() {
-    if (this.laidOut === this.view.version) return;
-    if (this.all.length !== this.view.rows.size || this.all.some((row) => this.view.rows.get(row.key) !== row)) {
-      this.all = [...this.view.rows.values()].sort((a, b) =>
-        (a.object.namespace || "").localeCompare(b.object.namespace || "") || (a.object.kind || "").localeCompare(b.object.kind || "") ||
-        natural.compare(a.object.name, b.object.name) || a.controller.localeCompare(b.controller));
-    }
+    this.forest.sort();
+    if (this.laidOut === this.view.version && this.ordered === this.forest.version) return;
+    if (this.ordered !== this.forest.version || this.all.length !== this.view.rows.size || this.all.some((row) => this.view.rows.get(row.key) !== row)) this.order();
     if (this.steps) this.step.build(this.view.passes, this.view.loose);
     this.laidOut = this.view.version;
+  }
+
+  /** order puts the rows in the order of the tree: what owns above what is owned. */
+  order() {
+    this.ordered = this.forest.version;
+    this.all = [...this.view.rows.values()];
+    for (const row of this.all) row.place = this.forest.placeOf(objectKey(row.object));
+    const places = (a, b) => (a === b ? 0 : a - b);
+    this.all.sort((a, b) => places(a.place.at, b.place.at) || a.place.below - b.place.below ||
+      (a.object.namespace || "").localeCompare(b.object.namespace || "") || (a.object.kind || "").localeCompare(b.object.kind || "") ||
+      natural.compare(a.object.name, b.object.name) || a.controller.localeCompare(b.controller));
+    this.named = "";
   }
 
   /** fitRows shows the rows in which something is in sight, as high as there is room. */
@@ -134,7 +148,7 @@ export class Timeline {
   frame(now) {
     const changed = this.dirty || this.drawnVersion !== this.view.version;
     let moving = false;
-    if (this.following && !this.steps) {
+    if (this.following && !this.steps && this.live) {
       const end = Date.now() + this.time.range * 0.02;
       this.time.end = this.calm() ? Math.ceil(end / 1000) * 1000 : end;
       moving = this.all.length > 0 && !document.hidden;
@@ -158,7 +172,7 @@ export class Timeline {
     const scene = {
       axis: this.axis, colours: this.colours, width: this.width, height: this.height, laneHeight: this.laneHeight, rows: this.rows, restarts: this.restarts, several: this.view.store.several,
       scroll: this.scroll, selected: this.selected, radius: this.laneHeight >= 20 ? 5 : 3.5,
-      chain: this.outstanding(),
+      chain: this.outstanding(), depthOf: (row) => row.place?.depth || 0, looping: (row) => this.looping(row),
     };
     const g = this.field.getContext("2d", { alpha: false });
     g.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
@@ -186,7 +200,7 @@ export class Timeline {
   drawGutter(scene) {
     const { rows, scroll, laneHeight, selected, width, height } = scene;
     let named = `${scroll} ${laneHeight} ${selected?.key} ${width} ${height} ${scene.several} ${this.colours.text}`;
-    for (const row of rows) named += ` ${row.key} ${row.loops} ${row.noops}`;
+    for (const row of rows) named += ` ${row.key} ${this.looping(row)} ${row.noops}`;
     if (named === this.named) return;
     this.named = named;
     const g = this.gutter.getContext("2d");

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { placedName, plural, span } from "/format.js";
+import { middle, number, plural, span } from "/format.js";
 import { attribute, element, Rows, set } from "/rows.js";
 
 const rowHeight = 28;
@@ -25,6 +25,7 @@ export class TreeView {
     Object.assign(this, { forest, choose, marksOf, several });
     this.box = document.getElementById("tree");
     this.fold = document.getElementById("tree-fold");
+    this.note = document.getElementById("tree-note");
     this.rows = new Rows(this.box, rowHeight, makeRow, (row, line) => this.fill(row, line));
     this.box.addEventListener("keydown", (event) => this.press(event));
     this.box.addEventListener("click", (event) => this.click(event));
@@ -51,10 +52,39 @@ export class TreeView {
     const current = this.rows.items[this.rows.active]?.node;
     if (current) this.rows.active = lines.findIndex((l) => l.node === current);
     this.rows.show(lines);
+    this.explain(lines);
     const folds = lines.some(unfolded);
     set(this.fold, folds ? "Fold" : "Unfold");
     attribute(this.fold, "aria-label", folds ? "Fold all" : "Unfold all");
     this.fold.disabled = Boolean(matches) || lines.every((l) => l.leaf || l.node.space); // what is looked for is always unfolded
+  }
+
+  /** explain says which objects are not among the lines, and why. */
+  explain(lines) {
+    const { nodes, order } = this.forest;
+    const shown = lines.filter((l) => !l.node.space).length;
+    let spent = 0;
+    for (const node of nodes.values()) if (node.object.spent && order.has(node.key)) spent++;
+    const strangers = nodes.size - order.size;
+    const folded = order.size - spent - shown;
+    const reasons = [];
+    if (folded > 0) reasons.push(`${number(folded)} ${this.text ? "do not match" : "folded"}`);
+    if (strangers > 0) reasons.push(`${number(strangers)} belong${strangers === 1 ? "s" : ""} to no custom resource`);
+    if (spent > 0) reasons.push(`${number(spent)} ${spent === 1 ? "is" : "are"} kept only to roll back to`);
+    this.note.hidden = reasons.length === 0;
+    set(this.note, reasons.length === 0 ? "" : `${number(shown)} of ${plural(nodes.size, "object")} shown: ${reasons.join(", ")}.`);
+  }
+
+  /** chooseMatch chooses the first object that is looked for, and the next one if that is chosen already. */
+  chooseMatch() {
+    if (!this.text) return;
+    this.render(); // what was typed last may not be shown yet
+    const found = this.rows.items.filter((line) => !line.node.space && this.isMatch(line.node));
+    if (found.length === 0) return;
+    const at = found.findIndex((line) => line.node === this.chosen);
+    const { node } = found[(at + 1) % found.length];
+    this.chosen = node;
+    this.choose(node);
   }
 
   /** grouped puts what is in a namespace below that: a name in front of each object would leave no room for either. */
@@ -72,14 +102,16 @@ export class TreeView {
 
   /** matching are the objects that are looked for, and those above them. */
   matching() {
-    const words = this.text.split(/\s+/).filter(Boolean);
     const found = new Set();
     for (const node of this.forest.nodes.values()) {
-      const o = node.object;
-      const text = `${o.kind} ${o.namespace || ""}/${o.name} ${o.status || ""} ${o.reason || ""}`.toLowerCase();
-      if (words.every((w) => text.includes(w))) for (let up = node; up && !found.has(up); up = up.parent) found.add(up);
+      if (this.isMatch(node)) for (let up = node; up && !found.has(up); up = up.parent) found.add(up);
     }
     return found;
+  }
+
+  isMatch({ object: o }) {
+    const text = `${o.kind} ${o.namespace || ""}/${o.name} ${o.status || ""} ${o.reason || ""}`.toLowerCase();
+    return this.text.split(/\s+/).every((word) => text.includes(word));
   }
 
   fill(row, line) {
@@ -98,10 +130,10 @@ export class TreeView {
     row.classList.toggle("root", depth === 0);
     row.classList.toggle("space", Boolean(node.space)); // its name needs the room
     attribute(state, "data-state", o.state);
-    set(kind, shortKinds[o.kind] || o.kind);
+    const kindName = shortKinds[o.kind] || o.kind;
+    set(kind, kindName);
     place.hidden = !placed;
     set(place, `${o.namespace}/`);
-    set(name, o.name);
     attribute(name, "title", o.namespace ? `${o.namespace}/${o.name}` : o.name);
     const text = node.space ? String(node.children.length) : (o.status || "") + (o.reason && o.fleet ? ` ${o.reason}` : "");
     set(status, text);
@@ -109,7 +141,12 @@ export class TreeView {
     const loops = this.marksOf(node.key);
     if (mark.hidden === Boolean(loops)) mark.hidden = !loops;
     if (loops) set(mark, "∞ loop");
-    attribute(row, "aria-label", `${placedName(o, placed)}, ${(node.space ? o.status : text) || o.state}${loops ? ", in a loop" : ""}`);
+    // Kind, badge and status keep their room, and what is left is the name's.
+    const taken = 64 + depth * 16 + (node.space ? 0 : 7 + widthOf(kindName, 400)) + (placed ? widthOf(`${o.namespace}/`, 400) : 0) +
+      (loops ? 7 + 14 + widthOf("∞ loop", 600) : 0) + (text ? 7 + Math.min(9 + 0.93 * widthOf(text, 400), 0.46 * this.rows.width) : 0);
+    set(name, middle(o.name, Math.max(40, this.rows.width - taken), (part) => widthOf(part, depth === 0 ? 650 : 550)));
+    const words = [node.space ? "Namespace" : kindName, placed ? `${o.namespace}/${o.name}` : o.name, loops && "∞ loop", node.space ? o.status : text];
+    attribute(row, "aria-label", words.filter(Boolean).join(" "));
   }
 
   click(event) {
@@ -196,6 +233,24 @@ export class TreeView {
     for (const { node, depth } of this.rows.items) if (depth === line?.depth) node.open = true;
     this.render();
   }
+}
+
+const ruler = document.createElement("canvas").getContext("2d");
+const widths = new Map();
+let family = "";
+
+/** widthOf is how wide a text is in the tree. It is asked for again and again, so it is remembered. */
+function widthOf(text, weight) {
+  const key = `${weight} ${text}`;
+  let width = widths.get(key);
+  if (width === undefined) {
+    family ||= getComputedStyle(document.body).fontFamily;
+    ruler.font = `${weight} 13px ${family}`;
+    width = ruler.measureText(text).width;
+    if (widths.size > 5000) widths.clear();
+    widths.set(key, width);
+  }
+  return width;
 }
 
 /** Namespaces are only for order, and stay as they are when everything is folded. */

@@ -103,7 +103,7 @@ func status() int {
 
 func serveFleet(ctx context.Context, objects, events int) error {
 	world := demo.New(objects, time.Now())
-	running, err := page.Start(page.Options{Title: "made-up fleet", Tree: world.Model, Records: world.Endpoint})
+	running, err := page.Start(page.Options{Title: "made-up fleet", Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings})
 	if err != nil {
 		return err
 	}

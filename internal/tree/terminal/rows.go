@@ -1,19 +1,21 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package tree
+package terminal
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/opdock/opdock/internal/tree"
 )
 
 // row is one line of the tree before it is known how wide the window is.
 type row struct {
 	indent  string // lines from the parents
-	state   State
+	state   tree.State
 	kind    string
 	name    string
 	status  string
@@ -54,32 +56,32 @@ const (
 	closed
 )
 
-// rows are the lines of a root and of what is shown below it.
-func (b *Branch) rows(namespace string, f fold) []row {
-	root := b.row("")
+// rowsOf returns the lines of a root and of what is shown below it.
+func rowsOf(b *tree.Branch, namespace string, f fold) []row {
+	root := rowOf(b, "")
 	root.root = true
 	if b.Namespace != namespace {
 		root.name = b.Namespace + "/" + b.Name
 	}
 	if f != closed {
-		return append([]row{root}, b.below("", f)...)
+		return append([]row{root}, below(b, "", f)...)
 	}
-	if contents := b.contents(); b.State == Good && b.healthy() && contents != "" {
+	if contents := contentsOf(b); b.State == tree.Good && b.Healthy() && contents != "" {
 		root.detail = contents
 	}
 	rows := []row{root}
-	if b.State == Bad && b.Message != "" {
+	if b.State == tree.Bad && b.Message != "" {
 		rows = append(rows, row{indent: "   ", state: b.State, message: b.Message})
 	}
 	return rows
 }
 
-// contents names what is below: "Deployment, Service, 3 pods".
-func (b *Branch) contents() string {
+// contentsOf names what is below: "Deployment, Service, 3 pods".
+func contentsOf(b *tree.Branch) string {
 	var kinds []string
 	count := map[string]int{}
 	for _, child := range b.Children {
-		child.visit(func(o Object) {
+		child.Visit(func(o tree.Object) {
 			if count[o.Kind] == 0 && o.Kind != podKind && o.Kind != replicaSetKind && !o.Spent {
 				kinds = append(kinds, o.Kind)
 			}
@@ -93,12 +95,12 @@ func (b *Branch) contents() string {
 		}
 	}
 	if n := count[podKind]; n > 0 {
-		kinds = append(kinds, plural(n, "pod"))
+		kinds = append(kinds, tree.Plural(n, "pod"))
 	}
 	return strings.Join(kinds, ", ")
 }
 
-func (b *Branch) row(indent string) row {
+func rowOf(b *tree.Branch, indent string) row {
 	r := row{
 		indent: indent, state: b.State, kind: kindName(b.Kind), name: b.Name, status: b.Status, detail: b.Detail, created: b.Created,
 	}
@@ -107,7 +109,7 @@ func (b *Branch) row(indent string) row {
 	}
 	if b.Message != "" {
 		r.detail = b.Message
-		if b.State == Bad {
+		if b.State == tree.Bad {
 			r.detail = "" // has its own row
 		}
 	}
@@ -115,10 +117,10 @@ func (b *Branch) row(indent string) row {
 }
 
 // below are the rows of what belongs to a branch.
-func (b *Branch) below(indent string, f fold) []row {
+func below(b *tree.Branch, indent string, f fold) []row {
 	var result []row
-	items := b.items()
-	if b.State == Bad && b.Message != "" {
+	items := itemsOf(b)
+	if b.State == tree.Bad && b.Message != "" {
 		// Why it stands still is what the user is looking for, so it gets the room that it needs.
 		bar := "│  "
 		if len(items) == 0 {
@@ -136,13 +138,13 @@ func (b *Branch) below(indent string, f fold) []row {
 		if item.branch == nil {
 			continue
 		}
-		if f == trimmed && item.branch.healthy() {
-			if contents := item.branch.contents(); contents != "" {
+		if f == trimmed && item.branch.Healthy() {
+			if contents := contentsOf(item.branch); contents != "" {
 				result[len(result)-1].detail = contents
 			}
 			continue
 		}
-		result = append(result, item.branch.below(indent+beam, f)...)
+		result = append(result, below(item.branch, indent+beam, f)...)
 	}
 	return result
 }
@@ -150,52 +152,52 @@ func (b *Branch) below(indent string, f fold) []row {
 // item is a child, or several in one row.
 type item struct {
 	row    row
-	branch *Branch // nil if there is nothing to show below the row
+	branch *tree.Branch // nil if there is nothing to show below the row
 }
 
-// items are the children of a branch, its pods folded: those that are ready into one row, the others too if there are
+// itemsOf returns the children of a branch, its pods folded: those that are ready into one row, the others too if there are
 // many of them.
-func (b *Branch) items() []item {
+func itemsOf(b *tree.Branch) []item {
 	var result []item
-	var ready, troubled []*Branch
+	var ready, troubled []*tree.Branch
 	for _, child := range b.Children {
 		switch {
 		case child.Spent:
 		case child.Kind != podKind:
-			result = append(result, child.item())
-		case child.State == Good || child.State == Plain:
+			result = append(result, itemOf(child))
+		case child.State == tree.Good || child.State == tree.Plain:
 			ready = append(ready, child)
 		default:
 			troubled = append(troubled, child)
 		}
 	}
 	if len(ready) == 1 {
-		result = append(result, ready[0].item())
+		result = append(result, itemOf(ready[0]))
 	} else if len(ready) > 1 {
-		result = append(result, item{row: podsRow(ready, Good, "pods ready")})
+		result = append(result, item{row: podsRow(ready, tree.Good, "pods ready")})
 	}
-	slices.SortStableFunc(troubled, func(x, y *Branch) int { return int(y.State) - int(x.State) }) // the worst first
+	slices.SortStableFunc(troubled, func(x, y *tree.Branch) int { return int(y.State) - int(x.State) }) // the worst first
 	for i, pod := range troubled {
 		if left := troubled[i:]; i == maxTroubled && len(left) > 1 {
 			result = append(result, item{row: podsRow(left, left[0].State, "more pods not ready")})
 			break
 		}
-		result = append(result, pod.item())
+		result = append(result, itemOf(pod))
 	}
 	return result
 }
 
-// item shows a healthy ReplicaSet in one row with its pods.
-func (b *Branch) item() item {
-	r := b.row("")
-	if b.Kind == replicaSetKind && b.State == Good && len(b.Children) > 0 && b.healthy() {
-		r.status = plural(len(b.Children), "pod") + " ready"
+// itemOf shows a healthy ReplicaSet in one row with its pods.
+func itemOf(b *tree.Branch) item {
+	r := rowOf(b, "")
+	if b.Kind == replicaSetKind && b.State == tree.Good && len(b.Children) > 0 && b.Healthy() {
+		r.status = tree.Plural(len(b.Children), "pod") + " ready"
 		return item{row: r}
 	}
 	return item{row: r, branch: b}
 }
 
-func podsRow(pods []*Branch, state State, what string) row {
+func podsRow(pods []*tree.Branch, state tree.State, what string) row {
 	r := row{state: state, name: fmt.Sprintf("%d %s", len(pods), what)}
 	r.detail = pods[0].Name + " … " + pods[len(pods)-1].Name
 	for _, pod := range pods {

@@ -1,13 +1,12 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package page
+package tree
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,22 +20,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/opdock/opdock/internal/tree"
 )
 
 // Discovery keeps a tree of all custom resources of a cluster and of what belongs to them, whatever kinds come and go.
 // It is for operators that nothing is known about.
 type Discovery struct {
-	Tree    *tree.Model
-	Changes *Changes
-	// Problem is told what could not be watched.
+	Model *Model
+	// Changed, if set, is called as Sources says.
+	Changed func(kind schema.GroupVersionKind, old, now client.Object)
+	// Problem is called with what could not be watched, from several goroutines.
 	Problem func(error)
 }
 
@@ -78,35 +77,115 @@ func (d Discovery) Run(ctx context.Context, config *rest.Config) error {
 	return d.follow(ctx, config, definitions, changed)
 }
 
-// follow watches the objects of the kinds there are, and begins anew when there are others.
+// follow watches the common kinds all the time, and each kind of custom resource as long as it is defined.
 func (d Discovery) follow(ctx context.Context, config *rest.Config, definitions client.Reader, changed <-chan struct{}) error {
-	var (
-		watched []schema.GroupVersionKind
-		current latest
-	)
-	defer current.end()
+	watch := func(ctx context.Context, from Sources) {
+		from.Scheme, from.Foreign, from.Changed = clientgoscheme.Scheme, true, d.Changed
+		err := onceServed(ctx, func(ctx context.Context) error { return Follow(ctx, config, from, d.Model, func() {}) })
+		// Kinds that are gone before they were ever listed are no problem.
+		if err != nil && ctx.Err() == nil {
+			d.Problem(err)
+		}
+	}
+	common := begin(ctx, func(ctx context.Context) { watch(ctx, Sources{Children: commonChildren()}) })
+	defer common.end()
+	kinds := kindWatches{model: d.Model, watch: func(ctx context.Context, k definedKind) {
+		watch(ctx, Sources{Fleet: map[schema.GroupVersionKind]Columns{k.kind: k.columns}, WithoutEvents: true})
+	}}
+	defer kinds.end()
 	for {
-		from, kinds, err := sourcesOf(ctx, definitions)
+		defined, err := definedKinds(ctx, definitions)
 		if err != nil {
 			return err
 		}
-		if !slices.Equal(kinds, watched) {
-			watched = kinds
-			from.Changed = d.Changes.Observe
-			current.begin(ctx, func(ctx context.Context) {
-				err := onceServed(ctx, func(ctx context.Context) error { return tree.Watch(ctx, config, from, d.Tree) })
-				// Kinds that are gone before they were ever listed are no problem.
-				if err != nil && ctx.Err() == nil {
-					d.Problem(err)
-				}
-			})
-		}
+		kinds.update(ctx, defined)
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// definedKind is a kind that a CustomResourceDefinition defines.
+type definedKind struct {
+	kind    schema.GroupVersionKind
+	columns Columns
+	// definition and generation tell one definition from another, and from what it was before.
+	definition types.UID
+	generation int64
+	// ending says that its definition is being deleted, and its objects with it.
+	ending bool
+}
+
+// kindWatches watches each kind by itself, so that a kind that comes or goes does not disturb the others.
+type kindWatches struct {
+	model *Model
+	// watch watches a kind until the context ends, and does not change the model after it has returned.
+	watch   func(context.Context, definedKind)
+	running map[schema.GroupKind]kindWatch
+}
+
+type kindWatch struct {
+	kind definedKind
+	task *task
+}
+
+// update watches the kinds that are defined now and no others. A watch ends before the next of the same kind begins, and the
+// objects of a kind that is not defined any more are gone.
+func (w *kindWatches) update(ctx context.Context, defined []definedKind) {
+	if w.running == nil {
+		w.running = map[schema.GroupKind]kindWatch{}
+	}
+	wanted := map[schema.GroupKind]definedKind{}
+	for _, k := range defined {
+		wanted[k.kind.GroupKind()] = k
+	}
+	for name, running := range w.running {
+		now, still := wanted[name]
+		if still && now.definition == running.kind.definition && (now.ending || now.generation == running.kind.generation) {
+			delete(wanted, name) // while it ends, its watch still sees how its objects go
+			continue
+		}
+		running.task.end()
+		delete(w.running, name)
+		if !still || now.definition != running.kind.definition {
+			w.model.RemoveKind(name, nil)
+		}
+	}
+	for name, k := range wanted {
+		if !k.ending {
+			w.running[name] = kindWatch{k, begin(ctx, func(ctx context.Context) { w.watch(ctx, k) })}
+		}
+	}
+}
+
+func (w *kindWatches) end() {
+	for _, running := range w.running {
+		running.task.end()
+	}
+}
+
+// task is a function that runs until it is ended.
+type task struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+func begin(ctx context.Context, run func(context.Context)) *task {
+	ctx, cancel := context.WithCancel(ctx)
+	t := &task{cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(t.ended)
+		run(ctx)
+	}()
+	return t
+}
+
+// end returns when the function has.
+func (t *task) end() {
+	t.cancel()
+	<-t.ended
 }
 
 // servedInterval is how often a kind is looked for that a definition promises.
@@ -123,45 +202,30 @@ func onceServed(ctx context.Context, watch func(context.Context) error) error {
 	return cmp.Or(failed, err)
 }
 
-// latest runs one function at a time: the next ends the one before.
-type latest struct{ cancel context.CancelFunc }
-
-func (l *latest) begin(ctx context.Context, run func(context.Context)) {
-	l.end()
-	ctx, l.cancel = context.WithCancel(ctx)
-	go run(ctx)
-}
-
-func (l *latest) end() {
-	if l.cancel != nil {
-		l.cancel()
-	}
-}
-
-// sourcesOf are the kinds that can be used now, and what objects of such kinds own as a rule.
-func sourcesOf(ctx context.Context, definitions client.Reader) (tree.Sources, []schema.GroupVersionKind, error) {
-	from := tree.Sources{Scheme: clientgoscheme.Scheme, Fleet: map[schema.GroupVersionKind]tree.Columns{}, Children: commonChildren(), Foreign: true}
+// definedKinds returns the kinds that can be used now, and those that are about to go.
+func definedKinds(ctx context.Context, definitions client.Reader) ([]definedKind, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(definitionKind)
 	if err := definitions.List(ctx, list); err != nil {
-		return from, nil, fmt.Errorf("listing kinds: %w", err)
+		return nil, fmt.Errorf("listing kinds: %w", err)
 	}
-	var kinds []schema.GroupVersionKind
+	var kinds []definedKind
 	for i := range list.Items {
 		definition := &list.Items[i]
 		kind, usable := kindOf(definition)
 		if !usable {
 			continue
 		}
-		columns, err := tree.ColumnsOf(definition, kind.Version)
+		columns, err := ColumnsOf(definition, kind.Version)
 		if err != nil {
 			columns = nil // a kind whose columns cannot be read is shown without
 		}
-		from.Fleet[kind] = columns
-		kinds = append(kinds, kind)
+		kinds = append(kinds, definedKind{
+			kind: kind, columns: columns, definition: definition.GetUID(), generation: definition.GetGeneration(),
+			ending: !definition.GetDeletionTimestamp().IsZero(),
+		})
 	}
-	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
-	return from, kinds, nil
+	return kinds, nil
 }
 
 // kindOf is the kind that a definition defines, in the version in which its objects are stored, and whether it is served.
@@ -182,7 +246,7 @@ func kindOf(definition *unstructured.Unstructured) (schema.GroupVersionKind, boo
 	for _, item := range conditions {
 		condition, _ := item.(map[string]any)
 		if condition["type"] == "Established" && condition["status"] == string(metav1.ConditionTrue) {
-			return kind, kind.Version != "" && definition.GetDeletionTimestamp().IsZero()
+			return kind, kind.Version != ""
 		}
 	}
 	return kind, false

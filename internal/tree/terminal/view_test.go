@@ -1,12 +1,15 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package tree
+package terminal
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/opdock/opdock/internal/golden"
+	"github.com/opdock/opdock/internal/tree"
 )
 
 func TestView(t *testing.T) {
@@ -14,7 +17,7 @@ func TestView(t *testing.T) {
 		name := fmt.Sprintf("%dx%d", size[0], size[1])
 		t.Run(name, func(t *testing.T) {
 			lines := testView().Lines(scene(), noon, size[0], size[1])
-			golden(t, "view/"+name, strings.Join(lines, "\n")+"\n")
+			golden.Compare(t, "view/"+name, strings.Join(lines, "\n")+"\n")
 		})
 	}
 }
@@ -23,11 +26,11 @@ func TestViewInColour(t *testing.T) {
 	view := testView()
 	view.Colour = true
 	coloured := strings.Join(view.Lines(scene(), noon, 100, 30), "\n") + "\n"
-	golden(t, "view/colour", strings.ReplaceAll(coloured, "\x1b", "^"))
+	golden.Compare(t, "view/colour", strings.ReplaceAll(coloured, "\x1b", "^"))
 }
 
 func TestViewOfNothing(t *testing.T) {
-	golden(t, "view/nothing", strings.Join(testView().Lines(Snapshot{}, noon, 80, 24), "\n")+"\n")
+	golden.Compare(t, "view/nothing", strings.Join(testView().Lines(tree.Snapshot{}, noon, 80, 24), "\n")+"\n")
 }
 
 func TestViewFitsIntoEveryWindow(t *testing.T) {
@@ -63,9 +66,9 @@ func TestViewShowsTroubleBeforeAnythingElse(t *testing.T) {
 }
 
 func TestViewDoesNotLetMessagesControlTheTerminal(t *testing.T) {
-	m := NewModel()
-	m.Set(of(Object{
-		Kind: "AppService", Name: "evil", Fleet: true, State: Bad, Status: "Stalled", Reason: "Bad\x1b[2J",
+	m := tree.NewModel()
+	m.Set(of(tree.Object{
+		Kind: "AppService", Name: "evil", Fleet: true, State: tree.Bad, Status: "Stalled", Reason: "Bad\x1b[2J",
 		Message: "first\nsecond\x1b]0;title\x07\u202e", Detail: "\u009b1m",
 	}))
 	for _, l := range testView().Lines(m.Snapshot(), noon, 80, 24) {

@@ -1,12 +1,14 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package tree
+package terminal
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/opdock/opdock/internal/golden"
 )
 
 func TestActions(t *testing.T) {
@@ -35,7 +37,7 @@ func TestScrolling(t *testing.T) {
 	folded := screen()
 	view.Do(Down)
 	top := screen()
-	golden(t, "view/unfolded", top)
+	golden.Compare(t, "view/unfolded", top)
 	for name, test := range map[string]struct {
 		actions []Action
 		same    bool // as at the top
@@ -59,7 +61,7 @@ func TestScrolling(t *testing.T) {
 		})
 	}
 	view.Do(Bottom)
-	golden(t, "view/bottom", screen())
+	golden.Compare(t, "view/bottom", screen())
 	view.Do(Unfold)
 	if got := screen(); got != folded {
 		t.Errorf("it is not folded again:\n%s", got)

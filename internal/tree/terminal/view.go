@@ -1,11 +1,13 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package tree
+package terminal
 
 import (
 	"fmt"
 	"time"
+
+	"github.com/opdock/opdock/internal/tree"
 )
 
 // View is how a snapshot is shown.
@@ -14,8 +16,12 @@ type View struct {
 	Title string
 	// Namespace is the one that goes without saying.
 	Namespace string
-	// Footer is the last line: what the user can do.
-	Footer string
+	// Address is where the page is; empty if there is none. It is never cut: a part of an address leads nowhere.
+	Address string
+	// Hints are what the user can do, the most important first. Those for which there is no room are left out.
+	Hints []string
+	// Findings are sentences about what goes wrong, which stand above everything else.
+	Findings []string
 	// Began is when the run began.
 	Began  time.Time
 	Colour bool
@@ -38,35 +44,39 @@ const (
 )
 
 // Lines returns what a window of that size shows; they are never wider or more.
-func (v *View) Lines(s Snapshot, now time.Time, width, height int) []string {
+func (v *View) Lines(s tree.Snapshot, now time.Time, width, height int) []string {
 	if width < 1 || height < 1 {
 		return nil
 	}
 	// Header, footer and the blank lines beside them, as far as there is room for them.
 	room := height - 1
 	blank := height >= 10
-	footer := height >= 5
+	address := v.addressLines(width, height)
+	footer := len(address) > 0 || height >= 5
+	findings := v.findings(room-len(address)-1, width)
+	room -= len(findings)
 	if blank {
 		room -= 2
 	}
 	if footer {
-		room--
+		room -= max(1, len(address))
 	}
 	body, position := v.tree(s, room-v.leastEvents(s, room, width), now, width)
 	events := v.events(s, room-len(body), now, width)
 
-	lines := []line{v.header(s, now, width)}
+	lines := append([]line{v.header(s, now, width)}, findings...)
 	if blank {
 		lines = append(lines, nil)
 	}
-	lines = append(lines, body...)
-	lines = append(lines, events...)
-	if blank {
+	lines = append(append(lines, body...), events...)
+	if most := height - max(1, len(address)); footer && len(lines) > most {
+		lines = lines[:most]
+	}
+	if blank && len(lines) < height-max(1, len(address)) {
 		lines = append(lines, nil)
 	}
 	if footer {
-		lines = append(lines, line{{dim, " " + v.Footer}}.cut(width-columns(position)).pad(width-columns(position)))
-		lines[len(lines)-1] = append(lines[len(lines)-1], span{dim, position})
+		lines = append(lines, v.footer(address, position, width)...)
 	}
 	result := make([]string, 0, height)
 	for _, l := range lines[:min(len(lines), height)] {
@@ -75,30 +85,30 @@ func (v *View) Lines(s Snapshot, now time.Time, width, height int) []string {
 	return result
 }
 
-func (v *View) header(s Snapshot, now time.Time, width int) line {
+func (v *View) header(s tree.Snapshot, now time.Time, width int) line {
 	ready := 0
-	worst := Good
+	worst := tree.Good
 	for _, o := range s.Fleet {
 		switch {
-		case o.State == Good:
+		case o.State == tree.Good:
 			ready++
-		case o.State == Bad || worst != Bad:
+		case o.State == tree.Bad || worst != tree.Bad:
 			worst = o.State
 		}
 	}
-	right := line{{colourOf(worst), fmt.Sprintf("%d of %d ready", ready, len(s.Fleet))}, {dim, "  " + Age(now.Sub(v.Began)) + " "}}
+	right := line{{colourOf(worst), fmt.Sprintf("%d of %d ready", ready, len(s.Fleet))}, {dim, "  " + tree.Age(now.Sub(v.Began)) + " "}}
 	left := line{{bold, " opdock run"}, {normal, "  " + v.Title}, {dim, "  namespace " + v.Namespace}}
 	return append(left.cut(width-right.width()-gap).pad(width-right.width()), right...)
 }
 
 // tree is what is seen of the tree, and which part of it that is if it is not all.
-func (v *View) tree(s Snapshot, room int, now time.Time, width int) (lines []line, position string) {
+func (v *View) tree(s tree.Snapshot, room int, now time.Time, width int) (lines []line, position string) {
 	if !v.unfolded {
 		return v.fit(s.Roots, room, now, width), ""
 	}
 	blocks := make([][]row, len(s.Roots))
 	for i, root := range s.Roots {
-		blocks[i] = root.rows(v.Namespace, open)
+		blocks[i] = rowsOf(root, v.Namespace, open)
 	}
 	lines = v.draw(blocks, now, width)
 	v.page = max(room, 1)
@@ -117,21 +127,21 @@ var folding = []struct {
 }{{true, closed}, {false, trimmed}, {false, closed}}
 
 // fit folds as much as is needed for the tree to fit, from below.
-func (v *View) fit(roots []*Branch, room int, now time.Time, width int) []line {
+func (v *View) fit(roots []*tree.Branch, room int, now time.Time, width int) []line {
 	if len(roots) == 0 {
 		return []line{{{dim, " There are no objects of the fleet here yet."}}}
 	}
 	blocks := make([][]row, len(roots))
 	total := 0
 	for i, root := range roots {
-		blocks[i] = root.rows(v.Namespace, open)
+		blocks[i] = rowsOf(root, v.Namespace, open)
 		total += rowLines(blocks[i], width)
 	}
 	for _, step := range folding {
 		for i := len(roots) - 1; i >= 0 && total > room; i-- {
-			if roots[i].healthy() == step.healthy {
+			if roots[i].Healthy() == step.healthy {
 				total -= rowLines(blocks[i], width)
-				blocks[i] = roots[i].rows(v.Namespace, step.to)
+				blocks[i] = rowsOf(roots[i], v.Namespace, step.to)
 				total += rowLines(blocks[i], width)
 			}
 		}
@@ -141,11 +151,11 @@ func (v *View) fit(roots []*Branch, room int, now time.Time, width int) []line {
 	}
 	// Still too many: those in trouble come first, in one line each, and what is left out is counted.
 	var kept []row
-	for _, state := range []State{Bad, Busy, Paused, Good, Plain} {
+	for _, state := range []tree.State{tree.Bad, tree.Busy, tree.Paused, tree.Good, tree.Plain} {
 		for i, block := range blocks {
 			if block[0].state == state {
 				kept = append(kept, block[0])
-				if state == Bad {
+				if state == tree.Bad {
 					kept[len(kept)-1].detail = roots[i].Message
 				}
 			}
@@ -194,7 +204,7 @@ func (v *View) draw(blocks [][]row, now time.Time, width int) []line {
 }
 
 func (r row) messageLines(width int) []string {
-	return wrap(clean(r.message), width-columns(r.indent)-2, maxMessage)
+	return wrap(tree.Clean(r.message), width-columns(r.indent)-2, maxMessage)
 }
 
 func (r row) title() line {
@@ -206,26 +216,24 @@ func (r row) title() line {
 	if r.kind != "" {
 		title = append(title, span{dim, r.kind + " "})
 	}
-	return append(title, span{nameStyle, clean(r.name)})
+	return append(title, span{nameStyle, tree.Clean(r.name)})
 }
 
 func (r row) draw(titleWidth int, now time.Time, width int) line {
 	age := ""
 	if width >= narrow && !r.created.IsZero() {
-		age = Age(now.Sub(r.created))
+		age = tree.Age(now.Sub(r.created))
 	}
 	const ageWidth = 6
 	room := width - titleWidth - gap
 	if width >= narrow {
 		room -= ageWidth + 1
 	}
-	status := line{{colourOf(r.state), clean(r.status)}}
-	if r.detail != "" {
-		if r.status != "" {
-			status = append(status, span{normal, "  "})
-		}
-		status = append(status, span{dim, clean(r.detail)})
+	status := line{{colourOf(r.state), tree.Clean(r.status)}}
+	if r.status != "" && r.detail != "" {
+		status = append(status, span{normal, "  "})
 	}
+	status = append(status, span{dim, fitDetail(tree.Clean(r.detail), room-status.width())})
 	result := r.title().cut(titleWidth).pad(titleWidth + gap)
 	result = append(result, status.cut(max(room, 0)).pad(room)...)
 	if age != "" {
@@ -236,13 +244,13 @@ func (r row) draw(titleWidth int, now time.Time, width int) line {
 
 // leastEvents is how many lines are kept free for events: some, even if they could be used to unfold the tree, but none
 // that are needed to say why something stands still.
-func (v *View) leastEvents(s Snapshot, room, width int) int {
+func (v *View) leastEvents(s tree.Snapshot, room, width int) int {
 	if len(s.Events) == 0 || room < 12 {
 		return 0
 	}
 	needed := 0
 	for _, root := range s.Roots {
-		needed += rowLines(root.rows(v.Namespace, closed), width)
+		needed += rowLines(rowsOf(root, v.Namespace, closed), width)
 	}
 	const heading = 2
 	free := min(heading+min(len(s.Events), 3, room/5), room-needed)
@@ -252,7 +260,7 @@ func (v *View) leastEvents(s Snapshot, room, width int) int {
 	return free
 }
 
-func (v *View) events(s Snapshot, room int, now time.Time, width int) []line {
+func (v *View) events(s tree.Snapshot, room int, now time.Time, width int) []line {
 	count := min(len(s.Events), maxEvents, room-2)
 	if count < 1 {
 		return nil
@@ -260,7 +268,7 @@ func (v *View) events(s Snapshot, room int, now time.Time, width int) []line {
 	lines := []line{nil, {{bold, " Latest events"}}}
 	about := 0
 	for _, e := range s.Events[:count] {
-		about = max(about, columns(e.about()))
+		about = max(about, columns(aboutOf(e)))
 	}
 	about = min(about, max(width/3, 16))
 	for _, e := range s.Events[:count] {
@@ -268,41 +276,41 @@ func (v *View) events(s Snapshot, room int, now time.Time, width int) []line {
 		if e.Warning {
 			state = yellow
 		}
-		note := clean(e.Note)
+		note := tree.Clean(e.Note)
 		if e.Count > 1 {
 			note = fmt.Sprintf("(%d times) %s", e.Count, note)
 		}
-		l := line{{dim, fmt.Sprintf(" %5s ", Age(now.Sub(e.Time)))}}
-		l = append(l, line{{normal, e.about()}}.cut(about).pad(about+gap)...)
-		lines = append(lines, append(l, span{state, clean(e.Reason)}, span{dim, "  " + note}))
+		l := line{{dim, fmt.Sprintf(" %5s ", tree.Age(now.Sub(e.Time)))}}
+		l = append(l, line{{normal, aboutOf(e)}}.cut(about).pad(about+gap)...)
+		lines = append(lines, append(l, span{state, tree.Clean(e.Reason)}, span{dim, "  " + note}))
 	}
 	return lines
 }
 
-func (e Event) about() string { return clean(kindName(e.Kind) + " " + e.Name) }
+func aboutOf(e tree.Event) string { return tree.Clean(kindName(e.Kind) + " " + e.Name) }
 
-func mark(s State) string {
+func mark(s tree.State) string {
 	switch s {
-	case Good:
+	case tree.Good:
 		return "✓"
-	case Busy:
+	case tree.Busy:
 		return "●"
-	case Bad:
+	case tree.Bad:
 		return "✗"
-	case Paused:
+	case tree.Paused:
 		return "‖"
 	default:
 		return "·"
 	}
 }
 
-func colourOf(s State) style {
+func colourOf(s tree.State) style {
 	switch s {
-	case Good:
+	case tree.Good:
 		return green
-	case Busy, Paused:
+	case tree.Busy, tree.Paused:
 		return yellow
-	case Bad:
+	case tree.Bad:
 		return red
 	default:
 		return normal

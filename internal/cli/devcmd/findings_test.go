@@ -1,0 +1,71 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package devcmd
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/why"
+)
+
+// lockedBuffer can be read while others write to it.
+type lockedBuffer struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(data []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.Write(data)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.String()
+}
+
+// The terminal of opdock dev says that the operator loops, even if no page is served.
+func TestDevSaysFindings(t *testing.T) {
+	recorder := why.New(why.Options{})
+	operator := httptest.NewServer(http.StripPrefix("/why", recorder.HTTPHandler()))
+	t.Cleanup(func() {
+		operator.CloseClientConnections()
+		operator.Close()
+	})
+	s := newConsole(nil)
+	screen := &lockedBuffer{}
+	s.App.Err = screen
+	a := verbs{s.App}
+	show, session := a.newDevShow(devOptions{}), &dev.Session{}
+	end, err := a.serveDevPage(t.Context(), devOptions{}, nil, show, session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session.Observer.Begin(strings.TrimPrefix(operator.URL, "http://"))
+	for id := range uint64(20) {
+		recorder.Gather(&why.Record{
+			ID: id + 1, Controller: "ships", Object: why.Object{Kind: "Frigate", Name: "black"}, Start: time.Now(), Outcome: why.Succeeded,
+			Findings: []why.Finding{{Type: why.Loop, Message: "has caused itself 5 times in a row"}},
+		})
+	}
+	const want = "! Frigate black is in a loop: it has caused itself 5 times in a row."
+	for until := time.Now().Add(20 * time.Second); !strings.Contains(screen.String(), want); {
+		if time.Now().After(until) {
+			t.Fatalf("%q is not said:\n%s", want, screen.String())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	session.Observer.End()
+	end()
+	show.end()
+}
