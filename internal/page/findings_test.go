@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/findings"
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/why"
 )
 
@@ -51,7 +52,7 @@ func TestARelayTracksFindings(t *testing.T) {
 	first := startOperator(t)
 	relay.Begin(first.address())
 	first.recorder.Gather(looping("black"))
-	eventually(t, "a loop is found", func() bool { return len(relay.Findings().At(time.Now())) == 1 })
+	testenv.Eventually(t, "a loop is found", func() bool { return len(relay.Findings().At(time.Now())) == 1 })
 	first.end()
 	relay.Begin("")
 	if found := relay.Findings().At(time.Now()); len(found) != 0 {
