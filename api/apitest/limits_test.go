@@ -147,15 +147,15 @@ func TestLimitsOfRights(t *testing.T) {
 		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: some}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: edith}]}`)
 	// The authorizer may take a moment to see the role.
 	waitUntil(t, func() bool {
-		_, err := edith.tryIn(t, inKAPP(robot+`, spec: {}`), namespace)
+		_, err := edith.tryIn(t, aloneInKAPP(robot+`, spec: {}`), namespace)
 		return err != nil && !strings.Contains(err.Error(), "cannot create resource")
 	})
 	for object, want := range map[string]string{
-		inKAPP(robot + `, spec: {}`):                 "a component of kind Robot is not allowed without the right to create Robots: the policy opdock-limits has withoutRights Deny",
-		inKAPP(appService + `, spec: {image: a}`):    "a component of kind AppService is not allowed without the right to create AppServices",
-		inKAPP(podCluster + `, spec: {}`):            "a component of kind PodCluster is not allowed without the right to create PodClusters",
-		inKAPP(collector + `, spec: {selector: {}}`): "a Collector is not allowed without the right to list pods",
-		`{` + collector + `, spec: {selector: {}}}`:  "a Collector is not allowed without the right to list pods: the policy opdock-limits has withoutRights Deny",
+		aloneInKAPP(robot + `, spec: {}`):                 "a component of kind Robot is not allowed without the right to create Robots: the policy opdock-limits has withoutRights Deny",
+		aloneInKAPP(appService + `, spec: {image: a}`):    "a component of kind AppService is not allowed without the right to create AppServices",
+		aloneInKAPP(podCluster + `, spec: {}`):            "a component of kind PodCluster is not allowed without the right to create PodClusters",
+		aloneInKAPP(collector + `, spec: {selector: {}}`): "a Collector is not allowed without the right to list pods",
+		`{` + collector + `, spec: {selector: {}}}`:       "a Collector is not allowed without the right to list pods: the policy opdock-limits has withoutRights Deny",
 	} {
 		_, err := edith.tryIn(t, object, namespace)
 		requireRefusal(t, err, want)
@@ -167,7 +167,7 @@ func TestLimitsOfRights(t *testing.T) {
 		{apiGroups: [robot.llleon.io], resources: [robots], verbs: [create]}, {apiGroups: [""], resources: [pods], verbs: [list]}]}`)
 	s.createIn(t, grants, namespace, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: more},
 		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: more}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: edith}]}`)
-	for _, object := range []string{inKAPP(robot + `, spec: {}`), inKAPP(collector + `, spec: {selector: {}}`), `{` + collector + `, spec: {selector: {}}}`} {
+	for _, object := range []string{aloneInKAPP(robot + `, spec: {}`), aloneInKAPP(collector + `, spec: {selector: {}}`), `{` + collector + `, spec: {selector: {}}}`} {
 		waitUntil(t, func() bool {
 			_, err := edith.tryIn(t, object, namespace)
 			return err == nil
@@ -175,10 +175,15 @@ func TestLimitsOfRights(t *testing.T) {
 	}
 }
 
-// inKAPP makes a component of an object.
+// aloneInKAPP makes the only component of an object.
+func aloneInKAPP(object string) string {
+	return `{apiVersion: kanggege.k8sio.com/v1, kind: KAPP, metadata: {name: x}, spec: {components: [{name: x, resource: {` + object + `}}]}}`
+}
+
+// inKAPP makes one of two components of an object.
 func inKAPP(object string) string {
 	return `{apiVersion: kanggege.k8sio.com/v1, kind: KAPP, metadata: {name: x}, spec: {components: [
-		{name: other, resource: {` + robot + `, spec: {}}}, {name: x, resource: {` + strings.Replace(object, "name: x", "name: y", 1) + `}}]}}`
+		{name: other, resource: {` + robot + `, spec: {}}}, {name: x, resource: {` + strings.Replace(object, "name: x", "name: other", 1) + `}}]}}`
 }
 
 // largeKAPP has as many components as there may be, each with three containers that have 20 variables from Secrets.
