@@ -19,7 +19,7 @@ func Outcome(deployment *appsv1.Deployment, trouble *health.Trouble) error {
 	case rollout.Complete():
 		return nil
 	case rollout.Stuck:
-		return flow.Stalled(rollout.Reason, errors.New(rollout.Message))
+		return flow.Stalled(rollout.Reason, Advise(errors.New(rollout.Message), &deployment.Spec.Template.Spec))
 	default:
 		return flow.Waiting(rollout.Reason, "%s", rollout.Message)
 	}
