@@ -30,12 +30,13 @@ CONTROLPLANE_SOURCES := $(shell find controlplane -type f -not -name '*_test.go'
 # The race detector needs cgo, and go turns cgo off where there is no C compiler.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-# The race detector is for packages whose own code starts goroutines or synchronizes them, and for test/fleet, in which
-# the controllers of all kinds run side by side in one process. It costs: every dependency is compiled a second time, and
-# tests use several times the CPU. The other packages have one goroutine, or drive other processes from their tests.
+# The race detector is for packages whose own code starts goroutines, and for test/fleet, in which the controllers of all
+# kinds run side by side in one process. It costs: every dependency is compiled a second time, each test binary is linked
+# with it, and tests use several times the CPU. The other packages start none: those that lock are raced where they are
+# used, and those that test opdock as a program drive other processes.
 TESTED = $(eval TESTED := $$(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))$(TESTED)
 CONCURRENT = $(filter $(addprefix %/opdock/,test/fleet $(shell grep -rlE --include='*.go' --exclude='*_test.go' \
-	-e '^[[:space:]]*go [[:alpha:]]' -e '"sync"' -e '"sync/atomic"' . | xargs -n 1 dirname | sort -u | sed 's|^\./||')),$(TESTED))
+	-e '^[[:space:]]*go [[:alpha:]]' -e '[.]Go.func' . | xargs -n 1 dirname | sort -u | sed 's|^\./||')),$(TESTED))
 
 .PHONY: help
 help: ## Show this help
