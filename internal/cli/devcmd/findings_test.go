@@ -44,7 +44,7 @@ func TestDevSaysFindings(t *testing.T) {
 	})
 	s := newConsole(nil)
 	screen := &lockedBuffer{}
-	s.App.Err = screen
+	s.Err = screen
 	a := verbs{s.App}
 	show, session := a.newDevShow(devOptions{}), &dev.Session{}
 	end, err := a.serveDevPage(t.Context(), devOptions{}, nil, show, session)
