@@ -79,7 +79,7 @@ func (v *View) footer(address []string, position string, width int) []line {
 		if i == 0 && len(address) == 0 {
 			separator = ""
 		}
-		more := append(last[:len(last):len(last)], span{dim, separator + hint})
+		more := slices.Concat(last, line{{dim, separator + hint}})
 		if more.width()+columns(position) <= width || i == 0 && len(address) == 0 {
 			last = more
 		}
