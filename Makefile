@@ -60,14 +60,15 @@ $(CONTROLPLANE): $(CONTROLPLANE_SOURCES) | $(OPDOCK)
 run: build ## Run the fleet and its samples on a cluster, and watch them
 	@$(OPDOCK) run $(RUN)
 
-# Tests that drive opdock use the one that is built here. Each package is tested once, with or without the race detector.
+# Tests that drive opdock use the one that is built here. Each package is tested once, with or without the race detector;
+# package generate twice, because its comparison with upstream's programs, which -short leaves out, costs minutes with it.
 # go vet is left to make lint, which runs all of its checks: go test would run some on all dependencies, twice.
 .PHONY: test
 test: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
 test: export OPDOCK_PROGRAM := $(CURDIR)/$(OPDOCK)
 test: build $(GOLANGCI_LINT) ## Run all tests
-	go test -vet=off -timeout 20m $(filter-out $(CONCURRENT),$(TESTED))
-	go test -vet=off -timeout 20m $(RACE) $(CONCURRENT)
+	go test -vet=off -timeout 20m $(filter-out $(filter-out %/generate,$(CONCURRENT)),$(TESTED))
+	go test -vet=off -timeout 20m -short $(RACE) $(CONCURRENT)
 	CGO_ENABLED=0 go -C controlplane test -vet=off ./...
 	go -C test/charts test -vet=off ./...
 	@$(MAKE) --no-print-directory chromium
