@@ -52,12 +52,12 @@ func (r *Result) titleWidth() (width int) {
 
 // notes say how to read the numbers.
 func (r *Result) notes() string {
-	text := "Counted is what a learner of kubebuilder noted; the naive reconciler watches Deployments, without any predicate.\n" +
-		"Possible is how many events it could have been then, since some may be folded, and pods be counted one by one."
+	text := "Counted: the events that a learner of kubebuilder noted. The naive controller watches Deployments, without a predicate.\n" +
+		"Possible: the range of events at that time, because events can be folded and pods can be counted one by one."
 	if r.Runs > 1 {
 		text += fmt.Sprintf("\nEach change was made %d times. The numbers are medians", r.Runs)
 		if r.Differs() {
-			text += ", with the least and the most where the runs differed"
+			text += ", with the minimum and maximum where runs differed"
 		}
 		text += "."
 	}
