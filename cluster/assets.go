@@ -16,20 +16,20 @@ var assetNames = []string{"etcd", "kube-apiserver", "kubectl"}
 // links to binary. The folder is made if needed; many processes may ask for it at once.
 func Assets(binary string) (dir string, err error) {
 	if err := checkExecutable(binary); err != nil {
-		return "", fmt.Errorf("making assets: %w", err)
+		return "", fmt.Errorf("creating assets: %w", err)
 	}
 	binary = absolute(binary)
 	cache, err := cacheDir()
 	if err != nil {
-		return "", fmt.Errorf("making assets: %w", err)
+		return "", fmt.Errorf("creating assets: %w", err)
 	}
 	dir = filepath.Join(cache, "assets", shortHash(binary))
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return "", fmt.Errorf("making assets: %w", err)
+		return "", fmt.Errorf("creating assets: %w", err)
 	}
 	for _, name := range assetNames {
 		if err := linkTo(binary, filepath.Join(dir, name)); err != nil {
-			return "", fmt.Errorf("making assets: %w", err)
+			return "", fmt.Errorf("creating assets: %w", err)
 		}
 	}
 	return dir, nil

@@ -41,7 +41,7 @@ func FindBinary() (string, error) {
 	cached, err := cachedBinary(context.Background())
 	if err != nil {
 		// Nothing could have been built here, which is no reason not to say what else was tried.
-		looked = append(looked, fmt.Sprintf("the cache folder: %v", err))
+		looked = append(looked, fmt.Sprintf("the cache directory: %v", err))
 		return "", &NoBinaryError{Looked: looked}
 	}
 	if cached.usable() {
@@ -97,13 +97,13 @@ func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no file %s", path)
+		return fmt.Errorf("file %s does not exist", path)
 	case err != nil:
 		return err
 	case info.IsDir():
-		return fmt.Errorf("%s is a folder; name the %s in it", path, binaryName)
+		return fmt.Errorf("%s is a directory; use the path of the %s in it", path, binaryName)
 	case info.Mode().Perm()&0o111 == 0:
-		return fmt.Errorf("%s is not executable; %q makes it so", path, "chmod +x "+path)
+		return fmt.Errorf("%s is not executable; run %q", path, "chmod +x "+path)
 	}
 	return nil
 }

@@ -92,14 +92,14 @@ func awaitTurn(ctx context.Context, path string, t *tracker) (*os.File, error) {
 	}
 	err = filelock.Exclusive(f)
 	if errors.Is(err, filelock.ErrHeld) {
-		t.doing("waiting for another process that builds it")
+		t.doing("waiting for another process that is building it")
 		err = filelock.Await(ctx, f, 10*lockPoll)
 	}
 	switch {
 	case err == nil:
 		return f, nil
 	case errors.Is(err, filelock.ErrHeld):
-		err = fmt.Errorf("given up while another process builds it: %w", ctx.Err())
+		err = fmt.Errorf("canceled while waiting for another process that is building it: %w", ctx.Err())
 	default:
 		err = fmt.Errorf("locking %s: %w", path, err)
 	}
@@ -108,7 +108,7 @@ func awaitTurn(ctx context.Context, path string, t *tracker) (*os.File, error) {
 }
 
 func build(ctx context.Context, from *source, out string, t *tracker) error {
-	t.doing("looking what there is to compile")
+	t.doing("listing the packages to compile")
 	folder, err := from.folder(ctx, t.line)
 	if err != nil {
 		return t.explain(ctx, err)
@@ -276,7 +276,7 @@ func (t *tracker) explain(ctx context.Context, err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if ctx.Err() != nil {
-		return fmt.Errorf("given up after %v: %w; what is compiled is kept for the next time", time.Since(t.began).Round(time.Second), ctx.Err())
+		return fmt.Errorf("canceled after %v: %w; the next build continues from here", time.Since(t.began).Round(time.Second), ctx.Err())
 	}
 	if len(t.said) == 0 {
 		return err

@@ -68,7 +68,7 @@ func TestBuildFromCheckout(t *testing.T) {
 		}
 	}
 	want := []string{
-		"looking what there is to compile 0/0", "downloading k8s.io/api v0.36.3 0/0",
+		"listing the packages to compile 0/0", "downloading k8s.io/api v0.36.3 0/0",
 		"compiling 0/3", "compiling 1/3", "compiling 2/3", "linking 3/3",
 	}
 	if !slices.Equal(story, want) {

@@ -75,7 +75,7 @@ func (c *Cluster) Err() error {
 	if c.process == nil || !c.process.ended() || c.process.exit == nil {
 		return nil
 	}
-	return fmt.Errorf("%s ended by itself: %w%s", c.title(), c.process.exit, c.process.log.hint())
+	return fmt.Errorf("%s stopped unexpectedly: %w%s", c.title(), c.process.exit, c.process.log.hint())
 }
 
 // Stop stops the control plane in order and returns when it has ended and its state may be used again.

@@ -50,12 +50,12 @@ type NotRunningError struct {
 }
 
 func (e *NotRunningError) Error() string {
-	start := fmt.Sprintf("%q starts it", "opdock up --name "+e.Status.Name)
+	start := fmt.Sprintf("start it with %q", "opdock up --name "+e.Status.Name)
 	switch e.Status.State {
 	case Stopped:
-		return fmt.Sprintf("cluster %q is stopped; %s again with everything it had", e.Status.Name, start)
+		return fmt.Sprintf("cluster %q is stopped; %s; its objects are kept", e.Status.Name, start)
 	case Dead:
-		return fmt.Sprintf("cluster %q is dead: its control plane%s ended without being stopped; %s again with everything it had",
+		return fmt.Sprintf("cluster %q is dead: its control plane%s ended without a clean stop; %s; its objects are kept",
 			e.Status.Name, pidSuffix(e.Status.PID), start)
 	default:
 		return fmt.Sprintf("cluster %q was never started; %s", e.Status.Name, start)
@@ -68,7 +68,7 @@ type NameError struct {
 }
 
 func (e *NameError) Error() string {
-	return fmt.Sprintf("%q cannot be the name of a cluster; use at most %d lower case letters, digits and dashes, "+
+	return fmt.Sprintf("%q is not a valid cluster name; use at most %d lower case letters, digits and dashes, "+
 		"with a letter or digit at both ends", e.Name, maxNameLength)
 }
 
@@ -78,7 +78,7 @@ type NoBinaryError struct {
 }
 
 func (e *NoBinaryError) Error() string {
-	return fmt.Sprintf("there is no %s binary (looked for %s); %q builds it once, or set %s to the path of one",
+	return fmt.Sprintf("the %s binary was not found (searched: %s); run %q to build it, or set %s to its path",
 		binaryName, strings.Join(e.Looked, ", "), "opdock up", binaryEnv)
 }
 
@@ -88,8 +88,8 @@ type NoGoError struct {
 }
 
 func (e *NoGoError) Error() string {
-	return fmt.Sprintf("building %s needs Go, and there is no go command on PATH (%v); "+
-		"install Go from https://go.dev/dl, or set %s to the path of a %s that was built elsewhere",
+	return fmt.Sprintf("building %s needs Go, but the go command was not found on PATH (%v); "+
+		"install Go from https://go.dev/dl, or set %s to the path of an existing %s",
 		binaryName, e.Err, binaryEnv, binaryName)
 }
 

@@ -80,15 +80,15 @@ func checkOwned(top, dir string, uid int) error {
 		var problem string
 		switch {
 		case !info.IsDir():
-			problem = "is not a folder"
+			problem = "is not a directory"
 		case owner != uid:
 			problem = fmt.Sprintf("belongs to user %d", owner)
 		case info.Mode().Perm()&othersWrite != 0:
-			problem = fmt.Sprintf("can be written to by others (mode %v)", info.Mode().Perm())
+			problem = fmt.Sprintf("is writable by other users (mode %v)", info.Mode().Perm())
 		default:
 			continue
 		}
-		return fmt.Errorf("the state folder %s %s, so the keys in it would not be safe; set %s to a folder of yours", current, problem, homeEnv)
+		return fmt.Errorf("the state directory %s %s, so its keys would not be safe; set %s to a directory that only you can write to", current, problem, homeEnv)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func cacheDir() (string, error) {
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("finding the cache folder: %w; set XDG_CACHE_HOME to an absolute path", err)
+		return "", fmt.Errorf("finding the cache directory: %w; set XDG_CACHE_HOME to an absolute path", err)
 	}
 	return filepath.Join(dir, "opdock"), nil
 }
@@ -133,7 +133,7 @@ func makeStateDir(name string) (string, error) {
 	if name == "" {
 		dir, err := os.MkdirTemp("", "opdock-")
 		if err != nil {
-			return "", fmt.Errorf("making a temporary state folder: %w; TMPDIR chooses another place", err)
+			return "", fmt.Errorf("creating a temporary state directory: %w; set TMPDIR to use another location", err)
 		}
 		return absolute(dir), nil
 	}
@@ -142,11 +142,11 @@ func makeStateDir(name string) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("making the state folder of cluster %q: %w; %s chooses another place", name, err, homeEnv)
+		return "", fmt.Errorf("creating the state directory of cluster %q: %w; set %s to use another location", name, err, homeEnv)
 	}
 	// The folder may be older than this call. Chmod also fails on one that belongs to somebody else.
 	if err := os.Chmod(dir, 0o700); err != nil {
-		return "", fmt.Errorf("keeping the state folder of cluster %q private: %w; %s chooses another place", name, err, homeEnv)
+		return "", fmt.Errorf("making the state directory of cluster %q private: %w; set %s to use another location", name, err, homeEnv)
 	}
 	return dir, nil
 }

@@ -164,15 +164,15 @@ func TestHomeAmongOthersMustBeOurs(t *testing.T) {
 		"nothing there":   {func(string) error { return nil }, ours, ""},
 		"ours":            {func(top string) error { return os.MkdirAll(filepath.Join(top, "clusters", "dock"), 0o700) }, ours, ""},
 		"of another user": {func(top string) error { return os.Mkdir(top, 0o700) }, ours + 1, "belongs to user"},
-		"open to others":  {func(top string) error { return errors.Join(os.Mkdir(top, 0o700), os.Chmod(top, 0o777)) }, ours, "can be written to by others (mode -rwxrwxrwx)"},
+		"open to others":  {func(top string) error { return errors.Join(os.Mkdir(top, 0o700), os.Chmod(top, 0o777)) }, ours, "is writable by other users (mode -rwxrwxrwx)"},
 		"open to a group, below": {func(top string) error {
 			return errors.Join(os.MkdirAll(filepath.Join(top, "clusters"), 0o700), os.Chmod(filepath.Join(top, "clusters"), 0o770))
 		}, ours, "clusters can be written to"},
-		"a link": {func(top string) error { return os.Symlink(filepath.Dir(top), top) }, ours, "is not a folder"},
+		"a link": {func(top string) error { return os.Symlink(filepath.Dir(top), top) }, ours, "is not a directory"},
 		"a link below": {func(top string) error {
 			return errors.Join(os.Mkdir(top, 0o700), os.Symlink("/", filepath.Join(top, "clusters")))
-		}, ours, "clusters is not a folder"},
-		"a file": {func(top string) error { return os.WriteFile(top, nil, 0o600) }, ours, "is not a folder"},
+		}, ours, "clusters is not a directory"},
+		"a file": {func(top string) error { return os.WriteFile(top, nil, 0o600) }, ours, "is not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			top := filepath.Join(t.TempDir(), "opdock-1")

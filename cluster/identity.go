@@ -58,7 +58,7 @@ func (c *Cluster) As(user string, groups ...string) (*Identity, error) {
 	}
 	pair, err := ca.Client(user, groups, time.Now(), identityLife)
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate for %q: %w", user, err)
+		return nil, fmt.Errorf("creating a certificate for %q: %w", user, err)
 	}
 	return &Identity{
 		user: user, groups: groups, namespace: namespace,
@@ -104,7 +104,7 @@ func (i *Identity) Kubeconfig() ([]byte, error) {
 // checkIdentity returns the namespace of a service account.
 func checkIdentity(user string, groups []string) (namespace string, err error) {
 	if user == "" {
-		return "", errors.New("the user is empty; name one, for instance jane or system:serviceaccount:NAMESPACE:NAME")
+		return "", errors.New("the user name is empty; use a name such as jane or system:serviceaccount:NAMESPACE:NAME")
 	}
 	if slices.Contains(groups, "") {
 		return "", fmt.Errorf("one of the groups of %q is empty", user)
@@ -115,7 +115,7 @@ func checkIdentity(user string, groups []string) (namespace string, err error) {
 	}
 	namespace, name, _ := strings.Cut(account, ":")
 	if namespace == "" || name == "" || strings.Contains(name, ":") {
-		return "", fmt.Errorf("%q is not a service account; write system:serviceaccount:NAMESPACE:NAME", user)
+		return "", fmt.Errorf("%q is not a service account; use system:serviceaccount:NAMESPACE:NAME", user)
 	}
 	return namespace, nil
 }
@@ -125,11 +125,11 @@ func loadAuthority(dir string) (*pki.Authority, error) {
 	ca, err := pki.LoadAuthority(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("reading the cluster's certificate authority: %w; is the cluster still running?", err)
+		return nil, fmt.Errorf("reading the certificate authority of the cluster: %w; check that the cluster is running", err)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("reading the cluster's certificate authority: %w; act as the user who started the cluster", err)
+		return nil, fmt.Errorf("reading the certificate authority of the cluster: %w; run this as the user who started the cluster", err)
 	case err != nil:
-		return nil, fmt.Errorf("reading the cluster's certificate authority: %w", err)
+		return nil, fmt.Errorf("reading the certificate authority of the cluster: %w", err)
 	}
 	return ca, nil
 }

@@ -55,7 +55,7 @@ func openLog(dir string, to io.Writer) (*logSink, error) {
 func openLogFile(dir string) (*logSink, error) {
 	guard, err := os.Open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("opening the state folder: %w", err)
+		return nil, fmt.Errorf("opening the state directory: %w", err)
 	}
 	defer guard.Close()
 	// Two starts of the same cluster must not both rotate, or the second would throw the old log away. Some
@@ -103,16 +103,16 @@ func (s *logSink) hint() string {
 	if _, err := os.Stat(s.path); err != nil {
 		return ""
 	}
-	return "; its log is " + s.path
+	return "; log: " + s.path
 }
 
 // excerpt is what to show of the log when the control plane ended without saying why.
 func (s *logSink) excerpt() string {
 	lines := tellingLines(s.recent())
 	if len(lines) == 0 {
-		return " without a word in its log" + s.hint()
+		return " and its log is empty" + s.hint()
 	}
-	return fmt.Sprintf("%s; it logged:\n  %s", s.hint(), strings.Join(lines, "\n  "))
+	return fmt.Sprintf("%s; last lines of the log:\n  %s", s.hint(), strings.Join(lines, "\n  "))
 }
 
 // recent is the end of what was logged since this start. The file may be unlinked already, which does

@@ -31,7 +31,7 @@ func clearLock(path string) error {
 	// Holding the lock keeps off a start that happens right now, whose mark this would otherwise wipe out.
 	err = filelock.Exclusive(lock)
 	if errors.Is(err, filelock.ErrHeld) {
-		return fmt.Errorf("%s is held by a living process: the cluster has just been started again", path)
+		return fmt.Errorf("%s is locked by a running process: the cluster has just been started again", path)
 	}
 	if err != nil {
 		return fmt.Errorf("locking %s: %w", path, err)

@@ -48,7 +48,7 @@ type process struct {
 func spawn(binary, dir string, o Options, log *logSink) (*process, error) {
 	reportReader, reportWriter, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("making the report pipe: %w", err)
+		return nil, fmt.Errorf("creating the report pipe: %w", err)
 	}
 	defer reportWriter.Close()
 
@@ -70,7 +70,7 @@ func spawn(binary, dir string, o Options, log *logSink) (*process, error) {
 		lifelineReader, lifelineWriter, err := os.Pipe()
 		if err != nil {
 			reportReader.Close()
-			return nil, fmt.Errorf("making the lifeline pipe: %w", err)
+			return nil, fmt.Errorf("creating the lifeline pipe: %w", err)
 		}
 		defer lifelineReader.Close()
 		p.lifeline = lifelineWriter
@@ -185,7 +185,7 @@ func (p *process) stop(timeout time.Duration) error {
 }
 
 func tooSlow(pid int, timeout time.Duration) error {
-	return fmt.Errorf("the control plane%s did not stop within %v after SIGTERM; wait, or end it with %q: what it has acknowledged is kept",
+	return fmt.Errorf("the control plane%s did not stop within %v after SIGTERM; wait, or kill it with %q (acknowledged writes are kept)",
 		pidSuffix(pid), timeout, fmt.Sprintf("kill -9 %d", pid))
 }
 

@@ -59,7 +59,7 @@ func (p *process) awaitReady(ctx context.Context, o Options) (report, error) {
 	defer p.report.Close()
 	defer close(stop)
 	reports := readReports(p.report, stop)
-	doing := "waiting for its first sign of life"
+	doing := "waiting for its first report"
 	for {
 		select {
 		case r, more := <-reports:
@@ -90,7 +90,7 @@ func (p *process) abandon(ctx context.Context, name, doing string) error {
 	if cause := context.Cause(ctx); !errors.Is(err, cause) {
 		err = fmt.Errorf("%w (%w)", err, cause)
 	}
-	return fmt.Errorf("starting %s: given up after %v, %s: %w%s", title(name), waited, doing, err, p.log.hint())
+	return fmt.Errorf("starting %s: canceled after %v, %s: %w%s", title(name), waited, doing, err, p.log.hint())
 }
 
 // endedEarly is for a process that closed its end of the report pipe without a last word.
@@ -100,5 +100,5 @@ func (p *process) endedEarly(name string) error {
 	if p.exit != nil {
 		how = p.exit.Error()
 	}
-	return fmt.Errorf("starting %s: the control plane ended before it was ready: %s%s", title(name), how, p.log.excerpt())
+	return fmt.Errorf("starting %s: the control plane exited before it was ready: %s%s", title(name), how, p.log.excerpt())
 }

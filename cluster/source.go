@@ -87,8 +87,8 @@ func chooseSource(own provenance, findCheckout func() string) (*source, error) {
 		// The pseudo-version of the nested module may differ in its first part; the commit is the same.
 		return &source{version: commit[1]}, nil
 	}
-	return nil, fmt.Errorf("this program was built with an unreleased version of %s (%s), so there is no matching control plane to download; "+
-		"run it inside the working copy, set %s to the path of a control plane, or use a released version", modulePath, own.version, binaryEnv)
+	return nil, fmt.Errorf("this program was built with an unreleased version of %s (%s), so no matching control plane can be downloaded; "+
+		"run it in the working copy, set %s to the path of a control plane, or use a released version", modulePath, own.version, binaryEnv)
 }
 
 // findCheckout returns the root of a working copy that the working directory is in or depends on, or "".
@@ -191,7 +191,7 @@ func (s *source) sum() (string, error) {
 		return addFile(hash, root, path)
 	})
 	if err != nil {
-		return "", fmt.Errorf("reading the control plane's source: %w", err)
+		return "", fmt.Errorf("reading the source of the control plane: %w", err)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }

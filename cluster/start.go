@@ -100,17 +100,17 @@ func (o *Options) check() error {
 		}
 	}
 	if o.Nodes < 0 {
-		return fmt.Errorf("starting %s: there cannot be %d nodes", title(o.Name), o.Nodes)
+		return fmt.Errorf("starting %s: %d is not a valid number of nodes", title(o.Name), o.Nodes)
 	}
 	if o.Port < 0 || o.Port > 65535 {
-		return fmt.Errorf("starting %s: %d is not a port; use 1 to 65535, or 0 for any that is free", title(o.Name), o.Port)
+		return fmt.Errorf("starting %s: %d is not a valid port; use 1 to 65535, or 0 for a free port", title(o.Name), o.Port)
 	}
 	if _, isFile := o.Log.(*os.File); o.Detach && o.Log != nil && !isFile {
-		return fmt.Errorf("starting %s: the log of a detached cluster must be an *os.File, not a %T; nobody would read the other end",
+		return fmt.Errorf("starting %s: the log of a detached cluster must be an *os.File, not a %T, because it outlives this process",
 			title(o.Name), o.Log)
 	}
 	if o.Detach && o.Name == "" {
-		return errors.New("starting the private cluster: a cluster without a name cannot be detached, for nobody could find it; give it a name")
+		return errors.New("starting the private cluster: a detached cluster needs a name; set Name")
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func refuseIfAlive(name string) error {
 	return &StartError{
 		Reason:  ReasonLocked,
 		Message: fmt.Sprintf("cluster %q is already running%s with its state in %s", name, pidSuffix(status.PID), status.Dir),
-		Hint:    fmt.Sprintf("use it as it is, or stop it first with %q", "opdock down --name "+name),
+		Hint:    fmt.Sprintf("use it, or stop it first with %q", "opdock down --name "+name),
 	}
 }
 

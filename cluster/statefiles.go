@@ -63,7 +63,7 @@ func (l *lockFile) look() (holder, error) {
 	case errors.Is(err, filelock.ErrHeld):
 		held = true
 	default:
-		return holder{}, fmt.Errorf("looking at %s: %w", l.f.Name(), err)
+		return holder{}, fmt.Errorf("reading %s: %w", l.f.Name(), err)
 	}
 	data, err := io.ReadAll(io.NewSectionReader(l.f, 0, 64<<10))
 	if err != nil {

@@ -179,7 +179,7 @@ func deleteState(name, dir string) error {
 		return err
 	}
 	if err := os.RemoveAll(grave); err != nil {
-		return fmt.Errorf("%w; remove what is left of it in %s by hand", err, grave)
+		return fmt.Errorf("%w; remove the rest of it in %s manually", err, grave)
 	}
 	return nil
 }

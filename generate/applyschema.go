@@ -21,7 +21,7 @@ import (
 const schemaFromCRDs = "crd"
 
 // errNoCRDs means that there are no CRDs because they could not be generated.
-var errNoCRDs = errors.New("there are no CRDs")
+var errNoCRDs = errors.New("no CRDs found")
 
 // writeApplySchema writes the OpenAPI document that tells applyconfiguration-gen how objects are merged, made from the
 // CRDs as they are generated in the same run.
@@ -39,10 +39,10 @@ func (p *plan) writeApplySchema(l *loaded, out *outputs, file string) error {
 	}
 	document, err := applyschema.Document(crds, packages)
 	if err != nil {
-		return fmt.Errorf("making a schema for apply configurations: %w", err)
+		return fmt.Errorf("creating a schema for apply configurations: %w", err)
 	}
 	if err := os.WriteFile(file, document, 0o600); err != nil {
-		return fmt.Errorf("making a schema for apply configurations: %w", err)
+		return fmt.Errorf("creating a schema for apply configurations: %w", err)
 	}
 	return nil
 }

@@ -152,22 +152,22 @@ func TestBadRequests(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"no module":         {files{"a.go": "package a\n"}, Options{}, "there is no go.mod in "},
-		"no module line":    {files{"go.mod": "go 1.26\n"}, Options{}, "there is no module line"},
-		"no markers":        {files{"go.mod": "module a\n", "a.go": "package a\n"}, Options{}, "there is nothing to generate: no package in ./... has markers"},
+		"no module":         {files{"a.go": "package a\n"}, Options{}, "no go.mod found in "},
+		"no module line":    {files{"go.mod": "go 1.26\n"}, Options{}, "the module line is missing"},
+		"no markers":        {files{"go.mod": "module a\n", "a.go": "package a\n"}, Options{}, "nothing to generate: no package in ./... has markers"},
 		"no such folder":    {plain(), Options{Paths: []string{"./nowhere/..."}}, "nowhere: no such file"},
-		"a file":            {plain(), Options{Paths: []string{"lib/lib.go"}}, "lib/lib.go is not a folder"},
-		"outside":           {plain(), Options{Paths: []string{"../other"}}, "../other lies outside of the module"},
-		"output outside":    {plain(), Options{CRDDir: "../crds"}, "the output folder ../crds lies outside of the module"},
-		"unknown generator": {plain(), Options{Only: []string{"conversion"}}, `there is no generator "conversion", only deepcopy,`},
+		"a file":            {plain(), Options{Paths: []string{"lib/lib.go"}}, "lib/lib.go is not a directory"},
+		"outside":           {plain(), Options{Paths: []string{"../other"}}, "../other is outside the module"},
+		"output outside":    {plain(), Options{CRDDir: "../crds"}, "the output directory ../crds is outside the module"},
+		"unknown generator": {plain(), Options{Only: []string{"conversion"}}, `unknown generator "conversion"; generators: deepcopy,`},
 		"no header":         {plain(), Options{HeaderFile: "nowhere.txt"}, "nowhere.txt: no such file"},
 		"no configuration":  {plain(), Options{ConfigFile: "nowhere.yaml"}, "nowhere.yaml: no such file"},
 		"unknown setting":   {plain().with(ConfigFileName, "generate: {crds: {}}\n"), Options{}, `opdock.yaml: unknown field "crds"`},
 		"unknown tool":      {plain().with(ConfigFileName, "generate: {deepcopy: {tool: gen}}\n"), Options{}, `deepcopy.tool is "gen"`},
-		"plural":            {plain().with(ConfigFileName, "generate: {client: {pluralExceptions: [Dish]}}\n"), Options{}, `has "Dish"`},
+		"plural":            {plain().with(ConfigFileName, "generate: {client: {pluralExceptions: [Dish]}}\n"), Options{}, `contains "Dish"`},
 		"two clients of one name": {
 			plain().with("api/v1/more.go", "package v1\n\n// +genclient\ntype More struct{}\n").with("other/api/v1/more.go", "package v1\n\n// +genclient\ntype More struct{}\n"),
-			Options{}, "the packages api/v1 and other/api/v1 would have the same client",
+			Options{}, "packages api/v1 and other/api/v1 would get the same client",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestFoldersThatCannotBeWritten(t *testing.T) {
 		want  string
 	}{
 		"a file is where a folder should be": {func(r *runner) { r.write("config", "a file") }, "not a directory"},
-		"a folder is where a file should be": {func(r *runner) { r.write("config/rbac/role.yaml/file", "") }, "role.yaml should be generated, but is no regular file"},
+		"a folder is where a file should be": {func(r *runner) { r.write("config/rbac/role.yaml/file", "") }, "role.yaml would be generated, but it is not a regular file"},
 		"no permission": {func(r *runner) {
 			if os.Geteuid() == 0 {
 				r.t.Skip("root may write everywhere")

@@ -41,7 +41,7 @@ func compare(p *plan, files map[string][]byte, found *discovery) ([]change, erro
 		one := change{Change: Change{Path: p.module.relative(file), Kind: Missing}, content: files[file], mode: 0o644}
 		info, err := os.Stat(file)
 		if err == nil && !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s should be generated, but is no regular file", one.Path)
+			return nil, fmt.Errorf("%s would be generated, but it is not a regular file", one.Path)
 		}
 		if err == nil {
 			one.mode = info.Mode().Perm()
@@ -52,7 +52,7 @@ func compare(p *plan, files map[string][]byte, found *discovery) ([]change, erro
 			return nil, fmt.Errorf("comparing: %w", err)
 		}
 		if one.before != nil && path.Ext(file) == ".go" && generatorOf(one.before) == "" {
-			return nil, fmt.Errorf("%s would be overwritten, but somebody has written it: it lacks the line that says that it is generated", one.Path)
+			return nil, fmt.Errorf("%s would be overwritten, but it was written by hand: it lacks the line \"Code generated ... DO NOT EDIT.\"", one.Path)
 		}
 		if one.before != nil && equalButForVersion(one.before, one.content) {
 			files[file] = one.before
@@ -102,7 +102,7 @@ func (p *plan) leftovers(files map[string][]byte, found *discovery) ([]change, e
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("looking for leftovers: %w", err)
+			return nil, fmt.Errorf("finding stale files: %w", err)
 		}
 	}
 	var left []change
@@ -112,7 +112,7 @@ func (p *plan) leftovers(files map[string][]byte, found *discovery) ([]change, e
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("looking for leftovers: %w", err)
+			return nil, fmt.Errorf("finding stale files: %w", err)
 		}
 		if name := p.module.relative(file); p.owns(name, content, files) {
 			left = append(left, change{Change: Change{Path: name, Kind: Leftover}, before: content, mode: 0o644})

@@ -161,26 +161,26 @@ func readConfig(m module, file string) (*Config, error) {
 
 func (c *Config) validate(m module, o Options) error {
 	if tool := c.Deepcopy.Tool; tool != "" && tool != toolControllerGen && tool != toolDeepcopyGen {
-		return fmt.Errorf("deepcopy.tool is %q: there is only %s and %s", tool, toolControllerGen, toolDeepcopyGen)
+		return fmt.Errorf("deepcopy.tool is %q: must be %s or %s", tool, toolControllerGen, toolDeepcopyGen)
 	}
 	for _, name := range slices.Concat(c.Skip, o.Only) {
 		if !slices.Contains(Generators, name) {
-			return fmt.Errorf("there is no generator %q, only %s", name, strings.Join(Generators, ", "))
+			return fmt.Errorf("unknown generator %q; generators: %s", name, strings.Join(Generators, ", "))
 		}
 	}
 	for _, exception := range c.Client.PluralExceptions {
 		if name, plural, _ := strings.Cut(exception, ":"); name == "" || plural == "" || strings.Contains(plural, ":") {
-			return fmt.Errorf("client.pluralExceptions has %q: it must be of the form Kind:Plural", exception)
+			return fmt.Errorf("client.pluralExceptions contains %q: must have the form Kind:Plural", exception)
 		}
 	}
 	for _, file := range c.textFiles() {
 		if _, err := os.ReadFile(m.absolute(file)); err != nil {
-			return fmt.Errorf("reading a file that the configuration names: %w", err)
+			return fmt.Errorf("reading a file named in the configuration: %w", err)
 		}
 	}
 	for _, dir := range []string{c.CRD.Dir, c.RBAC.Dir, c.Webhook.Dir, c.Client.Dir, c.OpenAPI.Dir} {
 		if dir != "" && !within(m.dir, m.absolute(dir)) {
-			return fmt.Errorf("the output folder %s lies outside of the module in %s", dir, m.dir)
+			return fmt.Errorf("the output directory %s is outside the module in %s", dir, m.dir)
 		}
 	}
 	return nil

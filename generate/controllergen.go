@@ -188,7 +188,7 @@ func (g *generatedFiles) Open(p *loader.Package, name string) (io.WriteCloser, e
 	dir := g.dir
 	if p != nil {
 		if len(p.CompiledGoFiles) == 0 {
-			return nil, fmt.Errorf("package %s has no folder", p.PkgPath)
+			return nil, fmt.Errorf("package %s has no directory", p.PkgPath)
 		}
 		dir = filepath.Dir(p.CompiledGoFiles[0])
 	}

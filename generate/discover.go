@@ -74,7 +74,7 @@ func discover(m module, config *Config) (*discovery, error) {
 				return nil // a link to nowhere, as editors leave them beside a file with unsaved changes
 			}
 			if err != nil {
-				return fmt.Errorf("looking for markers: %w", err)
+				return fmt.Errorf("finding markers: %w", err)
 			}
 			file := sourceFile{path: name, hash: hashOf(content)}
 			if IsOutput(content) {
@@ -136,19 +136,19 @@ func listGoFiles(m module, paths []string) ([]string, error) {
 				start = target // as in the module's folder there are no links
 			}
 			if !within(m.dir, start) {
-				return nil, fmt.Errorf("%s lies outside of the module in %s", pattern, m.dir)
+				return nil, fmt.Errorf("%s is outside the module in %s", pattern, m.dir)
 			}
 		}
 		info, err := os.Stat(start)
 		if err != nil {
-			return nil, fmt.Errorf("looking for packages: %w", err)
+			return nil, fmt.Errorf("finding packages: %w", err)
 		}
 		if !info.IsDir() {
-			return nil, fmt.Errorf("%s is not a folder, and paths have to be folders, such as ./api", pattern)
+			return nil, fmt.Errorf("%s is not a directory; paths must be directories, such as ./api", pattern)
 		}
 		err = filepath.WalkDir(start, func(file string, entry fs.DirEntry, err error) error {
 			if err != nil {
-				return fmt.Errorf("looking for packages: %w", err)
+				return fmt.Errorf("finding packages: %w", err)
 			}
 			if entry.IsDir() {
 				if file != start && (!recursive || ignoredDir(file, entry.Name())) {

@@ -55,7 +55,7 @@ func execute(ctx context.Context, p *plan, progress func(Step)) (*outputs, map[s
 	err := quietly(func() error {
 		staging, err := os.MkdirTemp("", "opdock-generate-")
 		if err != nil {
-			return fmt.Errorf("making a folder to work in: %w", err)
+			return fmt.Errorf("creating a working directory: %w", err)
 		}
 		defer os.RemoveAll(staging)
 		var (

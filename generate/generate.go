@@ -81,7 +81,7 @@ type Result struct {
 }
 
 // ErrNothing is returned if no marker asks for anything.
-var ErrNothing = errors.New("there is nothing to generate")
+var ErrNothing = errors.New("nothing to generate")
 
 // Run generates. If anything fails, no file is changed and the error is an *Error where the source is to blame.
 func Run(ctx context.Context, o Options) (*Result, error) {

@@ -97,7 +97,7 @@ func goList(ctx context.Context, m module, depth string, patterns []string) ([]*
 			return packages, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading what go list says: %w", err)
+			return nil, fmt.Errorf("decoding the output of go list: %w", err)
 		}
 		packages = append(packages, p)
 	}

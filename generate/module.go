@@ -27,7 +27,7 @@ type NoModuleError struct {
 }
 
 func (e *NoModuleError) Error() string {
-	return fmt.Sprintf("there is no go.mod in %s or a folder above it: generating needs a Go module", e.Dir)
+	return fmt.Sprintf("no go.mod found in %s or a parent directory: generating needs a Go module", e.Dir)
 }
 
 // findModule looks for go.mod in the folder and in those above it.
@@ -55,7 +55,7 @@ func findModule(dir string) (module, error) {
 	}
 	name := modfile.ModulePath(content)
 	if name == "" {
-		return module{}, &Error{Problems: []Problem{{File: file, Line: 1, Message: "there is no module line"}}}
+		return module{}, &Error{Problems: []Problem{{File: file, Line: 1, Message: "the module line is missing"}}}
 	}
 	return module{dir: root, path: name}, nil
 }

@@ -136,7 +136,7 @@ func (p *plan) planClient(found *discovery) error {
 		p.client = append(p.client, dir)
 		name := p.groupDir(dir) + "/" + path.Base(dir)
 		if other, taken := byGroupVersion[name]; taken {
-			return fmt.Errorf("the packages %s and %s would have the same client: clients are called after the last two folders, which are %s for both",
+			return fmt.Errorf("packages %s and %s would get the same client: clients are named after the last two directories, which are %s for both",
 				other, dir, name)
 		}
 		byGroupVersion[name] = dir

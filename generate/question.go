@@ -37,11 +37,11 @@ func newQuestion(m module, config *Config, found *discovery, o Options, now time
 	q := &question{module: m, found: found}
 	settings, err := json.Marshal(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a stamp: %w", err)
+		return nil, fmt.Errorf("creating a stamp: %w", err)
 	}
 	own, err := executableID()
 	if err != nil {
-		return nil, fmt.Errorf("making a stamp: %w", err)
+		return nil, fmt.Errorf("creating a stamp: %w", err)
 	}
 	// Headers name the year.
 	q.add("format", stampFormat, own, now.UTC().Year(), m.dir, string(settings), o.Only, o.Paths)
@@ -54,7 +54,7 @@ func newQuestion(m module, config *Config, found *discovery, o Options, now time
 	for _, file := range q.settingFiles(config) {
 		hash, err := hashFile(file)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("making a stamp: %w", err)
+			return nil, fmt.Errorf("creating a stamp: %w", err)
 		}
 		q.add(file, hash)
 	}

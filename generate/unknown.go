@@ -32,9 +32,9 @@ func unknownMarkers(file string, content []byte) (found []Problem) {
 		if !strings.HasPrefix(name, kubebuilderPrefix) || isOfKubebuilder(name) || isKnownMarker(name) {
 			return
 		}
-		message := "no generator knows the marker +" + name
+		message := "unknown marker +" + name
 		if similar := similarMarker(name); similar != "" {
-			message += fmt.Sprintf("; is it +%s?", similar)
+			message += fmt.Sprintf("; did you mean +%s?", similar)
 		}
 		found = append(found, Problem{File: file, Line: line, Generator: toolControllerGen, Message: message})
 	})

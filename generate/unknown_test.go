@@ -25,10 +25,10 @@ func TestUnknownMarkers(t *testing.T) {
 		"kubebuilder:scaffold:imports":                               "",
 		"kubebuilder:docs-gen:collapse=Imports":                      "",
 		"optinal":                                                    "",
-		"kubebuilder:subresouce:status":                              "no generator knows the marker +kubebuilder:subresouce:status; is it +kubebuilder:subresource:status?",
-		"kubebuilder:validation:MinLenght=1":                         "no generator knows the marker +kubebuilder:validation:MinLenght; is it +kubebuilder:validation:MinLength?",
-		"kubebuilder:rbca:groups=apps":                               "no generator knows the marker +kubebuilder:rbca:groups; is it +kubebuilder:rbac?",
-		"kubebuilder:cheese":                                         "no generator knows the marker +kubebuilder:cheese",
+		"kubebuilder:subresouce:status":                              "unknown marker +kubebuilder:subresouce:status; did you mean +kubebuilder:subresource:status?",
+		"kubebuilder:validation:MinLenght=1":                         "unknown marker +kubebuilder:validation:MinLenght; did you mean +kubebuilder:validation:MinLength?",
+		"kubebuilder:rbca:groups=apps":                               "unknown marker +kubebuilder:rbca:groups; did you mean +kubebuilder:rbac?",
+		"kubebuilder:cheese":                                         "unknown marker +kubebuilder:cheese",
 	} {
 		t.Run(marker, func(t *testing.T) {
 			got := unknownMarkers("a.go", []byte("package a\n\n// A text.\n// +"+marker+"\n"))

@@ -51,7 +51,7 @@ func CreateAPI(o APIOptions) (*Plan, error) {
 		return nil, err
 	}
 	if s.clusterScopeIsWrong && o.ClusterScoped && !o.NoResource {
-		return nil, wrongInput("a kind from %s makes objects in its own namespace, so it cannot be without one", o.From).hint("leave out --namespaced=false")
+		return nil, wrongInput("a kind created from %s creates objects in its own namespace, so it must be namespaced", o.From).hint("remove --namespaced=false")
 	}
 	api := p.api(resource)
 	api.ShortName = o.ShortName
@@ -101,12 +101,12 @@ func (p *project) newResource(o *APIOptions) (*projectfile.Resource, error) {
 	}
 	existing := p.file.Find(o.Group, o.Version, o.Kind)
 	if existing != nil && (existing.API != nil && !o.NoResource || existing.Controller && !o.NoController && o.NoResource) {
-		return nil, wrongInput("%s %s/%s is there already", o.Kind, existing.QualifiedGroup(), o.Version).
+		return nil, wrongInput("%s %s/%s already exists", o.Kind, existing.QualifiedGroup(), o.Version).
 			hint("remove it: opdock delete api %s", gvkFlags(o.Group, o.Version, o.Kind))
 	}
 	if existing == nil && o.NoResource {
-		return nil, wrongInput("there is no %s %s in this project, and without --resource its types are not made", o.Kind, o.Version).
-			hint("leave out --resource=false; kinds of other modules are not supported")
+		return nil, wrongInput("%s %s does not exist in this project, and --resource=false does not create its types", o.Kind, o.Version).
+			hint("remove --resource=false; kinds of other modules are not supported")
 	}
 	if existing != nil {
 		existing.Controller = existing.Controller || !o.NoController
@@ -149,11 +149,11 @@ func (p *project) takeShortName(o *APIOptions, other API) error {
 func (o *APIOptions) check(domain string) error {
 	switch {
 	case o.Version == "" || o.Kind == "":
-		return wrongInput("which kind should it be?").hint("for example: --group ship --version v1 --kind Frigate")
+		return wrongInput("--version and --kind are required").hint("for example: --group ship --version v1 --kind Frigate")
 	case o.NoResource && o.NoController:
-		return wrongInput("with neither types nor a controller there is nothing to make").hint("leave out --resource=false or --controller=false")
+		return wrongInput("nothing to create: both types and controller are disabled").hint("remove --resource=false or --controller=false")
 	case o.Empty && o.From != "":
-		return wrongInput("a kind is either empty or from %s", o.From).hint("leave out --empty or --from")
+		return wrongInput("--empty cannot be used with --from %s", o.From).hint("remove --empty or --from")
 	}
 	checks := []error{checkKind(o.Kind), checkVersion(o.Version), checkGroup(o.Group, domain)}
 	if o.Plural != "" {
@@ -177,8 +177,8 @@ func (p *project) checkGroups(group string) error {
 	}
 	for i := range p.file.Resources {
 		if other := p.file.Resources[i].Group; other != group && p.file.Resources[i].API != nil {
-			return wrongInput("this project is made for one group, which is %q, and %q would be a second one", other, group).
-				hint("to have several, write multigroup: true into PROJECT, and move api/VERSION to api/%s/VERSION, internal/controller to internal/controller/%s", other, other)
+			return wrongInput("this project has a single group, %q; %q would be a second one", other, group).
+				hint("to support several groups, set multigroup: true in PROJECT, move api/VERSION to api/%s/VERSION, and move internal/controller to internal/controller/%s", other, other)
 		}
 	}
 	return nil
@@ -200,13 +200,13 @@ func (p *project) checkCollisions(o *APIOptions) error {
 				o.NoController = true // one controller looks after all versions
 			}
 			if other.API != nil && other.API.Namespaced == o.ClusterScoped {
-				return wrongInput("%s %s exists with another scope, and all versions of a kind have the same", o.Kind, other.Version).
-					hint("it is namespaced: %t", other.API.Namespaced)
+				return wrongInput("%s %s already exists with another scope; all versions of a kind must have the same scope", o.Kind, other.Version).
+					hint("namespaced: %t", other.API.Namespaced)
 			}
 			if o.Plural == "" {
 				o.Plural = other.Plural
 			} else if other.PluralName() != plural {
-				return wrongInput("the plural of %s is %q, and cannot be %q in another version", o.Kind, other.PluralName(), plural)
+				return wrongInput("the plural of %s is %q in another version, so it cannot be %q", o.Kind, other.PluralName(), plural)
 			}
 			if err := p.takeShortName(o, p.api(other)); err != nil {
 				return err
@@ -214,10 +214,10 @@ func (p *project) checkCollisions(o *APIOptions) error {
 			continue
 		}
 		if other.PluralName() == plural {
-			return wrongInput("the plural %q is taken: it is that of %s %s", plural, other.Kind, other.Version).hint("choose another: --plural")
+			return wrongInput("the plural %q is already used by %s %s", plural, other.Kind, other.Version).hint("use another one: --plural")
 		}
 		if strings.EqualFold(other.Kind, o.Kind) {
-			return wrongInput("%s differs from the kind %s only by upper and lower case", o.Kind, other.Kind)
+			return wrongInput("%s differs from the existing kind %s only in case", o.Kind, other.Kind)
 		}
 		if other.Version == o.Version {
 			for _, suffix := range []string{"Spec", "Status", "List"} {
@@ -252,7 +252,7 @@ func (p *project) writeNew(files map[string][]byte) error {
 	}
 	if len(taken) > 0 {
 		slices.Sort(taken)
-		return wrongInput("there is a file that would be overwritten: %s", strings.Join(taken, ", "))
+		return wrongInput("these files already exist: %s", strings.Join(taken, ", "))
 	}
 	return nil
 }
@@ -327,14 +327,14 @@ func SplitAPIVersion(dir, apiVersion string) (group, version string, err error) 
 	}
 	qualified, version, found := strings.Cut(apiVersion, "/")
 	if !found || version == "" {
-		return "", "", wrongInput("%q is no group with a version", apiVersion).hint("for example: --api-version ship.%s/v1", p.Domain)
+		return "", "", wrongInput("%q is not a group and version", apiVersion).hint("for example: --api-version ship.%s/v1", p.Domain)
 	}
 	if qualified == p.Domain {
 		return "", version, nil
 	}
 	group, found = strings.CutSuffix(qualified, "."+p.Domain)
 	if !found {
-		return "", "", wrongInput("the group %q does not end with the domain of this project, which is %s", qualified, p.Domain).
+		return "", "", wrongInput("the group %q does not end with %s, the domain of this project", qualified, p.Domain).
 			hint("for example: --api-version ship.%s/v1", p.Domain)
 	}
 	return group, version, nil

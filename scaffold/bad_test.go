@@ -52,30 +52,30 @@ func TestInitRefuses(t *testing.T) {
 				t.Helper()
 				put(t, dir, "main.go", "package main")
 			},
-			problem: "is not empty: it has main.go",
+			problem: "is not empty: it contains main.go",
 		},
 		"a folder with a project": {
 			prepare: func(t *testing.T, dir string) {
 				t.Helper()
 				put(t, dir, "PROJECT", "version: '3'")
 			},
-			problem: "has a project already",
+			problem: "already contains a project",
 		},
 		"a module of another name": {
 			prepare: func(t *testing.T, dir string) {
 				t.Helper()
 				put(t, dir, "go.mod", "module example.com/other\n")
 			},
-			problem: `"example.com/other", and not "example.com/yard"`,
+			problem: `"example.com/other", not "example.com/yard"`,
 		},
 		"no domain":                  {change: func(o *InitOptions) { o.Domain = "" }, problem: "domain"},
-		"a domain with blanks":       {change: func(o *InitOptions) { o.Domain = "my domain" }, problem: `"my domain" is not one`},
-		"a domain in other letters":  {change: func(o *InitOptions) { o.Domain = "”项目名“" }, problem: "is not one"},
-		"a domain in capitals":       {change: func(o *InitOptions) { o.Domain = "Example.com" }, problem: "is not one"},
+		"a domain with blanks":       {change: func(o *InitOptions) { o.Domain = "my domain" }, problem: `"my domain" is not a valid domain`},
+		"a domain in other letters":  {change: func(o *InitOptions) { o.Domain = "”项目名“" }, problem: "is not a valid domain"},
+		"a domain in capitals":       {change: func(o *InitOptions) { o.Domain = "Example.com" }, problem: "is not a valid domain"},
 		"an unknown license":         {change: func(o *InitOptions) { o.License = "gpl9" }, problem: "apache2, mit, copyright, none"},
-		"a module path with blanks":  {change: func(o *InitOptions) { o.Repo = "example.com/my yard" }, problem: "cannot be the path of a Go module"},
-		"a module path from above":   {change: func(o *InitOptions) { o.Repo = "../yard" }, problem: "cannot be the path of a Go module"},
-		"a project name in capitals": {change: func(o *InitOptions) { o.ProjectName = "Yard" }, problem: `"Yard" cannot be the name`},
+		"a module path with blanks":  {change: func(o *InitOptions) { o.Repo = "example.com/my yard" }, problem: "is not a valid path of a Go module"},
+		"a module path from above":   {change: func(o *InitOptions) { o.Repo = "../yard" }, problem: "is not a valid path of a Go module"},
+		"a project name in capitals": {change: func(o *InitOptions) { o.ProjectName = "Yard" }, problem: `"Yard" is not a valid project name`},
 		"a long project name":        {change: func(o *InitOptions) { o.ProjectName = strings.Repeat("y", 51) }, problem: "at most 50"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,47 +110,47 @@ func TestCreateAPIRefuses(t *testing.T) {
 		change  func(*APIOptions)
 		problem string
 	}{
-		"no project":             {prepare: remove("PROJECT"), problem: "has no file PROJECT"},
+		"no project":             {prepare: remove("PROJECT"), problem: "has no PROJECT file"},
 		"no Go module":           {prepare: remove("go.mod"), problem: "no go.mod"},
 		"a PROJECT of version 2": {prepare: replace("PROJECT", `version: "3"`, `version: "2"`), problem: `version "2"`},
-		"no PROJECT at all":      {prepare: func(t *testing.T, dir string) { t.Helper(); put(t, dir, "PROJECT", ":::\n") }, problem: "its PROJECT cannot be read"},
-		"an older layout":        {prepare: replace("PROJECT", "go.kubebuilder.io/v4", "go.kubebuilder.io/v3"), problem: "make a new project with opdock init"},
+		"no PROJECT at all":      {prepare: func(t *testing.T, dir string) { t.Helper(); put(t, dir, "PROJECT", ":::\n") }, problem: "its PROJECT file has no version"},
+		"an older layout":        {prepare: replace("PROJECT", "go.kubebuilder.io/v4", "go.kubebuilder.io/v3"), problem: "create a new project with opdock init"},
 		"another layout":         {prepare: replace("PROJECT", "go.kubebuilder.io/v4", "helm.sdk.operatorframework.io/v1"), problem: "helm.sdk.operatorframework.io/v1"},
 		"no marker for imports":  {change: boatV2, prepare: replace("cmd/main.go", "// +kubebuilder:scaffold:imports", ""), problem: "// +kubebuilder:scaffold:imports"},
 		"no marker for schemes":  {change: boatV2, prepare: replace("cmd/main.go", "// +kubebuilder:scaffold:scheme", ""), problem: "// +kubebuilder:scaffold:scheme"},
 		"no marker for builders": {prepare: replace("cmd/main.go", "// +kubebuilder:scaffold:builder", ""), problem: "SetupWithManager(mgr)"},
 		"main does not parse":    {prepare: replace("cmd/main.go", "func main() {", "func main( {"), problem: "cmd/main.go"},
-		"no main":                {prepare: remove("cmd/main.go"), problem: "there is no cmd/main.go"},
+		"no main":                {prepare: remove("cmd/main.go"), problem: "file cmd/main.go does not exist"},
 		"a file in the way": {
 			prepare: func(t *testing.T, dir string) {
 				t.Helper()
 				put(t, dir, "api/v1/frigate_types.go", "package v1\n")
 			},
-			problem: "overwritten: api/v1/frigate_types.go",
+			problem: "already exist: api/v1/frigate_types.go",
 		},
-		"a kind in small letters":    {change: kind("frigate"), problem: "say: --kind Frigate"},
-		"a kind of two words":        {change: kind("tea-pot"), problem: "say: --kind TeaPot"},
-		"a kind that is a digit":     {change: kind("9Lives"), problem: "cannot be a kind"},
-		"no kind":                    {change: kind(""), problem: "which kind"},
-		"a kind that registers":      {change: kind("GroupVersion"), problem: "used for registering"},
+		"a kind in small letters":    {change: kind("frigate"), problem: "use: --kind Frigate"},
+		"a kind of two words":        {change: kind("tea-pot"), problem: "use: --kind TeaPot"},
+		"a kind that is a digit":     {change: kind("9Lives"), problem: "is not a valid kind"},
+		"no kind":                    {change: kind(""), problem: "--version and --kind are required"},
+		"a kind that registers":      {change: kind("GroupVersion"), problem: "the code that registers kinds"},
 		"a kind that is too long":    {change: kind("F" + strings.Repeat("r", 50)), problem: "too long"},
-		"a version without v":        {change: func(o *APIOptions) { o.Version = "1" }, problem: `"1" cannot be a version`},
-		"a version of a release":     {change: func(o *APIOptions) { o.Version = "v1.2" }, problem: "cannot be a version"},
-		"a group in capitals":        {change: group("Ship"), problem: `"Ship" cannot be one`},
-		"a group with the domain":    {change: group("ship.example.com"), problem: `say: --group "ship"`},
-		"a group that is internal":   {change: group("internal"), problem: "special way"},
-		"a group that ends in a dot": {change: group("ship."), problem: "cannot be one"},
-		"a plural in capitals":       {change: func(o *APIOptions) { o.Plural = "Frigates" }, problem: "cannot be a plural"},
-		"a plural that is taken":     {change: func(o *APIOptions) { o.Kind, o.Plural = "Raft", "boats" }, problem: "it is that of Boat v1"},
+		"a version without v":        {change: func(o *APIOptions) { o.Version = "1" }, problem: `"1" is not a valid version`},
+		"a version of a release":     {change: func(o *APIOptions) { o.Version = "v1.2" }, problem: "is not a valid version"},
+		"a group in capitals":        {change: group("Ship"), problem: `"Ship" is not a valid group`},
+		"a group with the domain":    {change: group("ship.example.com"), problem: `use: --group "ship"`},
+		"a group that is internal":   {change: group("internal"), problem: "specially"},
+		"a group that ends in a dot": {change: group("ship."), problem: "is not a valid group"},
+		"a plural in capitals":       {change: func(o *APIOptions) { o.Plural = "Frigates" }, problem: "is not a valid plural"},
+		"a plural that is taken":     {change: func(o *APIOptions) { o.Kind, o.Plural = "Raft", "boats" }, problem: "already used by Boat v1"},
 		"a kind that is there":       {change: kind("Boat"), problem: "opdock delete api --group ship --version v1 --kind Boat"},
-		"a kind of another case":     {change: func(o *APIOptions) { o.Kind, o.Plural = "BOAT", "others" }, problem: "upper and lower case"},
+		"a kind of another case":     {change: func(o *APIOptions) { o.Kind, o.Plural = "BOAT", "others" }, problem: "only in case"},
 		"a kind that is a list":      {change: kind("BoatList"), problem: "the same type"},
 		"another scope":              {change: func(o *APIOptions) { o.Kind, o.Version, o.ClusterScoped = "Boat", "v2", true }, problem: "another scope"},
 		"a second group":             {change: group("sea"), problem: "multigroup: true"},
-		"an unknown starter":         {change: func(o *APIOptions) { o.From = "nonsense" }, problem: `no starter "nonsense"`},
-		"empty from a starter":       {change: func(o *APIOptions) { o.From, o.Empty = "robot", true }, problem: "either empty"},
-		"nothing to make":            {change: func(o *APIOptions) { o.NoResource, o.NoController = true, true }, problem: "nothing to make"},
-		"types of nobody":            {change: func(o *APIOptions) { o.NoResource = true }, problem: "leave out --resource=false"},
+		"an unknown starter":         {change: func(o *APIOptions) { o.From = "nonsense" }, problem: `starter "nonsense" does not exist`},
+		"empty from a starter":       {change: func(o *APIOptions) { o.From, o.Empty = "robot", true }, problem: "--empty cannot be used with --from"},
+		"nothing to make":            {change: func(o *APIOptions) { o.NoResource, o.NoController = true, true }, problem: "nothing to create"},
+		"types of nobody":            {change: func(o *APIOptions) { o.NoResource = true }, problem: "remove --resource=false"},
 		"a bad short name":           {change: func(o *APIOptions) { o.ShortName = "F G" }, problem: "short name"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,13 +193,13 @@ func TestCreateWebhookRefuses(t *testing.T) {
 		edit    bool
 		problem string
 	}{
-		"none":                  {options: WebhookOptions{Version: "v1", Kind: "Frigate"}, problem: "which webhooks"},
-		"an unknown kind":       {options: WebhookOptions{Version: "v1", Kind: "Raft", Defaulting: true}, problem: "there is: --group ship --version v1 --kind Frigate"},
+		"none":                  {options: WebhookOptions{Version: "v1", Kind: "Frigate"}, problem: "no webhook was selected"},
+		"an unknown kind":       {options: WebhookOptions{Version: "v1", Kind: "Raft", Defaulting: true}, problem: "existing: --group ship --version v1 --kind Frigate"},
 		"what is there":         {options: WebhookOptions{Version: "v1", Kind: "Frigate", Defaulting: true}, problem: "opdock delete webhook"},
 		"no version to convert": {options: WebhookOptions{Version: "v1", Kind: "Frigate", Conversion: true}, problem: "opdock create api --group ship --version v2"},
-		"an unknown spoke":      {options: WebhookOptions{Version: "v1", Kind: "Frigate", Conversion: true, Spokes: []string{"v3"}}, problem: "no version v3"},
-		"spokes alone":          {options: WebhookOptions{Version: "v1", Kind: "Frigate", Validation: true, Spokes: []string{"v2"}}, problem: "--conversion as well"},
-		"an edited file":        {options: WebhookOptions{Version: "v1", Kind: "Frigate", Validation: true}, edit: true, problem: "somebody has written or edited it"},
+		"an unknown spoke":      {options: WebhookOptions{Version: "v1", Kind: "Frigate", Conversion: true, Spokes: []string{"v3"}}, problem: "version v3 of Frigate does not exist"},
+		"spokes alone":          {options: WebhookOptions{Version: "v1", Kind: "Frigate", Validation: true, Spokes: []string{"v2"}}, problem: "--spoke needs --conversion"},
+		"an edited file":        {options: WebhookOptions{Version: "v1", Kind: "Frigate", Validation: true}, edit: true, problem: "but it has been edited"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -229,7 +229,7 @@ func TestDeleteRefuses(t *testing.T) {
 	plan, err := DeleteAPI(DeleteOptions{Dir: dir, Group: "ship", Version: "v2", Kind: "Frigate"})
 	expectRefused(t, dir, before, plan, err, "opdock delete webhook")
 	plan, err = DeleteAPI(DeleteOptions{Dir: dir, Group: "ship", Version: "v1", Kind: "Raft"})
-	expectRefused(t, dir, before, plan, err, "there is no Raft")
+	expectRefused(t, dir, before, plan, err, "Raft of ship/v1 does not exist")
 	plan, err = DeleteWebhook(DeleteOptions{Dir: dir, Group: "ship", Version: "v2", Kind: "Frigate"})
 	expectRefused(t, dir, before, plan, err, "has no webhooks")
 }

@@ -30,7 +30,7 @@ type EditedError struct {
 }
 
 func (e *EditedError) Error() string {
-	return "somebody has edited files of it: " + strings.Join(e.Files, ", ")
+	return "files have been edited: " + strings.Join(e.Files, ", ")
 }
 
 // removal collects files that stay.
@@ -76,7 +76,7 @@ func DeleteAPI(o DeleteOptions) (*Plan, error) {
 		other := &r.file.Resources[i]
 		if other.Group == o.Group && other.Kind == o.Kind && other.Webhooks != nil && slices.Contains(other.Webhooks.Spoke, o.Version) {
 			return nil, wrongInput("%s %s is converted to and from %s", o.Kind, o.Version, other.Version).
-				hint("remove that first: opdock delete webhook %s", gvkFlags(o.Group, other.Version, o.Kind))
+				hint("remove that webhook first: opdock delete webhook %s", gvkFlags(o.Group, other.Version, o.Kind))
 		}
 	}
 	api := r.api(resource)

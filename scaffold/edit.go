@@ -32,8 +32,8 @@ func noMarker(path, marker, fragment string) error {
 	if !strings.HasSuffix(path, ".go") {
 		comment = "# "
 	}
-	return wrongInput("%s lacks the line that says where new code belongs: %s%s", path, comment, marker).
-		hint("add that line where this should go, and try again:").
+	return wrongInput("%s lacks the marker for new code: %s%s", path, comment, marker).
+		hint("add the marker above the place for this code, and try again:").
 		hint("%s", strings.ReplaceAll(strings.TrimRight(fragment, "\n"), "\n", "\n  "))
 }
 
@@ -44,7 +44,7 @@ func (t *tree) insert(path, marker, fragment string) error {
 		return err
 	}
 	if content == nil {
-		return wrongInput("there is no %s, which should become part of what is made", path)
+		return wrongInput("file %s does not exist, but must be changed", path)
 	}
 	if bytes.Contains(content, []byte(fragment)) {
 		return nil
@@ -89,7 +89,7 @@ func (t *tree) appendText(path, fragment string) error {
 		return err
 	}
 	if content == nil {
-		return fmt.Errorf("there is no %s, which should become part of what is made", path)
+		return fmt.Errorf("file %s does not exist, but must be changed", path)
 	}
 	if bytes.Contains(content, []byte(fragment)) {
 		return nil

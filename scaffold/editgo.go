@@ -89,7 +89,7 @@ func (t *tree) addImports(file, module string, imports ...goImport) error {
 			return err
 		}
 		if content == nil {
-			return wrongInput("there is no %s, which should set up what is made", file).hint("this layout of a project is not known")
+			return wrongInput("file %s does not exist, but must set up the new code", file).hint("this project layout is not supported")
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, content, parser.ImportsOnly)
 		if err != nil {

@@ -95,12 +95,12 @@ func (p *project) checkEmpty() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("looking into the folder: %w", err)
+		return fmt.Errorf("reading the directory: %w", err)
 	}
 	var others []string
 	for _, entry := range entries {
 		if entry.Name() == projectfile.Name {
-			return wrongInput("%s has a project already", p.dir).hint("add a kind to it: opdock create api")
+			return wrongInput("%s already contains a project", p.dir).hint("add a kind to it: opdock create api")
 		}
 		if !slices.Contains(allowed, entry.Name()) {
 			others = append(others, entry.Name())
@@ -114,14 +114,14 @@ func (p *project) checkEmpty() error {
 	if len(others) > shown {
 		list += fmt.Sprintf(" and %d more", len(others)-shown)
 	}
-	return wrongInput("%s is not empty: it has %s", p.dir, list).
-		hint("make the project in a new folder: mkdir operator && cd operator").
-		hint("a folder may have: %s", strings.Join(allowed, ", "))
+	return wrongInput("%s is not empty: it contains %s", p.dir, list).
+		hint("create the project in a new directory: mkdir operator && cd operator").
+		hint("allowed files: %s", strings.Join(allowed, ", "))
 }
 
 func (p *project) choose(o *InitOptions) error {
 	if o.Domain == "" {
-		return wrongInput("the domain of the project is missing: groups of kinds end with it").hint("for example: --domain example.com")
+		return wrongInput("--domain is required: API groups end with it").hint("for example: --domain example.com")
 	}
 	if err := checkDomain(o.Domain); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (p *project) choose(o *InitOptions) error {
 	}
 	if err := checkRepo(o.Repo); err != nil {
 		if before.Repo == "" {
-			return wrongInput("the path of the Go module cannot be guessed from the folder's name: %v", err).hint("say it: --repo example.com/ship-operator")
+			return wrongInput("the path of the Go module cannot be derived from the name of the directory: %v", err).hint("set it: --repo example.com/ship-operator")
 		}
 		return err
 	}
@@ -142,7 +142,7 @@ func (p *project) choose(o *InitOptions) error {
 		return err
 	}
 	if existing := modfile.ModulePath(content); content != nil && existing != o.Repo {
-		return wrongInput("the go.mod in this folder says that the module is %q, and not %q", existing, o.Repo).hint("leave out --repo, or remove go.mod")
+		return wrongInput("the go.mod in this directory names module %q, not %q", existing, o.Repo).hint("remove --repo, or remove go.mod")
 	}
 	boilerplate, err := boilerplate(*o)
 	if err != nil {
@@ -174,7 +174,7 @@ func boilerplate(o InitOptions) (string, error) {
 	default:
 		content, err := os.ReadFile(o.License)
 		if err != nil {
-			return "", wrongInput("there is no license %q, and no file of that name", o.License).hint("there are %s", strings.Join(Licenses, ", "))
+			return "", wrongInput("%q is neither a known license nor a file", o.License).hint("licenses: %s", strings.Join(Licenses, ", "))
 		}
 		return asComment(strings.TrimSpace(string(content))), nil
 	}

@@ -172,7 +172,7 @@ func (p *project) allImports() (importSet, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("looking for imports: %w", err)
+		return nil, fmt.Errorf("finding imports: %w", err)
 	}
 	for name, file := range p.files {
 		if strings.HasSuffix(name, ".go") && file.now != nil {

@@ -37,7 +37,7 @@ var (
 
 func checkDomain(domain string) error {
 	if problems := validation.IsDNS1123Subdomain(domain); len(problems) > 0 {
-		return wrongInput("the domain %q is not one: it has to consist of lower case letters, digits, '-' and '.'", domain).
+		return wrongInput("%q is not a valid domain: use lower case letters, digits, '-' and '.'", domain).
 			hint("for example: --domain example.com")
 	}
 	return nil
@@ -45,7 +45,7 @@ func checkDomain(domain string) error {
 
 func checkRepo(repo string) error {
 	if err := gomodule.CheckImportPath(repo); err != nil {
-		return wrongInput("%q cannot be the path of a Go module: %v", repo, err).hint("for example: --repo example.com/ship-operator")
+		return wrongInput("%q is not a valid path of a Go module: %v", repo, err).hint("for example: --repo example.com/ship-operator")
 	}
 	return nil
 }
@@ -53,8 +53,8 @@ func checkRepo(repo string) error {
 func checkProjectName(name string) error {
 	// It becomes a prefix of the names of objects, and part of the namespace.
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > 50 {
-		return wrongInput("%q cannot be the name of a project: it has to be a word of at most 50 lower case letters, digits and '-'", name).
-			hint("choose one: --project-name ship-operator")
+		return wrongInput("%q is not a valid project name: use at most 50 lower case letters, digits and '-'", name).
+			hint("set one: --project-name ship-operator")
 	}
 	return nil
 }
@@ -66,27 +66,27 @@ func checkGroup(group, domain string) error {
 	qualified := strings.Trim(group+"."+domain, ".")
 	switch problems := validation.IsDNS1123Subdomain(qualified); {
 	case len(problems) > 0 || strings.HasPrefix(group, ".") || strings.HasSuffix(group, "."):
-		return wrongInput("the group %q cannot be one: it has to consist of lower case letters, digits, '-' and '.'", group).
+		return wrongInput("%q is not a valid group: use lower case letters, digits, '-' and '.'", group).
 			hint("for example: --group ship, which becomes ship.%s", domain)
 	case slices.Contains(forbiddenFolders, group):
-		return wrongInput("the group cannot be called %q: Go treats folders of that name in a special way", group)
+		return wrongInput("%q is not a valid group: Go treats directories with that name specially", group)
 	case group == domain || domain != "" && strings.HasSuffix(group, "."+domain):
 		short := strings.TrimSuffix(strings.TrimSuffix(group, domain), ".")
-		return wrongInput("the group %q ends with the domain of this project, which is added by itself", group).
-			hint("say: --group %q", short)
+		return wrongInput("the group %q ends with the domain of this project, which is added automatically", group).
+			hint("use: --group %q", short)
 	case !strings.Contains(qualified, "."):
-		return wrongInput("the group %q has no domain: the API server wants one with a dot in it", qualified).
-			hint("say a group with a dot: --group %s.example.com", qualified)
+		return wrongInput("the group %q has no domain: the API server requires a dot in it", qualified).
+			hint("use a group with a dot: --group %s.example.com", qualified)
 	case strings.HasSuffix(qualified, ".k8s.io") || strings.HasSuffix(qualified, ".kubernetes.io") || qualified == "k8s.io" || qualified == "kubernetes.io":
-		return wrongInput("the group %q belongs to Kubernetes: the API server refuses kinds of others there", qualified).
-			hint("use a domain of your own")
+		return wrongInput("the group %q belongs to Kubernetes: the API server rejects other kinds in it", qualified).
+			hint("use your own domain")
 	}
 	return nil
 }
 
 func checkVersion(version string) error {
 	if !versionPattern.MatchString(version) {
-		return wrongInput("%q cannot be a version", version).hint("for example: v1, v1alpha1 or v2beta3")
+		return wrongInput("%q is not a valid version", version).hint("for example: v1, v1alpha1 or v2beta3")
 	}
 	return nil
 }
@@ -97,15 +97,15 @@ var registrationNames = []string{"GroupVersion", "SchemeBuilder", "AddToScheme",
 func checkKind(kind string) error {
 	switch {
 	case !kindPattern.MatchString(kind):
-		wrong := wrongInput("%q cannot be a kind: kinds begin with a capital letter and consist of letters and digits", kind)
+		wrong := wrongInput("%q is not a valid kind: use letters and digits, and start with a capital letter", kind)
 		if better := camelCase(kind); better != kind && kindPattern.MatchString(better) {
-			return wrong.hint("say: --kind %s", better)
+			return wrong.hint("use: --kind %s", better)
 		}
 		return wrong
 	case len(kind) > 50:
-		return wrongInput("the kind %s is too long: %d characters, and 50 are possible", kind, len(kind))
+		return wrongInput("the kind %s is too long: it has %d characters, and the limit is 50", kind, len(kind))
 	case slices.Contains(registrationNames, kind):
-		return wrongInput("the kind cannot be called %s: that name is used for registering kinds, in the same package", kind)
+		return wrongInput("%s is not a valid kind: the code that registers kinds uses that name in the same package", kind)
 	}
 	return nil
 }
@@ -130,14 +130,14 @@ func camelCase(words string) string {
 
 func checkPlural(plural string) error {
 	if problems := validation.IsDNS1035Label(plural); len(problems) > 0 {
-		return wrongInput("%q cannot be a plural: it has to be a word of lower case letters, digits and '-'", plural)
+		return wrongInput("%q is not a valid plural: use lower case letters, digits and '-'", plural)
 	}
 	return nil
 }
 
 func checkShortName(name string) error {
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
-		return wrongInput("%q cannot be a short name: it has to be a word of lower case letters, digits and '-'", name)
+		return wrongInput("%q is not a valid short name: use lower case letters, digits and '-'", name)
 	}
 	return nil
 }

@@ -96,16 +96,16 @@ func open(dir string) (*project, error) {
 	}
 	file, err := projectfile.Read(absolute)
 	if errors.Is(err, projectfile.ErrNoProject) {
-		return nil, wrongInput("%s is not the folder of an operator project: it has no file PROJECT", absolute).
-			hint("make a project there: opdock init --domain example.com")
+		return nil, wrongInput("%s is not the directory of an operator project: it has no PROJECT file", absolute).
+			hint("create a project there: opdock init --domain example.com")
 	}
 	if err != nil {
 		return nil, err
 	}
 	if err := file.Supported(); err != nil {
-		wrong := wrongInput("the project in %s cannot be added to: %v", absolute, err)
+		wrong := wrongInput("the project in %s is not supported: %v", absolute, err)
 		if slices.ContainsFunc(file.Layout, func(one string) bool { return strings.HasPrefix(one, "go.kubebuilder.io/") }) {
-			return nil, wrong.hint("make a new project with opdock init and the same domain, create the kinds there, and move your code into them")
+			return nil, wrong.hint("create a new project with opdock init and the same domain, create the kinds there, and move your code to it")
 		}
 		return nil, wrong
 	}
@@ -115,8 +115,8 @@ func open(dir string) (*project, error) {
 		return nil, err
 	}
 	if content == nil {
-		return nil, wrongInput("%s is not a Go module: it has a PROJECT, but no go.mod", absolute).
-			hint("make one: go mod init %s", file.Repo)
+		return nil, wrongInput("%s is not a Go module: it has a PROJECT file, but no go.mod", absolute).
+			hint("create one: go mod init %s", file.Repo)
 	}
 	if p.mod, err = modfile.Parse(goModFile, content, nil); err != nil {
 		return nil, wrongInput("the go.mod of the project cannot be read: %v", err)

@@ -47,14 +47,14 @@ func render(name string, data view) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	if err := parsed.Execute(&out, data); err != nil {
-		return nil, fmt.Errorf("filling in the template %s: %w", name, err)
+		return nil, fmt.Errorf("executing the template %s: %w", name, err)
 	}
 	if path.Ext(strings.TrimSuffix(name, templateSuffix)) != ".go" {
 		return out.Bytes(), nil
 	}
 	formatted, err := format.Source(bytes.TrimLeft(out.Bytes(), "\n"))
 	if err != nil {
-		return nil, fmt.Errorf("formatting what the template %s made: %w", name, err)
+		return nil, fmt.Errorf("formatting the output of the template %s: %w", name, err)
 	}
 	return formatted, nil
 }

@@ -92,7 +92,7 @@ func (o *APIOptions) shape() (shape, error) {
 		}
 		names = append(names, one.Name)
 	}
-	return shape{}, wrongInput("there is no starter %q", o.From).hint("there are: %s", strings.Join(names, ", "))
+	return shape{}, wrongInput("starter %q does not exist", o.From).hint("starters: %s", strings.Join(names, ", "))
 }
 
 func (s Starter) shape() (shape, error) {

@@ -44,7 +44,7 @@ func (t *tree) file(path string) (*treeFile, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	default:
 		if file.before, err = os.ReadFile(name); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, err)

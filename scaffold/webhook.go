@@ -83,10 +83,10 @@ func CreateWebhook(o WebhookOptions) (*Plan, error) {
 
 func (p *project) findForWebhook(o WebhookOptions) (*projectfile.Resource, error) {
 	if !o.Defaulting && !o.Validation && !o.Conversion {
-		return nil, wrongInput("which webhooks should it be?").hint("say at least one of --defaulting, --programmatic-validation and --conversion")
+		return nil, wrongInput("no webhook was selected").hint("set at least one of --defaulting, --programmatic-validation and --conversion")
 	}
 	if len(o.Spokes) > 0 && !o.Conversion {
-		return nil, wrongInput("--spoke names versions to convert, but conversion is not asked for").hint("say --conversion as well")
+		return nil, wrongInput("--spoke needs --conversion").hint("add --conversion")
 	}
 	resource, err := p.find(o.Group, o.Version, o.Kind)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *project) findForWebhook(o WebhookOptions) (*projectfile.Resource, error
 		return nil, wrongInput("the types of %s are not part of this project: webhooks for them are not supported", o.Kind)
 	}
 	if w := resource.Webhooks; w != nil && (w.Defaulting || !o.Defaulting) && (w.Validation || !o.Validation) && (w.Conversion || !o.Conversion) {
-		return nil, wrongInput("%s %s has these webhooks already", o.Kind, o.Version).
+		return nil, wrongInput("%s %s already has these webhooks", o.Kind, o.Version).
 			hint("remove them: opdock delete webhook %s", gvkFlags(o.Group, o.Version, o.Kind))
 	}
 	return resource, nil
@@ -105,15 +105,15 @@ func (p *project) findForWebhook(o WebhookOptions) (*projectfile.Resource, error
 // find returns a resource of the project, or says which there are.
 func (p *project) find(group, version, kind string) (*projectfile.Resource, error) {
 	if version == "" || kind == "" {
-		return nil, wrongInput("which kind is it about?").hint("for example: --group ship --version v1 --kind Frigate")
+		return nil, wrongInput("--version and --kind are required").hint("for example: --group ship --version v1 --kind Frigate")
 	}
 	if found := p.file.Find(group, version, kind); found != nil {
 		return found, nil
 	}
-	wrong := wrongInput("there is no %s of %s in this project", kind, strings.Trim(group+"/"+version, "/"))
+	wrong := wrongInput("%s of %s does not exist in this project", kind, strings.Trim(group+"/"+version, "/"))
 	for i := range p.file.Resources {
 		r := &p.file.Resources[i]
-		_ = wrong.hint("there is: %s", gvkFlags(r.Group, r.Version, r.Kind))
+		_ = wrong.hint("existing: %s", gvkFlags(r.Group, r.Version, r.Kind))
 	}
 	return nil, wrong
 }
@@ -127,16 +127,16 @@ func (p *project) spokes(hub *projectfile.Resource, wanted []string) ([]string, 
 		}
 		others = append(others, other.Version)
 		if other.Webhooks != nil && other.Webhooks.Conversion {
-			return nil, wrongInput("%s %s is what the other versions are converted to already", hub.Kind, other.Version)
+			return nil, wrongInput("%s %s is already the version that the other versions are converted to", hub.Kind, other.Version)
 		}
 	}
 	for _, version := range wanted {
 		if !slices.Contains(others, version) {
-			return nil, wrongInput("there is no version %s of %s to convert", version, hub.Kind).hint("make it: opdock create api %s", gvkFlags(hub.Group, version, hub.Kind))
+			return nil, wrongInput("version %s of %s does not exist", version, hub.Kind).hint("create it: opdock create api %s", gvkFlags(hub.Group, version, hub.Kind))
 		}
 	}
 	if len(others) == 0 {
-		return nil, wrongInput("%s has no other version to convert", hub.Kind).hint("make one: opdock create api %s", gvkFlags(hub.Group, "v2", hub.Kind))
+		return nil, wrongInput("%s has no other version to convert", hub.Kind).hint("create one: opdock create api %s", gvkFlags(hub.Group, "v2", hub.Kind))
 	}
 	if len(wanted) == 0 {
 		wanted = others
@@ -253,8 +253,8 @@ func (p *project) replaceWebhookFiles(api API, before, after projectfile.Webhook
 			return err
 		}
 		if existing != nil && !bytes.Equal(existing, old[name]) {
-			return wrongInput("%s would be overwritten, but somebody has written or edited it", name).
-				hint("move it away, and try again; or add the webhook there by hand")
+			return wrongInput("%s would be overwritten, but it has been edited", name).
+				hint("move it away and try again, or add the webhook to it manually")
 		}
 		if err := p.write(name, content); err != nil {
 			return err

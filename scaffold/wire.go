@@ -166,7 +166,7 @@ func (p *project) markStorageVersion(api API) error {
 	}
 	before, after, found := bytes.Cut(content, []byte(rootMarker))
 	if !found {
-		return wrongInput("%s lacks the line %q above the kind", first, strings.TrimSpace(rootMarker)).hint("with a second version, one of them has to be the one that is stored")
+		return wrongInput("%s lacks the line %q above the kind", first, strings.TrimSpace(rootMarker)).hint("with a second version, one of them must be the storage version")
 	}
 	return p.write(first, concat(before, []byte(rootMarker+storageMarker), after))
 }

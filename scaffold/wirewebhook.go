@@ -95,7 +95,7 @@ func (p *project) enableWebhooks(api API, w Webhook) error {
 		return err
 	}
 	if content == nil {
-		return wrongInput("there is no %s, which should deploy the webhooks", defaultKustomation).hint("this layout of a project is not known")
+		return wrongInput("file %s does not exist, but must deploy the webhooks", defaultKustomation).hint("this project layout is not supported")
 	}
 	for _, one := range webhookSwitches {
 		if err := p.turnOn(one); err != nil {
@@ -128,8 +128,8 @@ func (p *project) turnOn(one [2]string) error {
 	}
 	found, err := p.replace(defaultKustomation, one[0], one[1])
 	if err == nil && !found {
-		return wrongInput("%s has been edited, and lacks what webhooks need", defaultKustomation).
-			hint("add this where it belongs, and try again:").hint("%s", strings.TrimRight(one[0], "\n"))
+		return wrongInput("%s has been edited and lacks the settings that webhooks need", defaultKustomation).
+			hint("add these lines and try again:").hint("%s", strings.TrimRight(one[0], "\n"))
 	}
 	return err
 }

@@ -254,7 +254,7 @@ func asWatches[option any](options []option) ([]builder.WatchesOption, error) {
 	for _, o := range options {
 		watches, ok := any(o).(builder.WatchesOption)
 		if !ok {
-			return nil, fmt.Errorf("%T cannot be used with a recorder; use Watches, or wrap handler and reconciler one by one", o)
+			return nil, fmt.Errorf("%T cannot be used with a recorder; use Watches, or wrap the handler and the reconciler separately", o)
 		}
 		same = append(same, watches)
 	}

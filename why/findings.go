@@ -18,14 +18,14 @@ func (r *Recorder) findFindings(p *pass) {
 	add := func(f Finding) { record.Findings = append(record.Findings, f) }
 	self := r.selfInflicted(p)
 	if self {
-		add(Finding{Type: SelfInflicted, Message: "owed to nothing but its own writes"})
+		add(Finding{Type: SelfInflicted, Message: "triggered only by its own writes"})
 	}
 	if !record.changedSomething() && (record.Outcome == Succeeded || record.Outcome == Requeued) && !r.hasNews(p) {
 		add(Finding{Type: NoOp, Message: noOpMessage(record)})
 	}
 	if self && p.chain >= r.options.LoopLength {
 		last := &record.Causes[len(record.Causes)-1]
-		loop := Finding{Type: Loop, Message: fmt.Sprintf("has caused itself %d times in a row", p.chain), Writers: last.By}
+		loop := Finding{Type: Loop, Message: fmt.Sprintf("triggered itself %d times in a row", p.chain), Writers: last.By}
 		what := describeObject(last.Object)
 		switch {
 		case len(last.Changes) > 0:
@@ -44,12 +44,12 @@ func (r *Recorder) findFindings(p *pass) {
 }
 
 func noOpMessage(record *Record) string {
-	message := "nothing that it reads had changed"
+	message := "nothing it reads has changed"
 	if !slices.ContainsFunc(record.Causes, func(c Cause) bool { return !c.Repeated }) {
-		message = "the reconcile before had the same event already"
+		message = "the previous reconcile had already handled the same event"
 	}
 	if record.Written > 0 {
-		return message + ", and what it wrote changed nothing"
+		return message + ", and its writes changed nothing"
 	}
 	return message + ", and it wrote nothing"
 }

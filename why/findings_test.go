@@ -195,7 +195,7 @@ func TestLoopWithoutFields(t *testing.T) {
 	s.created(child("11"), false)
 	creating := s.reconcile(nil)
 	for want, r := range map[string]*Record{
-		"has caused itself 2 times in a row, by deleting Pod default/a": deleting, "has caused itself 3 times in a row, by creating Pod default/a": creating,
+		"triggered itself 2 times in a row, by deleting Pod default/a": deleting, "triggered itself 3 times in a row, by creating Pod default/a": creating,
 	} {
 		if found := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Type == Loop }); found < 0 || r.Findings[found].Message != want {
 			t.Errorf("the findings are %+v, without %q", r.Findings, want)
@@ -302,7 +302,7 @@ func TestWritesThatChangeNothingAreNoWork(t *testing.T) {
 	s.created(whytest.Web(), true)
 	r := s.reconcile(s.writing(verbUpdate, pod("a"), "1"))
 	s.wantFindings(r, "noop")
-	if r.Findings[0].Message != "nothing that it reads had changed, and what it wrote changed nothing" {
+	if r.Findings[0].Message != "nothing it reads has changed, and its writes changed nothing" {
 		t.Errorf("it says %q", r.Findings[0].Message)
 	}
 }

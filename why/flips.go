@@ -58,7 +58,7 @@ func (r *Recorder) moverOf(p *pass, e *trigger) mover {
 // String is empty if nobody knows.
 func (m mover) String() string {
 	if m.controller != "" {
-		return "the controller " + m.controller
+		return "controller " + m.controller
 	}
 	return managers(m.by)
 }
@@ -76,7 +76,7 @@ type swing struct {
 func (w *swing) finding() Finding {
 	fields, verb := w.change.Path, "goes"
 	if w.more > 0 {
-		fields, verb = fmt.Sprintf("%s and %s more", fields, numbered(w.more, "field")), "go"
+		fields, verb = fmt.Sprintf("%s and %s", fields, numbered(w.more, "more field")), "go"
 	}
 	return Finding{Type: Loop, Path: w.change.Path, Writers: w.writers, Message: fmt.Sprintf("%s of %s %s back and forth between %s and %s: %s",
 		fields, describeObject(w.object), verb, orNothing(w.change.Old), orNothing(w.change.New), w.between)}
@@ -229,14 +229,14 @@ func contestants(a, b mover) string {
 	one, other := a.String(), b.String()
 	switch {
 	case one == "" && other == "":
-		return "nobody knows who writes it"
+		return "the writers are unknown"
 	case one == other:
-		return one + " writes both"
+		return one + " writes both values"
 	case one == "" || other == "":
 		// They may be the same: whoever updates an object leaves no trace of what is removed.
-		return one + other + " writes it, and somebody unknown takes it back"
+		return one + other + " writes it, and an unknown writer reverts it"
 	default:
-		return one + " and " + other + " disagree"
+		return one + " and " + other + " keep overwriting each other"
 	}
 }
 
@@ -249,7 +249,7 @@ func numbered(n int, what string) string {
 
 func orSomebody(text string) string {
 	if text == "" {
-		return "somebody unknown"
+		return "an unknown writer"
 	}
 	return text
 }

@@ -68,8 +68,8 @@ func TestLoopOfRemovals(t *testing.T) {
 		write   bool // it is the reconciler that removes it
 		message string
 	}{
-		"by somebody unknown": {false, "labeller writes it, and somebody unknown takes it back"},
-		"by its own writes":   {true, "labeller and the controller web disagree"},
+		"by an unknown writer": {false, "labeller writes it, and an unknown writer reverts it"},
+		"by its own writes":   {true, "labeller and controller web keep overwriting each other"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestLoopOfWhichOneSideIsSeen(t *testing.T) {
 		s.wantFindings(r, "loop")
 		f := r.Findings[0]
 		if f.Path != "spec.replicas" || managers(f.Writers) != "web-controller, kubectl" ||
-			f.Message != "spec.replicas of Deployment default/web goes back and forth between 3 and 4: the controller web and kubectl disagree" {
+			f.Message != "spec.replicas of Deployment default/web goes back and forth between 3 and 4: controller web and kubectl keep overwriting each other" {
 			t.Errorf("the loop is %+v", f)
 		}
 	}
@@ -177,7 +177,7 @@ func TestLoopsOfOneObjectAreOne(t *testing.T) {
 		last = s.reconcile(nil)
 	}
 	s.wantFindings(last, "loop")
-	if message := last.Findings[0].Message; !strings.Contains(message, " and 2 fields more of Deployment default/web go back and forth") {
+	if message := last.Findings[0].Message; !strings.Contains(message, " and 2 more fields of Deployment default/web go back and forth") {
 		t.Errorf("it says %q", message)
 	}
 	if total := s.recorder.Summary().Controllers[0]; total.Loops != 1 {

@@ -45,7 +45,7 @@ func (r *Recorder) HTTPHandler() http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		if request.Method != http.MethodGet && request.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			refuse(w, http.StatusMethodNotAllowed, "%s is not possible here, only GET", request.Method)
+			refuse(w, http.StatusMethodNotAllowed, "method %s is not allowed; use GET", request.Method)
 			return
 		}
 		switch path.Base(request.URL.Path) {
@@ -58,7 +58,7 @@ func (r *Recorder) HTTPHandler() http.Handler {
 		case "stream":
 			r.serveStream(w, request)
 		default:
-			refuse(w, http.StatusNotFound, "there are records, summary and stream")
+			refuse(w, http.StatusNotFound, "use records, summary or stream")
 		}
 	})
 }
@@ -87,16 +87,16 @@ func (r *Recorder) serveRecords(w http.ResponseWriter, request *http.Request) {
 func (r *Recorder) parse(w http.ResponseWriter, request *http.Request, allowed ...string) (q Query, ok bool) {
 	values, err := url.ParseQuery(request.URL.RawQuery)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "the query cannot be read: %v", err)
+		refuse(w, http.StatusBadRequest, "the query is invalid: %v", err)
 		return q, false
 	}
 	for name, given := range values {
 		if !slices.Contains(allowed, name) {
-			refuse(w, http.StatusBadRequest, "there is no parameter %q", name)
+			refuse(w, http.StatusBadRequest, "unknown parameter %q", name)
 			return q, false
 		}
 		if len(given) > 1 {
-			refuse(w, http.StatusBadRequest, "%s is given %d times", name, len(given))
+			refuse(w, http.StatusBadRequest, "%s is set %d times", name, len(given))
 			return q, false
 		}
 	}
@@ -127,7 +127,7 @@ func (r *Recorder) parseAfter(text string) (id uint64, err error) {
 	case err != nil:
 		return 0, err
 	case instance == "" && named:
-		return 0, errors.New("an instance is missing")
+		return 0, errors.New("the instance is missing")
 	case instance != r.instance():
 		return 0, nil
 	}
@@ -179,7 +179,7 @@ func (r *Recorder) serveStream(w http.ResponseWriter, request *http.Request) {
 		q.After = after
 	}
 	if r == nil {
-		refuse(w, http.StatusNotFound, "nothing is recorded here")
+		refuse(w, http.StatusNotFound, "this process records nothing")
 		return
 	}
 	s := &stream{Writer: sse.NewWriter(w, readWithin), instance: r.instance()}

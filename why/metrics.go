@@ -14,16 +14,16 @@ func description(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	reconcilesDesc  = description("reconciles_total", "Reconciles, by how they ended.", "controller", "outcome")
-	causesDesc      = description("causes_total", "What reconciles were owed to, by the kind of event and the kind of object that it was about.", "controller", "cause", "kind")
-	foldedDesc      = description("folded_events_total", "Events that were folded into reconciles that others had led to.", "controller")
-	filteredDesc    = description("filtered_events_total", "Events that no reconcile was asked for.", "controller")
-	writesDesc      = description("writes_total", "Requests by reconciles to change something.", "controller", "verb", "kind")
-	findingsDesc    = description("findings_total", "Reconciles that are remarkable: noop, self-inflicted or part of a loop.", "controller", "finding")
-	userChangesDesc = description("user_changes_total", "Changes that were not made by controllers.", "controller")
-	waitDesc        = description("wait_seconds", "Time from the first event until the reconcile began.", "controller")
-	keptBytesDesc   = description("kept_bytes", "About how much the records take that are kept.")
-	droppedDesc     = description("dropped_total", "What there was no room for: records that made room for newer ones, causes, changes of causes, and writes after the end.", "what")
+	reconcilesDesc  = description("reconciles_total", "Total number of reconciles, by outcome.", "controller", "outcome")
+	causesDesc      = description("causes_total", "Total number of causes of reconciles, by type of event and kind of object.", "controller", "cause", "kind")
+	foldedDesc      = description("folded_events_total", "Total number of events that were folded into a reconcile triggered by another event.", "controller")
+	filteredDesc    = description("filtered_events_total", "Total number of events that did not trigger a reconcile.", "controller")
+	writesDesc      = description("writes_total", "Total number of write requests sent by reconciles.", "controller", "verb", "kind")
+	findingsDesc    = description("findings_total", "Total number of findings about reconciles: no-op, self-inflicted or part of a loop.", "controller", "finding")
+	userChangesDesc = description("user_changes_total", "Total number of changes that were not made by a controller.", "controller")
+	waitDesc        = description("wait_seconds", "Time from the first event to the start of the reconcile.", "controller")
+	keptBytesDesc   = description("kept_bytes", "Approximate size of the kept records in bytes.")
+	droppedDesc     = description("dropped_total", "Total number of items dropped for lack of space: old records, causes, changes of causes, and late writes.", "what")
 )
 
 // Describe implements prometheus.Collector.

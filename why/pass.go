@@ -224,5 +224,5 @@ func (p *pass) isAbout(object *Object) bool {
 
 // errorText is what an error says, which is never nothing.
 func errorText(err error, limit int) string {
-	return cmp.Or(diff.Shorten(err.Error(), limit), "an error that says nothing")
+	return cmp.Or(diff.Shorten(err.Error(), limit), "an error without a message")
 }

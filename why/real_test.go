@@ -287,7 +287,7 @@ func TestRealRemoval(t *testing.T) {
 	patch("labeller", `{"metadata": {"labels": {"a": "1", "b": "1"}}}`)
 	w.await("a", "metadata.labels.a", "by labeller")
 	patch("labeller", `{"metadata": {"labels": {"a": null}}}`)
-	removed := w.await("a", `metadata.labels.a "1"→`, "by somebody unknown")
+	removed := w.await("a", `metadata.labels.a "1"→`, "by an unknown writer")
 	cause := removed.Causes[len(removed.Causes)-1]
 	if len(cause.By) > 0 || !cause.HasUnknownWriter() {
 		t.Errorf("it was %+v", cause.By)

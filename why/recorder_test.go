@@ -173,7 +173,7 @@ func TestEventOfTwoWatches(t *testing.T) {
 	}
 	r = seeTwice(func() { s.reconcile(nil) })
 	s.wantFindings(r, "noop")
-	if !r.Causes[0].Repeated || r.Findings[0].Message != "the reconcile before had the same event already, and it wrote nothing" {
+	if !r.Causes[0].Repeated || r.Findings[0].Message != "the previous reconcile had already handled the same event, and it wrote nothing" {
 		t.Errorf("the record is %+v", r)
 	}
 	// If that one has failed, it is not for nothing.
@@ -280,7 +280,7 @@ func TestObjectsWithoutManagedFieldsOrMetadata(t *testing.T) {
 	s := newStage(t, Options{})
 	s.changed(whytest.Web(), "", func(o client.Object) { o.SetManagedFields(nil); replicas(1)(o) })
 	r := s.reconcile(nil)
-	s.wantCauses(r, "updated Deployment default/web spec.replicas 3→1 by somebody unknown")
+	s.wantCauses(r, "updated Deployment default/web spec.replicas 3→1 by an unknown writer")
 	if r.Causes[0].By != nil {
 		t.Errorf("it was %v", r.Causes[0].By)
 	}

@@ -37,7 +37,7 @@ func (r *Recorder) Start(ctx context.Context) error {
 	if r != nil && address != "" && r.serving.CompareAndSwap(false, true) {
 		defer r.serving.Store(false)
 		if err := r.Serve(ctx, address); err != nil {
-			log.Log.WithName("why").Error(err, "What is recorded is not served", "variable", BindAddressVariable)
+			log.Log.WithName("why").Error(err, "Reconcile records are not served", "variable", BindAddressVariable)
 		}
 	}
 	<-ctx.Done()
@@ -63,13 +63,13 @@ func (r *Recorder) Serve(ctx context.Context, address string) error {
 	var elsewhere *loopback.Error
 	switch {
 	case errors.As(err, &elsewhere) && elsewhere.Address == address:
-		return fmt.Errorf("serving what is recorded: %w such as 127.0.0.1:8082", err)
+		return fmt.Errorf("serving reconcile records: %w such as 127.0.0.1:8082", err)
 	case errors.As(err, &elsewhere):
-		return fmt.Errorf("serving what is recorded: %q leads to %s, which is not a loopback address", address, elsewhere.Address)
+		return fmt.Errorf("serving reconcile records: %q resolves to %s, which is not a loopback address", address, elsewhere.Address)
 	case err != nil:
-		return fmt.Errorf("serving what is recorded: %w", err)
+		return fmt.Errorf("serving reconcile records: %w", err)
 	}
-	log.Log.WithName("why").V(1).Info("Serving what is recorded", "address", "http://"+listener.Addr().String()+"/why/summary")
+	log.Log.WithName("why").V(1).Info("Serving reconcile records", "address", "http://"+listener.Addr().String()+"/why/summary")
 	return r.serveOn(ctx, listener, bounds{connections: 64, streams: 16, within: 10 * time.Second, stuck: time.Second})
 }
 
@@ -90,7 +90,7 @@ func (r *Recorder) serveOn(ctx context.Context, listener net.Listener, b bounds)
 	stopped := context.AfterFunc(ctx, func() { server.Close() })
 	defer stopped()
 	if err := server.Serve(limit.Listener(listener, b.connections, b.stuck)); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving what is recorded: %w", err)
+		return fmt.Errorf("serving reconcile records: %w", err)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (r *Recorder) serveOn(ctx context.Context, listener net.Listener, b bounds)
 // atMost refuses streams beyond so many, because each of them lasts.
 func atMost(streams int, inner http.Handler) http.Handler {
 	limited := loopback.NewStreams(streams).Limit(inner, func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusServiceUnavailable, "there are %d streams already", streams)
+		refuse(w, http.StatusServiceUnavailable, "%d streams are already open", streams)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if path.Base(request.URL.Path) == "stream" {
@@ -114,7 +114,7 @@ func onlyLocal(inner http.Handler) http.Handler {
 	guard := loopback.Guard{LocalPages: true}
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if status, _ := guard.Check(request); status != http.StatusOK {
-			refuse(w, http.StatusForbidden, "only pages of this machine may ask")
+			refuse(w, http.StatusForbidden, "only pages from this machine are allowed")
 			return
 		}
 		inner.ServeHTTP(w, request)

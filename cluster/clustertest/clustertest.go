@@ -45,7 +45,7 @@ func Shared(t testing.TB) *cluster.Cluster {
 	t.Helper()
 	shared.once.Do(func() { shared.cluster, shared.log, shared.err = start() })
 	if shared.err != nil {
-		t.Fatalf("starting the control plane that the tests share: %v", shared.err)
+		t.Fatalf("starting the control plane shared by the tests: %v", shared.err)
 	}
 	if _, again := watched.LoadOrStore(t, nil); !again {
 		t.Cleanup(func() {
@@ -64,9 +64,9 @@ func explainFailure(t testing.TB) {
 	if !t.Failed() {
 		return
 	}
-	t.Logf("the control plane's log is %s", shared.log)
+	t.Logf("the log of the control plane is %s", shared.log)
 	if err := shared.cluster.Err(); err != nil {
-		t.Logf("the control plane is gone: %v", err)
+		t.Logf("the control plane has stopped: %v", err)
 	}
 }
 
@@ -76,7 +76,7 @@ func Namespace(t testing.TB) string {
 	t.Helper()
 	client, err := typedcorev1.NewForConfig(Shared(t).Config())
 	if err != nil {
-		t.Fatalf("making a namespace: %v", err)
+		t.Fatalf("creating a namespace: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
@@ -84,7 +84,7 @@ func Namespace(t testing.TB) string {
 		ObjectMeta: metav1.ObjectMeta{GenerateName: prefix(t.Name())},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatalf("making a namespace: %v", err)
+		t.Fatalf("creating a namespace: %v", err)
 	}
 	t.Cleanup(func() {
 		// Not the test's context, which has ended by now.
@@ -96,7 +96,7 @@ func Namespace(t testing.TB) string {
 		}
 	})
 	if err := awaitServiceAccount(ctx, client, made.Name); err != nil {
-		t.Fatalf("making a namespace: %v", err)
+		t.Fatalf("creating a namespace: %v", err)
 	}
 	return made.Name
 }

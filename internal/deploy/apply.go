@@ -39,7 +39,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("CRD %s is refused: %v", e.Definition.GetName(), e.Err)
+	return fmt.Sprintf("the server rejected CRD %s: %v", e.Definition.GetName(), e.Err)
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
@@ -51,9 +51,9 @@ type MissingNamespaceError struct {
 
 func (e *MissingNamespaceError) Error() string {
 	if len(e.Namespaces) == 1 {
-		return fmt.Sprintf("there is no namespace %q", e.Namespaces[0])
+		return fmt.Sprintf("namespace %q does not exist", e.Namespaces[0])
 	}
-	return fmt.Sprintf("there are no namespaces %q", e.Namespaces)
+	return fmt.Sprintf("namespaces %q do not exist", e.Namespaces)
 }
 
 // UnknownKindsError means that a server does not know kinds of the manifests.
@@ -66,7 +66,7 @@ func (e *UnknownKindsError) Error() string {
 	for _, object := range e.Objects {
 		all = append(all, fmt.Sprintf("%s (%s)", title(object), object.GetAPIVersion()))
 	}
-	return "the server does not know the kinds of " + strings.Join(all, ", ")
+	return "the server does not have the kinds of " + strings.Join(all, ", ")
 }
 
 // Apply applies the objects, and returns when the kinds among them can be used. Nothing is applied if it can be known
@@ -156,7 +156,7 @@ func (s *Server) Unknown(objects []*unstructured.Unstructured) ([]*unstructured.
 		case meta.IsNoMatchError(err):
 			unknown = append(unknown, object)
 		case err != nil:
-			return nil, fmt.Errorf("looking for the kind of %s: %w", title(object), err)
+			return nil, fmt.Errorf("looking up the kind of %s: %w", title(object), err)
 		}
 	}
 	return unknown, nil
@@ -187,7 +187,7 @@ func (s *Server) complete(objects []*unstructured.Unstructured, namespace string
 		if !comes {
 			mapping, err := s.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 			if err != nil {
-				return nil, fmt.Errorf("looking for the kind of %s: %w", title(object), err)
+				return nil, fmt.Errorf("looking up the kind of %s: %w", title(object), err)
 			}
 			namespaced = mapping.Scope.Name() == meta.RESTScopeNameNamespace
 		}
@@ -226,7 +226,7 @@ func (s *Server) missingNamespaces(ctx context.Context, objects []*unstructured.
 		case apierrors.IsForbidden(err):
 			// Who may only work in a namespace need not be able to see that there is one.
 		case err != nil:
-			return nil, fmt.Errorf("looking for namespace %s: %w", name, err)
+			return nil, fmt.Errorf("reading namespace %s: %w", name, err)
 		}
 	}
 	return missing, nil

@@ -26,7 +26,7 @@ const lookInterval = 50 * time.Millisecond
 // AwaitEstablished returns when the objects of the defined kinds can be created, or the server says that they cannot.
 func (s *Server) AwaitEstablished(ctx context.Context, definitions []*unstructured.Unstructured) error {
 	for _, definition := range definitions {
-		last := "the server has not looked at it yet"
+		last := "the server has not processed it yet"
 		err := wait.PollUntilContextCancel(ctx, lookInterval, true, func(ctx context.Context) (bool, error) {
 			live := &unstructured.Unstructured{}
 			live.SetGroupVersionKind(definition.GroupVersionKind())
@@ -50,7 +50,7 @@ func (s *Server) AwaitEstablished(ctx context.Context, definitions []*unstructur
 // establishment says whether a CRD is established, and if not why. The error is there if it will not be either.
 func establishment(definition *unstructured.Unstructured) (established bool, reason string, err error) {
 	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
-	reason = "the server has not looked at it yet"
+	reason = "the server has not processed it yet"
 	for _, one := range conditions {
 		condition, ok := one.(map[string]any)
 		if !ok {
@@ -59,7 +59,7 @@ func establishment(definition *unstructured.Unstructured) (established bool, rea
 		text := fmt.Sprintf("%v: %v", condition["reason"], condition["message"])
 		switch {
 		case condition["type"] == "NamesAccepted" && condition["status"] == "False":
-			return false, text, &RefusedError{Definition: definition, Err: fmt.Errorf("its names are not accepted: %s", text)}
+			return false, text, &RefusedError{Definition: definition, Err: fmt.Errorf("its names were not accepted: %s", text)}
 		case condition["type"] == "NonStructuralSchema" && condition["status"] == "True":
 			reason = text
 		case condition["type"] == "Established":
@@ -176,7 +176,7 @@ func (s *Server) unavailable(ctx context.Context, object *unstructured.Unstructu
 
 func progress(generation, observed int64, want, updated, available int32) string {
 	if observed < generation {
-		return "it is about to roll out"
+		return "the rollout has not started yet"
 	}
 	if updated >= want && available >= want {
 		return ""

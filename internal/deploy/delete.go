@@ -133,7 +133,7 @@ func (s *Server) awaitGone(ctx context.Context, objects []*unstructured.Unstruct
 			return nil
 		}
 		for _, live := range left {
-			stuck.Reasons = append(stuck.Reasons, fmt.Sprintf("%s is still there: %s", title(live), s.whyStill(ctx, live)))
+			stuck.Reasons = append(stuck.Reasons, fmt.Sprintf("%s has not been deleted: %s", title(live), s.whyStill(ctx, live)))
 		}
 	}
 	return stuck
@@ -173,7 +173,7 @@ func (s *Server) whyStill(ctx context.Context, live *unstructured.Unstructured) 
 		}
 	}
 	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
-		return "it waits for " + strings.Join(finalizers, ", ")
+		return "it is waiting for finalizers: " + strings.Join(finalizers, ", ")
 	}
 	return "the server has not removed it yet"
 }
@@ -195,7 +195,7 @@ func (r Remainder) String() string {
 		text = fmt.Sprintf("%s %s", r.Kind, r.Example)
 	}
 	if len(r.Finalizers) > 0 {
-		text += ", which waits for " + strings.Join(r.Finalizers, ", ")
+		text += ", which is waiting for finalizers: " + strings.Join(r.Finalizers, ", ")
 	}
 	return text
 }

@@ -35,11 +35,11 @@ func Connect(config *rest.Config) (*Server, error) {
 	config.QPS = -1
 	objects, err := client.New(config, client.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	kinds, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	return &Server{client: objects, discovery: kinds}, nil
 }

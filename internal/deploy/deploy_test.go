@@ -156,7 +156,7 @@ func TestEstablishment(t *testing.T) {
 		established, refused bool
 		reason               string
 	}{
-		`{}`: {false, false, "has not looked"},
+		`{}`: {false, false, "has not processed"},
 		`{conditions: [{type: NamesAccepted, status: "True"}, {type: Established, status: "True"}]}`:                {true, false, ""},
 		`{conditions: [{type: Established, status: "False", reason: Installing, message: soon}]}`:                   {false, false, "Installing: soon"},
 		`{conditions: [{type: NamesAccepted, status: "False", reason: PluralConflict, message: "\"a\" is taken"}]}`: {false, true, "PluralConflict: \"a\" is taken"},
@@ -176,7 +176,7 @@ func TestProgress(t *testing.T) {
 		expected                 string
 	}{
 		{1, 1, 2, 2, 2, ""},
-		{2, 1, 2, 2, 2, "it is about to roll out"},
+		{2, 1, 2, 2, 2, "the rollout has not started yet"},
 		{1, 1, 3, 2, 1, "2 of 3 pods are updated, 1 are available"},
 		{1, 1, 0, 0, 0, ""},
 	} {

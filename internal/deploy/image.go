@@ -42,13 +42,13 @@ func Image(manifests []*unstructured.Unstructured) (image string, ok bool) {
 func WithImage(manifests []*unstructured.Unstructured, image string) ([]*unstructured.Unstructured, error) {
 	workload := project.Workload(manifests)
 	if workload == nil {
-		return nil, fmt.Errorf("the manifests have no workload that is clearly the operator, so that its image cannot be set: %s",
+		return nil, fmt.Errorf("cannot set the image: no workload in the manifests is clearly the operator: %s",
 			strings.Join(workloadNames(manifests), ", "))
 	}
 	containers := project.Containers(workload)
 	index, ok := operator(containers)
 	if !ok {
-		return nil, fmt.Errorf("%s has %d containers, and none of them is called manager: its image cannot be set", title(workload), len(containers))
+		return nil, fmt.Errorf("cannot set the image: %s has %d containers, and none of them is named manager", title(workload), len(containers))
 	}
 	changed := workload.DeepCopy()
 	list, _, _ := unstructured.NestedSlice(changed.Object, "spec", "template", "spec", "containers")
@@ -95,7 +95,7 @@ func workloadNames(manifests []*unstructured.Unstructured) []string {
 		names = append(names, title(workload))
 	}
 	if len(names) == 0 {
-		return []string{"there is none"}
+		return []string{"no workloads found"}
 	}
 	return names
 }

@@ -177,7 +177,7 @@ func TestWhatIsLeftOfAKind(t *testing.T) {
 		t.Error(got)
 	}
 	left, err := s.Instances(t.Context(), definitions)
-	if err != nil || len(left) != 1 || left[0].String() != "Ship default/argo, which waits for example.com/ashore" {
+	if err != nil || len(left) != 1 || left[0].String() != "Ship default/argo, which is waiting for finalizers: example.com/ashore" {
 		t.Errorf("there is %v, %v", left, err)
 	}
 
@@ -186,7 +186,7 @@ func TestWhatIsLeftOfAKind(t *testing.T) {
 	defer cancel()
 	_, err = s.Delete(short, definitions, Options{})
 	var stuck *StuckError
-	if !errors.As(err, &stuck) || !strings.Contains(err.Error(), "ships.sea.example.com is still there: Ship default/argo, which waits for example.com/ashore") {
+	if !errors.As(err, &stuck) || !strings.Contains(err.Error(), "ships.sea.example.com has not been deleted: Ship default/argo, which is waiting for finalizers: example.com/ashore") {
 		t.Errorf("the error is %v", err)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
@@ -234,7 +234,7 @@ func TestRefusedDefinitions(t *testing.T) {
 		}
 	})
 	_, err = s.Apply(t.Context(), []*unstructured.Unstructured{rival}, Options{})
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "its names are not accepted") {
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "its names were not accepted") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -247,9 +247,9 @@ func TestNothingIsAppliedIfSomethingCannotBe(t *testing.T) {
 	}{
 		"unknown kind": {
 			"{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: serving, namespace: default}}",
-			"the server does not know the kinds of Certificate default/serving (cert-manager.io/v1)",
+			"the server does not have the kinds of Certificate default/serving (cert-manager.io/v1)",
 		},
-		"missing namespace": {"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: nowhere}}", `there is no namespace "nowhere"`},
+		"missing namespace": {"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: nowhere}}", `namespace "nowhere" does not exist`},
 	} {
 		first := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: first, namespace: default}}")
 		_, err := s.Apply(t.Context(), append(first, parse(t, test.manifest)...), Options{})

@@ -73,8 +73,8 @@ func (a *advice) about(line string) string {
 	if match := exists.FindStringSubmatch(line); match != nil {
 		a.created[match[0]]++
 		if a.created[match[0]] == invisible {
-			return fmt.Sprintf("the operator creates %s %q again and again, as if it could not see it: "+
-				"does main limit the cache to a label (ByObject) that it does not have?", match[1], match[2])
+			return fmt.Sprintf("the operator keeps creating %s %q, which already exists; its cache may not contain the object: "+
+				"check whether main restricts the cache (ByObject) to a label that the object does not have", match[1], match[2])
 		}
 	}
 	return ""
@@ -86,6 +86,6 @@ func lacks(verb, resource, group string) string {
 	if verb == "get" || verb == "list" || verb == "watch" {
 		verbs = "get;list;watch"
 	}
-	return fmt.Sprintf("the operator may not %s %s; its role needs: // +kubebuilder:rbac:groups=%s,resources=%s,verbs=%s",
+	return fmt.Sprintf("the operator is not allowed to %s %s; add to its role: // +kubebuilder:rbac:groups=%s,resources=%s,verbs=%s",
 		verb, resource, cmp.Or(group, `""`), resource, verbs)
 }

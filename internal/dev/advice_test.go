@@ -23,9 +23,9 @@ func TestMissingRightsAreReadFromTheLog(t *testing.T) {
 	r.read(`deployments.apps "a" is forbidden: User "b" cannot create resource "deployments" in API group "apps" in the namespace "default"`)
 	r.read(`User "b" cannot patch resource "apps/status" in API group "kanggege.k8sio.com" in the namespace "default"`)
 	want := []string{
-		`the operator may not list services; its role needs: // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch`,
-		"the operator may not create deployments; its role needs: // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create",
-		"the operator may not patch apps/status; its role needs: // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=apps/status,verbs=patch",
+		`the operator is not allowed to list services; add to its role: // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch`,
+		"the operator is not allowed to create deployments; add to its role: // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create",
+		"the operator is not allowed to patch apps/status; add to its role: // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=apps/status,verbs=patch",
 	}
 	if !slices.Equal(said, want) {
 		t.Errorf("got %q, want %q", said, want)
@@ -47,7 +47,7 @@ func TestCreatingInVainIsReadFromTheLog(t *testing.T) {
 	for range invisible {
 		a.read(line)
 	}
-	want := []string{`the operator creates deployments.apps "nginx-app" again and again, as if it could not see it: does main limit the cache to a label (ByObject) that it does not have?`}
+	want := []string{`the operator keeps creating deployments.apps "nginx-app", which already exists; its cache may not contain the object: check whether main restricts the cache (ByObject) to a label that the object does not have`}
 	if !slices.Equal(said, want) {
 		t.Errorf("got %q, want %q", said, want)
 	}

@@ -40,7 +40,7 @@ type applier struct {
 func newApplier(config *rest.Config) (*applier, error) {
 	server, err := client.New(config, client.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	kinds, err := deploy.Connect(config)
 	if err != nil {
@@ -48,7 +48,7 @@ func newApplier(config *rest.Config) (*applier, error) {
 	}
 	found, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	return &applier{server: server, kinds: kinds, requests: found.RESTClient(), applied: map[string]digest{}, tried: map[string]digest{}}, nil
 }
@@ -154,7 +154,7 @@ func (a *applier) inNamespace(objects []*unstructured.Unstructured, namespace st
 		if object.GetNamespace() == "" {
 			namespaced, err := a.server.IsObjectNamespaced(object)
 			if meta.IsNoMatchError(err) {
-				return nil, &refusedError{object: object, err: fmt.Errorf("the cluster has no %s", object.GroupVersionKind())}
+				return nil, &refusedError{object: object, err: fmt.Errorf("the cluster does not have %s", object.GroupVersionKind())}
 			}
 			if err != nil {
 				return nil, fmt.Errorf("looking up %s: %w", object.GroupVersionKind(), err)
@@ -175,7 +175,7 @@ func (a *applier) remove(ctx context.Context, objects []*unstructured.Unstructur
 	for _, object := range objects {
 		delete(a.applied, keyOf(object))
 		if err := a.server.Delete(ctx, object.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
-			problems = append(problems, fmt.Errorf("removing %s %s: %w", object.GetKind(), object.GetName(), err))
+			problems = append(problems, fmt.Errorf("deleting %s %s: %w", object.GetKind(), object.GetName(), err))
 		}
 	}
 	return errors.Join(problems...)

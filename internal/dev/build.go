@@ -52,7 +52,7 @@ func (e *buildError) Error() string { return e.output }
 func (b *builder) build(ctx context.Context) (changed bool, err error) {
 	next := b.output + ".next"
 	if err := os.MkdirAll(filepath.Dir(next), 0o700); err != nil {
-		return false, fmt.Errorf("making a folder for the binary: %w", err)
+		return false, fmt.Errorf("creating a directory for the binary: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "go", b.arguments(next)...)
 	cmd.Dir = b.dir
@@ -66,7 +66,7 @@ func (b *builder) build(ctx context.Context) (changed bool, err error) {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case errors.Is(err, exec.ErrNotFound):
-		return false, fmt.Errorf("building the operator: there is no go command on PATH: %w", err)
+		return false, fmt.Errorf("building the operator: the go command was not found on PATH: %w", err)
 	case err != nil && len(bytes.TrimSpace(output)) > 0:
 		return false, &buildError{output: strings.TrimSpace(string(output))}
 	case err != nil:

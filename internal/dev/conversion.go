@@ -57,10 +57,10 @@ func (a *applier) leadHere(ctx context.Context, definitions []*unstructured.Unst
 		_ = unstructured.SetNestedMap(change, wanted, clientConfig...)
 		patch, err := json.Marshal(change)
 		if err != nil {
-			return fmt.Errorf("encoding a change of CRD %s: %w", definition.GetName(), err)
+			return fmt.Errorf("encoding a patch of CRD %s: %w", definition.GetName(), err)
 		}
 		if err := a.server.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner)); err != nil {
-			return fmt.Errorf("leading the conversion of CRD %s to this machine: %w", definition.GetName(), err)
+			return fmt.Errorf("pointing the conversion webhook of CRD %s to this machine: %w", definition.GetName(), err)
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ func (s *Session) externalDefinitions(ctx context.Context) []*unstructured.Unstr
 		if err := s.applier.server.Get(ctx, client.ObjectKeyFromObject(definition), live); !apierrors.IsNotFound(err) {
 			continue // there is one, or it shows elsewhere that the server does not answer
 		}
-		s.Screen.Say(fmt.Sprintf("CRD %s is that of the module that PROJECT names; nothing else of that is on the cluster", definition.GetName()))
+		s.Screen.Say(fmt.Sprintf("installed CRD %s from the module named in PROJECT; nothing else of that module is installed", definition.GetName()))
 		lacking = append(lacking, withoutConversion(definition))
 	}
 	s.external, s.lookedForExternal = lacking, ctx.Err() == nil

@@ -13,7 +13,7 @@ const (
 )
 
 // KeyHelp says what the keys do.
-const KeyHelp = "keys: s applies the samples · r restarts · q quits · ? shows this"
+const KeyHelp = "Keys: s applies the samples · r restarts · q quits · ? shows this help"
 
 func (s *Session) press(input string) (quit bool) {
 	for _, key := range input {

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrBusy is returned if another session has the same state folder.
-var ErrBusy = errors.New("another opdock dev is at work there")
+var ErrBusy = errors.New("another opdock dev is already using it")
 
 // logFile keeps everything that the operator has logged in this session.
 type logFile struct{ *os.File }
@@ -33,7 +33,7 @@ func logPath(stateDir string) string { return filepath.Join(stateDir, "operator.
 // openLog begins a new log, and locks it.
 func openLog(path string) (*logFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("making a folder for the log: %w", err)
+		return nil, fmt.Errorf("creating a directory for the log: %w", err)
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -48,7 +48,7 @@ func openLog(path string) (*logFile, error) {
 	}
 	if err := file.Truncate(0); err != nil {
 		file.Close()
-		return nil, fmt.Errorf("emptying the log: %w", err)
+		return nil, fmt.Errorf("truncating the log: %w", err)
 	}
 	return &logFile{file}, nil
 }

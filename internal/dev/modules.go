@@ -29,7 +29,7 @@ func localModules(ctx context.Context, dir string, env []string) ([]string, erro
 		case errors.As(err, &exit):
 			continue // what is wrong with go.mod is said by the build
 		case err != nil:
-			return nil, fmt.Errorf("looking for local modules: %w", err)
+			return nil, fmt.Errorf("finding local modules: %w", err)
 		}
 		for _, found := range modulesIn(dir, output) {
 			if target, err := filepath.EvalSymlinks(found); err == nil {

@@ -30,7 +30,7 @@ func (p *ports) renew() error {
 			taken = false
 		}
 		if err != nil {
-			return fmt.Errorf("looking for a free port: %w", err)
+			return fmt.Errorf("finding a free port: %w", err)
 		}
 		chosen[*port] = true
 	}

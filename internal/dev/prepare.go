@@ -175,9 +175,9 @@ func (s *Session) clearWebhooks(ctx context.Context) error {
 
 // sayIdentity tells who the operator is, whenever that changes.
 func (s *Session) sayIdentity() {
-	acts := "the manifests have no ServiceAccount for the operator, so it acts as an administrator"
+	acts := "the manifests have no ServiceAccount for the operator, so it runs as an administrator"
 	if identity := s.manifests.identity; identity != nil {
-		acts = "the operator acts as " + identity.User()
+		acts = "the operator runs as " + identity.User()
 	}
 	if acts != s.acts {
 		s.acts = acts

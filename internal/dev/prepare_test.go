@@ -22,7 +22,7 @@ import (
 func TestGeneratedText(t *testing.T) {
 	for want, result := range map[string]generate.Result{
 		"nothing to generate":   {Skipped: true},
-		"generated nothing new": {Files: 4},
+		"generated files unchanged": {Files: 4},
 		"generated 1 file":      {Files: 4, Changes: []generate.Change{{Path: "a.go"}}},
 	} {
 		if got := generatedText(&result); got != want {

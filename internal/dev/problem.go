@@ -48,13 +48,13 @@ func (s *Session) problem(step string, err error) *Problem {
 		p.Lines = shownLines(p.Lines)
 		return p
 	case errors.As(err, &refused):
-		what = "the API server refuses " + refused.object.GetKind() + " " + refused.object.GetName()
+		what = "the API server rejected " + refused.object.GetKind() + " " + refused.object.GetName()
 		p.Lines = s.explainRefused(refused.object, refused.err)
 	case errors.As(err, &names):
-		what = "the API server refuses CustomResourceDefinition " + names.Definition.GetName()
+		what = "the API server rejected CustomResourceDefinition " + names.Definition.GetName()
 		p.Lines = s.explainRefused(names.Definition, names.Err)
 	case errors.As(err, &unread):
-		p.Step, what, p.Lines = stepApply, "the manifests cannot be read", []string{unread.Error()}
+		p.Step, what, p.Lines = stepApply, "reading the manifests failed", []string{unread.Error()}
 	case errors.As(err, &port):
 		what, p.Hint = port.Error(), s.portHint()
 	default:
@@ -64,7 +64,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		p.Lines = shownLines(p.Lines)
 	}
 	if s.process.running() {
-		what += "; the operator goes on as it was"
+		what += "; the previous operator keeps running"
 	}
 	p.Text = what
 	return p
@@ -74,7 +74,7 @@ func (s *Session) problem(step string, err error) *Problem {
 func (s *Session) portHint() string {
 	hint := "stop that process, then press r or save a file"
 	if s.plan.fixedPort {
-		hint += "; if the operator had a flag --" + webhookPortFlags[0] + ", it would be given a free one"
+		hint += "; to get a free port automatically, add a flag --" + webhookPortFlags[0] + " to the operator"
 	}
 	return hint
 }

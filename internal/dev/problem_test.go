@@ -29,19 +29,19 @@ func TestProblem(t *testing.T) {
 			"generate", &generate.Error{Problems: []generate.Problem{{File: "api/v1/t.go", Line: 3, Column: 4, Message: "no"}}},
 			Problem{Step: "generate", Text: "generating failed", Lines: []string{"api/v1/t.go:3:4: no"}},
 		},
-		"CRD":   {"apply", &refusedError{definition, errors.New("no")}, Problem{Step: "apply", Text: "the API server refuses CustomResourceDefinition ships.x.example.com", Lines: []string{"no"}}},
-		"names": {"apply", &deploy.RefusedError{Definition: definition, Err: errors.New("taken")}, Problem{Step: "apply", Text: "the API server refuses CustomResourceDefinition ships.x.example.com", Lines: []string{"taken"}}},
-		"role":  {"apply", &refusedError{role, errors.New("no\nreally")}, Problem{Step: "apply", Text: "the API server refuses ClusterRole captain", Lines: []string{"no", "really"}}},
+		"CRD":   {"apply", &refusedError{definition, errors.New("no")}, Problem{Step: "apply", Text: "the API server rejected CustomResourceDefinition ships.x.example.com", Lines: []string{"no"}}},
+		"names": {"apply", &deploy.RefusedError{Definition: definition, Err: errors.New("taken")}, Problem{Step: "apply", Text: "the API server rejected CustomResourceDefinition ships.x.example.com", Lines: []string{"taken"}}},
+		"role":  {"apply", &refusedError{role, errors.New("no\nreally")}, Problem{Step: "apply", Text: "the API server rejected ClusterRole captain", Lines: []string{"no", "really"}}},
 		"samples": {
 			"samples", samplesError{errors.New("one"), errors.New("two")},
 			Problem{Step: "samples", Text: "2 samples were not accepted", Lines: []string{"one", "two"}},
 		},
-		"manifests": {"build", &manifestsError{errors.New("a.yaml:1: no")}, Problem{Step: "apply", Text: "the manifests cannot be read", Lines: []string{"a.yaml:1: no"}}},
+		"manifests": {"build", &manifestsError{errors.New("a.yaml:1: no")}, Problem{Step: "apply", Text: "reading the manifests failed", Lines: []string{"a.yaml:1: no"}}},
 		"port":      {"restart", &PortError{Port: 9443, Owner: "ship (pid 7)"}, Problem{Step: "restart", Text: "port 9443 is in use by ship (pid 7)", Hint: "stop that process, then press r or save a file"}},
 		"lines of a CRD": {
 			"apply", &refusedError{definition, errors.New("compilation failed:\n | self.foo > 1\n | .....^")},
 			Problem{
-				Step: "apply", Text: "the API server refuses CustomResourceDefinition ships.x.example.com",
+				Step: "apply", Text: "the API server rejected CustomResourceDefinition ships.x.example.com",
 				Lines: []string{"compilation failed:", " | self.foo > 1", " | .....^"},
 			},
 		},
@@ -64,7 +64,7 @@ func TestProblem(t *testing.T) {
 		t.Errorf("it does not say how the port could be another: %q", port.Hint)
 	}
 	s.process, _ = shell(t, "sleep 1000")
-	if got := s.problem("build", &buildError{"x"}); got.Text != "the build failed; the operator goes on as it was" {
+	if got := s.problem("build", &buildError{"x"}); got.Text != "the build failed; the previous operator keeps running" {
 		t.Errorf("got %q", got.Text)
 	}
 	if got := s.problem("samples", samplesError{errors.New("x")}); strings.Contains(got.Text, "goes on") {

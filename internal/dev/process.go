@@ -148,14 +148,14 @@ func (p *process) how() string {
 	var exit *exec.ExitError
 	switch {
 	case p.exit == nil:
-		return "ended by itself"
+		return "exited with status 0"
 	case errors.As(p.exit, &exit):
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-			return "was ended by signal " + status.Signal().String()
+			return "was terminated by signal " + status.Signal().String()
 		}
-		return fmt.Sprintf("ended with exit status %d", exit.ExitCode())
+		return fmt.Sprintf("exited with status %d", exit.ExitCode())
 	default:
-		return "ended: " + p.exit.Error()
+		return "exited: " + p.exit.Error()
 	}
 }
 

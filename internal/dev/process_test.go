@@ -53,9 +53,9 @@ func awaitEnd(t *testing.T, p *process) {
 
 func TestProcessThatEndsByItself(t *testing.T) {
 	for script, want := range map[string]string{
-		"echo one; printf two >&2; exit 3": "ended with exit status 3",
-		"echo one; printf two; exit 0":     "ended by itself",
-		"echo one; printf two; kill -9 $$": "was ended by signal killed",
+		"echo one; printf two >&2; exit 3": "exited with status 3",
+		"echo one; printf two; exit 0":     "exited with status 0",
+		"echo one; printf two; kill -9 $$": "was terminated by signal killed",
 	} {
 		p, lines := shell(t, script)
 		awaitEnd(t, p)

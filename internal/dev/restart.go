@@ -55,7 +55,7 @@ func (s *Session) askFlags(ctx context.Context, _ *Round, todo *work) error {
 // restart starts the operator, after it has ended the one from before.
 func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 	if s.builder.built == (digest{}) {
-		return errors.New("there is no binary to start yet")
+		return errors.New("no binary has been built yet")
 	}
 	if err := s.writeKubeconfig(ctx); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 	if s.process.running() {
 		verb = "restarted"
 		if s.process.stop(stopGrace) {
-			verb = fmt.Sprintf("restarted by force, because it did not end within %s", Duration(stopGrace))
+			verb = fmt.Sprintf("killed and restarted, because it did not stop within %s", Duration(stopGrace))
 		}
 	}
 	s.Observer.End()

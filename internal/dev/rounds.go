@@ -44,12 +44,12 @@ func (s *Session) do(ctx context.Context, todo work, round Round) (result outcom
 	steps := []step{
 		{"generate", workGenerate, "generating", s.generate},
 		{"build", workBuild | workManifests, busyBuilding(todo), s.buildAndPrepare},
-		{"ports", workRestart, "looking for free ports", s.renewPorts},
-		{"flags", workFlags, "looking at its flags", s.askFlags},
+		{"ports", workRestart, "finding free ports", s.renewPorts},
+		{"flags", workFlags, "reading its flags", s.askFlags},
 		{stepApply, workManifests, "applying CRDs", s.applyDefinitions},
 		{stepRestart, workRestart, "restarting", s.restart},
-		{"webhooks", workWebhooks, "waiting until its webhooks are served", s.configureWebhooks},
-		{"await", workAwait, "waiting until it reconciles", s.await},
+		{"webhooks", workWebhooks, "waiting for its webhooks to be served", s.configureWebhooks},
+		{"await", workAwait, "waiting for it to reconcile", s.await},
 		{stepSamples, workSamples, "applying samples", s.applySamples},
 	}
 	for _, one := range steps {
@@ -107,7 +107,7 @@ func generatedText(result *generate.Result) string {
 	case result.Skipped:
 		return "nothing to generate"
 	case len(result.Changes) == 0:
-		return "generated nothing new"
+		return "generated files unchanged"
 	default:
 		return "generated " + plural(len(result.Changes), "file", "files")
 	}

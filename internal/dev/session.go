@@ -17,10 +17,10 @@ import (
 )
 
 // ErrClusterEnded ends a session whose cluster is gone.
-var ErrClusterEnded = errors.New("the cluster has ended")
+var ErrClusterEnded = errors.New("the cluster has stopped")
 
 // errEnded means that the operator has ended before it did what was waited for.
-var errEnded = errors.New("the operator has ended")
+var errEnded = errors.New("the operator has exited")
 
 // Session is one run of opdock dev.
 type Session struct {
@@ -282,11 +282,11 @@ func (s *Session) crash(round Round) {
 	s.crashes++
 	s.retry.Reset(delay)
 	lines := s.process.tail()
-	problem := &Problem{Step: StepRun, Text: fmt.Sprintf("starting it again in %s, or when a file changes", Duration(delay)), Lines: lines}
+	problem := &Problem{Step: StepRun, Text: fmt.Sprintf("restarting in %s, or when a file changes", Duration(delay)), Lines: lines}
 	if taken := portInLog(lines); taken != nil {
 		problem.Hint = taken.Error()
 	} else if kind := s.process.ready.missingKind(); kind != "" {
-		problem.Hint = "the cluster has no kind " + kind + ", which one of its controllers waits for; install the CRD of that"
+		problem.Hint = "one of the controllers needs kind " + kind + ", which the cluster does not have; install its CRD"
 	}
 	if round.Problem == nil {
 		round.Problem = problem

@@ -68,9 +68,9 @@ func (w *watcher) add(dir string) (files []string, err error) {
 func explainWatch(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("%w; the kernel allows no more: raise it with sysctl fs.inotify.max_user_watches=524288", err)
+		return fmt.Errorf("%w; the limit of inotify watches is reached: raise it with sysctl fs.inotify.max_user_watches=524288", err)
 	case errors.Is(err, syscall.EMFILE):
-		return fmt.Errorf("%w; too many files are being watched: raise it with sysctl fs.inotify.max_user_instances=512 or ulimit -n", err)
+		return fmt.Errorf("%w; too many files are watched: raise the limit with sysctl fs.inotify.max_user_instances=512 or ulimit -n", err)
 	default:
 		return err
 	}

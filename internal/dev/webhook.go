@@ -45,7 +45,7 @@ func makeCertificates(dir string, now time.Time) (*certificates, error) {
 	c := &certificates{tempDir: filepath.Join(dir, "tmp")}
 	c.dir = filepath.Join(c.tempDir, "k8s-webhook-server", "serving-certs")
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making a folder for certificates: %w", err)
+		return nil, fmt.Errorf("creating a directory for certificates: %w", err)
 	}
 	authority, err := pki.NewAuthority("opdock dev", now, certificateLife)
 	if err != nil {
@@ -53,7 +53,7 @@ func makeCertificates(dir string, now time.Time) (*certificates, error) {
 	}
 	serving, err := authority.Loopback(now, certificateLife)
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate: %w", err)
+		return nil, fmt.Errorf("creating a certificate: %w", err)
 	}
 	c.authority = authority.Certificate
 	for name, content := range map[string][]byte{"tls.crt": serving.Certificate, "tls.key": serving.Key} {

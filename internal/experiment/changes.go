@@ -87,7 +87,7 @@ func ChooseChanges(names []string) ([]Change, error) {
 	}
 	for _, name := range names {
 		if wanted[name] {
-			return nil, fmt.Errorf("there is no change %q", name)
+			return nil, fmt.Errorf("change %q does not exist", name)
 		}
 	}
 	return chosen, nil

@@ -116,7 +116,7 @@ func (e *experiment) newManager(namespaces []string, recorder *why.Recorder, set
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making a manager: %w", err)
+		return nil, fmt.Errorf("creating a manager: %w", err)
 	}
 	if err := setUp(mgr, recorder); err != nil {
 		return nil, fmt.Errorf("adding controllers: %w", err)

@@ -49,7 +49,7 @@ func awaitRest(ctx context.Context, rest time.Duration, happened func() uint64, 
 			last, since = now, time.Now()
 		}
 		if time.Since(since) <= rest {
-			return "it does not come to rest", nil
+			return "the cluster does not become quiet", nil
 		}
 		what, err := missing(ctx)
 		if what != "" {

@@ -31,7 +31,7 @@ func ReadResult(from io.Reader) (*Result, error) {
 		return nil, fmt.Errorf("reading a result: %w", err)
 	}
 	if r.Runs < 1 || len(r.Rows) == 0 {
-		return nil, errors.New("reading a result: there is none")
+		return nil, errors.New("reading a result: it has no rows")
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]

@@ -173,7 +173,7 @@ func TestChooseChanges(t *testing.T) {
 	if err != nil || !slices.Equal(names(some), []string{"delete-1", "scale-4-0"}) {
 		t.Errorf("some are %v, %v", names(some), err)
 	}
-	if _, err := ChooseChanges([]string{"delete-1", "delete-3"}); err == nil || err.Error() != `there is no change "delete-3"` {
+	if _, err := ChooseChanges([]string{"delete-1", "delete-3"}); err == nil || err.Error() != `change "delete-3" does not exist` {
 		t.Errorf("got %v", err)
 	}
 }

@@ -96,20 +96,20 @@ func (e *experiment) prepare(ctx context.Context) (version string, err error) {
 		return "", err
 	}
 	if e.client, err = client.New(e.config, client.Options{Scheme: scheme}); err != nil {
-		return "", fmt.Errorf("making a client: %w", err)
+		return "", fmt.Errorf("creating a client: %w", err)
 	}
 	server, err := discovery.NewDiscoveryClientForConfig(e.config)
 	if err != nil {
-		return "", fmt.Errorf("making a client: %w", err)
+		return "", fmt.Errorf("creating a client: %w", err)
 	}
 	info, err := server.ServerVersion()
 	if err != nil {
-		return "", fmt.Errorf("asking for the server's version: %w", err)
+		return "", fmt.Errorf("reading the version of the server: %w", err)
 	}
 	for _, containers := range e.Containers {
 		for _, namespace := range []string{e.naiveNamespace(containers), e.fleetNamespace(containers)} {
 			if err := e.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-				return "", fmt.Errorf("making namespace %s: %w", namespace, err)
+				return "", fmt.Errorf("creating namespace %s: %w", namespace, err)
 			}
 		}
 		if err := addSidecars(ctx, e.client, e.fleetNamespace(containers), containers); err != nil {

@@ -64,6 +64,6 @@ func addSidecars(ctx context.Context, c client.Client, namespace string, contain
 		if len(pod.Spec.Containers) == containers {
 			return "", nil
 		}
-		return "pods get no sidecars", nil
+		return "pods do not get sidecars", nil
 	})
 }

@@ -76,7 +76,7 @@ func (p *place) missingPods(ctx context.Context, want int32) (string, error) {
 	if err != nil || len(pods) == int(want) {
 		return "", err
 	}
-	return fmt.Sprintf("there are %d pods instead of %d", len(pods), want), nil
+	return fmt.Sprintf("%d pods exist instead of %d", len(pods), want), nil
 }
 
 // missingFrom says what keeps a Deployment from having been rolled out.
@@ -86,7 +86,7 @@ func missingFrom(d *appsv1.Deployment, state State) string {
 	case ptr.Deref(d.Spec.Replicas, 1) != want, d.Spec.Strategy.Type != state.Strategy:
 		return "the Deployment has not been changed yet"
 	case status.ObservedGeneration != d.Generation:
-		return "the Deployment has not been looked at yet"
+		return "the Deployment has not been reconciled yet"
 	case status.Replicas != want, status.UpdatedReplicas != want, status.AvailableReplicas != want:
 		return fmt.Sprintf("%d of %d pods are available", status.AvailableReplicas, want)
 	}

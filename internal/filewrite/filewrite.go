@@ -104,7 +104,7 @@ func missingFolders(dir string) ([]string, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case err == nil && !info.IsDir():
-		return nil, fmt.Errorf("%s is not a folder", dir)
+		return nil, fmt.Errorf("%s is not a directory", dir)
 	case err == nil || !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}

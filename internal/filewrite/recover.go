@@ -46,7 +46,7 @@ func Recover(ctx context.Context, root string) (Recovered, error) {
 func (t *Transaction) recover() (found Recovered, err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("taking back what was left half written: %w", err), t.journal.file.Close())
+			err = errors.Join(fmt.Errorf("rolling back an interrupted write: %w", err), t.journal.file.Close())
 		}
 	}()
 	left, err := t.journal.read()

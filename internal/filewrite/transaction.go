@@ -27,7 +27,7 @@ type Transaction struct {
 type transactionKey struct{}
 
 // ErrNotTakenBack is part of the error if what has failed could not be undone either.
-var ErrNotTakenBack = errors.New("what was written could not be taken back")
+var ErrNotTakenBack = errors.New("the changes could not be rolled back")
 
 // Begin opens a transaction in a folder, which is made if it is not there.
 func Begin(ctx context.Context, root string) (*Transaction, error) {
@@ -96,7 +96,7 @@ func (t *Transaction) Apply(changes []Change) error {
 // Commit makes the changes last.
 func (t *Transaction) Commit() error {
 	if err := t.journal.end(); err != nil {
-		return fmt.Errorf("ending the journal: %w", err)
+		return fmt.Errorf("removing the journal: %w", err)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (t *Transaction) Rollback() error {
 		return errors.Join(fmt.Errorf("%w: %w", ErrNotTakenBack, err), t.journal.file.Close())
 	}
 	if len(edited) > 0 {
-		err = fmt.Errorf("%w, because somebody has edited meanwhile: %s", ErrNotTakenBack, strings.Join(edited, ", "))
+		err = fmt.Errorf("%w, because these files have been edited since: %s", ErrNotTakenBack, strings.Join(edited, ", "))
 	}
 	err = errors.Join(err, t.journal.end())
 	removeEmpty(t.made)
@@ -139,7 +139,7 @@ func (t *Transaction) prepare(changes []Change) (record, error) {
 			if same(now, file.content) {
 				continue // somebody has done it already
 			}
-			return one, fmt.Errorf("writing %s: somebody has changed it meanwhile", change.Path)
+			return one, fmt.Errorf("writing %s: the file has changed since it was read", change.Path)
 		}
 		file.After = hashOf(file.content)
 		for name, path := range map[*string]string{&file.Path: target, &file.Temporary: temporaryFor(target)} {

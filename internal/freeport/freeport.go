@@ -36,7 +36,7 @@ func Find() (int, error) {
 			return port, nil
 		}
 	}
-	return 0, fmt.Errorf("none of %d ports from %d to %d is free", tries, first, first+count-1)
+	return 0, fmt.Errorf("none of the %d ports from %d to %d is free", tries, first, first+count-1)
 }
 
 // Address returns a loopback address with such a port.

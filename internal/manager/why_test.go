@@ -62,7 +62,7 @@ spec:
 	if err := user.Patch(t.Context(), deployment, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
-	await(t, recorder, "AppService", caused(`metadata.labels[app.kubernetes.io/name] "appservice"→ by somebody unknown`))
+	await(t, recorder, "AppService", caused(`metadata.labels[app.kubernetes.io/name] "appservice"→ by an unknown writer`))
 	// The Deployment's controller is known by name, although the cache keeps nothing else of what it wrote.
 	await(t, recorder, "AppService", caused("by kube-controller-manager (status)"))
 	// A component's news leads to its application, whose reconcile knows that another one wrote them.

@@ -34,14 +34,14 @@ func (p Platform) String() string {
 func ParsePlatform(text string) (Platform, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[1] == "" {
-		return Platform{}, fmt.Errorf("%q is no platform; one is linux/amd64, linux/arm64 or linux/arm/v7", text)
+		return Platform{}, fmt.Errorf("%q is not a platform; use linux/amd64, linux/arm64 or linux/arm/v7", text)
 	}
 	p := Platform{OS: parts[0], Architecture: parts[1]}
 	if len(parts) == 3 {
 		p.Variant = parts[2]
 	}
 	if p.OS != "linux" || !slices.Contains(architectures, p.Architecture) {
-		return Platform{}, fmt.Errorf("there are no images for %q; there are for linux and %s", text, strings.Join(architectures, ", "))
+		return Platform{}, fmt.Errorf("images for %q are not supported; use linux with %s", text, strings.Join(architectures, ", "))
 	}
 	return p, nil
 }

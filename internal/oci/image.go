@@ -52,7 +52,7 @@ func (i Image) Layout() (Layout, error) {
 	for _, program := range i.Programs {
 		one, err := i.image(program)
 		if err != nil {
-			return Layout{}, fmt.Errorf("making the image for %s: %w", program.Platform, err)
+			return Layout{}, fmt.Errorf("building the image for %s: %w", program.Platform, err)
 		}
 		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{
 			Platform: &v1.Platform{OS: program.OS, Architecture: program.Architecture, Variant: program.Variant},
@@ -65,7 +65,7 @@ func (i Image) Layout() (Layout, error) {
 func (l Layout) Digest() (string, error) {
 	digest, err := l.images.Digest()
 	if err != nil {
-		return "", fmt.Errorf("making the image: %w", err)
+		return "", fmt.Errorf("building the image: %w", err)
 	}
 	return digest.String(), nil
 }

@@ -17,7 +17,7 @@ import (
 func (l Layout) Push(ctx context.Context, reference string) error {
 	target, err := name.ParseReference(reference)
 	if err != nil {
-		return fmt.Errorf("reading the name of the image: %w", err)
+		return fmt.Errorf("parsing the name of the image: %w", err)
 	}
 	if err := remote.WriteIndex(target, l.images, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
 		return fmt.Errorf("pushing %s: %w", reference, err)

@@ -65,7 +65,7 @@ func (p *Project) kustomizedCRDs(folder string) ([]*unstructured.Unstructured, e
 
 // oldDefinition says which file has a definition that no server takes.
 func (p *Project) oldDefinition(definition *unstructured.Unstructured, folder string) error {
-	old := fmt.Errorf("CRD %s is of version %s, which Kubernetes does not serve since 1.22; write it as %s/v1",
+	old := fmt.Errorf("CRD %s has version %s, which Kubernetes stopped serving in 1.22; change it to %s/v1",
 		definition.GetName(), definition.GroupVersionKind().Version, extensionsGroup)
 	all, err := p.readFolders(folder)
 	if err != nil {
@@ -99,7 +99,7 @@ func (p *Project) chooseCRDs(all []found) ([]*unstructured.Unstructured, error) 
 		}
 		byName[name] = chosen
 		if capability(one) > 0 && capability(known) > 0 {
-			p.warn("CRD %s is in %s and in %s; the one in %s is used", name, known.file, one.file, chosen.file)
+			p.warn("CRD %s is defined in %s and in %s; using %s", name, known.file, one.file, chosen.file)
 		}
 	}
 	var definitions []*unstructured.Unstructured
@@ -152,8 +152,8 @@ var ErrNoCRDs = errors.New("the project has no CRDs")
 func (p *Project) NoCRDs() error {
 	looked := p.existing(usualFolders...)
 	if len(looked) == 0 {
-		return fmt.Errorf("%w: %s has none of the folders that they are usually in (%s)",
+		return fmt.Errorf("%w: %s has none of the usual directories (%s)",
 			ErrNoCRDs, p.Dir, strings.Join(usualFolders[:6], ", "))
 	}
-	return fmt.Errorf("%w: there is none in %s of %s", ErrNoCRDs, strings.Join(looked, ", "), p.Dir)
+	return fmt.Errorf("%w: none found in %s of %s", ErrNoCRDs, strings.Join(looked, ", "), p.Dir)
 }

@@ -20,7 +20,7 @@ type AmbiguousMainError struct {
 }
 
 func (e *AmbiguousMainError) Error() string {
-	return fmt.Sprintf("the project has %d main packages: %s; say which is the operator with --main",
+	return fmt.Sprintf("the project has %d main packages: %s; select the operator with --main",
 		len(e.Mains), strings.Join(e.Mains, ", "))
 }
 
@@ -66,9 +66,9 @@ func (p *Project) chosenMain(chosen string) (string, error) {
 		return "", err
 	}
 	if len(all) == 0 {
-		return "", fmt.Errorf("%s is no main package, and the project in %s has none", chosen, p.Dir)
+		return "", fmt.Errorf("%s is not a main package, and the project in %s has none", chosen, p.Dir)
 	}
-	return "", fmt.Errorf("%s is no main package of the project; those are: %s", chosen, strings.Join(all, ", "))
+	return "", fmt.Errorf("%s is not a main package of the project; main packages: %s", chosen, strings.Join(all, ", "))
 }
 
 // Mains are the main packages of the project, as the go command names them in its folder.
@@ -90,7 +90,7 @@ func (p *Project) Mains() ([]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("looking for main packages: %w", err)
+		return nil, fmt.Errorf("finding main packages: %w", err)
 	}
 	slices.Sort(found)
 	return found, nil

@@ -45,7 +45,7 @@ func (p *Project) Manifests(ctx context.Context) ([]*unstructured.Unstructured, 
 		}
 		key := one.GroupVersionKind().GroupKind().String() + " " + one.GetNamespace() + "/" + one.GetName()
 		if first, again := seen[key]; again {
-			p.warn("%s %s is in %s and in %s; the one in %s is used", one.GetKind(), one.GetName(), first.file, one.file, first.file)
+			p.warn("%s %s is defined in %s and in %s; using %s", one.GetKind(), one.GetName(), first.file, one.file, first.file)
 			continue
 		}
 		seen[key] = one

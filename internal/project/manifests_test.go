@@ -95,7 +95,7 @@ func TestTheCRDThatCanDoMoreIsChosen(t *testing.T) {
 	if _, has := versionsOf(crds[0])[0]["subresources"]; !has {
 		t.Error("the one without a status subresource was chosen")
 	}
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "the one in artifacts/examples/crd-status-subresource.yaml is used") {
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "using artifacts/examples/crd-status-subresource.yaml") {
 		t.Errorf("the warnings are %q", warnings)
 	}
 }

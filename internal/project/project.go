@@ -58,7 +58,7 @@ type NotFoundError struct {
 }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("there is no project in %s: neither it nor a folder above it has a go.mod", e.Dir)
+	return fmt.Sprintf("no project found in %s: neither it nor a parent directory has a go.mod", e.Dir)
 }
 
 // Find returns the project that the folder belongs to. It looks for go.mod in the folder and in those above it.
@@ -86,7 +86,7 @@ func Find(dir string) (*Project, error) {
 func open(dir string, goMod []byte) (*Project, error) {
 	p := &Project{Dir: dir, Module: modfile.ModulePath(goMod)}
 	if p.Module == "" {
-		return nil, &FileError{File: "go.mod", Line: 1, Err: errors.New("there is no module line")}
+		return nil, &FileError{File: "go.mod", Line: 1, Err: errors.New("the module line is missing")}
 	}
 	file, err := readProjectFile(dir)
 	if err != nil {

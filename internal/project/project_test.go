@@ -137,7 +137,7 @@ func TestNoProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Find(dir)
-	expectError(t, err, "go.mod:1: there is no module line")
+	expectError(t, err, "go.mod:1: the module line is missing")
 
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module a.b/c\n"), 0o600); err != nil {
 		t.Fatal(err)

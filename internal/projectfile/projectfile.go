@@ -29,7 +29,7 @@ const (
 )
 
 // ErrNoProject is returned where there is no PROJECT.
-var ErrNoProject = errors.New("there is no file PROJECT")
+var ErrNoProject = errors.New("file PROJECT not found")
 
 // File is the content of PROJECT.
 type File struct {
@@ -157,7 +157,7 @@ func Parse(content []byte) (*File, error) {
 		return nil, err
 	}
 	if len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
-		return nil, errors.New("it does not consist of keys and values")
+		return nil, errors.New("it is not a YAML mapping")
 	}
 	var file File
 	if err := document.Decode(&file); err != nil {
@@ -170,17 +170,17 @@ func Parse(content []byte) (*File, error) {
 // Supported says why a project cannot be added to, or nothing.
 func (f *File) Supported() error {
 	if f.Version == "" {
-		return errors.New("its PROJECT cannot be read: it says no version")
+		return errors.New("its PROJECT file has no version")
 	}
 	if f.Version != Version {
-		return fmt.Errorf("its PROJECT is of version %q, and only version %q is known", f.Version, Version)
+		return fmt.Errorf("its PROJECT file has version %q, but only version %q is supported", f.Version, Version)
 	}
 	for _, known := range []string{GoLayout, BundleLayout} {
 		if slices.Contains(f.Layout, known) {
 			return nil
 		}
 	}
-	return fmt.Errorf("its layout is %q, and only %s is known", strings.Join(f.Layout, ","), GoLayout)
+	return fmt.Errorf("its layout is %q, but only %s is supported", strings.Join(f.Layout, ","), GoLayout)
 }
 
 // Find returns the resource of this name, or nil.

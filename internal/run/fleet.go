@@ -55,7 +55,7 @@ func startFleet(t *target.Target, logPath string) (*runningFleet, error) {
 // openLog begins a new log. Whoever holds it is the only one to run the fleet there: two would do everything twice.
 func openLog(title, path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of the fleet's log: %w", err)
+		return nil, fmt.Errorf("creating the directory of the fleet's log: %w", err)
 	}
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -64,14 +64,14 @@ func openLog(title, path string) (*os.File, error) {
 	if err := filelock.Exclusive(log); err != nil {
 		log.Close()
 		if errors.Is(err, filelock.ErrHeld) {
-			return nil, hint.With(fmt.Errorf("another opdock run has the fleet on %s already", title),
-				"end that one first, or choose another cluster with --name")
+			return nil, hint.With(fmt.Errorf("another opdock run is already running the fleet on %s", title),
+				"stop that one first, or select another cluster with --name")
 		}
 		return nil, fmt.Errorf("locking the fleet's log: %w", err)
 	}
 	if err := log.Truncate(0); err != nil {
 		log.Close()
-		return nil, fmt.Errorf("emptying the fleet's log: %w", err)
+		return nil, fmt.Errorf("truncating the fleet's log: %w", err)
 	}
 	return log, nil
 }

@@ -21,7 +21,7 @@ func TestRunIsAloneOnItsCluster(t *testing.T) {
 	if _, err := first.WriteString("from before"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openLog(title, here); err == nil || !strings.Contains(err.Error(), `another opdock run has the fleet on cluster "dock" already`) {
+	if _, err := openLog(title, here); err == nil || !strings.Contains(err.Error(), `another opdock run is already running the fleet on cluster "dock"`) {
 		t.Errorf("a second run is not refused: %v", err)
 	}
 	if err := first.Close(); err != nil {

@@ -56,7 +56,7 @@ func Outcome(goals []Goal, namespace string, s tree.Snapshot) Table {
 	}
 	for _, g := range goals {
 		if !slices.ContainsFunc(s.Fleet, func(o tree.Object) bool { return g.is(&o) }) {
-			table = append(table, Row{Kind: g.Kind, Namespace: g.Namespace, Name: g.Name, Status: "Gone", Message: "it does not exist any more", IsGoal: true})
+			table = append(table, Row{Kind: g.Kind, Namespace: g.Namespace, Name: g.Name, Status: "Gone", Message: "the object no longer exists", IsGoal: true})
 		}
 	}
 	if len(goals) == 0 {

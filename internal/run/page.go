@@ -22,7 +22,7 @@ func (s *Session) servePage() (end func(), err error) {
 	running, err := page.Start(o)
 	if err != nil {
 		if s.PageAddress != "" {
-			return nil, hint.With(err, "choose another port with --page-address, or none and get a free one")
+			return nil, hint.With(err, "choose another port with --page-address, or omit it to get a free port")
 		}
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func ChooseSamples(names []string) ([]Sample, error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("there is no sample %q", name)
+			return nil, fmt.Errorf("sample %q does not exist", name)
 		}
 	}
 	slices.SortStableFunc(chosen, func(a, b Sample) int { return strings.Compare(a.Name, b.Name) })
@@ -134,12 +134,12 @@ func isOlderVersion(s Sample) bool {
 func applySamples(ctx context.Context, t *target.Target, chosen []Sample) (goals []Goal, notes []string, err error) {
 	server, err := client.New(t.Config, client.Options{})
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a client: %w", err)
+		return nil, nil, fmt.Errorf("creating a client: %w", err)
 	}
 	for _, s := range chosen {
 		gvk := s.Object.GroupVersionKind()
 		if _, known := kindOf(s); !known {
-			notes = append(notes, fmt.Sprintf("sample %s is left out: this fleet has no controller for %s", s.Name, gvk.Kind))
+			notes = append(notes, fmt.Sprintf("skipped sample %s: this fleet has no controller for %s", s.Name, gvk.Kind))
 			continue
 		}
 		live := s.Object.DeepCopy()
@@ -147,7 +147,7 @@ func applySamples(ctx context.Context, t *target.Target, chosen []Sample) (goals
 		err := server.Apply(ctx, client.ApplyConfigurationFromUnstructured(live), client.FieldOwner(samplesOwner))
 		if apierrors.IsConflict(err) {
 			// Somebody has made another thing of it, and certainly not in order to lose it.
-			notes = append(notes, fmt.Sprintf("%s %s has been changed since it was applied, and is left so", gvk.Kind, s.Object.GetName()))
+			notes = append(notes, fmt.Sprintf("%s %s was changed after it was applied; its changes are kept", gvk.Kind, s.Object.GetName()))
 			live.SetGroupVersionKind(gvk)
 			err = server.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: s.Object.GetName()}, live)
 		}

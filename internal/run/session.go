@@ -84,7 +84,7 @@ func Start(ctx context.Context, o Options) (s *Session, err error) {
 		Options: o, LogPath: logPath(o.Target, o.Home), model: tree.NewModel(), changes: page.NewChanges(), closePage: func() {},
 		Findings: findings.NewTracker(),
 	}
-	err = s.Step("installing the kinds", "kinds installed: "+strings.Join(kindNames(), ", "), func() error {
+	err = s.Step("installing the CRDs", "CRDs installed: "+strings.Join(kindNames(), ", "), func() error {
 		if err := s.Target.Reach(ctx); err != nil {
 			return err
 		}
@@ -110,14 +110,14 @@ func Start(ctx context.Context, o Options) (s *Session, err error) {
 		s.closePage = func() {}
 		return nil, err
 	}
-	err = s.Step("applying the samples", "samples applied to namespace "+s.Target.Namespace, func() (err error) {
+	err = s.Step("applying the samples", "samples applied in namespace "+s.Target.Namespace, func() (err error) {
 		s.goals, s.Notes, err = applySamples(ctx, s.Target, s.Samples)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = s.Step("looking at what there is", "watching", func() error { return watch(ctx, s.Target, s.model, s.changes) })
+	err = s.Step("reading the objects", "watching", func() error { return watch(ctx, s.Target, s.model, s.changes) })
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (s *Session) Follow(ctx context.Context, screen Screen) error {
 			}
 			return ErrQuit
 		case <-s.fleet.ended:
-			return hint.With(fmt.Errorf("the fleet has ended: %w", s.fleet.err), "its log: "+s.LogPath)
+			return hint.With(fmt.Errorf("the fleet has stopped: %w", s.fleet.err), "log: "+s.LogPath)
 		case <-s.Target.Done():
 			return s.Target.Ended()
 		}

@@ -94,7 +94,7 @@ func askVersions(ctx context.Context, binary string) (ControlPlaneVersions, erro
 		return versions, fmt.Errorf("running %s version: %w", binary, err)
 	}
 	if err := json.Unmarshal(out, &versions); err != nil {
-		return versions, fmt.Errorf("reading what %s version printed: %w", binary, err)
+		return versions, fmt.Errorf("decoding the output of %s version: %w", binary, err)
 	}
 	return versions, nil
 }

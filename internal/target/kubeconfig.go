@@ -19,7 +19,7 @@ import (
 	"github.com/opdock/opdock/internal/hint"
 )
 
-const otherKubeconfig = "give another with --kubeconfig, or another context of it with --context"
+const otherKubeconfig = "select another kubeconfig with --kubeconfig, or another context with --context"
 
 // LoadKubeconfig reads a kubeconfig: the given one, or else what the environment says.
 func (o *Opener) LoadKubeconfig(path, contextName string) (*rest.Config, clientcmd.ClientConfig, error) {
@@ -33,7 +33,7 @@ func (o *Opener) LoadKubeconfig(path, contextName string) (*rest.Config, clientc
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: contextName})
 	config, err := loaded.ClientConfig()
 	if err != nil {
-		return nil, nil, hint.With(fmt.Errorf("this kubeconfig cannot be used: %w", err), otherKubeconfig)
+		return nil, nil, hint.With(fmt.Errorf("the kubeconfig cannot be used: %w", err), otherKubeconfig)
 	}
 	// The server's priority and fairness limits requests; a second limit here would only slow down the start.
 	config.QPS = -1
@@ -73,18 +73,18 @@ const tokenLife = 24 * time.Hour
 func tokenKubeconfig(ctx context.Context, config *rest.Config, namespace, name string) ([]byte, error) {
 	server, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	seconds := int64(tokenLife.Seconds())
 	token, err := server.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("getting a token for service account %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("requesting a token for service account %s/%s: %w", namespace, name, err)
 	}
 	full := rest.CopyConfig(config)
 	if err := rest.LoadTLSFiles(full); err != nil {
-		return nil, fmt.Errorf("reading the cluster's certificates: %w", err)
+		return nil, fmt.Errorf("reading the certificates of the cluster: %w", err)
 	}
 	const here = "opdock-dev"
 	return clientcmd.Write(clientcmdapi.Config{

@@ -35,11 +35,11 @@ func (t *Target) Answers() error {
 	quick.Timeout = reachTimeout
 	server, err := discovery.NewDiscoveryClientForConfig(quick)
 	if err != nil {
-		return hint.With(fmt.Errorf("this kubeconfig cannot be used: %w", err), otherKubeconfig)
+		return hint.With(fmt.Errorf("the kubeconfig cannot be used: %w", err), otherKubeconfig)
 	}
 	if _, err := server.ServerVersion(); err != nil {
-		return hint.With(fmt.Errorf("the API server at %s cannot be used: %w", t.Config.Host, err),
-			"is it running, and does the kubeconfig belong to it?")
+		return hint.With(fmt.Errorf("the API server at %s is not available: %w", t.Config.Host, err),
+			"check that the server is running and that the kubeconfig belongs to it")
 	}
 	return nil
 }
@@ -56,12 +56,12 @@ func (t *Target) ensureNamespace(ctx context.Context) error {
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return hint.With(fmt.Errorf("there is no namespace %q on %s", t.Namespace, t.Title),
-			"make it: kubectl create namespace "+t.Namespace, "or choose another: --namespace")
+		return hint.With(fmt.Errorf("namespace %q does not exist on %s", t.Namespace, t.Title),
+			"create it: kubectl create namespace "+t.Namespace, "or use another namespace: --namespace")
 	case err != nil:
-		return fmt.Errorf("looking for namespace %s: %w", t.Namespace, err)
+		return fmt.Errorf("reading namespace %s: %w", t.Namespace, err)
 	case namespace.Status.Phase == corev1.NamespaceTerminating:
-		return hint.With(fmt.Errorf("namespace %q is being deleted", t.Namespace), "wait until it is gone, or choose another: --namespace")
+		return hint.With(fmt.Errorf("namespace %q is being deleted", t.Namespace), "wait until it is deleted, or use another namespace: --namespace")
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func TestProject(t *testing.T) {
 	t.Run("something does not compile", func(t *testing.T) {
 		p.edit(t, controllerFile, `"hello, "`, `"hello, " + nothing`)
 		problem := p.bad(t, "build")
-		if len(problem.Lines) == 0 || !strings.HasPrefix(problem.Lines[0], controllerFile+":") || !strings.Contains(problem.Text, "goes on") {
+		if len(problem.Lines) == 0 || !strings.HasPrefix(problem.Lines[0], controllerFile+":") || !strings.Contains(problem.Text, "keeps running") {
 			t.Errorf("got %+v", problem)
 		}
 		if err := server.Create(t.Context(), ship("meanwhile", map[string]any{"greeting": "all"})); err != nil {
@@ -225,7 +225,7 @@ func TestProject(t *testing.T) {
 			t.Errorf("the end of its log is %q", problem.Lines)
 		}
 		// It is tried again, with longer and longer breaks.
-		if problem := p.bad(t, "run"); !strings.Contains(problem.Text, "again in 2.0 s") {
+		if problem := p.bad(t, "run"); !strings.Contains(problem.Text, "restarting in 2.0 s") {
 			t.Errorf("got %q", problem.Text)
 		}
 		// Whoever takes its ports meanwhile is not in its way.
@@ -315,7 +315,7 @@ func TestPlainProject(t *testing.T) {
 	if round := p.good(t, "build", "apply", "restart"); round.State != "reconciling" {
 		t.Errorf("it is %s", round.State)
 	}
-	if said := p.said.String(); !strings.Contains(said, "acts as an administrator") {
+	if said := p.said.String(); !strings.Contains(said, "runs as an administrator") {
 		t.Errorf("it was not said: %s", said)
 	}
 	server := p.server(t)
