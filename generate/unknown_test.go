@@ -47,7 +47,7 @@ func TestWarnings(t *testing.T) {
 	r := newRunner(t, plain().with("api/v2/more.go", "package v2\n\n// Hat is worn.\ntype Hat struct {\n\t// +kubebuilder:validation:MinLenght=1\n\tName string `json:\"name\"`\n}\n"))
 	for range 2 {
 		result := r.run()
-		if len(result.Warnings) != 1 || !strings.HasPrefix(result.Warnings[0].String(), "api/v2/more.go:5:1: controller-gen: no generator knows") {
+		if len(result.Warnings) != 1 || !strings.HasPrefix(result.Warnings[0].String(), "api/v2/more.go:5:1: controller-gen: unknown marker") {
 			t.Errorf("got %v", result.Warnings)
 		}
 	}
