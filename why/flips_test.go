@@ -69,7 +69,7 @@ func TestLoopOfRemovals(t *testing.T) {
 		message string
 	}{
 		"by an unknown writer": {false, "labeller writes it, and an unknown writer reverts it"},
-		"by its own writes":   {true, "labeller and controller web keep overwriting each other"},
+		"by its own writes":    {true, "labeller and controller web keep overwriting each other"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
