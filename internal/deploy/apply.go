@@ -32,7 +32,7 @@ type Options struct {
 	Done func(Outcome)
 }
 
-// RefusedError means that a server does not take a CRD as it is.
+// RefusedError is returned when the server rejects a CRD.
 type RefusedError struct {
 	Definition *unstructured.Unstructured
 	Err        error
@@ -44,7 +44,7 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// MissingNamespaceError means that objects are in a namespace that nobody has made.
+// MissingNamespaceError is returned when objects are in namespaces that do not exist.
 type MissingNamespaceError struct {
 	Namespaces []string
 }
@@ -56,7 +56,7 @@ func (e *MissingNamespaceError) Error() string {
 	return fmt.Sprintf("namespaces %q do not exist", e.Namespaces)
 }
 
-// UnknownKindsError means that a server does not know kinds of the manifests.
+// UnknownKindsError is returned when the server does not have kinds of the manifests.
 type UnknownKindsError struct {
 	Objects []*unstructured.Unstructured
 }

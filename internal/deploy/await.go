@@ -23,7 +23,7 @@ import (
 // lookInterval is the time between two looks at something that is waited for.
 const lookInterval = 50 * time.Millisecond
 
-// AwaitEstablished returns when the objects of the defined kinds can be created, or the server says that they cannot.
+// AwaitEstablished waits until custom resources of the CRDs can be created, or the server rejects a CRD.
 func (s *Server) AwaitEstablished(ctx context.Context, definitions []*unstructured.Unstructured) error {
 	for _, definition := range definitions {
 		last := "the server has not processed it yet"
@@ -103,7 +103,7 @@ func servedVersions(definition *unstructured.Unstructured) []string {
 	return names
 }
 
-// UnavailableError means that workloads did not become available in time.
+// UnavailableError is returned when workloads do not become available in time.
 type UnavailableError struct {
 	// Reasons are one for each workload.
 	Reasons []string
@@ -114,8 +114,8 @@ func (e *UnavailableError) Error() string { return strings.Join(e.Reasons, "; ")
 
 func (e *UnavailableError) Unwrap() error { return e.Cause }
 
-// AwaitAvailable returns when all Deployments, StatefulSets and DaemonSets among the objects have rolled out. Objects
-// without a namespace are looked for in the given one.
+// AwaitAvailable waits until all Deployments, StatefulSets and DaemonSets among the objects have rolled out. Objects
+// without a namespace are read from the given one.
 func (s *Server) AwaitAvailable(ctx context.Context, objects []*unstructured.Unstructured, namespace string) error {
 	var reasons []string
 	err := wait.PollUntilContextCancel(ctx, lookInterval, true, func(ctx context.Context) (bool, error) {

@@ -28,7 +28,7 @@ var keptNamespaces = []string{"default", "kube-system", "kube-public", "kube-nod
 // explainTimeout is for finding out what keeps objects, once there has been enough waiting for them to go.
 const explainTimeout = 5 * time.Second
 
-// StuckError means that objects are being deleted and do not go.
+// StuckError is returned when deleted objects do not disappear in time.
 type StuckError struct {
 	Reasons []string
 	Cause   error

@@ -21,9 +21,9 @@ import (
 
 func TestGeneratedText(t *testing.T) {
 	for want, result := range map[string]generate.Result{
-		"nothing to generate":   {Skipped: true},
+		"nothing to generate":       {Skipped: true},
 		"generated files unchanged": {Files: 4},
-		"generated 1 file":      {Files: 4, Changes: []generate.Change{{Path: "a.go"}}},
+		"generated 1 file":          {Files: 4, Changes: []generate.Change{{Path: "a.go"}}},
 	} {
 		if got := generatedText(&result); got != want {
 			t.Errorf("got %q, want %q", got, want)
