@@ -19,8 +19,8 @@ func newCompletion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print a completion script for bash, zsh, fish or PowerShell",
-		Long: `Prints a script that makes the shell complete verbs, flags, the names of clusters and the kinds of a project.
-Load it from the shell's start-up file.`,
+		Long: `Prints a script that completes commands, flags, cluster names and the kinds of a project.
+Load it in the start-up file of your shell.`,
 		Example: `  source <(opdock completion bash)
   source <(opdock completion zsh)
   opdock completion fish | source

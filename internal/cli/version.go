@@ -31,9 +31,9 @@ func newVersion(a *cmdutil.App) *cobra.Command {
 	var format cmdutil.OutputFormat
 	cmd := &cobra.Command{
 		Use:   "version [-o FORMAT]",
-		Short: "Print the versions of opdock and of the control plane",
-		Long: `Prints the version of this program and of what is inside the control plane binary that up
-would use. A binary that does not exist yet is not built for this.`,
+		Short: "Print the versions of opdock and the control plane",
+		Long: `Prints the version of this program and of the components in the control plane binary that
+"opdock up" uses. The binary is not built if it does not exist yet.`,
 		Example: `  opdock version
   opdock version -o json`,
 		Args: cmdutil.NoArguments,

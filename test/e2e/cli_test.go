@@ -158,7 +158,7 @@ func TestCLILifecycle(t *testing.T) {
 
 func TestCLIUnknownCluster(t *testing.T) {
 	u := newCLI(t)
-	u.fails(t, `there is no cluster "dock"`, "down")
+	u.fails(t, `cluster "dock" does not exist`, "down")
 	u.fails(t, "never started", "kubectl", "get", "nodes")
 	u.fails(t, "never started", "kubeconfig")
 	u.fails(t, "cannot be the name of a cluster", "up", "--name", "No_Name")

@@ -58,7 +58,7 @@ func TestRunOnAClusterThatRuns(t *testing.T) {
 	process, said := u.background(t, "run", "--namespace", "made-for-it", "--samples", "nginx-app")
 	said.await(t, "AppService nginx-app: Ready")
 	try(t, process.Process.Signal(syscall.SIGINT))
-	said.await(t, `Cluster "dock" was running before and still is`)
+	said.await(t, `Cluster "dock" was already running and keeps running`)
 	if err := process.Wait(); err != nil {
 		t.Errorf("an interrupt is how it ends, but: %v", err)
 	}

@@ -15,14 +15,14 @@ func NewAssets(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	return &cobra.Command{
 		Use:   "assets",
-		Short: "Print a folder that envtest accepts as KUBEBUILDER_ASSETS",
-		Long: `Prints the path of a folder with etcd, kube-apiserver and kubectl, which are all the control
-plane binary called by another name. Test suites written for controller-runtime's envtest run on
-it without a change and without a download. With OPDOCK_CONTROLLERS=1 in the environment they
-also get controllers, scheduler, garbage collection and nodes.
+		Short: "Print a directory to use as KUBEBUILDER_ASSETS for envtest",
+		Long: `Prints the path of a directory that contains etcd, kube-apiserver and kubectl. All three are the
+control plane binary under another name. Test suites written for controller-runtime's envtest run on
+it unmodified, without downloading anything. Set OPDOCK_CONTROLLERS=1 to also give the tests
+controllers, a scheduler, garbage collection and nodes.
 
-Only the path is printed on standard output. If the binary has to be built first, its progress
-goes to standard error.`,
+Standard output contains only the path. If the binary has to be built first, the progress of the
+build goes to standard error.`,
 		Example: `  KUBEBUILDER_ASSETS=$(opdock assets) go test ./...
   OPDOCK_CONTROLLERS=1 KUBEBUILDER_ASSETS=$(opdock assets) go test ./...`,
 		Args: cmdutil.NoArguments,

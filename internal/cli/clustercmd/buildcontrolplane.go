@@ -22,8 +22,8 @@ func NewBuildControlPlane(app *cmdutil.App) *cobra.Command {
 		Use:    "build-controlplane --output FILE",
 		Hidden: true,
 		Short:  "Build the control plane binary",
-		Long: `Builds opdock-controlplane from source into a file and shows how far it is. The first
-build compiles some thousand packages and takes minutes, later ones take seconds.`,
+		Long: `Builds the opdock-controlplane binary from source and shows the progress. The first build compiles
+several thousand packages and takes minutes. Later builds take seconds.`,
 		Example: "  opdock build-controlplane --output bin/opdock-controlplane",
 		Args:    cmdutil.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -35,7 +35,7 @@ build compiles some thousand packages and takes minutes, later ones take seconds
 			})
 		},
 	}
-	cmd.Flags().StringVar(&output, "output", "", "the file to write")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "show no progress")
+	cmd.Flags().StringVar(&output, "output", "", "file to write")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show progress")
 	return cmd
 }

@@ -23,17 +23,19 @@ func NewDown(app *cmdutil.App) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "down [--name NAME | --all] [--delete]",
-		Short: "Stop the cluster; its objects are kept unless --delete is given",
-		Long: `Stops the cluster cleanly and waits for it. Its state stays, and up brings it back with
-everything in it; --delete removes the state. A cluster that had died already is an error, because
-it did not stop the way it should have, except with --delete, which removes what it left.`,
+		Short: "Stop a cluster and keep its objects",
+		Long: `Stops the cluster cleanly and waits until it has stopped. The state of the cluster is kept, and
+"opdock up" starts the cluster again with all its objects. Use --delete to remove the state as well.
+
+If the cluster is already dead, the command fails, because the cluster did not stop cleanly. With
+--delete, it removes the state of the dead cluster instead.`,
 		Example: `  opdock down
   opdock down --name other --delete
   opdock down --all`,
 		Args: cmdutil.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if all && cmd.Flags().Changed("name") {
-				return &cmdutil.UsageError{Message: "--all and --name exclude each other", Hints: []string{cmdutil.SeeHelp(cmd)}}
+				return &cmdutil.UsageError{Message: "--all and --name cannot be used together", Hints: []string{cmdutil.SeeHelp(cmd)}}
 			}
 			if all {
 				return a.downAll(cmd.Context(), remove)
@@ -45,16 +47,16 @@ it did not stop the way it should have, except with --delete, which removes what
 			return a.down(cmd.Context(), s, remove)
 		},
 	}
-	a.AddNameFlag(cmd, &name, a.DefaultName(), "the cluster")
+	a.AddNameFlag(cmd, &name, a.DefaultName(), "name of the cluster")
 	cmd.Flags().BoolVar(&all, "all", false, "stop all clusters")
-	cmd.Flags().BoolVar(&remove, "delete", false, "remove the state too: all objects, keys and the kubeconfig")
+	cmd.Flags().BoolVar(&remove, "delete", false, "also remove the state: all objects, the keys and the kubeconfig")
 	return cmd
 }
 
 func (a verbs) downAll(ctx context.Context, remove bool) error {
 	all, unreadable := a.Dock.List()
 	if len(all) == 0 && unreadable == nil {
-		fmt.Fprintln(a.Out, "There are no clusters.")
+		fmt.Fprintln(a.Out, "No clusters found.")
 	}
 	// One that cannot be stopped does not keep the others running.
 	failures := []error{unreadable}
@@ -75,7 +77,7 @@ func (a verbs) down(ctx context.Context, s cluster.Status, remove bool) error {
 		}
 	case cluster.Stopped:
 		if !remove {
-			fmt.Fprintf(a.Out, "Cluster %q was stopped already.\n", s.Name)
+			fmt.Fprintf(a.Out, "Cluster %q is already stopped.\n", s.Name)
 		}
 	case cluster.Dead:
 		if !remove {
@@ -83,7 +85,7 @@ func (a verbs) down(ctx context.Context, s cluster.Status, remove bool) error {
 		}
 		fmt.Fprintln(a.Err, a.DescribeDeath(s, "was already dead"))
 	default:
-		return hint.With(fmt.Errorf("there is no cluster %q to stop", s.Name), a.KnownClusters()...)
+		return hint.With(fmt.Errorf("cluster %q does not exist", s.Name), a.KnownClusters()...)
 	}
 	if !remove || (s.Ephemeral && s.State == cluster.Alive) {
 		return nil
@@ -104,13 +106,13 @@ func (a verbs) stop(ctx context.Context, s cluster.Status) error {
 	case err = <-stopped:
 	case <-ctx.Done():
 		return hint.With(fmt.Errorf("interrupted: cluster %q is still stopping", s.Name),
-			"see whether it has ended: "+a.Command("status", s.Name))
+			"check whether it has stopped: "+a.Command("status", s.Name))
 	}
 	if err != nil {
 		return err
 	}
 	if s.Ephemeral {
-		fmt.Fprintf(a.Out, "Cluster %q is stopped and its state in %s is removed.\n", s.Name, s.Dir)
+		fmt.Fprintf(a.Out, "Cluster %q is stopped. Its state in %s has been removed.\n", s.Name, s.Dir)
 	} else {
 		fmt.Fprintf(a.Out, "Cluster %q is stopped.\n", s.Name)
 	}
@@ -125,12 +127,12 @@ func (a verbs) settleDead(s cluster.Status) error {
 		return errors.Join(death, a.remove(s))
 	}
 	if err := a.Dock.MarkStopped(s.Name); err != nil {
-		return errors.Join(death, fmt.Errorf("clearing the mark of cluster %q: %w", s.Name, err))
+		return errors.Join(death, fmt.Errorf("marking cluster %q as stopped: %w", s.Name, err))
 	}
 	return hint.With(death,
-		"there was nothing to stop; it now counts as stopped",
-		"start it again, with everything that was in it: "+a.Command("up", s.Name),
-		"remove what it left: "+a.Command("down", s.Name, "--delete"))
+		"there was nothing to stop; the cluster is now marked as stopped",
+		"start it again with all its objects: "+a.Command("up", s.Name),
+		"remove its state: "+a.Command("down", s.Name, "--delete"))
 }
 
 func (a verbs) remove(s cluster.Status) error {

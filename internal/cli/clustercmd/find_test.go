@@ -14,7 +14,7 @@ import (
 
 func TestClusterOfDevIsProposedToWhoeverNamesNone(t *testing.T) {
 	yard := cluster.Status{Name: "yard", State: cluster.Alive}
-	const hint = "to use the one that is alive: --name yard"
+	const hint = "to use the cluster that is alive: --name yard"
 	for name, test := range map[string]struct {
 		all  []cluster.Status
 		args []string

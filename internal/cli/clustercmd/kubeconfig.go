@@ -21,10 +21,10 @@ func NewKubeconfig(app *cmdutil.App) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [--name NAME] [--as USER [--as-group GROUP]...]",
-		Short: "Print a kubeconfig for the cluster, as administrator or as anybody else",
-		Long: `Prints the administrator's kubeconfig, or with --as one whose client certificate carries
-exactly that user and those groups. A service account's name gets a service account's groups,
-so an operator that runs on this machine has just the permissions it will have in production.`,
+		Short: "Print a kubeconfig for a cluster, as administrator or as another user",
+		Long: `Prints the administrator's kubeconfig. With --as, prints a kubeconfig whose client certificate
+identifies that user and those groups. A service account also gets the groups of service accounts,
+so an operator that you run on this machine has exactly the permissions it has in production.`,
 		Example: `  opdock kubeconfig > dock.kubeconfig
   opdock kubeconfig --as system:serviceaccount:shop:operator > operator.kubeconfig
   opdock kubeconfig --as jane --as-group developers --as-group testers`,
@@ -33,9 +33,9 @@ so an operator that runs on this machine has just the permissions it will have i
 			asSomebody := cmd.Flags().Changed("as")
 			switch {
 			case asSomebody && user == "":
-				return &cmdutil.UsageError{Message: "--as needs the name of a user", Hints: []string{cmdutil.SeeHelp(cmd)}}
+				return &cmdutil.UsageError{Message: "--as needs a user name", Hints: []string{cmdutil.SeeHelp(cmd)}}
 			case len(groups) > 0 && !asSomebody:
-				return &cmdutil.UsageError{Message: "--as-group needs --as: a group alone is nobody", Hints: []string{cmdutil.SeeHelp(cmd)}}
+				return &cmdutil.UsageError{Message: "--as-group needs --as: a group alone is not an identity", Hints: []string{cmdutil.SeeHelp(cmd)}}
 			}
 			c, err := a.Dock.Open(name)
 			if err != nil {
@@ -48,15 +48,15 @@ so an operator that runs on this machine has just the permissions it will have i
 				kubeconfig, err = os.ReadFile(c.Kubeconfig())
 			}
 			if err != nil {
-				return fmt.Errorf("making a kubeconfig for cluster %q: %w", name, err)
+				return fmt.Errorf("creating a kubeconfig for cluster %q: %w", name, err)
 			}
 			_, err = a.Out.Write(kubeconfig)
 			return err
 		},
 	}
-	a.AddNameFlag(cmd, &name, a.DefaultName(), "the cluster")
-	cmd.Flags().StringVar(&user, "as", "", "the user instead of the administrator, for example system:serviceaccount:NAMESPACE:NAME")
+	a.AddNameFlag(cmd, &name, a.DefaultName(), "name of the cluster")
+	cmd.Flags().StringVar(&user, "as", "", "user, such as system:serviceaccount:NAMESPACE:NAME (default: the administrator)")
 	// Not a StringSlice: that would split a group at a comma, and exactly this group was asked for.
-	cmd.Flags().StringArrayVar(&groups, "as-group", nil, "a group of that user; can be given several times")
+	cmd.Flags().StringArrayVar(&groups, "as-group", nil, "group of that user; can be repeated")
 	return cmd
 }

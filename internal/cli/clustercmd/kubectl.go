@@ -17,13 +17,13 @@ func NewKubectl(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	return &cobra.Command{
 		Use:   "kubectl [--name NAME] [KUBECTL ARGUMENT]...",
-		Short: "Run kubectl on the cluster; none needs to be installed",
-		Long: `Runs the kubectl that is part of the control plane binary, with KUBECONFIG set to the
-cluster's. Everything after the verb goes to kubectl as it is. Only a --name in front of the
-first kubectl argument is opdock's own: it says which cluster is meant. With a --kubeconfig or
---context among the arguments, KUBECONFIG is left as it was.
+		Short: "Run kubectl on a cluster, without installing kubectl",
+		Long: `Runs the kubectl that is built into the control plane binary, with KUBECONFIG set to the kubeconfig
+of the cluster. All arguments are passed to kubectl unchanged, except a --name before the first
+kubectl argument, which selects the cluster. If the arguments contain --kubeconfig or --context,
+KUBECONFIG is not changed.
 
-kubectl's own help: opdock kubectl help.`,
+For the help of kubectl itself, run "opdock kubectl help".`,
 		Example: `  opdock kubectl get nodes
   opdock kubectl create deployment web --image=nginx --replicas=3
   opdock kubectl --name other get pods -A --watch

@@ -22,13 +22,13 @@ func NewStatus(app *cmdutil.App) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "status [--name NAME] [-o FORMAT]",
-		Short: "Tell which clusters are alive, dead, stopped or were never started",
-		Long: `Without --name, lists all clusters. With --name, tells about that one, and the exit code
-says whether it is alive: 0 if it is, 1 otherwise. Dead means that the process ended without
-a clean stop; what was stored until then is still there and comes back with up.
+		Short: "Show which clusters are alive, dead or stopped",
+		Long: `Lists all clusters. With --name, shows one cluster, and exits with code 0 if it is alive and with
+code 1 otherwise. A cluster is dead if its process ended without a clean stop. Its objects are kept,
+and "opdock up" starts it again.
 
-With -o json a list is an array and a single cluster is an object. The state is one of Alive, Dead,
-Stopped and NeverStarted.`,
+With -o json, a list is printed as an array and a single cluster as an object. The state is one of
+Alive, Dead, Stopped and NeverStarted.`,
 		Example: `  opdock status
   opdock status --name dock
   opdock status --name dock -o json | jq -r .server`,
@@ -40,7 +40,7 @@ Stopped and NeverStarted.`,
 			return a.statusOfAll(format)
 		},
 	}
-	a.AddNameFlag(cmd, &name, "", "only this cluster")
+	a.AddNameFlag(cmd, &name, "", "show only this cluster")
 	a.AddOutputFlag(cmd, &format)
 	return cmd
 }
@@ -59,7 +59,7 @@ func (a verbs) printAll(all []cluster.Status, format cmdutil.OutputFormat) error
 		return a.PrintJSON(all)
 	}
 	if len(all) == 0 {
-		fmt.Fprintf(a.Err, "There are no clusters. Start one: %s\n", a.Command("up", a.DefaultName()))
+		fmt.Fprintf(a.Err, "No clusters found. Start one: %s\n", a.Command("up", a.DefaultName()))
 		return nil
 	}
 	table := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
@@ -119,7 +119,7 @@ func (a verbs) printFacts(s cluster.Status) error {
 	for _, fact := range []struct{ name, value string }{
 		{"server", s.Server},
 		{"version", s.Version},
-		{"last words", s.LastWords},
+		{"last message", s.LastWords},
 		{"started", started},
 		{"pid", process},
 		{"kubeconfig", s.Kubeconfig},

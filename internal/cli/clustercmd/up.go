@@ -22,16 +22,16 @@ func NewUp(app *cmdutil.App) *cobra.Command {
 	var o cmdutil.StartOptions
 	cmd := &cobra.Command{
 		Use:   "up [FLAG]...",
-		Short: "Start a cluster, or start it again with everything that was in it",
-		Long: `Starts a Kubernetes control plane with simulated nodes, returns as soon as a Deployment
-could become Available, and leaves the cluster running. Its objects are stored under
-$OPDOCK_HOME, or else in the XDG state folder, and are there again after down and up.
+		Short: "Start a cluster, with the objects it had before",
+		Long: `Starts a Kubernetes control plane with simulated nodes and leaves it running. The command returns as
+soon as a Deployment can become Available. The objects of the cluster are stored in $OPDOCK_HOME, or
+in the XDG state directory if it is not set, and are still there after "opdock down" and "opdock up".
 
-If there is no control plane binary beside opdock or in $OPDOCK_CONTROLPLANE, it is built from
-source, once. That takes minutes, which do not count for --timeout.`,
+If there is no control plane binary next to opdock or in $OPDOCK_CONTROLPLANE, it is built from
+source once. The build takes minutes, which do not count towards --timeout.`,
 		Example: `  opdock up
   opdock up --name other --nodes 3
-  opdock up --ephemeral --foreground     # Ctrl-C stops it and nothing stays behind`,
+  opdock up --ephemeral --foreground     # Ctrl-C stops the cluster and removes its state`,
 		Args: cmdutil.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkUp(cmd, &o); err != nil {
@@ -41,15 +41,15 @@ source, once. That takes minutes, which do not count for --timeout.`,
 		},
 	}
 	flags := cmd.Flags()
-	a.AddNameFlag(cmd, &o.Name, a.DefaultName(), "the cluster; several can run side by side")
-	flags.IntVar(&o.Nodes, "nodes", 0, "number of simulated nodes (default: 1 for a new cluster, unchanged for an old one)")
-	flags.IntVar(&o.Port, "port", 0, "port of the API server on 127.0.0.1 (default: a free one, kept from then on)")
+	a.AddNameFlag(cmd, &o.Name, a.DefaultName(), "name of the cluster; several clusters can run at the same time")
+	flags.IntVar(&o.Nodes, "nodes", 0, "number of simulated nodes (default: 1 for a new cluster, unchanged for an existing one)")
+	flags.IntVar(&o.Port, "port", 0, "port of the API server on 127.0.0.1 (default: a free port, kept across restarts)")
 	flags.BoolVar(&o.Ephemeral, "ephemeral", false, "remove the state when the cluster stops")
-	flags.BoolVar(&o.Durable, "durable", false, "survive a power failure: sync each write to disk, which is slower")
-	flags.BoolVar(&o.Foreground, "foreground", false, "stay until Ctrl-C, then stop the cluster")
-	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "give up and stop if it is not ready by then")
-	flags.BoolVarP(&o.Quiet, "quiet", "q", false, "show no progress and print nothing when it is ready")
-	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "show the control plane's log (with --foreground)")
+	flags.BoolVar(&o.Durable, "durable", false, "sync each write to disk to survive a power failure; slower")
+	flags.BoolVar(&o.Foreground, "foreground", false, "run until Ctrl-C, then stop the cluster")
+	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "stop the cluster and fail if it is not ready in this time")
+	flags.BoolVarP(&o.Quiet, "quiet", "q", false, "do not show progress or usage hints")
+	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "show the log of the control plane (with --foreground)")
 	return cmd
 }
 
@@ -63,11 +63,11 @@ func checkUp(cmd *cobra.Command, o *cmdutil.StartOptions) error {
 	case o.Timeout <= 0:
 		message = fmt.Sprintf("--timeout must be more than 0, not %s", o.Timeout)
 	case o.Ephemeral && o.Durable:
-		message = "--ephemeral and --durable exclude each other: what is removed at the end need not survive a power failure"
+		message = "--ephemeral and --durable cannot be used together: the state of an ephemeral cluster is removed when it stops"
 	case o.Verbose && o.Quiet:
-		message = "--verbose and --quiet exclude each other"
+		message = "--verbose and --quiet cannot be used together"
 	case o.Verbose && !o.Foreground:
-		message = "--verbose needs --foreground: nobody is left to read the log of a cluster in the background"
+		message = "--verbose needs --foreground: a cluster in the background writes its log to a file"
 	default:
 		return nil
 	}
@@ -109,10 +109,10 @@ func (a verbs) up(ctx context.Context, o cmdutil.StartOptions) error {
 
 // wouldLoseState refuses to start a cluster as ephemeral whose state was meant to last: its next stop would remove it.
 func (a verbs) wouldLoseState(s cluster.Status) error {
-	return hint.With(fmt.Errorf("cluster %q has objects from before, and --ephemeral would remove them when it stops", s.Name),
-		"start it with them:      "+a.Command("up", s.Name),
-		"remove them now:         "+a.Command("down", s.Name, "--delete"),
-		"start an ephemeral one:  "+a.Command("up", "another", "--ephemeral"))
+	return hint.With(fmt.Errorf("cluster %q has objects from an earlier run, and --ephemeral would remove them when it stops", s.Name),
+		"keep the objects:            "+a.Command("up", s.Name),
+		"remove them now:             "+a.Command("down", s.Name, "--delete"),
+		"start an ephemeral cluster:  "+a.Command("up", "another", "--ephemeral"))
 }
 
 func (a verbs) printUsage(c target.Running, o cmdutil.StartOptions) {

@@ -20,7 +20,7 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	if hints == nil {
 		hints = didYouMean(root.SuggestionsFor(args[0]))
 	}
-	return &UsageError{Message: fmt.Sprintf("there is no verb %q", args[0]), Hints: append(hints, SeeHelp(root))}
+	return &UsageError{Message: fmt.Sprintf("unknown command %q", args[0]), Hints: append(hints, SeeHelp(root))}
 }
 
 // wrongFlag tells about a flag that does not exist or has a value that it cannot have.
@@ -35,11 +35,11 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		message = fmt.Sprintf("--%s cannot be %q", flag.Name, value)
 		switch flag.Value.Type() {
 		case "int":
-			message += ": that is not a number"
+			message += ": not a number"
 		case "duration":
-			message += ": that is not a time like 90s or 2m"
+			message += ": not a duration such as 90s or 2m"
 		case "bool":
-			message += ": that is neither true nor false"
+			message += ": must be true or false"
 		default:
 			message += ": " + errors.Unwrap(invalid).Error()
 		}
@@ -52,7 +52,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	return &UsageError{Message: message, Hints: append(hints, SeeHelp(cmd))}
 }
 
-// NoArguments is the argument check of verbs that take flags only.
+// NoArguments is the argument check of commands that take only flags.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -61,13 +61,14 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	switch {
 	case hints != nil:
 	case cmd.Flags().Lookup("push") != nil:
-		hints = []string{fmt.Sprintf("to name the image: %s --image %s", cmd.CommandPath(), ShellQuote(args[0]))}
+		hints = []string{fmt.Sprintf("to set the image: %s --image %s", cmd.CommandPath(), ShellQuote(args[0]))}
 	case cmd.Flags().Lookup("name") != nil:
-		hints = []string{fmt.Sprintf("to name a cluster: %s --name %s", cmd.CommandPath(), ShellQuote(args[0]))}
+		hints = []string{fmt.Sprintf("to select a cluster: %s --name %s", cmd.CommandPath(), ShellQuote(args[0]))}
 	default:
 		hints = []string{SeeHelp(cmd)}
 	}
-	return &UsageError{Message: fmt.Sprintf("%s takes no arguments, but was given %q", cmd.Name(), args[0]), Hints: hints}
+	return &UsageError{Message: fmt.Sprintf("%s takes no arguments, but got %q", cmd.Name(), args[0]), Hints: hints}
 }
 
+// SeeHelp returns a hint that points to the help of the command.
 func SeeHelp(cmd *cobra.Command) string { return "see: " + cmd.CommandPath() + " --help" }

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Asking returns a function that puts a question on one stream and reads the answer from another. An empty line means
-// the answer that is proposed.
+// Asking returns a function that prints a question to out and reads the answer from in. An empty answer selects the
+// proposal.
 func Asking(in io.Reader, out io.Writer) func(question, proposal string) (string, error) {
 	lines := bufio.NewReader(in)
 	return func(question, proposal string) (string, error) {
@@ -26,7 +26,7 @@ func Asking(in io.Reader, out io.Writer) func(question, proposal string) (string
 		if err != nil && answer == "" {
 			fmt.Fprintln(out)
 			if errors.Is(err, io.EOF) {
-				return "", errors.New("there was no answer: nothing was written")
+				return "", errors.New("no answer was given; nothing was written")
 			}
 			return "", fmt.Errorf("reading the answer: %w", err)
 		}

@@ -17,7 +17,7 @@ import (
 // that it lives, seldom enough for a CI log.
 const plainBuildInterval = 10 * time.Second
 
-// ControlPlaneBinary returns the path of the control plane binary and builds it first if there is none.
+// ControlPlaneBinary returns the path of the control plane binary. It builds the binary first if it does not exist.
 func (a *App) ControlPlaneBinary(ctx context.Context, quiet bool) (string, error) {
 	binary, err := a.Dock.FindBinary()
 	var none *cluster.NoBinaryError
@@ -31,12 +31,12 @@ func (a *App) ControlPlaneBinary(ctx context.Context, quiet bool) (string, error
 	return binary, err
 }
 
-// ShowBuild runs a build of the control plane and shows how far it is.
+// ShowBuild runs a build of the control plane and shows its progress.
 func (a *App) ShowBuild(ctx context.Context, quiet bool, build func(func(cluster.BuildProgress)) error) error {
 	d := a.NewDisplay(quiet)
 	d.since = time.Time{} // the progress of a build says itself how long it has taken
-	d.Title("Building the control plane from source. The first time, this takes minutes.")
-	d.Run("looking at what there is to build")
+	d.Title("Building the control plane from source. The first build takes minutes.")
+	d.Run("listing the packages to build")
 	stop := d.Animate()
 	defer stop()
 
@@ -44,19 +44,19 @@ func (a *App) ShowBuild(ctx context.Context, quiet bool, build func(func(cluster
 	err := build((&buildProgress{display: d}).report)
 	elapsed := a.Now().Sub(started)
 	if err == nil {
-		d.Done("the control plane is built", elapsed)
+		d.Done("built the control plane", elapsed)
 		return nil
 	}
-	d.failed("the control plane was not built", elapsed)
+	d.failed("building the control plane failed", elapsed)
 	if ctx.Err() != nil {
 		return hint.With(errors.New("interrupted while building the control plane"),
-			"nothing is lost: the next build goes on from here")
+			"the next build continues from here")
 	}
 	var noGo *cluster.NoGoError
 	if errors.As(err, &noGo) {
-		return hint.With(fmt.Errorf("there is no control plane binary and no Go to build it with (%w)", noGo.Err),
-			"install Go (https://go.dev/dl) and run this again",
-			"or name a binary that was built elsewhere: export OPDOCK_CONTROLPLANE=/path/to/opdock-controlplane")
+		return hint.With(fmt.Errorf("the control plane binary is missing, and Go is not installed to build it (%w)", noGo.Err),
+			"install Go (https://go.dev/dl) and run this command again",
+			"or use an existing binary: export OPDOCK_CONTROLPLANE=/path/to/opdock-controlplane")
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/opdock/opdock/internal/hint"
 )
 
-// UsageError is a command line that cannot be carried out as it was written.
+// UsageError reports an invalid command line. The command exits with ExitUsage.
 type UsageError struct {
 	Message string
 	Hints   []string
@@ -21,12 +21,12 @@ type UsageError struct {
 
 func (e *UsageError) Error() string { return e.Message }
 
-// SaidError ends the program with exitError and adds nothing to what the verb has printed already.
+// SaidError makes the command exit with ExitError without printing another message.
 type SaidError struct{ Reason string }
 
 func (e *SaidError) Error() string { return e.Reason }
 
-// Report tells the user about the error, if any, and returns the exit code that belongs to it.
+// Report prints the error with its hints, if there is one, and returns the exit code.
 func (a *App) Report(err error) int {
 	if err == nil {
 		return ExitOK
@@ -87,11 +87,12 @@ func (a *App) explain(err error) (message string, hints []string) {
 	return err.Error(), nil
 }
 
+// ExplainNotRunning returns the message and hints for a cluster that is not alive.
 func (a *App) ExplainNotRunning(s cluster.Status) (message string, hints []string) {
 	start := "start it: " + a.Command("up", s.Name)
 	switch s.State {
 	case cluster.Dead:
-		return a.DescribeDeath(s, "is dead"), []string{"start it again, with everything that was in it: " + a.Command("up", s.Name)}
+		return a.DescribeDeath(s, "is dead"), []string{"start it again with all its objects: " + a.Command("up", s.Name)}
 	case cluster.Stopped:
 		return fmt.Sprintf("cluster %q is stopped", s.Name), []string{start}
 	default:
@@ -100,7 +101,7 @@ func (a *App) ExplainNotRunning(s cluster.Status) (message string, hints []strin
 	}
 }
 
-// DescribeDeath says what is known about the end of a cluster that did not stop cleanly.
+// DescribeDeath returns a message about a cluster that did not stop cleanly.
 func (a *App) DescribeDeath(s cluster.Status, isDead string) string {
 	started := a.When(s.Started)
 	if started != "" {
@@ -109,7 +110,7 @@ func (a *App) DescribeDeath(s cluster.Status, isDead string) string {
 	return fmt.Sprintf("cluster %q %s: its process%s ended without a clean stop", s.Name, isDead, InParentheses(PIDOf(s), started))
 }
 
-// InParentheses lists those details that are known, and is empty if none is.
+// InParentheses joins the details that are not empty. It returns "" if all are empty.
 func InParentheses(details ...string) string {
 	details = slices.DeleteFunc(details, func(detail string) bool { return detail == "" })
 	if len(details) == 0 {
@@ -118,7 +119,7 @@ func InParentheses(details ...string) string {
 	return " (" + strings.Join(details, ", ") + ")"
 }
 
-// PIDOf is empty for a process that has not written it yet.
+// PIDOf returns "pid N", or "" if the process has not written its PID yet.
 func PIDOf(s cluster.Status) string {
 	if s.PID == 0 {
 		return ""
@@ -133,10 +134,10 @@ func (a *App) aliveInstead(name string) []string {
 	if name != defaultCluster || len(all) != 1 {
 		return nil
 	}
-	return []string{"to use the one that is alive: --name " + ShellQuote(all[0].Name)}
+	return []string{"to use the cluster that is alive: --name " + ShellQuote(all[0].Name)}
 }
 
-// KnownClusters is a hint that names the clusters there are, or nothing.
+// KnownClusters returns a hint that lists all clusters, or nil if there are none.
 func (a *App) KnownClusters() []string {
 	// A hint on the way out of another failure: clusters that cannot be read are not worth a second error.
 	all, _ := a.Dock.List()
@@ -147,8 +148,8 @@ func (a *App) KnownClusters() []string {
 	for _, s := range all {
 		names = append(names, fmt.Sprintf("%s (%s)", s.Name, StateWord(s.State)))
 	}
-	return []string{"known clusters: " + strings.Join(names, ", ")}
+	return []string{"clusters: " + strings.Join(names, ", ")}
 }
 
-// ErrQuit means that the user has had enough.
+// ErrQuit is returned when the user interrupts a command.
 var ErrQuit = errors.New("interrupted")

@@ -19,7 +19,7 @@ Examples:
 {{.Example}}
 {{- if .HasAvailableSubCommands}}
 
-What:{{range .Commands}}{{if .IsAvailableCommand}}
+Available Commands:{{range .Commands}}{{if .IsAvailableCommand}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
 {{- end}}
 
@@ -27,7 +27,7 @@ Flags:
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
 {{- if .HasAvailableSubCommands}}
 
-More about one of them: {{.CommandPath}} WHAT --help
+Use "{{.CommandPath}} COMMAND --help" for more information about a command.
 {{- end}}
 `
 
@@ -39,7 +39,7 @@ func NewGroup(verb *cobra.Command, what ...*cobra.Command) *cobra.Command {
 			return nil
 		}
 		hints := append(didYouMean(cmd.SuggestionsFor(args[0])), SeeHelp(cmd))
-		return &UsageError{Message: fmt.Sprintf("opdock cannot %s %q", cmd.Name(), args[0]), Hints: hints}
+		return &UsageError{Message: fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath()), Hints: hints}
 	}
 	verb.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	verb.SetUsageTemplate(groupTemplate)

@@ -11,19 +11,19 @@ import (
 
 // otherToolsVerbs are verbs that this program does not have.
 var otherToolsVerbs = map[string]string{
-	"new":  "operator-sdk's new is: opdock init --dir NAME --repo REPO --domain DOMAIN",
-	"add":  "operator-sdk's add api and add controller are one: opdock create api --api-version GROUP/VERSION --kind KIND",
-	"test": "tests get an API server by: KUBEBUILDER_ASSETS=$(opdock assets) go test ./...",
-	"edit": "kubebuilder itself can edit this project; folders for several groups are made by: opdock init --multigroup",
+	"new":  "instead of operator-sdk new, use: opdock init --dir NAME --repo REPO --domain DOMAIN",
+	"add":  "instead of operator-sdk add, use: opdock create api --api-version GROUP/VERSION --kind KIND",
+	"test": "to run tests against an API server: KUBEBUILDER_ASSETS=$(opdock assets) go test ./...",
+	"edit": "use kubebuilder edit on this project; for a multi-group layout, create it with: opdock init --multigroup",
 }
 
 // otherToolsWords follow verbs of the same name.
 var otherToolsWords = map[string]string{
-	"up local":         "operator-sdk's up local is: opdock dev",
-	"run local":        "operator-sdk's run local is: opdock dev",
-	"generate k8s":     "operator-sdk's generate k8s is: opdock generate",
-	"generate crds":    "operator-sdk's generate crds is: opdock generate",
-	"generate openapi": "operator-sdk's generate openapi is: opdock generate",
+	"up local":         "instead of operator-sdk up local, use: opdock dev",
+	"run local":        "instead of operator-sdk run local, use: opdock dev",
+	"generate k8s":     "instead of operator-sdk generate k8s, use: opdock generate",
+	"generate crds":    "instead of operator-sdk generate crds, use: opdock generate",
+	"generate openapi": "instead of operator-sdk generate openapi, use: opdock generate",
 }
 
 // InOtherTools is a hint about an argument that other tools take there, or nothing.

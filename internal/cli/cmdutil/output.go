@@ -31,7 +31,7 @@ func (f *OutputFormat) Type() string { return "format" }
 
 func (f *OutputFormat) Set(value string) error {
 	if !slices.Contains(OutputFormats, value) {
-		return fmt.Errorf("there is only %s", strings.Join(OutputFormats, " and "))
+		return fmt.Errorf("must be %s", strings.Join(OutputFormats, " or "))
 	}
 	*f = OutputFormat(value)
 	return nil

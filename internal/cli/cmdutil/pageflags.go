@@ -16,8 +16,8 @@ type PageOptions struct {
 }
 
 func (o *PageOptions) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.Serve, "page", true, "serve a page on loopback that shows what leads to what")
-	cmd.Flags().StringVar(&o.Address, "page-address", "", "where to serve it, such as 127.0.0.1:8700 (default: a free port of loopback)")
+	cmd.Flags().BoolVar(&o.Serve, "page", true, "serve a live view of objects, events and reconciles on loopback")
+	cmd.Flags().StringVar(&o.Address, "page-address", "", "address of the page, such as 127.0.0.1:8700 (default: a free port on loopback)")
 }
 
 func (o *PageOptions) Check(cmd *cobra.Command) error {
@@ -26,7 +26,7 @@ func (o *PageOptions) Check(cmd *cobra.Command) error {
 	case o.Address == "":
 		return nil
 	case !o.Serve:
-		message = "--page-address is about a page that --page=false leaves out"
+		message = "--page-address cannot be used with --page=false"
 	default:
 		err := page.CheckAddress(o.Address)
 		if err == nil {

@@ -19,23 +19,24 @@ import (
 	"github.com/opdock/opdock/internal/project"
 )
 
-// ClusterNameFor is a name that a cluster can have.
+// ClusterNameFor returns the name of the cluster for a project.
 func ClusterNameFor(found *project.Project) string {
 	const limit = 40
 	return strings.Trim(found.Name[:min(len(found.Name), limit)], "-")
 }
 
-// DevStateDir is where a session keeps what it needs.
+// DevStateDir returns the state directory of an opdock dev session.
 func (a *App) DevStateDir(name string) string { return filepath.Join(a.Dock.Home(), "dev", name) }
 
+// AddDirFlag adds --dir, which selects the project.
 func (a *App) AddDirFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "dir", ".", "a folder of the project")
+	cmd.Flags().StringVar(dir, "dir", ".", "directory of the project, or a directory in it")
 	if err := cmd.MarkFlagDirname("dir"); err != nil {
 		panic(err) // the flag does not exist: a mistake in this program, found by any test that runs it
 	}
 }
 
-// FindProject returns the project of a folder, and collects what it warns of.
+// FindProject returns the project that contains dir. Warnings about the project are added to notes, each of them once.
 func (a *App) FindProject(dir string, notes *[]string) (*project.Project, error) {
 	found, err := project.Find(dir)
 	if errors.As(err, new(*project.NotFoundError)) {
@@ -52,30 +53,31 @@ func (a *App) FindProject(dir string, notes *[]string) (*project.Project, error)
 	return found, nil
 }
 
-// NoProject is the answer to a command line that leads to no project.
+// NoProject returns a usage error for a directory without a project.
 func (a *App) NoProject(err error) error {
 	return &UsageError{Message: err.Error(), Hints: []string{
-		"name the folder of one: --dir DIR", "or make one: " + ShellQuote(a.Program) + " init --help",
+		"select the directory of a project: --dir DIR", "or create a project: " + ShellQuote(a.Program) + " init --help",
 	}}
 }
 
-// RecoverProject takes back what an opdock that was killed has left half written in a folder, and says so.
+// RecoverProject rolls back the changes of an opdock that was killed while writing to dir, and prints a message if there
+// were any.
 func (a *App) RecoverProject(ctx context.Context, dir string) error {
 	found, err := filewrite.Recover(ctx, dir)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return Interrupted(err)
 	case err != nil:
-		return hint.With(err, "to keep everything as it is now, remove "+filepath.Join(dir, filewrite.JournalName))
+		return hint.With(err, "to keep the files as they are now, remove "+filepath.Join(dir, filewrite.JournalName))
 	case len(found.Edited) > 0:
-		fmt.Fprintf(a.Err, "An opdock was killed while it wrote here. It is not taken back, because somebody has edited since: %s\n", strings.Join(found.Edited, ", "))
+		fmt.Fprintf(a.Err, "A previous opdock was killed while writing this project, and its changes could not be rolled back. Edited since: %s\n", strings.Join(found.Edited, ", "))
 	case len(found.TakenBack) > 0:
-		fmt.Fprintf(a.Err, "An opdock was killed while it wrote here; what it had done is taken back: %s\n", Files(len(found.TakenBack)))
+		fmt.Fprintf(a.Err, "A previous opdock was killed while writing this project. Its changes were rolled back: %s\n", Files(len(found.TakenBack)))
 	}
 	return nil
 }
 
-// ModuleFolder is the folder of the Go module around a folder, or else that folder.
+// ModuleFolder returns the directory of the Go module that contains dir, or dir if there is none.
 func ModuleFolder(dir string) string {
 	start, err := filepath.Abs(dir)
 	if err != nil {

@@ -34,7 +34,7 @@ Examples:
 {{- end}}
 {{- if .HasAvailableSubCommands}}
 
-Others:{{range .Commands}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help"))}}
+Other Commands:{{range .Commands}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help"))}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
 {{- end}}
 
@@ -42,25 +42,25 @@ Flags:
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
 {{- if .HasAvailableSubCommands}}
 
-More about a verb: opdock VERB --help
+Use "opdock COMMAND --help" for more information about a command.
 {{- end}}
 `
 
 func (a *App) NewRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "opdock VERB [FLAG]...",
+		Use:   "opdock COMMAND [FLAG]...",
 		Short: "A dock for Kubernetes operators",
-		Long: `Opdock runs a real Kubernetes control plane in one process on this machine: API server,
-controllers, scheduler, garbage collection and simulated nodes. No containers, no
-privileges and nothing to install. Run operators on it, test them and see them fail.
+		Long: `Opdock runs a real Kubernetes control plane in one process on this machine: API server, controllers,
+scheduler, garbage collection and simulated nodes. It needs no containers, no privileges and no
+installation. Use it to write, run and test operators, and to see why they do what they do.
 
-Verbs work on the cluster that --name says, or else $OPDOCK_CLUSTER, or else "dock"; those that work on a
-project (dev, install, deploy, ...) have a cluster named like the project instead of "dock".`,
+Commands use the cluster that --name selects. The default is $OPDOCK_CLUSTER, or "dock" if it is not
+set. Commands for a project, such as dev, install and deploy, use a cluster named after the project.`,
 		Example: `  opdock run                             # run the fleet on a cluster and watch it
   opdock up                              # start a cluster
-  opdock kubectl get nodes               # use it
+  opdock kubectl get nodes               # use the cluster
   KUBEBUILDER_ASSETS=$(opdock assets) go test ./...
-  opdock down                            # stop it; its objects are kept`,
+  opdock down                            # stop the cluster and keep its objects`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -78,8 +78,8 @@ project (dev, install, deploy, ...) have a cluster named like the project instea
 	root.SetHelpCommand(newHelp())
 	root.SetFlagErrorFunc(wrongFlag)
 
-	root.AddGroup(&cobra.Group{ID: GroupCluster, Title: "The cluster:"}, &cobra.Group{ID: GroupUse, Title: "Using it:"},
-		&cobra.Group{ID: GroupCode, Title: "Writing operators:"})
+	root.AddGroup(&cobra.Group{ID: GroupCluster, Title: "Cluster Commands:"}, &cobra.Group{ID: GroupUse, Title: "Commands That Use a Cluster:"},
+		&cobra.Group{ID: GroupCode, Title: "Operator Project Commands:"})
 	return root
 }
 
@@ -94,13 +94,13 @@ func AddVerbs(root *cobra.Command, group string, verbs ...*cobra.Command) {
 
 func newHelp() *cobra.Command {
 	return &cobra.Command{
-		Use:     "help [VERB]",
-		Short:   "Show the help of a verb",
-		Long:    "The same as opdock VERB --help.",
+		Use:     "help [COMMAND]",
+		Short:   "Show the help of a command",
+		Long:    "Shows the same text as \"opdock COMMAND --help\".",
 		Example: "  opdock help up",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return &UsageError{Message: "help takes one verb", Hints: []string{SeeHelp(cmd)}}
+				return &UsageError{Message: "help takes one command", Hints: []string{SeeHelp(cmd)}}
 			}
 			return nil
 		},

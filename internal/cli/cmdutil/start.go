@@ -18,7 +18,7 @@ import (
 
 // startSteps are the steps of a start, in their order, and what is being done while each is under way.
 var startSteps = []struct{ step, doing string }{
-	{"state", "preparing the state folder"},
+	{"state", "preparing the state directory"},
 	{"etcd", "starting etcd"},
 	{"apiserver", "starting the API server"},
 	{"controllers", "starting controllers and scheduler"},
@@ -28,6 +28,7 @@ var startSteps = []struct{ step, doing string }{
 // logFile is where a cluster keeps its log, in its state folder.
 const logFile = "controlplane.log"
 
+// StartOptions are the options to start a cluster from the command line.
 type StartOptions struct {
 	cluster.Options
 	Foreground bool
@@ -36,8 +37,10 @@ type StartOptions struct {
 	Timeout    time.Duration
 }
 
+// ErrTimeout is the cause of a context that ended because of --timeout.
 var ErrTimeout = errors.New("timeout")
 
+// Start starts a cluster and shows its progress.
 func (a *App) Start(ctx context.Context, o StartOptions, title string) (target.Running, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, ErrTimeout)
 	defer cancel()
@@ -83,17 +86,18 @@ func (s *startProgress) report(p cluster.Progress) {
 			return
 		}
 	}
-	s.display.Run("almost there")
+	s.display.Run("finishing the start")
 }
 
+// AlreadyUp returns the error for a cluster that is already running.
 func (a *App) AlreadyUp(s cluster.Status) error {
 	return hint.With(fmt.Errorf("cluster %q is already running%s", s.Name, InParentheses(PIDOf(s), s.Server)),
-		"use it:            "+a.Command("kubectl", s.Name, "get nodes"),
-		"stop it:           "+a.Command("down", s.Name),
-		"start another one: "+a.Command("up", "another"))
+		"use it:                "+a.Command("kubectl", s.Name, "get nodes"),
+		"stop it:               "+a.Command("down", s.Name),
+		"start another cluster: "+a.Command("up", "another"))
 }
 
-// ExplainStart says why a cluster did not start. Start has stopped everything it started by then.
+// ExplainStart turns an error of Start into a message with hints.
 func (a *App) ExplainStart(ctx context.Context, o StartOptions, dir string, err error) error {
 	var start *cluster.StartError
 	switch {
@@ -103,7 +107,7 @@ func (a *App) ExplainStart(ctx context.Context, o StartOptions, dir string, err 
 	case errors.Is(err, ErrTimeout):
 		return hint.With(fmt.Errorf("cluster %q was not ready after %s and was stopped", o.Name, o.Timeout),
 			append(a.WhereIsTheLog(o, dir),
-				"give it more time: "+a.Command("up", o.Name, "--timeout", (2*o.Timeout).String()))...)
+				"wait longer: "+a.Command("up", o.Name, "--timeout", (2*o.Timeout).String()))...)
 	case errors.As(err, &start) && start.Reason == cluster.ReasonLocked:
 		// It was not alive a moment ago: somebody else was faster.
 		if now, findErr := a.Dock.Find(o.Name); findErr == nil && now.State == cluster.Alive {
@@ -120,15 +124,15 @@ func (a *App) ExplainStart(ctx context.Context, o StartOptions, dir string, err 
 	return hint.With(fmt.Errorf("cluster %q did not start: %s", o.Name, start.Message), hints...)
 }
 
-// WhereIsTheLog is a hint where to read what the control plane has logged.
+// WhereIsTheLog returns a hint with the location of the control plane log.
 func (a *App) WhereIsTheLog(o StartOptions, dir string) []string {
 	switch {
 	case o.Verbose:
 		return nil // it has just gone by
 	case o.Ephemeral:
-		return []string{"its log went with its state; to see it: " +
+		return []string{"the log was removed with the state; to see it: " +
 			a.Command("up", o.Name, "--ephemeral", "--foreground", "--verbose")}
 	default:
-		return []string{"its log: " + filepath.Join(dir, logFile)}
+		return []string{"log: " + filepath.Join(dir, logFile)}
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/opdock/opdock/internal/target"
 )
 
-// CheckWhich checks the flags that say which cluster is meant.
+// CheckWhich validates the flags that select the cluster.
 func CheckWhich(cmd *cobra.Command, w *target.Which) error {
 	var message string
 	flags := cmd.Flags()
 	switch {
 	case flags.Changed("namespace") && len(validation.IsDNS1123Label(w.Namespace)) > 0:
-		message = fmt.Sprintf("--namespace cannot be %q: a name is made of lower case letters, digits and dashes", w.Namespace)
+		message = fmt.Sprintf("--namespace cannot be %q: a name consists of lower case letters, digits and dashes", w.Namespace)
 	case w.Timeout <= 0:
 		message = fmt.Sprintf("--timeout must be more than 0, not %s", w.Timeout)
 	case flags.Changed("nodes") && w.Nodes < 1:
@@ -28,7 +28,7 @@ func CheckWhich(cmd *cobra.Command, w *target.Which) error {
 	}
 	for _, flag := range []string{"name", "nodes", "keep"} {
 		if w.Foreign() && flags.Changed(flag) {
-			message = fmt.Sprintf("--%s is about a cluster of opdock's, and --kubeconfig and --context name another", flag)
+			message = fmt.Sprintf("--%s applies to a cluster of Opdock and cannot be used with --kubeconfig or --context", flag)
 		}
 	}
 	if message == "" {
@@ -37,7 +37,7 @@ func CheckWhich(cmd *cobra.Command, w *target.Which) error {
 	return &UsageError{Message: message, Hints: []string{SeeHelp(cmd)}}
 }
 
-// Targets opens the cluster that is meant, and shows its start and what becomes of it.
+// Targets returns an opener for the selected cluster. It shows how the cluster starts and stops.
 func (a *App) Targets() *target.Opener {
 	return &target.Opener{Dock: a.Dock, Getenv: a.Getenv, Start: a.startFor, Leaving: a.tellLeaving}
 }
@@ -63,12 +63,12 @@ func (a *App) startFor(ctx context.Context, w target.Which, before cluster.Statu
 func (a *App) tellLeaving(what target.Leaving, name string) {
 	switch what {
 	case target.StillRunning:
-		fmt.Fprintf(a.Err, "Cluster %q was running before and still is; stop it: %s\n", name, a.Command("down", name))
+		fmt.Fprintf(a.Err, "Cluster %q was already running and keeps running. Stop it: %s\n", name, a.Command("down", name))
 	case target.Kept:
-		fmt.Fprintf(a.Err, "Cluster %q is left running; stop it: %s\n", name, a.Command("down", name))
+		fmt.Fprintf(a.Err, "Cluster %q keeps running. Stop it: %s\n", name, a.Command("down", name))
 	case target.Stopping:
 		fmt.Fprintf(a.Err, "Stopping cluster %q\n", name)
 	case target.Stopped:
-		fmt.Fprintf(a.Err, "Cluster %q is stopped; its objects are kept. Remove them: %s\n", name, a.Command("down", name, "--delete"))
+		fmt.Fprintf(a.Err, "Cluster %q is stopped and its objects are kept. Remove them: %s\n", name, a.Command("down", name, "--delete"))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 )
 
+// Files returns "1 file" or "N files".
 func Files(n int) string {
 	if n == 1 {
 		return "1 file"
@@ -17,6 +18,7 @@ func Files(n int) string {
 	return fmt.Sprintf("%d files", n)
 }
 
+// Are returns "1 file is" or "N files are".
 func Are(n int) string {
 	if n == 1 {
 		return "1 file is"
@@ -24,6 +26,7 @@ func Are(n int) string {
 	return Files(n) + " are"
 }
 
+// Interrupted replaces context.Canceled with a message that no file was changed.
 func Interrupted(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted: no file was changed")
@@ -31,6 +34,7 @@ func Interrupted(err error) error {
 	return err
 }
 
+// Number formats n, and returns "" for 0.
 func Number(n int) string {
 	if n == 0 {
 		return ""
@@ -38,6 +42,7 @@ func Number(n int) string {
 	return strconv.Itoa(n)
 }
 
+// OrDash returns text, or "-" if it is empty.
 func OrDash(text string) string {
 	if text == "" {
 		return "-"

@@ -36,33 +36,34 @@ func NewDev(app *cmdutil.App) *cobra.Command {
 	var o devOptions
 	cmd := &cobra.Command{
 		Use:   "dev [FLAG]... [-- ARGUMENT...]",
-		Short: "Run the operator of this folder, and again whenever a file changes",
-		Long: `Starts a cluster for the project, generates code and manifests, applies the CRDs and roles, builds the
-operator and runs it on this machine under the service account of its own manifests. From then on it
-watches the files and does what a change makes necessary: a type is generated for, applied, built and
-restarted; a controller is built and restarted; a role or a sample is only applied. One line says
-what was done and how long it took. If something does not compile, the errors are shown and the
-operator goes on as it was.
+		Short: "Run the operator in this directory, and rebuild and restart it when files change",
+		Long: `Starts a cluster for the project, generates code and manifests, applies the CRDs and roles, and builds
+the operator. Then runs the operator on this machine with the permissions of its own service account.
 
-The project can be any Go module with an operator: made by opdock, kubebuilder or operator-sdk, or
-plain client-go. Flags that the operator knows are set so that it fits this machine: kubeconfig, no
-leader election, no metrics, free ports. What follows -- is given to the operator as well, and wins.
-Webhooks work: a certificate is made, and the API server is told to call this machine.
+After that, dev watches the files of the project and does what each change requires. A change to a
+type is generated, applied, built and restarted. A change to a controller is built and restarted. A
+changed role or sample is only applied. A status line shows what was done and how long it took. If the
+code does not compile, the errors are shown and the old operator keeps running.
 
-Keys on a terminal: s applies the samples, r restarts, q quits, ? shows them. At the end the operator
-is stopped, and the cluster as well if it was started here, unless --keep is given; its objects are
-kept. Your kubeconfig is not touched.`,
+The project can be any Go module with an operator: created by opdock, kubebuilder or operator-sdk, or
+written with plain client-go. If the operator has flags for a kubeconfig, leader election, metrics or
+ports, dev sets them for this machine. Arguments after -- are passed to the operator and take
+precedence. Webhooks work: dev creates a certificate and configures the API server to call this machine.
+
+Keys on a terminal: s applies the samples, r restarts, q quits, ? shows the keys. At the end, dev stops
+the operator, and also the cluster if dev started it, unless you set --keep. The objects of the cluster
+are kept. Your kubeconfig is not changed.`,
 		Example: `  opdock dev
-  opdock dev --samples                     # apply config/samples, and again when they change
+  opdock dev --samples                     # also apply config/samples, now and when they change
   opdock dev --dir ../guestbook --name test
   opdock dev --main ./cmd/manager -- --zap-log-level=debug
   opdock dev --context staging --namespace guestbook-dev
-  opdock dev --quiet -o json | jq .state   # without the operator's log, a line of JSON for each round`,
+  opdock dev --quiet -o json | jq .state   # one line of JSON per round, without the operator's log`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
 				return &cmdutil.UsageError{
-					Message: fmt.Sprintf("dev takes no arguments of its own, but was given %q", args[0]),
-					Hints:   []string{"for another folder: opdock dev --dir " + cmdutil.ShellQuote(args[0]), "for the operator: opdock dev -- " + cmdutil.ShellQuote(args[0])},
+					Message: fmt.Sprintf("dev takes no arguments of its own, but got %q", args[0]),
+					Hints:   []string{"for another directory: opdock dev --dir " + cmdutil.ShellQuote(args[0]), "for the operator: opdock dev -- " + cmdutil.ShellQuote(args[0])},
 				}
 			}
 			return nil
@@ -75,21 +76,21 @@ kept. Your kubeconfig is not touched.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.dir, "dir", ".", "the project's folder, or one inside of it")
-	flags.StringVar(&o.main, "main", "", "the operator's main package (default: ./cmd, or ., or the only one)")
-	a.AddNameFlag(cmd, &o.Name, a.Getenv(cmdutil.ClusterVariable), "the cluster; started if it does not run (default: named like the project)")
-	flags.IntVar(&o.Nodes, "nodes", 0, "number of simulated nodes, if the cluster is started (default: as with up)")
+	flags.StringVar(&o.dir, "dir", ".", "directory of the project, or a directory in it")
+	flags.StringVar(&o.main, "main", "", "main package of the operator (default: ./cmd, or ., or the only one)")
+	a.AddNameFlag(cmd, &o.Name, a.Getenv(cmdutil.ClusterVariable), "name of the cluster; started if it is not running (default: the name of the project)")
+	flags.IntVar(&o.Nodes, "nodes", 0, "number of simulated nodes if the cluster is started (default: as with up)")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead; without webhooks")
-	flags.StringVar(&o.Context, "context", "", "use the cluster of this context of the kubeconfig instead; without webhooks")
-	flags.StringVarP(&o.Namespace, "namespace", "n", "default", "where samples go that name no namespace")
-	flags.BoolVar(&o.samples, "samples", false, "apply the samples at the beginning")
-	flags.BoolVar(&o.noGenerate, "no-generate", false, "generate nothing")
+	flags.StringVar(&o.Context, "context", "", "use the cluster of this context instead; without webhooks")
+	flags.StringVarP(&o.Namespace, "namespace", "n", "default", "namespace for samples that do not set one")
+	flags.BoolVar(&o.samples, "samples", false, "apply the samples at the start")
+	flags.BoolVar(&o.noGenerate, "no-generate", false, "do not generate code or manifests")
 	flags.StringVar(&o.build.Tags, "tags", "", "build tags, separated by commas")
 	flags.BoolVar(&o.build.Race, "race", false, "build with the race detector")
-	flags.BoolVar(&o.build.Debug, "debug", false, "keep what a debugger needs in the binary, which makes builds slower")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "do not show the operator's log; it is in a file as well")
-	flags.BoolVar(&o.Keep, "keep", false, "leave the cluster running at the end, even if it was started here")
-	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long the cluster's start may take")
+	flags.BoolVar(&o.build.Debug, "debug", false, "include debug information in the binary; slower builds")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "do not show the operator's log; it is also written to a file")
+	flags.BoolVar(&o.Keep, "keep", false, "keep the cluster running at the end, even if this command started it")
+	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to start")
 	a.AddOutputFlag(cmd, &o.format)
 	o.page.AddFlags(cmd)
 	return cmd
@@ -150,13 +151,13 @@ func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err er
 	err = session.Run(ctx)
 	show.end()
 	if errors.Is(err, dev.ErrClusterEnded) {
-		return errors.Join(t.Ended(), &cmdutil.SaidError{Reason: "the cluster has ended"})
+		return errors.Join(t.Ended(), &cmdutil.SaidError{Reason: "the cluster has stopped"})
 	}
 	return err
 }
 
 func busyWith(title string) error {
-	return hint.With(fmt.Errorf("another opdock dev is at work on %s", title), "end that one first, or choose another cluster with --name")
+	return hint.With(fmt.Errorf("another opdock dev is already using %s", title), "stop that one first, or select another cluster with --name")
 }
 
 func (a verbs) findOperator(o devOptions) (found *project.Project, main string, err error) {
@@ -173,7 +174,7 @@ func (a verbs) findOperator(o devOptions) (found *project.Project, main string, 
 	}
 	main, err = found.Main(o.main)
 	if errors.As(err, &ambiguous) {
-		return nil, "", &cmdutil.UsageError{Message: err.Error(), Hints: []string{"for instance: opdock dev --main " + ambiguous.Mains[0]}}
+		return nil, "", &cmdutil.UsageError{Message: err.Error(), Hints: []string{"for example: opdock dev --main " + ambiguous.Mains[0]}}
 	}
 	return found, main, err
 }

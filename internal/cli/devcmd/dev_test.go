@@ -47,7 +47,7 @@ func TestDevThatCannotBegin(t *testing.T) {
 		code      int
 		says      []string
 	}{
-		"no project":      {map[string]string{"main.go": program}, nil, cmdutil.ExitUsage, []string{"there is no project in", "--dir"}},
+		"no project":      {map[string]string{"main.go": program}, nil, cmdutil.ExitUsage, []string{"no project found in", "--dir"}},
 		"no such folder":  {nil, []string{"--dir", "/nonexistent"}, cmdutil.ExitError, []string{"/nonexistent"}},
 		"no main package": {map[string]string{"go.mod": module, "lib/lib.go": "package lib\n"}, nil, cmdutil.ExitError, []string{"has no main package"}},
 		"two programs": {
@@ -56,15 +56,15 @@ func TestDevThatCannotBegin(t *testing.T) {
 		},
 		"not a main package": {
 			map[string]string{"go.mod": module, "main.go": program, "lib/lib.go": "package lib\n"}, []string{"--main", "./lib"}, cmdutil.ExitError,
-			[]string{"./lib is no main package"},
+			[]string{"./lib is not a main package"},
 		},
 		"a stray argument":        {nil, []string{"ship"}, cmdutil.ExitUsage, []string{"dev --dir ship", "dev -- ship"}},
 		"one before the dashes":   {nil, []string{"ship", "--", "--verbose"}, cmdutil.ExitUsage, []string{"dev --dir ship"}},
 		"an impossible name":      {nil, []string{"--namespace", "Not_A_Name"}, cmdutil.ExitUsage, []string{"--namespace cannot be"}},
 		"no nodes":                {nil, []string{"--nodes", "0"}, cmdutil.ExitUsage, []string{"--nodes must be at least 1"}},
 		"no time":                 {nil, []string{"--timeout", "0s"}, cmdutil.ExitUsage, []string{"--timeout must be more than 0"}},
-		"two clusters":            {nil, []string{"--context", "staging", "--name", "dock"}, cmdutil.ExitUsage, []string{"--name is about a cluster of opdock's"}},
-		"keeping somebody else's": {nil, []string{"--kubeconfig", "/k", "--keep"}, cmdutil.ExitUsage, []string{"--keep is about a cluster of opdock's"}},
+		"two clusters":            {nil, []string{"--context", "staging", "--name", "dock"}, cmdutil.ExitUsage, []string{"--name applies to a cluster of Opdock"}},
+		"keeping somebody else's": {nil, []string{"--kubeconfig", "/k", "--keep"}, cmdutil.ExitUsage, []string{"--keep applies to a cluster of Opdock"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			arguments := append([]string{"dev", "--dir", writeFiles(t, test.files)}, test.arguments...)
@@ -100,7 +100,7 @@ func TestSecondDev(t *testing.T) {
 		"go.mod": "module example.com/ship\n", "main.go": "package main\n\nfunc main() {}\n",
 	}))
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
-	if !strings.Contains(screen, `opdock: another opdock dev is at work on cluster "ship"`) || strings.Contains(screen, "was running before") {
+	if !strings.Contains(screen, `opdock: another opdock dev is already using cluster "ship"`) || strings.Contains(screen, "was already running") {
 		t.Errorf("it says:\n%s", screen)
 	}
 }
@@ -123,10 +123,10 @@ func TestDevShow(t *testing.T) {
 		State: "reconciling", After: dev.Duration(300 * time.Millisecond),
 	}
 	broken := dev.Round{Began: clitest.Noon, Changed: []string{"main.go"}, Problem: &dev.Problem{
-		Step: "build", Text: "the build failed; the operator goes on as it was", Lines: []string{"main.go:3:4: undefined: x"},
+		Step: "build", Text: "the build failed; the previous operator keeps running", Lines: []string{"main.go:3:4: undefined: x"},
 	}}
-	crashed := dev.Round{Began: clitest.Noon, Reason: "the operator ended with exit status 2", Problem: &dev.Problem{
-		Step: dev.StepRun, Text: "starting it again in 1.0 s, or when a file changes", Lines: []string{"panic: aground"}, Hint: "port 9443 is in use by ship (pid 7)",
+	crashed := dev.Round{Began: clitest.Noon, Reason: "the operator exited with status 2", Problem: &dev.Problem{
+		Step: dev.StepRun, Text: "restarting in 1.0 s, or when a file changes", Lines: []string{"panic: aground"}, Hint: "port 9443 is in use by ship (pid 7)",
 	}}
 	show := func(s *clitest.Console, o devOptions) {
 		shown := verbs{s.App}.newDevShow(o)
@@ -209,7 +209,7 @@ func TestReadGenerated(t *testing.T) {
 	if _, err := readGenerated(encoded, "", failed); err == nil || err.Error() != problems.Error() {
 		t.Errorf("problems: %v", err)
 	}
-	if _, err := readGenerated(nil, "opdock: there is nothing to generate: no package has markers\n  see: opdock\n", failed); !errors.Is(err, generate.ErrNothing) {
+	if _, err := readGenerated(nil, "opdock: nothing to generate: no package has markers\n  see: opdock\n", failed); !errors.Is(err, generate.ErrNothing) {
 		t.Errorf("nothing: %v", err)
 	}
 	if _, err := readGenerated(nil, "opdock: it rained\n", failed); err == nil || err.Error() != "it rained" {

@@ -27,7 +27,7 @@ const generateGrace = 5 * time.Second
 func (a verbs) generateApart(ctx context.Context, o generate.Options) (*generate.Result, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("finding this program: %w", err)
+		return nil, fmt.Errorf("finding the opdock executable: %w", err)
 	}
 	arguments := []string{"generate", "--dir", o.Dir, "-o", string(cmdutil.OutputJSON)}
 	if len(o.Only) > 0 {
@@ -52,7 +52,7 @@ func readGenerated(output []byte, messages string, failed error) (*generate.Resu
 	if failed == nil {
 		result := &generate.Result{}
 		if err := json.Unmarshal(output, result); err != nil {
-			return nil, fmt.Errorf("reading what was generated: %w", err)
+			return nil, fmt.Errorf("reading the result of the generators: %w", err)
 		}
 		return result, nil
 	}

@@ -44,9 +44,9 @@ func (a verbs) newDevShow(o devOptions) *devShow {
 
 func (s *devShow) begin(title, log, kubectl string) {
 	s.display.Title("%s", title)
-	s.display.Title("  the operator's log: %s", log)
+	s.display.Title("  Operator log: %s", log)
 	if kubectl != "" {
-		s.display.Title("  in another terminal: %s", kubectl)
+		s.display.Title("  In another terminal: %s", kubectl)
 	}
 	if s.keys != nil {
 		s.display.Title("  %s", dev.KeyHelp)

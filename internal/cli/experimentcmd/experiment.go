@@ -48,10 +48,10 @@ type experimentOptions struct {
 func NewExperiment(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	return cmdutil.NewGroup(&cobra.Command{
-		Use:   "experiment WHAT [FLAG]...",
-		Short: "Try out on a cluster of its own how controllers behave",
-		Long: `Experiments answer questions that are easier asked of a real control plane than of its source. Each starts a
-cluster of its own, which is gone afterwards.`,
+		Use:   "experiment COMMAND [FLAG]...",
+		Short: "Measure how controllers behave on a temporary cluster",
+		Long: `Runs experiments that answer questions about controllers by measuring them on a real control plane.
+Each experiment starts a temporary cluster and removes it at the end.`,
 		Example: `  opdock experiment reconciles`,
 	}, a.newExperimentReconciles())
 }
@@ -60,13 +60,14 @@ func (a verbs) newExperimentReconciles() *cobra.Command {
 	var o experimentOptions
 	cmd := &cobra.Command{
 		Use:   "reconciles [FLAG]...",
-		Short: "Count how often a change calls a naive reconciler, and the fleet's AppService",
-		Long: `Somebody who learned kubebuilder once changed a Deployment in ten ways, with two and with four containers in
-each pod, and counted how many events each change triggered. This makes the same changes to a Deployment that a naive
-reconciler watches, and to an AppService; it shows events, reconciles and writes beside what was counted then, and says of
-every event what it was, which fields it changed and who changed them.
+		Short: "Count the reconciles that a change triggers in a naive controller and in an AppService",
+		Long: `Changes a Deployment in ten ways, with two and with four containers in each pod, and counts the events
+that each change triggers. The changes come from the notes of someone who counted them by hand while
+learning kubebuilder. The experiment makes each change to a Deployment that a naive controller watches,
+and to an AppService. It shows the events, reconciles and writes next to the numbers counted by hand.
+For each event it shows which fields changed and who changed them.
 
-A full run takes about two minutes, most of which it waits until nothing happens any more.`,
+A full run takes about two minutes. Most of that time is spent waiting for the cluster to become quiet.`,
 		Example: `  opdock experiment reconciles
   opdock experiment reconciles --only scale-1-3 --containers 2 --runs 5
   opdock experiment reconciles -o json | jq '.rows[] | {title, containers, counted}'
@@ -84,13 +85,13 @@ A full run takes about two minutes, most of which it waits until nothing happens
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.sizes, "containers", []string{"2", "4"}, "numbers of containers in each pod")
-	flags.StringSliceVar(&o.only, "only", nil, "only these changes, such as delete-1, scale-3-1 or recreate-4")
-	flags.IntVar(&o.runs, "runs", 1, "how often each change is made; the medians are shown")
-	flags.DurationVar(&o.readyAfter, "ready-after", time.Second, "how long pods take to become ready, and up to one second more")
-	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the cluster's start may take")
+	flags.StringSliceVar(&o.only, "only", nil, "make only these changes, such as delete-1, scale-3-1 or recreate-4")
+	flags.IntVar(&o.runs, "runs", 1, "how often to make each change; the medians are shown")
+	flags.DurationVar(&o.readyAfter, "ready-after", time.Second, "how long pods take to become ready, plus up to one second")
+	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to start")
 	flags.StringVarP(&o.format, "output", "o", string(cmdutil.OutputText), "output format: text, json or markdown")
-	flags.StringVar(&o.write, "write", "", "write the page to this file instead of printing anything")
-	flags.StringVar(&o.from, "from", "", "show what -o json has written to this file, and make no changes")
+	flags.StringVar(&o.write, "write", "", "write a Markdown page to this file instead of printing the result")
+	flags.StringVar(&o.from, "from", "", "show a result saved with -o json from this file, without making changes")
 	a.Complete(cmd, "only", experiment.ChangeNames)
 	a.Complete(cmd, "output", func() []string { return experimentFormats })
 	return cmd
@@ -107,23 +108,23 @@ func (o *experimentOptions) check(cmd *cobra.Command) ([]experiment.Change, erro
 	case o.runs < 1:
 		return nil, usage("--runs must be at least 1, not %d", o.runs)
 	case o.readyAfter < 0:
-		return nil, usage("--ready-after must not be less than 0")
+		return nil, usage("--ready-after must not be negative")
 	case o.timeout <= 0:
 		return nil, usage("--timeout must be more than 0, not %s", o.timeout)
 	case !slices.Contains(experimentFormats, o.format):
-		return nil, usage("--output cannot be %q: there is only %s", o.format, strings.Join(experimentFormats, ", "))
+		return nil, usage("--output cannot be %q: must be one of %s", o.format, strings.Join(experimentFormats, ", "))
 	case o.from != "" && (cmd.Flags().Changed("only") || cmd.Flags().Changed("containers") || cmd.Flags().Changed("runs") || cmd.Flags().Changed("ready-after")):
-		return nil, usage("--from shows what was measured before, so nothing can be said about what to measure")
+		return nil, usage("--from shows a saved result and cannot be used with --only, --containers, --runs or --ready-after")
 	case o.write != "" && cmd.Flags().Changed("output"):
-		return nil, usage("--write writes markdown, so there is no need for --output")
+		return nil, usage("--write always writes Markdown and cannot be used with --output")
 	}
 	for _, size := range o.sizes {
 		containers, err := strconv.Atoi(size)
 		switch {
 		case err != nil || containers < 1 || containers > maxContainers:
-			return nil, usage("--containers cannot be %q: it takes numbers from 1 to %d", size, maxContainers)
+			return nil, usage("--containers cannot be %q: must be a number from 1 to %d", size, maxContainers)
 		case slices.Contains(o.containers, containers):
-			return nil, usage("--containers has %d twice", containers)
+			return nil, usage("--containers contains %d twice", containers)
 		}
 		o.containers = append(o.containers, containers)
 	}
@@ -152,7 +153,7 @@ func (a verbs) experimentReconciles(ctx context.Context, o experimentOptions, ch
 		Changes: changes, Containers: o.containers, Runs: o.runs, ReadyAfter: o.readyAfter, Logger: logr.Discard(),
 		Progress: func(p experiment.Progress) {
 			d.Done(p.Message, p.Elapsed)
-			d.Run(fmt.Sprintf("%d of %d are done; waiting until nothing happens any more", p.Done, p.Total))
+			d.Run(fmt.Sprintf("%d of %d done; waiting for the cluster to become quiet", p.Done, p.Total))
 		},
 	})
 	stop()
@@ -175,7 +176,7 @@ func (a verbs) startPrivate(ctx context.Context, o experimentOptions) (target.Ru
 	c, err := a.Start(ctx, up, "Starting a cluster for the experiment")
 	switch {
 	case errors.Is(err, cmdutil.ErrTimeout):
-		return nil, hint.With(fmt.Errorf("the cluster was not ready after %s and was stopped", o.timeout), "give it more time: --timeout "+(2*o.timeout).String())
+		return nil, hint.With(fmt.Errorf("the cluster was not ready after %s and was stopped", o.timeout), "wait longer: --timeout "+(2*o.timeout).String())
 	case err != nil && ctx.Err() != nil:
 		return nil, cmdutil.ErrQuit
 	}
@@ -210,7 +211,7 @@ func (a verbs) showSaved(o experimentOptions) error {
 	defer file.Close()
 	result, err := experiment.ReadResult(file)
 	if err != nil {
-		return hint.With(fmt.Errorf("%s: %w", o.from, err), "write one: opdock experiment reconciles -o json > "+cmdutil.ShellQuote(o.from))
+		return hint.With(fmt.Errorf("%s: %w", o.from, err), "create one: opdock experiment reconciles -o json > "+cmdutil.ShellQuote(o.from))
 	}
 	return a.showExperiment(o, result)
 }
@@ -227,6 +228,6 @@ func (a verbs) writePage(path string, result *experiment.Result) error {
 	if err := filewrite.Replace(absolute, page, 0o644); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
-	fmt.Fprintf(a.Err, "Written: %s\n", path)
+	fmt.Fprintf(a.Err, "Wrote %s\n", path)
 	return nil
 }

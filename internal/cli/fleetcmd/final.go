@@ -21,7 +21,7 @@ func (r *fleetRun) printFinal(table run.Table) error {
 		return r.PrintJSON(table)
 	}
 	if len(table) == 0 {
-		fmt.Fprintf(r.Err, "There are no objects of the fleet in namespace %s.\n", r.session.Target.Namespace)
+		fmt.Fprintf(r.Err, "No objects of the fleet found in namespace %s.\n", r.session.Target.Namespace)
 		return nil
 	}
 	fmt.Fprintln(r.Err)
@@ -59,5 +59,5 @@ func (r *fleetRun) notReady(table run.Table) error {
 		reasons = append(reasons, row.Kind+" "+row.Name+": "+row.Why())
 	}
 	return hint.With(fmt.Errorf("not ready after %s: %s", r.Timeout, strings.Join(names, ", ")),
-		append(reasons, "the fleet's log: "+r.session.LogPath)...)
+		append(reasons, "log of the fleet: "+r.session.LogPath)...)
 }

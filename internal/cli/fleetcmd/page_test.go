@@ -22,7 +22,7 @@ func TestPageFlags(t *testing.T) {
 	}{
 		"reachable from elsewhere": {[]string{"--page-address", "0.0.0.0:8700"}, "served on loopback only"},
 		"no port":                  {[]string{"--page-address", "127.0.0.1"}, "missing port"},
-		"of a page left out":       {[]string{"--page=false", "--page-address", "127.0.0.1:0"}, "--page=false leaves out"},
+		"of a page left out":       {[]string{"--page=false", "--page-address", "127.0.0.1:0"}, "cannot be used with --page=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			user := newConsole(nil)

@@ -84,8 +84,8 @@ func TestRunSaysWhySamplesAreNotReady(t *testing.T) {
 	code, screen := user.Screen(t.Context(), append(arguments, "--until-ready", "--samples", "shop", "--timeout", "15s")...)
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
 	for _, want := range []string{
-		"shop has been changed since it was applied, and is left so",
-		"opdock: not ready after 15s: shop", "AppService shop: Stalled (ImagePullBackOff): pod shop-", "the fleet's log: ",
+		"shop was changed after it was applied; its changes are kept",
+		"opdock: not ready after 15s: shop", "AppService shop: Stalled (ImagePullBackOff): pod shop-", "log of the fleet: ",
 	} {
 		if !strings.Contains(user.ErrText.String(), want) {
 			t.Errorf("%q is not in\n%s", want, screen)
@@ -100,7 +100,7 @@ func TestRunNeedsItsNamespace(t *testing.T) {
 	user, arguments, _ := onRealCluster(t)
 	code, screen := user.Screen(t.Context(), append(arguments, "--until-ready", "--namespace", "there-is-none")...)
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
-	if !strings.Contains(screen, `there is no namespace "there-is-none"`) || !strings.Contains(screen, "kubectl create namespace there-is-none") {
+	if !strings.Contains(screen, `namespace "there-is-none" does not exist`) || !strings.Contains(screen, "kubectl create namespace there-is-none") {
 		t.Errorf("it does not say what to do:\n%s", screen)
 	}
 }
@@ -193,7 +193,7 @@ func TestRunKeepsWhatTheUserHasChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, screen := user.Screen(t.Context(), arguments...)
-	if code != cmdutil.ExitOK || !strings.Contains(screen, "Robot robot-one has been changed since it was applied, and is left so") {
+	if code != cmdutil.ExitOK || !strings.Contains(screen, "Robot robot-one was changed after it was applied; its changes are kept") {
 		t.Errorf("exit code %d\n%s", code, screen)
 	}
 	if err := server.Get(t.Context(), client.ObjectKeyFromObject(robot), robot); err != nil || *robot.Spec.Replicas != 3 {

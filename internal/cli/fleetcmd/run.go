@@ -31,21 +31,21 @@ func NewRun(app *cmdutil.App) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run [FLAG]...",
-		Short: "Run the fleet and its samples on a cluster, and watch them",
-		Long: `Starts the cluster if it does not run, installs the kinds of the fleet, runs their controllers in
-this process, applies the samples, and shows what becomes of them until Ctrl-C: a tree on a terminal,
-and elsewhere a line whenever an object becomes ready or ceases to be. A page on loopback, whose address is
-printed, shows the same tree and beside it which change led to which event, reconcile and write.
+		Short: "Run the fleet and its samples on a cluster and watch them",
+		Long: `Starts the cluster if it is not running, installs the CRDs of the fleet, runs the controllers in this
+process and applies the samples. Then shows the objects until Ctrl-C. A terminal shows a live tree.
+Other output gets a line whenever an object becomes ready or stops being ready. A web page on a
+loopback address shows the same tree, and which change triggered which event, reconcile and write.
 
-Afterwards the cluster is as it was before: a cluster that was started here is stopped, unless --keep
-is given, and one that was running goes on. Its objects are kept either way, and what you have changed
-in a sample stays changed. The controllers log to fleet.log in the cluster's state folder.
+At the end, a cluster that this command started is stopped, unless you set --keep. A cluster that was
+already running keeps running. The objects are kept in both cases, including your changes to samples.
+The controllers log to fleet.log in the state directory of the cluster.
 
-With --kubeconfig or --context all of this happens on that cluster, within the namespace only.`,
+With --kubeconfig or --context, the fleet runs on that cluster and manages only the given namespace.`,
 		Example: `  opdock run
   opdock run --until-ready --timeout 1m    # for CI: exit code 0 once all samples are ready
-  opdock run --samples appservice,ring     # only those of a kind or name
-  opdock run --samples none                # your own: opdock kubectl apply -f app.yaml
+  opdock run --samples appservice,ring     # only samples with these kinds or names
+  opdock run --samples none                # bring your own: opdock kubectl apply -f app.yaml
   opdock run --until-ready -o json | jq '.[] | select(.ready | not)'
   opdock run --context staging --namespace fleet-test`,
 		Args: cmdutil.NoArguments,
@@ -57,15 +57,15 @@ With --kubeconfig or --context all of this happens on that cluster, within the n
 		},
 	}
 	flags := cmd.Flags()
-	a.AddNameFlag(cmd, &o.Name, a.DefaultName(), "the cluster; it is started if it does not run")
-	flags.IntVar(&o.Nodes, "nodes", 0, "number of simulated nodes, if the cluster is started (default: as with up)")
+	a.AddNameFlag(cmd, &o.Name, a.DefaultName(), "name of the cluster; started if it is not running")
+	flags.IntVar(&o.Nodes, "nodes", 0, "number of simulated nodes if the cluster is started (default: as with up)")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead")
-	flags.StringVar(&o.Context, "context", "", "use the cluster of this context of the kubeconfig instead")
-	flags.StringVarP(&o.Namespace, "namespace", "n", "default", "where the samples go; opdock makes it in clusters of its own")
-	flags.StringSliceVar(&o.samples, "samples", []string{run.AllSamples}, "which samples: all, none, or names of files, kinds and objects")
-	flags.BoolVar(&o.untilReady, "until-ready", false, "end when all samples are ready, or with exit code 1 after --timeout")
-	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long the cluster's start and --until-ready may take, each")
-	flags.BoolVar(&o.Keep, "keep", false, "leave the cluster running at the end, even if it was started here")
+	flags.StringVar(&o.Context, "context", "", "use the cluster of this context instead")
+	flags.StringVarP(&o.Namespace, "namespace", "n", "default", "namespace for the samples; created if the cluster belongs to Opdock")
+	flags.StringSliceVar(&o.samples, "samples", []string{run.AllSamples}, "samples to apply: all, none, or names of files, kinds and objects")
+	flags.BoolVar(&o.untilReady, "until-ready", false, "exit when all samples are ready, or with code 1 after --timeout")
+	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to start, and for --until-ready")
+	flags.BoolVar(&o.Keep, "keep", false, "keep the cluster running at the end, even if this command started it")
 	a.AddOutputFlag(cmd, &o.format)
 	o.page.AddFlags(cmd)
 	a.Complete(cmd, "samples", run.SampleNames)
@@ -126,9 +126,9 @@ func (a verbs) runOn(ctx context.Context, t *target.Target, chosen []run.Sample,
 		d.Title("  %s", note)
 	}
 	if session.PageURL != "" {
-		d.Title("What leads to what is shown at %s", session.PageURL)
+		d.Title("Live view: %s", session.PageURL)
 	}
-	d.Title("The controllers log to %s", session.LogPath)
+	d.Title("Controller log: %s", session.LogPath)
 	return (&fleetRun{verbs: a, runOptions: o, session: session}).follow(ctx, began)
 }
 

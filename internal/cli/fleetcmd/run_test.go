@@ -109,7 +109,7 @@ func TestRunWithAKubeconfigThatCannotBeUsed(t *testing.T) {
 		"nonsense":        {[]string{"--kubeconfig", nonsense}, "cannot be used"},
 		"unknown context": {[]string{"--kubeconfig", unreachable, "--context", "other"}, `"other" does not exist`},
 		"no home":         {[]string{"--context", "other"}, "cannot be used"},
-		"unreachable":     {[]string{"--kubeconfig", unreachable}, "the API server at https://127.0.0.1:1 cannot be used"},
+		"unreachable":     {[]string{"--kubeconfig", unreachable}, "the API server at https://127.0.0.1:1 is not available"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newConsole(nil)

@@ -42,21 +42,23 @@ func NewBuild(app *cmdutil.App) *cobra.Command {
 	var o buildOptions
 	cmd := &cobra.Command{
 		Use:   "build [--image NAME:TAG] [FLAG]...",
-		Short: "Make a container image of a project, without a container engine",
-		Long: `Compiles the operator of the Go project in the current folder and writes an OCI image with nothing in it
-but that program, run by a user who is not root. No Docker, no Dockerfile and no base image are needed.
+		Short: "Build a container image of a project without a container engine",
+		Long: `Compiles the operator of the Go project in the current directory and writes an OCI image that contains
+only that program. The program runs as a non-root user. You need no Docker, no Dockerfile and no base
+image.
 
-The image is an archive if --output ends in .tar, and otherwise a folder in the OCI image layout. With --push
-it is brought to the registry that its name says as well, with the credentials that "docker login" and the
-like have stored. Otherwise nothing leaves this machine, and tools that move images read both:
+The image is an archive if --output ends in .tar. Otherwise it is a directory in the OCI image layout.
+With --push, the image is also pushed to the registry in its name, with the credentials stored by "docker
+login" and similar tools. Without --push, the image stays on this machine. Other tools can read it:
 
   skopeo copy oci-archive:dist/image.tar docker://NAME:TAG
   crane push dist/image NAME:TAG             podman load -i dist/image.tar
   ctr images import dist/image.tar           kind load image-archive dist/image.tar
 
-The program is where the manifests of the project expect it, or else at /manager. The same source in the
-same folder makes the same image, byte by byte; it says that it was made at $SOURCE_DATE_EPOCH, or else in
-1970. Flags for the compiler can be given in $GOFLAGS. The image has no CA certificates and no shell.`,
+The program is placed where the manifests of the project expect it, or at /manager. Builds are
+reproducible: the same source in the same directory gives the same image. The creation time of the image
+is $SOURCE_DATE_EPOCH, or 1970 if it is not set. Set $GOFLAGS to pass flags to the compiler. The image has
+no CA certificates and no shell.`,
 		Example: `  opdock build --image team/harbour:v1
   opdock build --image team/harbour:v1 --platform linux/amd64,linux/arm64 --push
   opdock build --output dist/image --main ./cmd/operator
@@ -71,13 +73,13 @@ same folder makes the same image, byte by byte; it says that it was made at $SOU
 	}
 	flags := cmd.Flags()
 	a.AddDirFlag(cmd, &o.dir)
-	flags.StringVar(&o.main, "main", "", "the operator's main package, if the project has several")
-	flags.StringVar(&o.image, "image", "", "name and tag of the image (default: the one in the manifests, or else PROJECT:latest)")
-	flags.StringVar(&o.output, "output", "", "archive (.tar) or folder to write (default: dist/image.tar in the project)")
-	flags.StringSliceVar(&o.platforms, "platform", nil, "platforms, separated by commas (default: Linux on this machine's processor)")
+	flags.StringVar(&o.main, "main", "", "main package of the operator, if the project has several")
+	flags.StringVar(&o.image, "image", "", "name and tag of the image (default: the image in the manifests, or PROJECT:latest)")
+	flags.StringVar(&o.output, "output", "", "archive (.tar) or directory to write (default: dist/image.tar in the project)")
+	flags.StringSliceVar(&o.platforms, "platform", nil, "platforms, separated by commas (default: Linux on the architecture of this machine)")
 	flags.StringVar(&o.ldflags, "ldflags", "", "flags for the linker, such as -X main.version=v1")
-	flags.BoolVar(&o.push, "push", false, "bring the image to the registry that --image names")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
+	flags.BoolVar(&o.push, "push", false, "push the image to the registry in --image")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "do not show progress")
 	a.Complete(cmd, "platform", func() []string {
 		return []string{"linux/amd64", "linux/arm64", "linux/arm/v7", "linux/s390x", "linux/ppc64le"}
 	})
@@ -96,11 +98,11 @@ func (o *buildOptions) check(cmd *cobra.Command) error {
 	}
 	switch {
 	case strings.Contains(o.image, "@"):
-		return wrong("--image cannot have a digest: that comes from what is built")
+		return wrong("--image cannot have a digest: the digest is the result of the build")
 	case o.push && o.image == "":
-		return wrong("--push needs --image: the name says where to")
+		return wrong("--push needs --image: the name of the image selects the registry")
 	case strings.HasSuffix(o.output, ".gz") || strings.HasSuffix(o.output, ".tgz"):
-		return wrong("--output cannot be compressed: what is in the archive already is")
+		return wrong("--output cannot be compressed: the layers in the archive are already compressed")
 	}
 	if len(o.platforms) == 0 {
 		o.platforms = []string{oci.HostPlatform().String()}
@@ -152,7 +154,7 @@ func (a verbs) build(ctx context.Context, cmd *cobra.Command, o buildOptions) er
 	}
 	manifests, err := found.Manifests(ctx)
 	if err != nil {
-		notes = append(notes, fmt.Sprintf("the manifests cannot be read, so that they do not say where the program has to be: %v", err))
+		notes = append(notes, fmt.Sprintf("the manifests could not be read, so the program is placed at the default path: %v", err))
 	}
 	image := a.imageOf(found, manifests, o)
 	image.Created = created
@@ -209,7 +211,7 @@ func (a verbs) imageOf(p *project.Project, manifests []*unstructured.Unstructure
 
 func (a verbs) compile(ctx context.Context, p *project.Project, main string, o buildOptions) ([]oci.Program, error) {
 	if _, err := exec.LookPath("go"); err != nil {
-		return nil, hint.With(errors.New("building needs Go, and there is no go command on PATH"), "install it from https://go.dev/dl")
+		return nil, hint.With(errors.New("the go command was not found on PATH"), "install Go from https://go.dev/dl")
 	}
 	d := a.NewDisplay(o.quiet)
 	d.Title("Building %s of %s for %s", main, p.Name, strings.Join(o.platforms, ", "))
@@ -245,7 +247,7 @@ func (a verbs) push(ctx context.Context, layout oci.Layout, reference string, qu
 	err := layout.Push(ctx, reference)
 	stop()
 	if err != nil {
-		return hint.With(err, "does the name say the registry that is meant, and are you logged in there?")
+		return hint.With(err, "check that the image name contains the right registry and that you are logged in to it")
 	}
 	d.Done("pushed "+reference, a.Now().Sub(began))
 	return nil
@@ -263,11 +265,11 @@ func checkOutput(output string) error {
 	isArchive := strings.HasSuffix(output, ".tar")
 	switch {
 	case isArchive && info.IsDir():
-		return fmt.Errorf("%s is a folder, and an archive would have to replace it", output)
+		return fmt.Errorf("%s is a directory and cannot be replaced by an archive", output)
 	case isArchive:
 		return nil
 	case !info.IsDir():
-		return fmt.Errorf("%s is a file; an archive is called .tar, and anything else is a folder", output)
+		return fmt.Errorf("%s is a file; use a name that ends in .tar for an archive, or another name for a directory", output)
 	}
 	entries, err := os.ReadDir(output)
 	if err != nil {
@@ -275,7 +277,7 @@ func checkOutput(output string) error {
 	}
 	isLayout := func(entry os.DirEntry) bool { return entry.Name() == "oci-layout" }
 	if len(entries) > 0 && !slices.ContainsFunc(entries, isLayout) {
-		return hint.With(fmt.Errorf("%s has files in it that are no image, and would be lost", output), "name another folder: --output")
+		return hint.With(fmt.Errorf("%s contains files that do not belong to an image and would be lost", output), "choose another directory: --output")
 	}
 	return nil
 }

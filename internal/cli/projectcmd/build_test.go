@@ -142,7 +142,7 @@ func TestBuildPushes(t *testing.T) {
 	server.Close()
 	code, screen = s.Screen(t.Context(), "build", "--dir", projectFixture(t, "plain"), "--image", reference, "--push")
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
-	expectScreen(t, screen, "pushing "+reference, "are you logged in there?")
+	expectScreen(t, screen, "pushing "+reference, "you are logged in to it")
 }
 
 func TestBuildShowsWhatDoesNotCompile(t *testing.T) {

@@ -17,11 +17,11 @@ import (
 func NewCreate(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	return cmdutil.NewGroup(&cobra.Command{
-		Use:   "create WHAT [FLAG]...",
+		Use:   "create COMMAND [FLAG]...",
 		Short: "Add a kind or a webhook to a project",
-		Long: `Works in projects that opdock init or kubebuilder v4 have made. What is made is written down in PROJECT, so that
-both programs can go on from there. Webhooks of kubebuilder before v4.16 may be for an older controller-runtime
-than that of opdock init, and not compile with it.`,
+		Long: `Works in projects created by "opdock init" or by kubebuilder v4. The PROJECT file records what is created,
+so you can use both tools on the same project. Webhooks created by kubebuilder before v4.16 may need an
+older controller-runtime than "opdock init" uses, and may not compile with it.`,
 		Example: `  opdock create api --group ship --version v1 --kind Frigate
   opdock create webhook --group ship --version v1 --kind Frigate --defaulting --programmatic-validation`,
 	}, a.newCreateAPI(), a.newCreateWebhook())
@@ -31,10 +31,10 @@ than that of opdock init, and not compile with it.`,
 type apiName struct{ group, version, kind, apiVersion string }
 
 func (n *apiName) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&n.group, "group", "", "group of the kind, without the project's domain")
+	cmd.Flags().StringVar(&n.group, "group", "", "group of the kind, without the domain of the project")
 	cmd.Flags().StringVar(&n.version, "version", "", "version, such as v1 or v1alpha1")
 	cmd.Flags().StringVar(&n.kind, "kind", "", "kind, such as Frigate")
-	cmd.Flags().StringVar(&n.apiVersion, "api-version", "", "group with domain, and version, instead of --group and --version: ship.example.com/v1")
+	cmd.Flags().StringVar(&n.apiVersion, "api-version", "", "group with domain, and version, such as ship.example.com/v1; replaces --group and --version")
 }
 
 // resolve takes --api-version apart, which only the domain of the project makes possible.
@@ -43,7 +43,7 @@ func (n *apiName) resolve(dir string) error {
 		return nil
 	}
 	if n.group != "" || n.version != "" {
-		return &cmdutil.UsageError{Message: "--api-version says group and version already", Hints: []string{"leave out --group and --version"}}
+		return &cmdutil.UsageError{Message: "--api-version cannot be used with --group or --version", Hints: []string{"remove --group and --version"}}
 	}
 	group, version, err := scaffold.SplitAPIVersion(dir, n.apiVersion)
 	n.group, n.version = group, version
@@ -69,7 +69,7 @@ func (a verbs) askName(cmd *cobra.Command, n *apiName) error {
 // addKindFlags adds the flags of all verbs that add something to a kind or take it away.
 func (a verbs) addKindFlags(cmd *cobra.Command, n *apiName, f *scaffoldFlags) {
 	a.addScaffoldFlags(cmd, f)
-	cmd.Flags().BoolVar(&f.noGenerate, "no-generate", false, "do not generate deep copies and manifests afterwards")
+	cmd.Flags().BoolVar(&f.noGenerate, "no-generate", false, "do not generate deep copies and manifests")
 	n.addFlags(cmd)
 	a.completeKind(cmd, n, &f.dir)
 }
@@ -106,14 +106,15 @@ func (a verbs) newCreateAPI() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "api --group GROUP --version VERSION --kind KIND [FLAG]...",
 		Short: "Add a kind and its controller to a project",
-		Long: `Writes the Go types of a kind, a controller with tests, a sample, roles for users, and makes them part of main and
-of the manifests. Then it generates what comes from the types, so that the project compiles and can be run.
+		Long: `Writes the Go types of a kind, a controller with tests, a sample and roles for users, and adds them to main
+and to the manifests. Then generates code and manifests from the types. The project compiles and runs.
 
-The controller is a small example that works: it makes a Deployment of every object, with conditions and
-events. --empty leaves that out. --from begins with something larger, under your names:
+The controller is a small working example: it creates a Deployment for every object, with conditions and
+events. Use --empty to leave it out. Use --from to begin with a larger starter instead, renamed to your kind:
 
 ` + starterList() + `
-A second version of a kind gets types only. Kinds of other modules, such as Deployments, are not supported.`,
+For a second version of a kind, only types are written. Kinds of other modules, such as Deployments, are
+not supported.`,
 		Example: `  opdock create api --group ship --version v1 --kind Frigate
   opdock create api --group ship --version v1 --kind Fleet --namespaced=false --short-name fl
   opdock create api --group ship --version v1 --kind Crew --from podcluster
@@ -132,20 +133,20 @@ A second version of a kind gets types only. Kinds of other modules, such as Depl
 				what = "types"
 			}
 			if inCapitals(name.kind) {
-				a.remark(flags, fmt.Sprintf("By the way, kinds are usually written like %s; %s works as well", capitalised(name.kind), name.kind))
+				a.remark(flags, fmt.Sprintf("Note: kinds are usually written like %s; %s works as well", capitalised(name.kind), name.kind))
 			}
-			a.suggest(flags, "run it, and say in its "+what+" what you want of it: "+a.inProject(flags, "dev", "--samples"))
+			a.suggest(flags, "edit its "+what+", then run it: "+a.inProject(flags, "dev", "--samples"))
 			return nil
 		},
 	}
 	a.addKindFlags(cmd, &name, &flags)
-	cmd.Flags().StringVar(&options.Plural, "plural", "", "name in paths (default: the regular plural of the kind)")
-	cmd.Flags().StringVar(&options.ShortName, "short-name", "", "what kubectl also calls it")
-	cmd.Flags().BoolVar(&namespaced, "namespaced", true, "objects are in namespaces")
-	cmd.Flags().BoolVar(&resource, "resource", true, "make the types")
-	cmd.Flags().BoolVar(&controller, "controller", true, "make a controller")
-	cmd.Flags().BoolVar(&options.Empty, "empty", false, "make types without fields and a controller that does nothing")
-	cmd.Flags().StringVar(&options.From, "from", "", "begin with the starter of this name")
+	cmd.Flags().StringVar(&options.Plural, "plural", "", "resource name in URLs (default: the regular plural of the kind)")
+	cmd.Flags().StringVar(&options.ShortName, "short-name", "", "short name for kubectl")
+	cmd.Flags().BoolVar(&namespaced, "namespaced", true, "make the kind namespaced; false makes it cluster-scoped")
+	cmd.Flags().BoolVar(&resource, "resource", true, "write the types")
+	cmd.Flags().BoolVar(&controller, "controller", true, "write a controller")
+	cmd.Flags().BoolVar(&options.Empty, "empty", false, "write types without fields and a controller that does nothing")
+	cmd.Flags().StringVar(&options.From, "from", "", "name of the starter to begin with")
 	cmd.Flags().BoolVar(&deprecated, "make", true, "")
 	if err := cmd.Flags().MarkHidden("make"); err != nil {
 		panic(err) // the flag does not exist: found by any test

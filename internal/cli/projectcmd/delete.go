@@ -18,16 +18,16 @@ import (
 func NewDelete(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	return cmdutil.NewGroup(&cobra.Command{
-		Use:   "delete WHAT [FLAG]...",
-		Short: "Take a kind or webhooks out of a project again",
-		Long: `Undoes what opdock create has done: files, lines in main and in the manifests, and the entry in PROJECT. If
-somebody has edited one of the files, nothing is changed before --force or --keep-edited says what should become of it.`,
+		Use:   "delete COMMAND [FLAG]...",
+		Short: "Remove a kind or its webhooks from a project",
+		Long: `Reverts "opdock create": removes the files, the lines in main and in the manifests, and the entry in PROJECT.
+If you have edited one of the files, nothing is changed until you choose --force or --keep-edited.`,
 		Example: `  opdock delete api --group ship --version v1 --kind Frigate
   opdock delete webhook --group ship --version v1 --kind Frigate`,
 	},
-		a.newDeleteOne("api", "Take a kind out of a project again", `Removes the types, the controller, the webhooks and the manifests of a kind. On a cluster, nothing changes: use opdock
-uninstall or kubectl to remove CRDs and objects.`, scaffold.DeleteAPI),
-		a.newDeleteOne("webhook", "Take the webhooks of a kind out of a project again", `Removes the webhooks of a kind, and what deploys them if no other kind has any.`,
+		a.newDeleteOne("api", "Remove a kind from a project", `Removes the types, the controller, the webhooks and the manifests of a kind. Objects in a cluster are not
+changed: use "opdock uninstall" or kubectl to remove CRDs and custom resources.`, scaffold.DeleteAPI),
+		a.newDeleteOne("webhook", "Remove the webhooks of a kind from a project", `Removes the webhooks of a kind. Also removes the manifests that deploy webhooks if no other kind has any.`,
 			scaffold.DeleteWebhook),
 	)
 }
@@ -43,11 +43,12 @@ func (a verbs) newDeleteOne(what, summary, long string, makePlan func(scaffold.D
 		Short: summary,
 		Long: long + `
 
-If somebody has edited one of the files, they are listed, nothing is changed, and the exit code is 1. --force removes
-them, too. --keep-edited leaves them where they are, together with those that they need to compile, and removes the rest.`,
+If one of the files has been edited, the command lists the files, changes nothing and exits with code 1.
+--force removes the edited files as well. --keep-edited keeps the edited files and the files they need to
+compile, and removes the rest.`,
 		Example: fmt.Sprintf(`  opdock delete %s --group ship --version v1 --kind Frigate
-  opdock delete %s --group ship --version v1 --kind Frigate --force          # even what was edited
-  opdock delete %s --group ship --version v1 --kind Frigate --keep-edited    # all but what was edited`, what, what, what),
+  opdock delete %s --group ship --version v1 --kind Frigate --force          # also remove edited files
+  opdock delete %s --group ship --version v1 --kind Frigate --keep-edited    # keep edited files`, what, what, what),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			plan, err := a.onKind(cmd, &name, flags, "Deleted "+what, func() (*scaffold.Plan, error) {
 				options.Dir, options.Group, options.Version, options.Kind = flags.dir, name.group, name.version, name.kind
@@ -61,8 +62,8 @@ them, too. --keep-edited leaves them where they are, together with those that th
 		},
 	}
 	a.addKindFlags(cmd, &name, &flags)
-	cmd.Flags().BoolVar(&options.Force, "force", false, "remove files that somebody has edited, too")
-	cmd.Flags().BoolVar(&options.KeepEdited, "keep-edited", false, "leave files that somebody has edited, and what they need to compile")
+	cmd.Flags().BoolVar(&options.Force, "force", false, "also remove files that have been edited")
+	cmd.Flags().BoolVar(&options.KeepEdited, "keep-edited", false, "keep files that have been edited, and the files they need to compile")
 	cmd.MarkFlagsMutuallyExclusive("force", "keep-edited")
 	return cmd
 }
@@ -74,9 +75,9 @@ func explainEdited(err error) error {
 		return err
 	}
 	hints := append(slices.Clone(edited.Files),
-		"to remove them all: --force",
-		"to leave them where they are, and remove the rest: --keep-edited")
-	return hint.With(errors.New("nothing was deleted: somebody has edited one of these files, which need each other"), hints...)
+		"to remove all of them: --force",
+		"to keep them and remove the rest: --keep-edited")
+	return hint.With(errors.New("nothing was deleted: one of these files has been edited, and they depend on each other"), hints...)
 }
 
 // tellRemaining lists what somebody has to look at.
@@ -84,7 +85,7 @@ func (a verbs) tellRemaining(plan *scaffold.Plan, f scaffoldFlags) {
 	if len(plan.Remaining) == 0 || f.quiet || f.format == cmdutil.OutputJSON {
 		return
 	}
-	fmt.Fprintln(a.Err, "These files stay. What is generated from them is generated as long as they are there:")
+	fmt.Fprintln(a.Err, "These files are kept. Code is still generated from them until you remove them:")
 	for _, name := range plan.Remaining {
 		fmt.Fprintf(a.Out, "%s\n", name)
 	}

@@ -31,19 +31,20 @@ func NewDeploy(app *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deploy [--image IMAGE] [FLAG]...",
 		Short: "Deploy a project to a cluster",
-		Long: `Applies all manifests of the Go operator project in the current folder by server-side apply, in an order
-in which each finds what it needs, and returns when the CRDs are established and the operator is available.
-It is what "make deploy" does in kubebuilder's projects, but the image is not written into any file.
+		Long: `Applies all manifests of the Go operator project in the current directory with server-side apply, in
+dependency order. Returns when the CRDs are established and the operator is available. It does what "make
+deploy" does in kubebuilder projects, but does not write the image into a file.
 
-The manifests are those of the kustomization in config/default or, in projects of other layouts, those in
-YAML files of deploy and the like, without samples. Generated ones are made up to date first. If the operator
-does not become available within --timeout, the reason that its pods give is shown.
+The manifests come from the kustomization in config/default. In projects with another layout, they come
+from the YAML files in deploy and similar directories, without samples. Generated manifests are updated
+first. If the operator does not become available within --timeout, the reason is shown from its pods.
 
-The cluster is one of opdock's, which is started if it does not run and goes on afterwards, or with
---kubeconfig or --context any other. The pods of opdock's clusters are simulated: everything that a server
-checks is checked, but no container runs, so that webhooks and kinds that nobody there would serve are left
-out. "opdock dev" runs the operator itself. "opdock build" makes its image.`,
-		Example: `  opdock deploy                                    # a rehearsal: do the server and its checks take it?
+By default the project is deployed to a cluster of Opdock, which is started if it is not running and keeps
+running. Use --kubeconfig or --context to deploy to another cluster. Pods in a cluster of Opdock are
+simulated: the server checks every object, but no container runs. Webhooks, and objects whose kinds the
+cluster does not have, are therefore left out. Use "opdock dev" to run the operator itself, and "opdock
+build" to build its image.`,
+		Example: `  opdock deploy                                    # a rehearsal: does the server accept all manifests?
   opdock deploy --image team/harbour:v1 --context staging
   opdock deploy --image team/harbour:v2 --context staging --dry-run
   opdock deploy --image team/harbour:v1 -o yaml > install.yaml`,
@@ -59,11 +60,11 @@ out. "opdock dev" runs the operator itself. "opdock build" makes its image.`,
 			return r.deploy(cmd.Context(), o)
 		},
 	}
-	a.addProjectFlags(cmd, &o.projectOptions, "the cluster; it is started if it does not run")
+	a.addProjectFlags(cmd, &o.projectOptions, "name of the cluster; started if it is not running")
 	a.addGenerateFlag(cmd, &o.projectOptions)
 	a.addNamespaceFlag(cmd, &o.projectOptions)
-	cmd.Flags().StringVar(&o.image, "image", "", "the operator's image, instead of the one in the manifests")
-	cmd.Flags().BoolVar(&o.webhooks, "webhooks", false, "apply webhook configurations to opdock's clusters too, where nobody answers for them")
+	cmd.Flags().StringVar(&o.image, "image", "", "image of the operator, instead of the image in the manifests")
+	cmd.Flags().BoolVar(&o.webhooks, "webhooks", false, "also apply webhook configurations to a cluster of Opdock, where no process serves them")
 	a.Complete(cmd, "image", func() []string { return nil })
 	return cmd
 }
@@ -74,12 +75,12 @@ func NewUndeploy(app *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undeploy [FLAG]...",
 		Short: "Remove a project from a cluster",
-		Long: `Deletes all that deploy has applied, and returns when it is gone. It is what "make undeploy" does in
-kubebuilder's projects. Webhooks go first, then the kinds, while the operator is still there to finish what
-their objects were made into, then the operator, and the namespace last.
+		Long: `Deletes everything that "opdock deploy" applied and returns when it is gone. It does what "make undeploy"
+does in kubebuilder projects. Webhooks are deleted first, then the CRDs with their custom resources, while
+the operator can still clean up after them. Then the operator is deleted, and the namespace last.
 
-A CRD takes all objects of its kind with it. If there are any, nothing is deleted without --force or, on a
-terminal, a yes. With --keep-crds the kinds and their objects stay.`,
+Deleting a CRD deletes all its custom resources. If there are any, nothing is deleted unless you set --force
+or confirm on the terminal. With --keep-crds, the CRDs and their custom resources are kept.`,
 		Example: `  opdock undeploy
   opdock undeploy --keep-crds --context staging
   opdock undeploy --dry-run`,
@@ -92,10 +93,10 @@ terminal, a yes. With --keep-crds the kinds and their objects stay.`,
 			return r.undeploy(cmd.Context(), o)
 		},
 	}
-	a.addProjectFlags(cmd, &o.projectOptions, "the cluster; it has to be running")
+	a.addProjectFlags(cmd, &o.projectOptions, "name of the cluster; it must be running")
 	a.addNamespaceFlag(cmd, &o.projectOptions)
 	a.addRemovalFlags(cmd, &o)
-	cmd.Flags().BoolVar(&o.keepCRDs, "keep-crds", false, "leave the kinds and their objects")
+	cmd.Flags().BoolVar(&o.keepCRDs, "keep-crds", false, "keep the CRDs and their custom resources")
 	return cmd
 }
 
@@ -106,7 +107,7 @@ var imageReference = regexp.MustCompile(`^([a-zA-Z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+(
 func checkImage(cmd *cobra.Command, image string) error {
 	if cmd.Flags().Changed("image") && !imageReference.MatchString(image) {
 		return &cmdutil.UsageError{
-			Message: fmt.Sprintf("--image cannot be %q: an image is NAME, NAME:TAG or NAME@DIGEST, with a name in lower case", image),
+			Message: fmt.Sprintf("--image cannot be %q: use NAME, NAME:TAG or NAME@DIGEST, with a lower case name", image),
 			Hints:   []string{cmdutil.SeeHelp(cmd)},
 		}
 	}
@@ -120,8 +121,8 @@ func (r *projectRun) manifests(ctx context.Context) ([]*unstructured.Unstructure
 		return nil, r.explainProject(err)
 	}
 	if len(deploy.Workloads(manifests)) == 0 {
-		return nil, hint.With(fmt.Errorf("the manifests of %s have no Deployment, StatefulSet or DaemonSet: there is nothing to deploy", r.project.Name),
-			"only its kinds:    "+cmdutil.ShellQuote(r.Program)+" install", "run it as it is:   "+cmdutil.ShellQuote(r.Program)+" dev")
+		return nil, hint.With(fmt.Errorf("nothing to deploy: the manifests of %s contain no Deployment, StatefulSet or DaemonSet", r.project.Name),
+			"to install only its CRDs:  "+cmdutil.ShellQuote(r.Program)+" install", "to run it on this machine: "+cmdutil.ShellQuote(r.Program)+" dev")
 	}
 	return manifests, nil
 }
@@ -142,8 +143,8 @@ func (r *projectRun) deploy(ctx context.Context, o deployOptions) error {
 	image, known := deploy.Image(manifests)
 	if known && deploy.IsPlaceholder(image) && r.Foreign() && r.format != manifestYAML {
 		return &cmdutil.UsageError{
-			Message: fmt.Sprintf("--image is missing: %q in the manifests only stands for one", image),
-			Hints:   []string{"make one: " + cmdutil.ShellQuote(r.Program) + " build --image NAME:TAG", cmdutil.SeeHelp(r.cmd)},
+			Message: fmt.Sprintf("--image is required: %q in the manifests is only a placeholder", image),
+			Hints:   []string{"build one: " + cmdutil.ShellQuote(r.Program) + " build --image NAME:TAG", cmdutil.SeeHelp(r.cmd)},
 		}
 	}
 	if r.format == manifestYAML {
@@ -176,7 +177,7 @@ func (r *projectRun) applyAndAwait(ctx context.Context, manifests []*unstructure
 		return "manifests applied: " + count(outcomes), err
 	})
 	if err == nil && !r.dryRun {
-		err = r.step("waiting until the operator is available", func() (string, error) {
+		err = r.step("waiting for the operator to become available", func() (string, error) {
 			return "operator available", r.server.AwaitAvailable(limited, deploy.Workloads(manifests), r.Namespace)
 		})
 	}
@@ -184,7 +185,7 @@ func (r *projectRun) applyAndAwait(ctx context.Context, manifests []*unstructure
 		return r.explainDeploy(ctx, err)
 	}
 	if r.target.Ours && !r.dryRun {
-		r.note("the pods of %s are simulated: no container of the operator runs there; %s dev runs the operator itself",
+		r.note("pods of %s are simulated, so the operator does not run there; to run the operator itself: %s dev",
 			r.target.Title, cmdutil.ShellQuote(r.Program))
 	}
 	return r.conclude(outcomes)
@@ -201,9 +202,9 @@ func (r *projectRun) withoutUnserved(manifests []*unstructured.Unstructured, web
 	for _, object := range manifests {
 		switch {
 		case slices.Contains(unknown, object):
-			r.note("%s %s is left out: the cluster has no kind %s of %s", object.GetKind(), object.GetName(), object.GetKind(), object.GetAPIVersion())
+			r.note("skipped %s %s: the cluster does not have kind %s in %s", object.GetKind(), object.GetName(), object.GetKind(), object.GetAPIVersion())
 		case project.IsWebhookConfiguration(object) && !webhooks:
-			r.note("%s %s is left out: no process answers for simulated pods; --webhooks applies it", object.GetKind(), object.GetName())
+			r.note("skipped %s %s: no process serves webhooks of simulated pods; use --webhooks to apply it", object.GetKind(), object.GetName())
 		default:
 			kept = append(kept, object)
 		}
@@ -216,7 +217,7 @@ func (r *projectRun) noteConversion(objects []*unstructured.Unstructured) {
 	for _, object := range objects {
 		strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy")
 		if r.target.Ours && project.IsCRD(object) && strategy == "Webhook" {
-			r.note("CRD %s: no process converts between its versions, so that only the stored one can be used; %s dev runs one",
+			r.note("CRD %s: no process serves its conversion webhook, so only the stored version works; use %s dev to run the webhook",
 				object.GetName(), cmdutil.ShellQuote(r.Program))
 		}
 	}

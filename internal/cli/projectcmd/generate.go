@@ -26,7 +26,7 @@ func generatePaths(cmd *cobra.Command, args []string) error {
 			continue
 		}
 		if _, err := os.Stat(arg); err != nil {
-			return &cmdutil.UsageError{Message: fmt.Sprintf("there is no folder %q", arg), Hints: append(hints, cmdutil.SeeHelp(cmd))}
+			return &cmdutil.UsageError{Message: fmt.Sprintf("directory %q does not exist", arg), Hints: append(hints, cmdutil.SeeHelp(cmd))}
 		}
 	}
 	return nil
@@ -41,30 +41,31 @@ func NewGenerate(app *cmdutil.App) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "generate [PATH]... [FLAG]...",
-		Short: "Generate everything that comes from the Go types of an API",
-		Long: `Does in one go what controller-gen and the generators of k8s.io/code-generator do, with the same
-output. Markers decide what is generated for a package:
+		Short: "Generate code and manifests from the Go types of an API",
+		Long: `Does the work of controller-gen and of the generators of k8s.io/code-generator in one process, with the
+same output. Markers select what is generated for a package:
 
   +kubebuilder:object..., +k8s:deepcopy-gen   deep copies, in the package
   other +kubebuilder markers and +groupName   CRDs, in config/crd/bases
   +kubebuilder:rbac                           a role, in config/rbac
   +kubebuilder:webhook                        webhook manifests, in config/webhook
   +genclient                                  clientset, listers, informers and apply configurations, in client,
-                                              or in pkg/client if the types are below pkg
+                                              or in pkg/client if the types are in pkg
   +k8s:defaulter-gen                          defaulters, in the package
-  +groupName without code that registers      registration, in the package
-  +k8s:openapi-gen                            OpenAPI definitions, in openapi below the client
+  +groupName without registration code        registration, in the package
+  +k8s:openapi-gen                            OpenAPI definitions, in openapi in the client directory
 
 The generators are ` + strings.Join(generate.Generators[:6], ", ") + `,
 ` + strings.Join(generate.Generators[6:], ", ") + `.
 
-PATH is a folder of the module, with /... for all below, and by default all of it. Go files begin with the
-text of hack/boilerplate.go.txt, if there is one. An opdock.yaml beside go.mod changes all of this.
+PATH is a directory of the module. Add /... to include all directories below it. The default is the whole
+module. Go files start with the text of hack/boilerplate.go.txt, if it exists. An opdock.yaml next to
+go.mod can change all of these settings.
 
-Either all files are written or, if anything is wrong, none. Files that nothing generates any more are
-removed. If nothing has changed since the last run, nothing is loaded.`,
+If there is an error, no file is written. Files that are no longer generated are removed. If nothing has
+changed since the last run, no packages are loaded.`,
 		Example: `  opdock generate
-  opdock generate --check                  # for CI: exit code 1 and a list if something is stale
+  opdock generate --check                  # for CI: lists stale files and exits with code 1
   opdock generate ./api/... --only deepcopy,crd
   opdock generate --dir ../other-operator -o json`,
 		Args: generatePaths,
@@ -74,18 +75,18 @@ removed. If nothing has changed since the last run, nothing is loaded.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&options.Dir, "dir", ".", "a folder of the Go module to generate for")
-	flags.StringVar(&options.ConfigFile, "config", "", "the configuration to use instead of the module's opdock.yaml")
-	flags.BoolVar(&options.Check, "check", false, "change nothing; list what is stale and exit with 1 if anything is")
-	flags.BoolVar(&options.Force, "force", false, "do the work even if nothing has changed since the last run")
-	flags.StringSliceVar(&options.Only, "only", nil, "only these generators, separated by commas")
-	flags.StringVar(&options.HeaderFile, "header-file", "", "text to begin Go files with")
-	flags.StringVar(&options.CRDDir, "crd-dir", "", "folder for CRDs")
-	flags.StringVar(&options.RBACDir, "rbac-dir", "", "folder for the role")
-	flags.StringVar(&options.WebhookDir, "webhook-dir", "", "folder for webhook manifests")
-	flags.StringVar(&options.ClientDir, "client-dir", "", "folder for clientset, listers, informers and apply configurations")
-	flags.StringVar(&options.OpenAPIDir, "openapi-dir", "", "folder for OpenAPI definitions")
-	flags.BoolVarP(&quiet, "quiet", "q", false, "print only errors and, with --check, what is stale")
+	flags.StringVar(&options.Dir, "dir", ".", "directory of the Go module to generate for")
+	flags.StringVar(&options.ConfigFile, "config", "", "configuration file to use instead of the module's opdock.yaml")
+	flags.BoolVar(&options.Check, "check", false, "change nothing; list stale files and exit with code 1 if there are any")
+	flags.BoolVar(&options.Force, "force", false, "generate even if nothing has changed since the last run")
+	flags.StringSliceVar(&options.Only, "only", nil, "run only these generators, separated by commas")
+	flags.StringVar(&options.HeaderFile, "header-file", "", "file with the header of Go files")
+	flags.StringVar(&options.CRDDir, "crd-dir", "", "directory for CRDs")
+	flags.StringVar(&options.RBACDir, "rbac-dir", "", "directory for the role")
+	flags.StringVar(&options.WebhookDir, "webhook-dir", "", "directory for webhook manifests")
+	flags.StringVar(&options.ClientDir, "client-dir", "", "directory for clientset, listers, informers and apply configurations")
+	flags.StringVar(&options.OpenAPIDir, "openapi-dir", "", "directory for OpenAPI definitions")
+	flags.BoolVarP(&quiet, "quiet", "q", false, "print only errors and, with --check, stale files")
 	a.AddOutputFlag(cmd, &format)
 	a.Complete(cmd, "only", func() []string { return generate.Generators })
 	return cmd
@@ -167,11 +168,11 @@ func summary(result *generate.Result, check bool) string {
 	case result.Skipped:
 		return fmt.Sprintf("Nothing has changed: %s up to date", cmdutil.Are(result.Files))
 	case len(result.Changes) == 0:
-		return fmt.Sprintf("Generated %s, none of which changed", cmdutil.Files(result.Files))
+		return fmt.Sprintf("Generated %s, none changed", cmdutil.Files(result.Files))
 	case check:
-		return fmt.Sprintf("Stale: %s. Write them: opdock generate", cmdutil.Files(len(result.Changes)))
+		return fmt.Sprintf("Stale: %s. To update: opdock generate", cmdutil.Files(len(result.Changes)))
 	default:
-		return fmt.Sprintf("Generated %s, %d of which changed", cmdutil.Files(result.Files), len(result.Changes))
+		return fmt.Sprintf("Generated %s, %d changed", cmdutil.Files(result.Files), len(result.Changes))
 	}
 }
 
@@ -183,10 +184,10 @@ func (a verbs) explainGenerate(cmd *cobra.Command, err error, format cmdutil.Out
 	case errors.As(err, &source) && format == cmdutil.OutputJSON:
 		return errors.Join(a.PrintJSON(source), &cmdutil.SaidError{Reason: "problems"})
 	case errors.As(err, &source):
-		err = fmt.Errorf("no file was changed, because of %s:\n%w", problemCount(len(source.Problems)), err)
+		err = fmt.Errorf("no file was changed because of %s:\n%w", problemCount(len(source.Problems)), err)
 		if lacksModules(source) {
 			// What go proposes is a command for each package that is missing.
-			return hint.With(err, "get all modules that are missing: go mod tidy")
+			return hint.With(err, "to add the missing modules: go mod tidy")
 		}
 		return err
 	case errors.Is(err, generate.ErrNothing):

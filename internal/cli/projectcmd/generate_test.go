@@ -38,7 +38,7 @@ func TestGenerate(t *testing.T) {
 	same := &generate.Result{Dir: "/src", Files: 3, Steps: steps, Changes: []generate.Change{}}
 	skipped := &generate.Result{Dir: "/src", Files: 3, Skipped: true, Steps: []generate.Step{}, Changes: []generate.Change{}}
 	doubtful := &generate.Result{Dir: "/src", Files: 3, Skipped: true, Warnings: []generate.Problem{
-		{File: "api/v1/types.go", Line: 7, Generator: "controller-gen", Message: "no generator knows the marker +kubebuilder:rbca; is it +kubebuilder:rbac?"},
+		{File: "api/v1/types.go", Line: 7, Generator: "controller-gen", Message: "unknown marker +kubebuilder:rbca; did you mean +kubebuilder:rbac?"},
 	}}
 	broken := &generate.Error{Problems: []generate.Problem{
 		{File: "api/v1/types.go", Line: 3, Column: 7, Message: "undefined: Thing"},

@@ -21,16 +21,16 @@ func NewInit(app *cmdutil.App) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "init --domain DOMAIN [FLAG]...",
-		Short: "Make a new operator project",
-		Long: `Writes a project in the layout of kubebuilder v4 into the current folder: main, manifests, Makefile, Dockerfile,
-CI workflow, linter settings, PROJECT, and go.mod and go.sum that are complete, so that nothing has to be
-downloaded to find out what is needed. It imports controller-runtime and nothing of Opdock.
+		Short: "Create a new operator project",
+		Long: `Writes a project in the layout of kubebuilder v4 to the current directory: main, manifests, Makefile,
+Dockerfile, CI workflow, linter settings and PROJECT. The go.mod and go.sum are complete, so no version has
+to be resolved. The project imports controller-runtime and nothing from Opdock.
 
-The folder may have a repository, a README, a LICENSE and a go.mod, but no code. Either all files are written
-or none. On a terminal, what is not said by flags is asked for.`,
+The directory can contain a Git repository, a README, a LICENSE and a go.mod, but no code. If there is an
+error, no file is written. On a terminal, the command asks for values that you do not set with flags.`,
 		Example: `  opdock init --domain example.com
   opdock init --domain example.com --repo github.com/me/ship-operator --owner "My Name" --license mit
-  opdock init --domain example.com --multigroup      # folders for several groups of kinds`,
+  opdock init --domain example.com --multigroup      # a directory for each API group`,
 		Args: cmdutil.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.RecoverProject(cmd.Context(), flags.dir); err != nil {
@@ -44,22 +44,22 @@ or none. On a terminal, what is not said by flags is asked for.`,
 			if err != nil {
 				return explainScaffold(err)
 			}
-			done := fmt.Sprintf("Made a project in %s: %s", plan.Dir, cmdutil.Files(len(plan.Changes)))
+			done := fmt.Sprintf("Created a project in %s: %s", plan.Dir, cmdutil.Files(len(plan.Changes)))
 			if err := a.carryOut(cmd.Context(), plan, flags, done); err != nil {
 				return err
 			}
-			a.suggest(flags, "add a kind, such as: "+a.inProject(flags, "create api", "--group ship --version v1 --kind Frigate"))
+			a.suggest(flags, "add a kind, for example: "+a.inProject(flags, "create api", "--group ship --version v1 --kind Frigate"))
 			return nil
 		},
 	}
 	a.addScaffoldFlags(cmd, &flags)
-	cmd.Flags().StringVar(&options.Domain, "domain", "", "domain that the groups of the kinds end with")
-	cmd.Flags().StringVar(&options.Repo, "repo", "", "path of the Go module (default: as go.mod says, or DOMAIN/FOLDER)")
-	cmd.Flags().StringVar(&options.ProjectName, "project-name", "", "begins the names of what is deployed (default: the folder's name)")
-	cmd.Flags().StringVar(&options.Owner, "owner", "", "who has the copyright")
+	cmd.Flags().StringVar(&options.Domain, "domain", "", "domain of the API groups")
+	cmd.Flags().StringVar(&options.Repo, "repo", "", "path of the Go module (default: from go.mod, or DOMAIN/DIRECTORY)")
+	cmd.Flags().StringVar(&options.ProjectName, "project-name", "", "prefix for the names of deployed objects (default: the name of the directory)")
+	cmd.Flags().StringVar(&options.Owner, "owner", "", "copyright owner")
 	cmd.Flags().StringVar(&options.License, "license", scaffold.Licenses[0],
-		"how Go files begin: "+strings.Join(scaffold.Licenses, ", ")+", or a file")
-	cmd.Flags().BoolVar(&options.MultiGroup, "multigroup", false, "keep kinds of several groups in folders of their own")
+		"license header of Go files: "+strings.Join(scaffold.Licenses, ", ")+", or a file")
+	cmd.Flags().BoolVar(&options.MultiGroup, "multigroup", false, "use a separate directory for each API group")
 	// Known from elsewhere, and without a meaning here: this program brings its own compiler checks, and all modules are
 	// named in go.mod already.
 	cmd.Flags().Bool("skip-go-version-check", false, "")
@@ -81,14 +81,14 @@ func (a verbs) askInit(cmd *cobra.Command, o *scaffold.InitOptions) error {
 		return nil
 	}
 	var err error
-	if o.Domain, err = a.Ask("Domain that the groups of your kinds end with", "example.com"); err != nil {
+	if o.Domain, err = a.Ask("Domain of the API groups", "example.com"); err != nil {
 		return err
 	}
 	guess := scaffold.InitDefaults(*o)
 	if o.Repo, err = a.Ask("Path of the Go module", guess.Repo); err != nil {
 		return err
 	}
-	if o.Owner, err = a.Ask("Owner of the copyright", guess.Owner); err != nil {
+	if o.Owner, err = a.Ask("Copyright owner", guess.Owner); err != nil {
 		return err
 	}
 	o.License, err = a.Ask("License ("+strings.Join(scaffold.Licenses, ", ")+")", guess.License)

@@ -22,17 +22,17 @@ func NewInstall(app *cmdutil.App) *cobra.Command {
 	var o projectOptions
 	cmd := &cobra.Command{
 		Use:   "install [FLAG]...",
-		Short: "Install the kinds of a project on a cluster",
-		Long: `Applies the CRDs of the Go operator project in the current folder by server-side apply, and returns
-when objects of their kinds can be created. It is what "make install" does in kubebuilder's projects.
+		Short: "Install the CRDs of a project in a cluster",
+		Long: `Applies the CRDs of the Go operator project in the current directory with server-side apply. Returns when
+custom resources can be created. It does what "make install" does in kubebuilder projects.
 
-The CRDs are those of the kustomization in config/crd or, in projects of other layouts, those in YAML files
-of config, deploy, artifacts, manifests, crds and the crds of charts. If types or markers have changed since
-they were generated, they are generated first.
+The CRDs come from the kustomization in config/crd. In projects with another layout, they come from the
+YAML files in config, deploy, artifacts, manifests, crds and the crds directories of charts. If types or
+markers have changed since the CRDs were generated, they are generated first.
 
-The cluster is one of opdock's, which is started if it does not run and goes on afterwards, or with
---kubeconfig or --context any other. A CRD that the server refuses is shown with the line of the Go type
-that it comes from, where that can be found.`,
+By default the CRDs are installed in a cluster of Opdock, which is started if it is not running and keeps
+running. Use --kubeconfig or --context to select another cluster. If the server rejects a CRD, the command
+shows the line of the Go type that is responsible, if it can be found.`,
 		Example: `  opdock install
   opdock install --dir ../other-operator --dry-run
   opdock install -o yaml | kubectl diff -f -
@@ -46,7 +46,7 @@ that it comes from, where that can be found.`,
 			return r.install(cmd.Context())
 		},
 	}
-	a.addProjectFlags(cmd, &o, "the cluster; it is started if it does not run")
+	a.addProjectFlags(cmd, &o, "name of the cluster; started if it is not running")
 	a.addGenerateFlag(cmd, &o)
 	return cmd
 }
@@ -63,12 +63,12 @@ func NewUninstall(app *cmdutil.App) *cobra.Command {
 	var o uninstallOptions
 	cmd := &cobra.Command{
 		Use:   "uninstall [FLAG]...",
-		Short: "Remove the kinds of a project from a cluster",
-		Long: `Deletes the CRDs of the Go operator project in the current folder and returns when they are gone. It is
-what "make uninstall" does in kubebuilder's projects.
+		Short: "Remove the CRDs of a project from a cluster",
+		Long: `Deletes the CRDs of the Go operator project in the current directory and returns when they are gone. It
+does what "make uninstall" does in kubebuilder projects.
 
-A CRD takes all objects of its kind with it. If there are any, nothing is deleted without --force or, on a
-terminal, a yes.`,
+Deleting a CRD deletes all its custom resources. If there are any, nothing is deleted unless you set --force
+or confirm on the terminal.`,
 		Example: `  opdock uninstall
   opdock uninstall --dry-run
   opdock uninstall --force --context staging`,
@@ -81,14 +81,14 @@ terminal, a yes.`,
 			return r.uninstall(cmd.Context(), o)
 		},
 	}
-	a.addProjectFlags(cmd, &o.projectOptions, "the cluster; it has to be running")
+	a.addProjectFlags(cmd, &o.projectOptions, "name of the cluster; it must be running")
 	a.addRemovalFlags(cmd, &o)
 	return cmd
 }
 
 func (a verbs) addRemovalFlags(cmd *cobra.Command, o *uninstallOptions) {
-	cmd.Flags().BoolVar(&o.ignoreNotFound, "ignore-not-found", true, "what is not there is no error")
-	cmd.Flags().BoolVar(&o.force, "force", false, "delete the kinds even if there are objects of them, and those too")
+	cmd.Flags().BoolVar(&o.ignoreNotFound, "ignore-not-found", true, "ignore objects that do not exist")
+	cmd.Flags().BoolVar(&o.force, "force", false, "delete CRDs even if they have custom resources")
 }
 
 // definitions are the project's CRDs, of which there has to be one.
@@ -99,7 +99,7 @@ func (r *projectRun) definitions(ctx context.Context) ([]*unstructured.Unstructu
 	}
 	if len(definitions) == 0 {
 		return nil, hint.With(r.project.NoCRDs(),
-			"if it has types with markers: "+cmdutil.ShellQuote(r.Program)+" generate --dir "+cmdutil.ShellQuote(r.dir))
+			"if the project has types with markers: "+cmdutil.ShellQuote(r.Program)+" generate --dir "+cmdutil.ShellQuote(r.dir))
 	}
 	return definitions, nil
 }
@@ -121,7 +121,7 @@ func (r *projectRun) install(ctx context.Context) error {
 		return err
 	}
 	r.noteConversion(definitions)
-	r.display.Title("Installing the kinds of %s on %s", r.project.Name, r.target.Title)
+	r.display.Title("Installing the CRDs of %s in %s", r.project.Name, r.target.Title)
 	var outcomes []deploy.Outcome
 	limited, cancel := r.within(ctx)
 	defer cancel()
@@ -194,9 +194,9 @@ func (r *projectRun) remove(ctx context.Context, objects, definitions []*unstruc
 	}
 	switch {
 	case missing > 0 && !o.ignoreNotFound:
-		return errors.Join(r.conclude(outcomes), fmt.Errorf("%d of %d objects were not there", missing, len(outcomes)))
+		return errors.Join(r.conclude(outcomes), fmt.Errorf("%d of %d objects did not exist", missing, len(outcomes)))
 	case missing == len(outcomes):
-		r.note("there was nothing of %s on %s", r.project.Name, r.target.Title)
+		r.note("no objects of %s found in %s", r.project.Name, r.target.Title)
 		if r.format == manifestText {
 			outcomes = nil // a table of nothing
 		}
@@ -215,13 +215,13 @@ func (r *projectRun) mayDelete(ctx context.Context, left []deploy.Remainder, for
 	case force:
 		return nil
 	case r.dryRun:
-		r.note("what goes with the kinds, and needs --force: %s", what)
+		r.note("custom resources that would be deleted with their CRDs (needs --force): %s", what)
 		return nil
-	case r.confirm(ctx, fmt.Sprintf("There is %s on %s, to be deleted with the kinds.", what, r.target.Title)):
+	case r.confirm(ctx, fmt.Sprintf("Deleting the CRDs also deletes %s in %s.", what, r.target.Title)):
 		return nil
 	default:
-		return hint.With(fmt.Errorf("nothing was deleted, because there is %s on %s", what, r.target.Title),
-			"delete them too: --force")
+		return hint.With(fmt.Errorf("nothing was deleted: deleting the CRDs would also delete %s in %s", what, r.target.Title),
+			"to delete them too: --force")
 	}
 }
 
@@ -235,7 +235,7 @@ func (a verbs) confirm(ctx context.Context, text string) bool {
 		return false
 	}
 	defer release()
-	fmt.Fprintf(a.Err, "%s\r\nGo on? [y/N] ", text)
+	fmt.Fprintf(a.Err, "%s\r\nContinue? [y/N] ", text)
 	answer := ""
 	select {
 	case answer = <-keys:

@@ -86,32 +86,32 @@ clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]}`)
 		code     int
 		expected []string
 	}{
-		"no project":           {[]string{"install", "--dir", t.TempDir()}, cmdutil.ExitUsage, []string{"there is no project in", "--dir DIR", "opdock init"}},
-		"no project to build":  {[]string{"build", "--dir", t.TempDir()}, cmdutil.ExitUsage, []string{"there is no project in", "opdock init"}},
+		"no project":           {[]string{"install", "--dir", t.TempDir()}, cmdutil.ExitUsage, []string{"no project found in", "--dir DIR", "opdock init"}},
+		"no project to build":  {[]string{"build", "--dir", t.TempDir()}, cmdutil.ExitUsage, []string{"no project found in", "opdock init"}},
 		"no CRDs":              {[]string{"install", "--dir", module}, cmdutil.ExitError, []string{"the project has no CRDs", "config, deploy", "opdock generate"}},
-		"no manifests":         {[]string{"deploy", "--dir", module}, cmdutil.ExitError, []string{"there is nothing to deploy", "opdock install", "opdock dev"}},
+		"no manifests":         {[]string{"deploy", "--dir", module}, cmdutil.ExitError, []string{"nothing to deploy", "opdock install", "opdock dev"}},
 		"only kinds":           {[]string{"deploy", "--dir", projectFixture(t, "plain")}, cmdutil.ExitError, []string{"no Deployment, StatefulSet or DaemonSet"}},
 		"invalid CRD":          {[]string{"install", "--dir", invalid}, cmdutil.ExitError, []string{"config/crd/bases/sea.example.com_ships.yaml:2: "}},
 		"not generated":        {[]string{"install", "--dir", incomplete}, cmdutil.ExitError, []string{"config/crd/bases/sea.example.com_ships.yaml does not exist", "opdock generate --dir"}},
 		"invalid YAML":         {[]string{"deploy", "--dir", invalid}, cmdutil.ExitError, []string{"building config/default: config/"}},
 		"two mains":            {[]string{"build", "--dir", twoMains}, cmdutil.ExitUsage, []string{"2 main packages: ./one, ./two", "build --main ./one"}},
-		"not a main":           {[]string{"build", "--dir", twoMains, "--main", "three"}, cmdutil.ExitError, []string{"three is no main package", "./one, ./two"}},
+		"not a main":           {[]string{"build", "--dir", twoMains, "--main", "three"}, cmdutil.ExitError, []string{"three is not a main package", "./one, ./two"}},
 		"no main":              {[]string{"build", "--dir", module}, cmdutil.ExitError, []string{"has no main package"}},
-		"image missing":        {[]string{"deploy", "--dir", single, "--kubeconfig", unreachable}, cmdutil.ExitUsage, []string{"--image is missing", "controller:latest", "opdock build --image"}},
+		"image missing":        {[]string{"deploy", "--dir", single, "--kubeconfig", unreachable}, cmdutil.ExitUsage, []string{"--image is required", "controller:latest", "opdock build --image"}},
 		"image wrong":          {[]string{"deploy", "--dir", single, "--image", "Not An Image"}, cmdutil.ExitUsage, []string{"--image cannot be"}},
 		"image with a digest":  {[]string{"build", "--dir", single, "--image", "a@sha256:" + strings.Repeat("a", 64)}, cmdutil.ExitUsage, []string{"digest"}},
 		"push without a name":  {[]string{"build", "--dir", single, "--push"}, cmdutil.ExitUsage, []string{"--push needs --image"}},
-		"platform":             {[]string{"build", "--dir", single, "--platform", "amd64"}, cmdutil.ExitUsage, []string{`"amd64" is no platform`}},
+		"platform":             {[]string{"build", "--dir", single, "--platform", "amd64"}, cmdutil.ExitUsage, []string{`"amd64" is not a platform`}},
 		"compressed":           {[]string{"build", "--dir", single, "--output", "a.tar.gz"}, cmdutil.ExitUsage, []string{"compressed"}},
-		"folder would be lost": {[]string{"build", "--dir", single, "--output", single}, cmdutil.ExitError, []string{"no image, and would be lost", "--output"}},
-		"unreachable":          {[]string{"install", "--dir", single, "--kubeconfig", unreachable}, cmdutil.ExitError, []string{"https://127.0.0.1:1 cannot be used", "is it running"}},
-		"no kubeconfig":        {[]string{"uninstall", "--dir", single, "--kubeconfig", "/nowhere"}, cmdutil.ExitError, []string{"this kubeconfig cannot be used"}},
+		"folder would be lost": {[]string{"build", "--dir", single, "--output", single}, cmdutil.ExitError, []string{"do not belong to an image and would be lost", "--output"}},
+		"unreachable":          {[]string{"install", "--dir", single, "--kubeconfig", unreachable}, cmdutil.ExitError, []string{"https://127.0.0.1:1 is not available", "check that the server is running"}},
+		"no kubeconfig":        {[]string{"uninstall", "--dir", single, "--kubeconfig", "/nowhere"}, cmdutil.ExitError, []string{"the kubeconfig cannot be used"}},
 		"not running":          {[]string{"uninstall", "--dir", single, "--name", "old"}, cmdutil.ExitError, []string{`cluster "old" is stopped`, "opdock up --name old"}},
 		"nothing to undeploy":  {[]string{"undeploy", "--dir", single, "--name", "never"}, cmdutil.ExitError, []string{`cluster "never" was never started`}},
-		"two clusters":         {[]string{"install", "--dir", single, "--name", "a", "--context", "b"}, cmdutil.ExitUsage, []string{"--kubeconfig and --context name another"}},
+		"two clusters":         {[]string{"install", "--dir", single, "--name", "a", "--context", "b"}, cmdutil.ExitUsage, []string{"cannot be used with --kubeconfig or --context"}},
 		"namespace":            {[]string{"deploy", "--dir", single, "--namespace", "A_B"}, cmdutil.ExitUsage, []string{"--namespace cannot be"}},
 		"timeout":              {[]string{"undeploy", "--dir", single, "--timeout", "0s"}, cmdutil.ExitUsage, []string{"--timeout must be more than 0"}},
-		"format":               {[]string{"install", "-o", "xml"}, cmdutil.ExitUsage, []string{"there is only text, json, yaml"}},
+		"format":               {[]string{"install", "-o", "xml"}, cmdutil.ExitUsage, []string{"must be one of text, json, yaml"}},
 		"argument":             {[]string{"install", "other"}, cmdutil.ExitUsage, []string{"install takes no arguments"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestDryRunsStartNothing(t *testing.T) {
 	s := newProjectConsole(&clitest.FakeDock{Clusters: clitest.Clusters(clitest.Stopped)})
 	code, screen := s.Screen(t.Context(), "install", "--dir", projectFixture(t, "single"), "--name", "old", "--dry-run")
 	clitest.ExpectCode(t, code, cmdutil.ExitOK)
-	expectScreen(t, screen, "WOULD BE", "ships.sea.example.com   unknown", `cluster "old" does not run`, "opdock up --name old")
+	expectScreen(t, screen, "WOULD BE", "ships.sea.example.com   unknown", `cluster "old" is not running`, "opdock up --name old")
 	if len(s.Fake.Started) > 0 {
 		t.Error("a cluster was started")
 	}
@@ -174,7 +174,7 @@ func TestManifestsAreGeneratedFirst(t *testing.T) {
 		expected *generate.Options // nil: nothing is generated
 		screen   []string
 	}{
-		"markers":     {"single", nil, nil, &generate.Options{Only: []string{"deepcopy", "crd", "rbac", "webhook"}}, []string{"generated 3 files, 1 of which changed", "no server today"}},
+		"markers":     {"single", nil, nil, &generate.Options{Only: []string{"deepcopy", "crd", "rbac", "webhook"}}, []string{"generated 3 files, 1 changed", "no server today"}},
 		"dry run":     {"single", []string{"--dry-run"}, nil, &generate.Options{Check: true, Only: []string{"deepcopy"}}, []string{"1 file is stale", "opdock generate"}},
 		"not wanted":  {"single", []string{"--no-generate"}, nil, nil, []string{"no server today"}},
 		"own tools":   {"plain", nil, nil, nil, []string{"no server today"}},

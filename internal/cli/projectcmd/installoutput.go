@@ -33,7 +33,7 @@ func (f *manifestFormat) Type() string { return "format" }
 
 func (f *manifestFormat) Set(value string) error {
 	if !slices.Contains(manifestFormats, value) {
-		return fmt.Errorf("there is only %s", strings.Join(manifestFormats, ", "))
+		return fmt.Errorf("must be one of %s", strings.Join(manifestFormats, ", "))
 	}
 	*f = manifestFormat(value)
 	return nil
@@ -41,7 +41,7 @@ func (f *manifestFormat) Set(value string) error {
 
 func (a verbs) addManifestFormatFlag(cmd *cobra.Command, format *manifestFormat) {
 	*format = manifestText
-	cmd.Flags().VarP(format, "output", "o", "output format: text, json, or yaml for the manifests, without a cluster")
+	cmd.Flags().VarP(format, "output", "o", "output format: text, json, or yaml to print the manifests only")
 	a.Complete(cmd, "output", func() []string { return manifestFormats })
 }
 

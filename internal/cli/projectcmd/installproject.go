@@ -38,21 +38,21 @@ type projectOptions struct {
 func (a verbs) addProjectFlags(cmd *cobra.Command, o *projectOptions, nameUsage string) {
 	flags := cmd.Flags()
 	a.AddDirFlag(cmd, &o.dir)
-	a.AddNameFlag(cmd, &o.Name, a.Getenv(cmdutil.ClusterVariable), nameUsage+" (default: named like the project)")
+	a.AddNameFlag(cmd, &o.Name, a.Getenv(cmdutil.ClusterVariable), nameUsage+" (default: the name of the project)")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead")
-	flags.StringVar(&o.Context, "context", "", "use the cluster of this context of the kubeconfig instead")
-	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait for the cluster's start, and for the objects")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing; let the server say what would happen to each object")
+	flags.StringVar(&o.Context, "context", "", "use the cluster of this context instead")
+	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to start, and for the objects")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing; ask the server what would happen to each object")
 	a.addManifestFormatFlag(cmd, &o.format)
 	a.Complete(cmd, "context", func() []string { return a.contexts(o.Kubeconfig) })
 }
 
 func (a verbs) addGenerateFlag(cmd *cobra.Command, o *projectOptions) {
-	cmd.Flags().BoolVar(&o.noGenerate, "no-generate", false, "use the manifests as they are, even if types or markers have changed since")
+	cmd.Flags().BoolVar(&o.noGenerate, "no-generate", false, "use the manifests as they are, even if types or markers have changed")
 }
 
 func (a verbs) addNamespaceFlag(cmd *cobra.Command, o *projectOptions) {
-	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "default", "where objects go whose manifests name no namespace")
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "default", "namespace for objects that do not set one")
 }
 
 // contexts are those of a kubeconfig, for completion.
@@ -124,10 +124,10 @@ func (r *projectRun) generated(ctx context.Context) error {
 		case len(result.Changes) == 0:
 			return "", nil
 		case r.dryRun:
-			r.note("%s stale, and used as they are; write them: %s generate", cmdutil.Are(len(result.Changes)), cmdutil.ShellQuote(r.Program))
+			r.note("%s stale and used unchanged; to update: %s generate", cmdutil.Are(len(result.Changes)), cmdutil.ShellQuote(r.Program))
 			return "", nil
 		default:
-			return fmt.Sprintf("generated %s, %d of which changed", cmdutil.Files(result.Files), len(result.Changes)), nil
+			return fmt.Sprintf("generated %s, %d changed", cmdutil.Files(result.Files), len(result.Changes)), nil
 		}
 	})
 }
@@ -135,7 +135,7 @@ func (r *projectRun) generated(ctx context.Context) error {
 // explainProject adds to an error of package project what the user can do about it.
 func (r *projectRun) explainProject(err error) error {
 	if errors.As(err, new(*project.MissingFileError)) {
-		return hint.With(err, "if it is generated: "+cmdutil.ShellQuote(r.Program)+" generate --dir "+cmdutil.ShellQuote(r.dir))
+		return hint.With(err, "if the file is generated: "+cmdutil.ShellQuote(r.Program)+" generate --dir "+cmdutil.ShellQuote(r.dir))
 	}
 	return err
 }
@@ -146,7 +146,7 @@ func (r *projectRun) note(format string, args ...any) {
 }
 
 // errNotRunning means that there is no cluster to ask in a dry run.
-var errNotRunning = errors.New("the cluster does not run")
+var errNotRunning = errors.New("the cluster is not running")
 
 // reach connects to the cluster. A cluster of opdock's is started if that is wanted.
 func (r *projectRun) reach(ctx context.Context, start bool) error {
@@ -165,7 +165,7 @@ func (r *projectRun) reach(ctx context.Context, start bool) error {
 	case err != nil:
 		return err
 	case r.target.Started:
-		r.note("cluster %q was started and goes on; stop it: %s", r.Name, r.Command("down", r.Name))
+		r.note("cluster %q was started and keeps running; stop it: %s", r.Name, r.Command("down", r.Name))
 	}
 	r.Namespace = r.target.Namespace
 	// Which namespaces have to be there depends on the manifests.
@@ -212,23 +212,23 @@ func (r *projectRun) explainDeploy(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return errors.New("interrupted: what was done so far stays")
+		return errors.New("interrupted: changes made so far are kept")
 	case errors.As(err, &refused):
 		return r.explainRefused(refused)
 	case errors.As(err, &namespace):
-		return hint.With(fmt.Errorf("%w on %s; nothing was changed", err, r.target.Title),
-			"make it: kubectl create namespace "+namespace.Namespaces[0], "or choose another for what names none: --namespace")
+		return hint.With(fmt.Errorf("%w in %s; nothing was changed", err, r.target.Title),
+			"create it: kubectl create namespace "+namespace.Namespaces[0], "or use another namespace for objects that do not set one: --namespace")
 	case errors.As(err, &unknown):
-		return hint.With(fmt.Errorf("%w; nothing was changed", err), "install what defines them first, or take them out of the manifests")
+		return hint.With(fmt.Errorf("%w; nothing was changed", err), "install their CRDs first, or remove them from the manifests")
 	case errors.As(err, &stuck):
-		hints := []string{"give it more time: --timeout " + (2 * r.Timeout).String()}
+		hints := []string{"wait longer: --timeout " + (2 * r.Timeout).String()}
 		if r.target.Ours {
-			hints = append(hints, "if they wait for the operator: its pods are simulated here, and "+cmdutil.ShellQuote(r.Program)+" dev runs it")
+			hints = append(hints, "if they wait for the operator: its pods are simulated here; to run it: "+cmdutil.ShellQuote(r.Program)+" dev")
 		}
 		return hint.With(fmt.Errorf("not gone after %s: %w", r.Timeout, err), hints...)
 	case errors.As(err, &late):
 		return hint.With(fmt.Errorf("not available after %s: %w", r.Timeout, err),
-			"the objects stay; take them away: "+cmdutil.ShellQuote(r.Program)+" undeploy", "or give it more time: --timeout "+(2*r.Timeout).String())
+			"the objects are kept; remove them: "+cmdutil.ShellQuote(r.Program)+" undeploy", "or wait longer: --timeout "+(2*r.Timeout).String())
 	default:
 		return err
 	}
@@ -241,7 +241,7 @@ func (r *projectRun) explainRefused(refused *deploy.RefusedError) error {
 	for _, reason := range reasons {
 		lines = append(lines, reason.String())
 	}
-	return fmt.Errorf("%s refuses CRD %s:\n%s", r.target.Title, refused.Definition.GetName(), strings.Join(lines, "\n"))
+	return fmt.Errorf("%s rejected CRD %s:\n%s", r.target.Title, refused.Definition.GetName(), strings.Join(lines, "\n"))
 }
 
 // conclude prints what happened to the objects, and the notes.
@@ -264,6 +264,6 @@ func (r *projectRun) withoutServer(objects []*unstructured.Unstructured) error {
 			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), Action: "unknown",
 		})
 	}
-	r.note("cluster %q does not run, so that nobody can say what would change; start it: %s", r.Name, r.Command("up", r.Name))
+	r.note("cluster %q is not running, so the changes are unknown; start it: %s", r.Name, r.Command("up", r.Name))
 	return r.conclude(outcomes)
 }

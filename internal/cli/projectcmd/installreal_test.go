@@ -102,12 +102,12 @@ func TestAProjectOnACluster(t *testing.T) {
 		expectRun(t, got, user, code, parts...)
 	}
 	step(cmdutil.ExitOK, []string{"install", "--dry-run"}, []string{"WOULD BE", "ships.sea.example.com   created", "nothing was changed"})
-	step(cmdutil.ExitOK, []string{"install"}, []string{`Installing the kinds of harbour on cluster "harbour"`, "CRDs established: 1 created"})
+	step(cmdutil.ExitOK, []string{"install"}, []string{`Installing the CRDs of harbour in cluster "harbour"`, "CRDs established: 1 created"})
 	step(cmdutil.ExitOK, []string{"install"}, []string{"CRDs established: 1 unchanged"})
 	step(cmdutil.ExitOK, []string{"deploy", "--image", "team/harbour:v1"}, []string{
 		"manifests applied: 9 created, 1 unchanged", "operator available", "harbour-system   harbour-controller-manager",
 		"ValidatingWebhookConfiguration harbour-validating-webhook-configuration is left out: no process answers",
-		"are simulated", "opdock dev runs the operator itself",
+		"are simulated", "to run the operator itself: opdock dev",
 	})
 	step(cmdutil.ExitOK, []string{"deploy", "--image", "team/harbour:v2", "--dry-run"}, []string{"Deployment                 harbour-system   harbour-controller-manager            configured"})
 
@@ -118,13 +118,13 @@ func TestAProjectOnACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := "Ship " + sample.GetNamespace() + "/argo"
-	step(cmdutil.ExitError, []string{"uninstall"}, []string{"nothing was deleted, because there is " + left, "--force"})
-	step(cmdutil.ExitError, []string{"undeploy"}, []string{"nothing was deleted, because there is " + left})
+	step(cmdutil.ExitError, []string{"uninstall"}, []string{"nothing was deleted: deleting the CRDs would also delete " + left, "--force"})
+	step(cmdutil.ExitError, []string{"undeploy"}, []string{"nothing was deleted: deleting the CRDs would also delete " + left})
 	step(cmdutil.ExitOK, []string{"undeploy", "--dry-run"}, []string{"needs --force: " + left, "harbour-system                             deleted"})
 	step(cmdutil.ExitOK, []string{"undeploy", "--keep-crds"}, []string{"gone: 9 deleted, 1 absent"})
 	step(cmdutil.ExitOK, []string{"uninstall", "--force"}, []string{"gone: 1 deleted"})
-	step(cmdutil.ExitOK, []string{"undeploy"}, []string{`there was nothing of harbour on cluster "harbour"`})
-	step(cmdutil.ExitError, []string{"uninstall", "--ignore-not-found=false"}, []string{"1 of 1 objects were not there"})
+	step(cmdutil.ExitOK, []string{"undeploy"}, []string{`no objects of harbour found in cluster "harbour"`})
+	step(cmdutil.ExitError, []string{"uninstall", "--ignore-not-found=false"}, []string{"1 of 1 objects did not exist"})
 }
 
 func TestKindsThatNobodyConverts(t *testing.T) {
@@ -161,11 +161,11 @@ func TestWhyADeploymentFails(t *testing.T) {
 	run, dir := projectOnRealCluster(t, "sdk")
 	kubeconfig := clustertest.Shared(t).Kubeconfig()
 	code, user := run("deploy", "--kubeconfig", kubeconfig, "--namespace", "there-is-none", "--image", "team/ferry:v1")
-	expectRun(t, code, user, cmdutil.ExitError, `there is no namespace "there-is-none"`, "nothing was changed", "kubectl create namespace there-is-none")
+	expectRun(t, code, user, cmdutil.ExitError, `namespace "there-is-none" does not exist`, "nothing was changed", "kubectl create namespace there-is-none")
 
 	writeFile(t, dir, "deploy/certificate.yaml", "{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: serving}}\n")
 	code, user = run("deploy", "--kubeconfig", kubeconfig, "--image", "team/ferry:v1")
-	expectRun(t, code, user, cmdutil.ExitError, "does not know the kinds of Certificate serving (cert-manager.io/v1); nothing was changed")
+	expectRun(t, code, user, cmdutil.ExitError, "does not have the kinds of Certificate serving (cert-manager.io/v1); nothing was changed")
 
 	// Where pods are simulated, nobody would act upon it anyway.
 	breakPods(t, dir)

@@ -21,7 +21,7 @@ func TestFolderOfAProjectIsNamedToWhoeverIsBelow(t *testing.T) {
 		before := w.files()
 		code, screen := w.run(t.Context(), strings.Fields(line)...)
 		clitest.ExpectCode(t, code, cmdutil.ExitUsage)
-		if !strings.Contains(screen, "go there: cd "+top+"\n") || strings.Contains(screen, "opdock init") {
+		if !strings.Contains(screen, "change to it: cd "+top+"\n") || strings.Contains(screen, "opdock init") {
 			t.Errorf("%s\n%s", line, screen)
 		}
 		if len(before) != len(w.files()) {

@@ -42,8 +42,8 @@ func notBelow(dir string) error {
 				return nil
 			}
 			return &cmdutil.UsageError{
-				Message: start + " is not the folder of a project, but lies in that of one",
-				Hints:   []string{"go there: cd " + cmdutil.ShellQuote(above), "or name it: --dir " + cmdutil.ShellQuote(above)},
+				Message: start + " is not the directory of a project, but is inside one",
+				Hints:   []string{"change to it: cd " + cmdutil.ShellQuote(above), "or select it: --dir " + cmdutil.ShellQuote(above)},
 			}
 		}
 		if above == filepath.Dir(above) {
@@ -61,7 +61,7 @@ type scaffoldFlags struct {
 }
 
 func (a verbs) addScaffoldFlags(cmd *cobra.Command, f *scaffoldFlags) {
-	cmd.Flags().StringVar(&f.dir, "dir", ".", "the folder of the project")
+	cmd.Flags().StringVar(&f.dir, "dir", ".", "directory of the project")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only errors")
 	a.AddOutputFlag(cmd, &f.format)
 }
@@ -117,7 +117,7 @@ func (a verbs) carryOut(ctx context.Context, plan *scaffold.Plan, f scaffoldFlag
 }
 
 // suggest says what to do next.
-func (a verbs) suggest(f scaffoldFlags, next string) { a.remark(f, "Next, "+next) }
+func (a verbs) suggest(f scaffoldFlags, next string) { a.remark(f, "Next: "+next) }
 
 // remark says something about what was done, to people.
 func (a verbs) remark(f scaffoldFlags, text string) {
@@ -139,12 +139,12 @@ func explainTakenBack(err error) error {
 	var source *generate.Error
 	switch {
 	case errors.As(err, &source):
-		return hint.With(fmt.Errorf("no file was changed, because generating failed with %s:\n%w", problemCount(len(source.Problems)), err),
-			"with --no-generate it is done without generating")
+		return hint.With(fmt.Errorf("no file was changed because generating failed with %s:\n%w", problemCount(len(source.Problems)), err),
+			"use --no-generate to skip generating")
 	case errors.Is(err, context.Canceled):
 		return cmdutil.Interrupted(err)
 	default:
-		return hint.With(fmt.Errorf("no file was changed, because generating failed: %w", err), "with --no-generate it is done without generating")
+		return hint.With(fmt.Errorf("no file was changed because generating failed: %w", err), "use --no-generate to skip generating")
 	}
 }
 

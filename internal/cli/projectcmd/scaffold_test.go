@@ -140,7 +140,7 @@ func TestScaffoldAsks(t *testing.T) {
 	w.answers = "example.com\nexample.com/yard\n\nmit\n"
 	code, screen := w.run(t.Context(), "init")
 	clitest.ExpectCode(t, code, cmdutil.ExitOK)
-	for _, want := range []string{"Domain that the groups of your kinds end with [example.com]: ", "Path of the Go module [example.com/FOLDER]: ", "Owner of the copyright [The "} {
+	for _, want := range []string{"Domain of the API groups [example.com]: ", "Path of the Go module [example.com/FOLDER]: ", "Copyright owner [The "} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("%q is not asked\n%s", want, screen)
 		}
@@ -152,13 +152,13 @@ func TestScaffoldAsks(t *testing.T) {
 	code, _ = w.run(t.Context(), "create", "api")
 	clitest.ExpectCode(t, code, cmdutil.ExitOK)
 	if !strings.Contains(w.files()["PROJECT"], "kind: Frigate") {
-		t.Error("there is no Frigate")
+		t.Error("Frigate of ship/v1 does not exist")
 	}
 	before := w.files()
 	w.answers = "ship\n" // and then the terminal is closed
 	code, screen = w.run(t.Context(), "create", "webhook")
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
-	if !strings.Contains(screen, "there was no answer: nothing was written") || !maps.Equal(before, w.files()) {
+	if !strings.Contains(screen, "no answer was given; nothing was written") || !maps.Equal(before, w.files()) {
 		t.Errorf("got\n%s", screen)
 	}
 }
@@ -226,7 +226,7 @@ func TestWhatWasKilledIsTakenBack(t *testing.T) {
 	left, before := killedProject(t)
 	code, screen := left.run(t.Context(), strings.Fields("delete api --group ship --version v1 --kind Frigate")...)
 	clitest.ExpectCode(t, code, cmdutil.ExitUsage)
-	if !strings.Contains(screen, "was killed while it wrote here; what it had done is taken back: ") || !strings.Contains(screen, "there is no Frigate") {
+	if !strings.Contains(screen, "was killed while writing this project. Its changes were rolled back: ") || !strings.Contains(screen, "Frigate of ship/v1 does not exist") {
 		t.Errorf("got\n%s", screen)
 	}
 	if after := left.files(); !maps.Equal(before, after) {
@@ -235,7 +235,7 @@ func TestWhatWasKilledIsTakenBack(t *testing.T) {
 	// Some of them find something else that is wrong, so that the test need not wait until they have done their work.
 	for _, verb := range []string{addFrigate, "generate", "dev --main ./none", "install --kubeconfig /none", "build --main ./none"} {
 		left, _ := killedProject(t)
-		if _, screen := left.run(t.Context(), strings.Fields(verb)...); !strings.Contains(screen, "is taken back: ") {
+		if _, screen := left.run(t.Context(), strings.Fields(verb)...); !strings.Contains(screen, "were rolled back: ") {
 			t.Errorf("got\n%s", screen)
 		}
 	}
@@ -249,7 +249,7 @@ func TestWhatWasKilledIsNotTakenBackFromSomebodyWhoWentOn(t *testing.T) {
 	}
 	before := left.files()
 	_, screen := left.run(t.Context(), "generate")
-	if !strings.Contains(screen, "somebody has edited since: api/v1/frigate_types.go") {
+	if !strings.Contains(screen, "could not be rolled back. Edited since: api/v1/frigate_types.go") {
 		t.Errorf("got\n%s", screen)
 	}
 	delete(before, filewrite.JournalName)
@@ -286,7 +286,7 @@ func TestUnknownThingsCannotBeCreated(t *testing.T) {
 	for _, verb := range []string{"create", "delete"} {
 		code, screen := newConsole(nil).Screen(t.Context(), verb, "nonsense")
 		clitest.ExpectCode(t, code, cmdutil.ExitUsage)
-		if !strings.Contains(screen, "opdock cannot "+verb+` "nonsense"`) {
+		if !strings.Contains(screen, `unknown command "nonsense" for "opdock `+verb+`"`) {
 			t.Errorf("got\n%s", screen)
 		}
 	}

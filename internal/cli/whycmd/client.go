@@ -66,14 +66,14 @@ func (e *whyEndpoint) open(ctx context.Context, what string, values url.Values) 
 	defer response.Body.Close()
 	var refused struct{ Error string }
 	if json.NewDecoder(io.LimitReader(response.Body, 1<<16)).Decode(&refused) == nil && refused.Error != "" && response.StatusCode != http.StatusNotFound {
-		return nil, fmt.Errorf("the endpoint says: %s", refused.Error)
+		return nil, fmt.Errorf("the endpoint returned an error: %s", refused.Error)
 	}
 	return nil, e.tooOld(response.Status)
 }
 
 func (e *whyEndpoint) tooOld(details string) error {
-	return hint.With(fmt.Errorf("what runs at %s does not say why objects are reconciled (%s)", e.address, details),
-		"it may be of an older version than this program: run it anew with this one")
+	return hint.With(fmt.Errorf("%s does not serve reconcile records (%s)", e.address, details),
+		"it may be an older version of opdock: restart it with this version")
 }
 
 func (e *whyEndpoint) ask(ctx context.Context, what string, values url.Values, into any) error {
@@ -83,7 +83,7 @@ func (e *whyEndpoint) ask(ctx context.Context, what string, values url.Values, i
 	}
 	defer body.Close()
 	if err := json.NewDecoder(body).Decode(into); err != nil {
-		return fmt.Errorf("reading what the endpoint answers: %w", err)
+		return fmt.Errorf("decoding the response of the endpoint: %w", err)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (e *whyEndpoint) summary(ctx context.Context) (s why.Summary, err error) {
 		return s, err
 	}
 	if s.Version < 1 {
-		return s, e.tooOld("it has no version")
+		return s, e.tooOld("the response has no version")
 	}
 	return s, nil
 }
@@ -131,7 +131,7 @@ func (e *whyEndpoint) follow(ctx context.Context, q why.Query, see func(record *
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return errors.New("the controllers have ended")
+		return errors.New("the controllers have stopped")
 	}
 	return err
 }
@@ -140,7 +140,7 @@ func (e *whyEndpoint) follow(ctx context.Context, q why.Query, see func(record *
 func whichObject(what string, summary why.Summary) (kind, name string, err error) {
 	given, name, named := strings.Cut(what, "/")
 	if given == "" || named && (name == "" || strings.Contains(name, "/")) {
-		return "", "", &cmdutil.UsageError{Message: fmt.Sprintf("%q does not name an object: give KIND or KIND/NAME, such as appservice/web", what)}
+		return "", "", &cmdutil.UsageError{Message: fmt.Sprintf("%q does not name an object: use KIND or KIND/NAME, such as appservice/web", what)}
 	}
 	kinds := map[string][]string{}
 	for _, c := range summary.Controllers {
@@ -169,5 +169,5 @@ func whichObject(what string, summary why.Summary) (kind, name string, err error
 		all = append(all, strings.ToLower(kind))
 	}
 	slices.Sort(all)
-	return "", "", &cmdutil.UsageError{Message: fmt.Sprintf("nobody reconciles objects of a kind %q", given), Hints: []string{"there are: " + strings.Join(all, ", ")}}
+	return "", "", &cmdutil.UsageError{Message: fmt.Sprintf("no controller reconciles kind %q", given), Hints: []string{"kinds: " + strings.Join(all, ", ")}}
 }

@@ -21,8 +21,8 @@ import (
 func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
 	if o.address != "" {
 		address := strings.TrimSuffix(strings.TrimSuffix(o.address, "/"), "/why")
-		return &whyEndpoint{address: address, absent: hint.With(fmt.Errorf("nobody answers at %s", o.address),
-			"a manager serves it with --why-bind-address, and opdock run and opdock dev with their page")}, nil
+		return &whyEndpoint{address: address, absent: hint.With(fmt.Errorf("no response from %s", o.address),
+			"records are served by a manager with --why-bind-address, and by the page of opdock run and opdock dev")}, nil
 	}
 	if !named && a.Getenv(cmdutil.ClusterVariable) == "" {
 		pages, err := a.pagesOfThisFolder()
@@ -30,7 +30,7 @@ func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
 			return nil, err
 		}
 		if len(pages) > 0 {
-			return endpointOf(pages, fmt.Errorf("the page of the operator in %s does not answer", pages[0].Project)), nil
+			return endpointOf(pages, fmt.Errorf("no response from the page of the operator in %s", pages[0].Project)), nil
 		}
 	}
 	status, err := a.Dock.Find(o.name)
@@ -44,12 +44,12 @@ func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	who := "nobody runs the fleet or develops an operator on cluster %q"
+	who := "neither opdock run nor opdock dev is using cluster %q"
 	if killed {
-		who += " any more: the opdock that did was killed"
+		who += ": the last one was killed"
 	}
-	absent := hint.With(fmt.Errorf(who, o.name), "run the fleet: "+a.Command("run", o.name), "or your operator, in its folder: "+a.Command("dev", o.name),
-		"or say where your controllers run: "+a.Command("why", a.DefaultName(), "--address", "URL"))
+	absent := hint.With(fmt.Errorf(who, o.name), "run the fleet: "+a.Command("run", o.name), "or run your operator, in its directory: "+a.Command("dev", o.name),
+		"or set the address of your controllers: "+a.Command("why", a.DefaultName(), "--address", "URL"))
 	if len(pages) == 0 {
 		return nil, absent
 	}
@@ -71,7 +71,7 @@ func (a verbs) pagesOfThisFolder() ([]page.File, error) {
 		here, err = filepath.EvalSymlinks(here) // as projects are called
 	}
 	if err != nil {
-		return nil, fmt.Errorf("finding the current folder: %w", err)
+		return nil, fmt.Errorf("finding the current directory: %w", err)
 	}
 	clusters, err := a.Dock.List()
 	if err != nil {

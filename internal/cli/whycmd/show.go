@@ -76,8 +76,8 @@ func (s *whyShow) record(r *why.Record) {
 
 func (s *whyShow) cause(text *strings.Builder, r *why.Record, c *why.Cause) {
 	what := map[why.CauseType]string{
-		why.Listed: "there when the watch began:", why.Retried: "once more, after an error or as it asked", why.Timer: "its timer ended",
-		why.Generic: "an event of another source", why.Unknown: "nobody knows what led to it",
+		why.Listed: "already existed when the watch started:", why.Retried: "requeued, or retried after an error", why.Timer: "requeue timer expired",
+		why.Generic: "event from another source", why.Unknown: "unknown cause",
 	}[c.Type]
 	if what == "" {
 		what = printable(string(c.Type))
@@ -88,7 +88,7 @@ func (s *whyShow) cause(text *strings.Builder, r *why.Record, c *why.Cause) {
 	fmt.Fprintf(text, "  • %s", what)
 	by := writerNames(c.By)
 	if c.HasUnknownWriter() {
-		by = "somebody unknown"
+		by = "an unknown writer"
 	}
 	if by != "" {
 		fmt.Fprintf(text, " %s", s.paint(faint, "by "+by))
@@ -97,7 +97,7 @@ func (s *whyShow) cause(text *strings.Builder, r *why.Record, c *why.Cause) {
 		fmt.Fprintf(text, " %s", s.paint(yellow, fmt.Sprintf("(written by #%d)", c.Write.Record)))
 	}
 	if c.Repeated {
-		fmt.Fprintf(text, " %s", s.paint(yellow, "(the reconcile before had it already)"))
+		fmt.Fprintf(text, " %s", s.paint(yellow, "(already seen by the previous reconcile)"))
 	}
 	// What was waited leaves out the time for which a handler has held an event back, which would be a riddle.
 	if before := r.Start.Sub(c.Seen); c.Object != nil && !c.Seen.IsZero() && before-r.Waited >= time.Second {
@@ -119,7 +119,7 @@ func (s *whyShow) write(text *strings.Builder, w *why.Write) {
 	}
 	notes := []string{waitedFor(w.Duration)}
 	if w.NoChange {
-		notes = append(notes, "changed nothing")
+		notes = append(notes, "no change")
 	}
 	fmt.Fprintf(text, "  → %s %s", what, s.paint(faint, cmdutil.InParentheses(notes...)[1:]))
 	if w.Error != "" {
@@ -191,6 +191,14 @@ func writerNames(writers []why.Writer) string {
 	return strings.Join(names, " and ")
 }
 
+// notShown says how many reconciles a stream left out, such as "3 more reconciles are".
+func notShown(n int) string {
+	if n == 1 {
+		return "1 more reconcile is"
+	}
+	return fmt.Sprintf("%d more reconciles are", n)
+}
+
 func many(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -210,7 +218,7 @@ func (a verbs) printTotals(summary why.Summary, what string, o whyOptions) error
 			return err
 		}
 		if name != "" || o.namespace != "" {
-			return &cmdutil.UsageError{Message: "totals are counted by controller, not by object", Hints: []string{"for all of a kind: " + a.Command("why", a.DefaultName(), "--totals", strings.ToLower(kind))}}
+			return &cmdutil.UsageError{Message: "totals are counted per controller, not per object", Hints: []string{"for a whole kind: " + a.Command("why", a.DefaultName(), "--totals", strings.ToLower(kind))}}
 		}
 		summary.Controllers = slices.DeleteFunc(summary.Controllers, func(c why.ControllerSummary) bool { return c.Kind != kind })
 	}
@@ -242,9 +250,9 @@ func (a verbs) printTotals(summary why.Summary, what string, o whyOptions) error
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "\nSince %s; %d records of %s are kept", a.When(summary.Since), summary.Kept.Records, many(summary.Kept.Objects, "object"))
+	fmt.Fprintf(a.Out, "\nSince %s. Kept: %s of %s", a.When(summary.Since), many(summary.Kept.Records, "record"), many(summary.Kept.Objects, "object"))
 	if dropped := summary.Dropped; dropped.Records > 0 || dropped.Causes > 0 {
-		fmt.Fprintf(a.Out, ", %d have made room, and %s found no room", dropped.Records, many(int(dropped.Causes), "cause"))
+		fmt.Fprintf(a.Out, ". Dropped: %s and %s", many(int(dropped.Records), "record"), many(int(dropped.Causes), "cause"))
 	}
 	fmt.Fprintln(a.Out, ".")
 	return nil

@@ -18,11 +18,11 @@ func TestWhyNamesOnlyWritersThatAreKnown(t *testing.T) {
 	named.By = []why.Writer{{Manager: "kubectl"}}
 	ours.Write = &why.WriteRef{Record: 41}
 	for want, cause := range map[string]why.Cause{
-		"updated Deployment default/web by somebody unknown\n": removed,
-		"updated Deployment default/web by kubectl\n":          named,
-		"updated Deployment default/web (written by #41)\n":    ours,
-		"deleted Deployment default/web\n":                     {Type: why.Deleted, Object: web},
-		"updated Deployment default/web\n":                     {Type: why.Updated, Object: web}, // metadata that nobody is told of
+		"updated Deployment default/web by an unknown writer\n": removed,
+		"updated Deployment default/web by kubectl\n":           named,
+		"updated Deployment default/web (written by #41)\n":     ours,
+		"deleted Deployment default/web\n":                      {Type: why.Deleted, Object: web},
+		"updated Deployment default/web\n":                      {Type: why.Updated, Object: web}, // metadata that nobody is told of
 	} {
 		var out strings.Builder
 		(&whyShow{out: &out, location: time.UTC}).record(&why.Record{Causes: []why.Cause{cause}, Folded: 1})
@@ -85,7 +85,7 @@ func TestWhyShowsNothingThatATerminalActsOn(t *testing.T) {
 			t.Errorf("there is a line %q", line)
 		}
 	}
-	if want := `(the reconcile before had it already)`; !strings.Contains(out.String(), want) || !strings.Contains(out.String(), `a\u001b[31m`) {
+	if want := `(already seen by the previous reconcile)`; !strings.Contains(out.String(), want) || !strings.Contains(out.String(), `a\u001b[31m`) {
 		t.Errorf("it prints %s", out.String())
 	}
 }

@@ -38,21 +38,23 @@ func NewWhy(app *cmdutil.App) *cobra.Command {
 	var o whyOptions
 	cmd := &cobra.Command{
 		Use:   "why [KIND[/NAME] | KIND NAME] [FLAG]...",
-		Short: "Tell why objects were reconciled, and what came of it",
-		Long: `Tells of each reconcile which events led to it, which fields they changed and who changed them, how
-long it waited, how many events were folded into it, what it wrote and how it ended. No-ops, reconciles
-that an object owes to its own writes, and loops are pointed out.
+		Short: "Show why objects were reconciled, and with what result",
+		Long: `Shows each reconcile: the events that triggered it, the fields that changed and who changed them, how long
+it waited in the queue, how many events were folded into it, what it wrote and how it ended. No-ops,
+reconciles triggered by the controller's own writes, and loops are marked.
 
-In the folder of an operator that opdock dev runs, it asks that operator, if it uses package why.
-Elsewhere, or with --name, it asks whoever opdock run or opdock dev has on the cluster, and with
---address others, such as a manager with --why-bind-address. On a terminal it goes on with each new
-reconcile until Ctrl-C, and elsewhere it ends after those that there are; --follow and --last choose.
+In the directory of an operator that "opdock dev" runs, the command shows that operator, if it uses package
+why. Elsewhere, or with --name, it shows the controllers that "opdock run" or "opdock dev" runs on the
+cluster. Use --address for other controllers, such as a manager with --why-bind-address.
 
-With -o json it prints the answer of the endpoint, and with --follow a record in each line.`,
+On a terminal, the command shows new reconciles until Ctrl-C. Otherwise it exits after the recorded ones. Use
+--follow or --last to choose.
+
+With -o json, it prints the response of the endpoint. With --follow, it prints one record per line.`,
 		Example: `  opdock why                               # follow all reconciles
-  opdock why appservice/web --last 3       # why was it reconciled the last three times?
+  opdock why appservice/web --last 3       # show the last three reconciles of an object
   opdock why robot -n team-a --follow
-  opdock why --totals                      # how often, for which causes
+  opdock why --totals                      # count reconciles by cause
   opdock why --last 100 -o json | jq '.records[] | select(.findings)'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 2 || len(args) == 2 && strings.Contains(args[0]+args[1], "/") {
@@ -72,12 +74,12 @@ With -o json it prints the answer of the endpoint, and with --follow a record in
 		},
 	}
 	flags := cmd.Flags()
-	a.AddNameFlag(cmd, &o.name, a.DefaultName(), "the cluster")
-	flags.StringVarP(&o.namespace, "namespace", "n", "", "only objects of this namespace (default: all)")
-	flags.IntVar(&o.last, "last", 0, "how many of the last reconciles to tell (default: 10)")
-	flags.BoolVarP(&o.follow, "follow", "f", false, "go on with each new reconcile (default on a terminal without --last)")
-	flags.BoolVar(&o.totals, "totals", false, "print what was counted since the controllers started")
-	flags.StringVar(&o.address, "address", "", "URL of an endpoint, such as http://127.0.0.1:8082, instead of that of the cluster")
+	a.AddNameFlag(cmd, &o.name, a.DefaultName(), "name of the cluster")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "show only objects in this namespace (default: all)")
+	flags.IntVar(&o.last, "last", 0, "number of recent reconciles to show (default: 10)")
+	flags.BoolVarP(&o.follow, "follow", "f", false, "show new reconciles as they happen (default on a terminal without --last)")
+	flags.BoolVar(&o.totals, "totals", false, "print the totals since the controllers started")
+	flags.StringVar(&o.address, "address", "", "URL of the endpoint, such as http://127.0.0.1:8082 (default: the endpoint of the cluster)")
 	a.AddOutputFlag(cmd, &o.format)
 	cmd.ValidArgsFunction = a.completeWhy(&o)
 	return cmd
@@ -87,11 +89,11 @@ func (o *whyOptions) check(cmd *cobra.Command) error {
 	var message string
 	switch {
 	case cmd.Flags().Changed("last") && (o.last < 1 || o.last > maxLast):
-		message = fmt.Sprintf("--last must be from 1 to %d, not %d", maxLast, o.last)
+		message = fmt.Sprintf("--last must be between 1 and %d, not %d", maxLast, o.last)
 	case o.totals && (o.follow || o.last > 0):
-		message = "--totals is about all reconciles: it goes with neither --last nor --follow"
+		message = "--totals counts all reconciles and cannot be used with --last or --follow"
 	case o.address != "" && cmd.Flags().Changed("name"):
-		message = "--name is about a cluster of opdock's, and --address names an endpoint"
+		message = "--name and --address cannot be used together"
 	case o.address != "" && !strings.HasPrefix(o.address, "http://") && !strings.HasPrefix(o.address, "https://"):
 		message = fmt.Sprintf("--address must be a URL such as http://127.0.0.1:8082, not %q", o.address)
 	}
@@ -149,7 +151,7 @@ func (a verbs) why(ctx context.Context, cmd *cobra.Command, o whyOptions, what s
 		return nil
 	}
 	if a.outIsTerminal() && len(answer.Records) == 0 {
-		fmt.Fprintln(a.Err, "Nothing has been reconciled yet. Waiting, until Ctrl-C.")
+		fmt.Fprintln(a.Err, "Nothing has been reconciled yet. Waiting for reconciles (Ctrl-C to quit).")
 	}
 	query.After = answer.Last
 	if query.After == 0 {
@@ -158,7 +160,7 @@ func (a verbs) why(ctx context.Context, cmd *cobra.Command, o whyOptions, what s
 	return endpoint.follow(ctx, query, func(record *why.Record, lost uint64) error {
 		switch {
 		case record == nil:
-			fmt.Fprintf(a.Err, "%d reconciles were too many to tell\n", lost)
+			fmt.Fprintf(a.Err, "%s not shown (raise --last)\n", notShown(int(lost)))
 		case o.format == cmdutil.OutputJSON:
 			return a.printLine(record)
 		default:
@@ -192,17 +194,17 @@ func (a verbs) nothingRecorded(ctx context.Context, e *whyEndpoint, q why.Query,
 	if q.Namespace != "" {
 		what += " in namespace " + q.Namespace
 	}
-	message := "no reconcile of " + what + " is recorded"
+	message := "no reconciles of " + what + " are recorded"
 	var hints []string
 	others, err := e.records(ctx, why.Query{Limit: maxLast})
 	if err != nil {
 		return err
 	}
 	if known := knownObjects(others.Records); known != "" {
-		hints = append(hints, "there are: "+known)
+		hints = append(hints, "recorded objects: "+known)
 	}
 	if others.Dropped.Records > 0 {
-		hints = append(hints, fmt.Sprintf("%d older records have made room for newer ones", others.Dropped.Records))
+		hints = append(hints, fmt.Sprintf("%d older records were dropped", others.Dropped.Records))
 	}
 	return hint.With(errors.New(message), hints...)
 }

@@ -54,7 +54,7 @@ func whyRecords() []*why.Record {
 			},
 			Outcome: why.Requeued, RequeueAfter: 5 * time.Second,
 			Findings: []why.Finding{
-				{Type: why.NoOp, Message: "nothing that it reads had changed, and it wrote nothing"},
+				{Type: why.NoOp, Message: "nothing it reads has changed, and it wrote nothing"},
 				{Type: why.Loop, Message: "spec.replicas goes back and forth"},
 			},
 		},
