@@ -9,7 +9,7 @@ import (
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
 
-// AppService is a web application: a Deployment and a Service of its name, and, if asked for, an autoscaler, an
+// AppService is a web application: a Deployment and a Service of the same name and, on request, an autoscaler, an
 // Ingress, a disruption budget and a network policy.
 //
 // +genclient
@@ -39,12 +39,12 @@ type AppService struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the application should be.
+	// spec is the desired state of the application.
 	//
 	// +required
 	Spec AppServiceSpec `json:"spec"`
 
-	// status is what the application is. It is written by the controller.
+	// status is the observed state of the application, written by the controller.
 	//
 	// +optional
 	// +kubebuilder:default={observedGeneration: 0}
@@ -62,7 +62,7 @@ type AppServiceList struct {
 	Items []AppService `json:"items"`
 }
 
-// AppServiceSpec is what an application should be.
+// AppServiceSpec is the desired state of an application.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.ingress) || has(self.ports) && size(self.ports) > 0",message="ingress needs at least one entry in ports that it can lead to",fieldPath=".ingress"
 // +kubebuilder:validation:XValidation:rule="!has(self.ingress) || !has(self.ports) || self.ingress.rules.all(r, !has(r.port) || self.ports.exists(p, p.port == r.port))",message="an ingress rule names a port that is not in ports",fieldPath=".ingress"
@@ -81,7 +81,7 @@ type AppServiceList struct {
 // +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !(!self.?securityContext.?runAsNonRoot.orValue(true) || self.?securityContext.?runAsUser.orValue(1) == 0 || self.?securityContext.?seccompProfile.?type.orValue('none') == 'Unconfined' || self.?securityContext.?appArmorProfile.?type.orValue('none') == 'Unconfined')",message="securityProfile Restricted forbids securityContext with runAsNonRoot: false, runAsUser: 0, seccompProfile or appArmorProfile Unconfined",fieldPath=".securityContext"
 // +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || ![self.?livenessProbe.?httpGet.?host, self.?livenessProbe.?tcpSocket.?host, self.?readinessProbe.?httpGet.?host, self.?readinessProbe.?tcpSocket.?host, self.?startupProbe.?httpGet.?host, self.?startupProbe.?tcpSocket.?host].exists(h, h.hasValue())",message="securityProfile Restricted forbids host in livenessProbe, readinessProbe and startupProbe"
 type AppServiceSpec struct {
-	// size is how many pods run the application. While autoscaling is on, the autoscaler decides instead.
+	// size is the number of pods. While autoscaling is set, the autoscaler sets the number instead.
 	//
 	// +optional
 	// +kubebuilder:default=1
@@ -97,7 +97,7 @@ type AppServiceSpec struct {
 	// +kubebuilder:validation:Pattern=`^\S+$`
 	Image string `json:"image"`
 
-	// ports of the Service. Without any, there is no Service. A nodePort makes it a NodePort Service.
+	// ports of the Service. Without ports, there is no Service. A nodePort makes it a NodePort Service.
 	//
 	// +optional
 	// +listType=map
@@ -129,11 +129,11 @@ type AppServiceSpec struct {
 	// +optional
 	PodSecurityContext *sharedv1.PodSecurityContext `json:"podSecurityContext,omitempty"`
 
-	// securityProfile says which security settings are added to the pods where the spec leaves them open.
-	// RuntimeDefault adds the container runtime's seccomp profile, with which images run unchanged, also as root.
+	// securityProfile selects the security settings that are added to the pods where the spec leaves them open.
+	// RuntimeDefault adds the container runtime's seccomp profile; images run unchanged, also as root.
 	// Restricted adds everything that the restricted Pod Security Standard requires (not as root, no privilege
 	// escalation, no capabilities), so the pods run in a namespace that enforces it; a spec that contradicts the
-	// standard is refused. AsWritten adds nothing.
+	// standard is rejected. AsWritten adds nothing.
 	//
 	// +optional
 	// +kubebuilder:default=RuntimeDefault
@@ -141,7 +141,7 @@ type AppServiceSpec struct {
 
 	sharedv1.PodSettings `json:",inline"`
 
-	// strategy says how old pods are replaced by new ones.
+	// strategy defines how old pods are replaced by new ones.
 	//
 	// +optional
 	Strategy *sharedv1.DeploymentStrategy `json:"strategy,omitempty"`
@@ -152,14 +152,14 @@ type AppServiceSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// progressDeadlineSeconds is how long a rollout may go without progress before it counts as stalled.
+	// progressDeadlineSeconds is how long a rollout may make no progress before it counts as stalled.
 	//
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// revisionHistoryLimit is how many old ReplicaSets are kept to roll back to.
+	// revisionHistoryLimit is how many old ReplicaSets are kept for rollback.
 	//
 	// +optional
 	// +kubebuilder:default=10
@@ -167,32 +167,32 @@ type AppServiceSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// service holds settings of the Service beside its ports.
+	// service holds settings of the Service other than its ports.
 	//
 	// +optional
 	Service *ServiceSettings `json:"service,omitempty"`
 
-	// autoscaling lets a HorizontalPodAutoscaler choose the number of pods.
+	// autoscaling lets a HorizontalPodAutoscaler set the number of pods.
 	//
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
 
-	// ingress makes the application reachable from outside of the cluster by host name and path.
+	// ingress exposes the application outside of the cluster, by host name and path.
 	//
 	// +optional
 	Ingress *Ingress `json:"ingress,omitempty"`
 
-	// disruptionBudget limits how many pods may be missing while nodes are drained.
+	// disruptionBudget limits how many pods may be unavailable while nodes are drained.
 	//
 	// +optional
 	DisruptionBudget *DisruptionBudget `json:"disruptionBudget,omitempty"`
 
-	// networkPolicy limits who may connect to the pods.
+	// networkPolicy limits which clients may connect to the pods.
 	//
 	// +optional
 	NetworkPolicy *NetworkPolicy `json:"networkPolicy,omitempty"`
 
-	// suspend makes the controller leave everything as it is until it is taken back.
+	// suspend stops the controller from changing anything until you unset it.
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`

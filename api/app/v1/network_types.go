@@ -12,7 +12,7 @@ import (
 
 // ServicePort is a port of the application's Service.
 type ServicePort struct {
-	// name of the port. It can be left out if there is only one.
+	// name of the port. Optional if there is only one port.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -34,8 +34,8 @@ type ServicePort struct {
 	// +kubebuilder:validation:Enum=TCP;UDP;SCTP
 	Protocol corev1.Protocol `json:"protocol,omitempty"`
 
-	// targetPort is the port that the application listens on. A name gives the container's port that name; its
-	// number then is that of port. Default: the same as port.
+	// targetPort is the port that the application listens on. A name becomes the name of the container port, whose
+	// number is then port. Default: the same as port.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -44,8 +44,8 @@ type ServicePort struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || int(self) >= 1 && int(self) <= 65535",message="must be a number from 1 to 65535 or the name of a port"
 	TargetPort *intstr.IntOrString `json:"targetPort,omitempty"`
 
-	// nodePort is a port of every node that leads to this one, within the range that clusters have by default.
-	// Default: none, or for Services of type NodePort and LoadBalancer one that the cluster chooses.
+	// nodePort exposes this port on every node, within the default range of clusters. Default: none, or a port that
+	// the cluster allocates for Services of type NodePort and LoadBalancer.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 30000 && self <= 32767",message="must be from 30000 to 32767"
@@ -59,57 +59,57 @@ type ServicePort struct {
 	AppProtocol *string `json:"appProtocol,omitempty"`
 }
 
-// ServiceType is how a Service can be reached.
+// ServiceType is how a Service is exposed.
 //
 // +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer;Headless
 type ServiceType string
 
-// The ways in which a Service can be reached.
+// The ways in which a Service is exposed.
 const (
-	// ServiceTypeClusterIP has an address within the cluster.
+	// ServiceTypeClusterIP has an address inside the cluster.
 	ServiceTypeClusterIP ServiceType = "ClusterIP"
 
-	// ServiceTypeNodePort has a port of every node as well.
+	// ServiceTypeNodePort also has a port on every node.
 	ServiceTypeNodePort ServiceType = "NodePort"
 
-	// ServiceTypeLoadBalancer has a load balancer outside of the cluster as well.
+	// ServiceTypeLoadBalancer also has a load balancer outside of the cluster.
 	ServiceTypeLoadBalancer ServiceType = "LoadBalancer"
 
-	// ServiceTypeHeadless has no address; its name stands for those of the pods.
+	// ServiceTypeHeadless has no address; its name resolves to the addresses of the pods.
 	ServiceTypeHeadless ServiceType = "Headless"
 )
 
-// ServiceSettings holds settings of a Service beside its ports.
+// ServiceSettings holds settings of a Service other than its ports.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.loadBalancerClass) || has(self.type) && self.type == 'LoadBalancer'",message="loadBalancerClass can only be set if type is LoadBalancer",fieldPath=".loadBalancerClass"
 type ServiceSettings struct {
-	// type says how the Service can be reached: at an address within the cluster, at a port of every node, by a
+	// type defines how the Service is exposed: at an address inside the cluster, at a port on every node, through a
 	// load balancer, or headless at the pods' own addresses. Default: NodePort if a port has a nodePort,
 	// otherwise ClusterIP.
 	//
 	// +optional
 	Type ServiceType `json:"type,omitempty"`
 
-	// annotations of the Service, which load balancers are often configured by.
+	// annotations of the Service, often used to configure load balancers.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// sessionAffinity ClientIP sends a client to the same pod each time. Default: None.
+	// sessionAffinity set to ClientIP sends a client to the same pod each time. Default: None.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=None;ClientIP
 	SessionAffinity corev1.ServiceAffinity `json:"sessionAffinity,omitempty"`
 
-	// externalTrafficPolicy Local sends what arrives at a node only to pods there, which keeps the client's
-	// address. It is for types NodePort and LoadBalancer. Default: Cluster.
+	// externalTrafficPolicy set to Local sends traffic that arrives at a node only to pods on that node, which preserves
+	// the client's address. It applies to types NodePort and LoadBalancer. Default: Cluster.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Cluster;Local
 	ExternalTrafficPolicy corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
 
-	// loadBalancerClass chooses among several implementations of load balancers.
+	// loadBalancerClass selects one of several load balancer implementations.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -117,7 +117,7 @@ type ServiceSettings struct {
 	LoadBalancerClass *string `json:"loadBalancerClass,omitempty"`
 }
 
-// Ingress makes an application reachable from outside of the cluster.
+// Ingress exposes an application outside of the cluster.
 type Ingress struct {
 	// className is the IngressClass. Default: the cluster's default class.
 	//
@@ -126,13 +126,13 @@ type Ingress struct {
 	// +kubebuilder:validation:MaxLength=253
 	ClassName *string `json:"className,omitempty"`
 
-	// annotations of the Ingress, which ingress controllers are often configured by.
+	// annotations of the Ingress, often used to configure ingress controllers.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// rules say which host names and paths lead to the application.
+	// rules define which host names and paths route to the application.
 	//
 	// +required
 	// +listType=map
@@ -142,7 +142,7 @@ type Ingress struct {
 	// +kubebuilder:validation:MaxItems=32
 	Rules []IngressRule `json:"rules"`
 
-	// tls says for which host names there are certificates.
+	// tls lists certificates and the host names they are for.
 	//
 	// +optional
 	// +listType=map
@@ -151,9 +151,9 @@ type Ingress struct {
 	TLS []IngressTLS `json:"tls,omitempty"`
 }
 
-// IngressRule is a host name and path that lead to the application.
+// IngressRule is a host name and path that route to the application.
 type IngressRule struct {
-	// host name; *. in front stands for one label. Default: any.
+	// host name; a leading *. matches one label. Default: any.
 	//
 	// +optional
 	// +kubebuilder:default=""
@@ -161,7 +161,7 @@ type IngressRule struct {
 	// +kubebuilder:validation:Pattern=`^((\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	Host string `json:"host"`
 
-	// path that requests must have.
+	// path that requests must match.
 	//
 	// +optional
 	// +kubebuilder:default="/"
@@ -169,7 +169,7 @@ type IngressRule struct {
 	// +kubebuilder:validation:Pattern=`^/`
 	Path string `json:"path,omitempty"`
 
-	// pathType says how the path is compared.
+	// pathType defines how the path is matched.
 	//
 	// +optional
 	// +kubebuilder:default=Prefix
@@ -193,7 +193,7 @@ type IngressTLS struct {
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName"`
 
-	// hosts that the certificate is for. Default: as the ingress controller decides.
+	// hosts that the certificate is for. Default: the ingress controller's choice.
 	//
 	// +optional
 	// +listType=atomic
@@ -201,9 +201,9 @@ type IngressTLS struct {
 	Hosts []string `json:"hosts,omitempty"`
 }
 
-// NetworkPolicy limits who may connect to the pods of an application.
+// NetworkPolicy limits which clients may connect to the pods of an application.
 type NetworkPolicy struct {
-	// from lists who may connect to the application's ports. If it is empty, nobody may.
+	// from lists the clients that may connect to the application's ports. If it is empty, all connections are denied.
 	//
 	// +optional
 	// +listType=atomic
@@ -211,16 +211,16 @@ type NetworkPolicy struct {
 	From []NetworkPeer `json:"from,omitempty"`
 }
 
-// NetworkPeer is who may connect.
+// NetworkPeer selects clients that may connect.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.ipBlock) != (has(self.podSelector) || has(self.namespaceSelector))",message="either ipBlock, or podSelector, namespaceSelector or both must be set"
 type NetworkPeer struct {
-	// podSelector picks pods, in the same namespace unless there is a namespaceSelector; {} picks all.
+	// podSelector selects pods, in the same namespace unless there is a namespaceSelector; {} selects all.
 	//
 	// +optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 
-	// namespaceSelector picks namespaces; {} picks all.
+	// namespaceSelector selects namespaces; {} selects all.
 	//
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Autoscaling lets a HorizontalPodAutoscaler choose the number of pods.
+// Autoscaling lets a HorizontalPodAutoscaler set the number of pods.
 //
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="minReplicas must not be greater than maxReplicas"
 type Autoscaling struct {
@@ -20,22 +20,22 @@ type Autoscaling struct {
 	// +kubebuilder:validation:Maximum=10000
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// maxReplicas is the greatest number of pods.
+	// maxReplicas is the largest number of pods.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxReplicas int32 `json:"maxReplicas"`
 
-	// targetCPUUtilizationPercentage is the CPU usage to aim at, in percent of what the pods request. Default: 80
-	// if there is no target for memory either, otherwise none.
+	// targetCPUUtilizationPercentage is the target CPU usage, in percent of the pods' requests. Default: 80 if there
+	// is no target for memory either, otherwise none.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	TargetCPUUtilizationPercentage *int32 `json:"targetCPUUtilizationPercentage,omitempty"`
 
-	// targetMemoryUtilizationPercentage is the memory usage to aim at, in percent of what the pods request.
+	// targetMemoryUtilizationPercentage is the target memory usage, in percent of the pods' requests.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -50,23 +50,23 @@ type Autoscaling struct {
 	ScaleDownStabilizationSeconds *int32 `json:"scaleDownStabilizationSeconds,omitempty"`
 }
 
-// DisruptionBudget limits how many pods may be missing while nodes are drained.
+// DisruptionBudget limits how many pods may be unavailable while nodes are drained.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="exactly one of minAvailable and maxUnavailable must be set"
 type DisruptionBudget struct {
-	// minAvailable is how many pods must stay, as a number or a percentage such as 50%.
+	// minAvailable is how many pods must stay available, as a number or a percentage such as 50%.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 : string(self).matches('^(100|[0-9]{1,2})%$')",message="must be a number from 0 or a percentage from 0% to 100%"
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
-	// maxUnavailable is how many pods may be missing, as a number or a percentage such as 50%.
+	// maxUnavailable is how many pods may be unavailable, as a number or a percentage such as 50%.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 : string(self).matches('^(100|[0-9]{1,2})%$')",message="must be a number from 0 or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// unhealthyPodEvictionPolicy AlwaysAllow lets pods that are not ready be evicted in any case. Default:
+	// unhealthyPodEvictionPolicy set to AlwaysAllow always allows the eviction of pods that are not ready. Default:
 	// IfHealthyBudget.
 	//
 	// +optional

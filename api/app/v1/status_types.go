@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The types of condition that an AppService takes over from its Deployment, beside those of every kind.
+// The types of condition that an AppService copies from its Deployment, in addition to those of every kind.
 const (
 	// ConditionAvailable is True while enough pods are available.
 	ConditionAvailable = "Available"
@@ -19,21 +19,21 @@ const (
 	ConditionReplicaFailure = "ReplicaFailure"
 )
 
-// AppServiceStatus is what an application is. It has every field that the status of a Deployment has.
+// AppServiceStatus is the observed state of an application. It has every field of a Deployment's status.
 type AppServiceStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// replicas is how many pods there are that are not terminating.
+	// replicas is the number of pods that are not terminating.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// updatedReplicas is how many of them are as the current spec says.
+	// updatedReplicas is how many of them match the current spec.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -51,19 +51,19 @@ type AppServiceStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 
-	// unavailableReplicas is how many pods are missing until all are available.
+	// unavailableReplicas is how many more pods must become available.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty"`
 
-	// terminatingReplicas is how many pods are terminating. It is absent where the cluster does not count them.
+	// terminatingReplicas is how many pods are terminating. It is absent if the cluster does not count them.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TerminatingReplicas *int32 `json:"terminatingReplicas,omitempty"`
 
-	// collisionCount is how often the Deployment had to choose another name for a ReplicaSet.
+	// collisionCount is the number of hash collisions when the Deployment named a ReplicaSet.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -78,14 +78,14 @@ type AppServiceStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// url is where the application can be reached: that of the Ingress, else of the load balancer, else of the
-	// Service within the cluster.
+	// url is the address of the application: that of the Ingress, otherwise of the load balancer, otherwise of the
+	// Service inside the cluster.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
 
-	// selector picks the pods, in the form that the scale subresource and kubectl --selector take.
+	// selector selects the pods, in the format of the scale subresource and kubectl --selector.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096

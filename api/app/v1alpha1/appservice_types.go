@@ -9,7 +9,7 @@ import (
 	appv1 "github.com/opdock/opdock/api/app/v1"
 )
 
-// AppService is a web application: a Deployment and a Service of its name, and, if asked for, an autoscaler, an
+// AppService is a web application: a Deployment and a Service of the same name and, on request, an autoscaler, an
 // Ingress, a disruption budget and a network policy.
 //
 // +genclient
@@ -38,12 +38,12 @@ type AppService struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the application should be.
+	// spec is the desired state of the application.
 	//
 	// +required
 	Spec appv1.AppServiceSpec `json:"spec"`
 
-	// status is what the application is. It is written by the controller.
+	// status is the observed state of the application, written by the controller.
 	//
 	// +optional
 	// +kubebuilder:default={observedGeneration: 0}

@@ -11,8 +11,8 @@ import (
 // MaxAddresses is how many addresses the status of a Collector holds at most.
 const MaxAddresses = 500
 
-// Collector holds the current addresses of the pods that its selector picks, for allow-lists and firewalls, and
-// how often and why it had to look.
+// Collector holds the current addresses of the pods that its selector matches, for allow-lists and firewalls, and
+// counts its reconciles and the events that caused them.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -37,12 +37,12 @@ type Collector struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says whose addresses are collected.
+	// spec selects the pods whose addresses are collected.
 	//
 	// +required
 	Spec CollectorSpec `json:"spec"`
 
-	// status holds the addresses. It is written by the controller.
+	// status holds the addresses, written by the controller.
 	//
 	// +optional
 	// +kubebuilder:default={observedGeneration: 0}
@@ -60,34 +60,34 @@ type CollectorList struct {
 	Items []Collector `json:"items"`
 }
 
-// Readiness says which pods count.
+// Readiness defines which pods are included.
 //
 // +kubebuilder:validation:Enum=Any;Ready
 type Readiness string
 
 const (
-	// ReadinessAny takes pods whether they are ready or not.
+	// ReadinessAny includes pods whether they are ready or not.
 	ReadinessAny Readiness = "Any"
 
-	// ReadinessReady takes only pods that are ready.
+	// ReadinessReady includes only ready pods.
 	ReadinessReady Readiness = "Ready"
 )
 
-// CollectorSpec says whose addresses are collected.
+// CollectorSpec selects the pods whose addresses are collected.
 type CollectorSpec struct {
-	// selector picks pods in the same namespace by their labels; {} picks all.
+	// selector selects pods in the same namespace by their labels; {} selects all.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="operators are In and NotIn, which need values, and Exists and DoesNotExist, which have none"
 	Selector metav1.LabelSelector `json:"selector"`
 
-	// readiness Ready takes only pods that are ready.
+	// readiness set to Ready includes only ready pods.
 	//
 	// +optional
 	// +kubebuilder:default=Any
 	Readiness Readiness `json:"readiness,omitempty"`
 
-	// ipFamilies are the kinds of address that are collected. Default: all that the pods have.
+	// ipFamilies are the address families to collect. Default: all that the pods have.
 	//
 	// +optional
 	// +listType=set
@@ -96,13 +96,13 @@ type CollectorSpec struct {
 	// +kubebuilder:validation:items:Enum=IPv4;IPv6
 	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
 
-	// output says where the complete list is written, beside the bounded one in the status.
+	// output defines where the complete list is written, in addition to the limited list in the status.
 	//
 	// +optional
 	Output *CollectorOutput `json:"output,omitempty"`
 
-	// debounceMilliseconds is how long to wait for further changes before the list is written anew. If changes never
-	// cease, it is written after five times as long.
+	// debounceMilliseconds is how long to wait for further changes before the list is written. If changes keep coming,
+	// it is written after five times as long.
 	//
 	// +optional
 	// +kubebuilder:default=500
@@ -110,17 +110,17 @@ type CollectorSpec struct {
 	// +kubebuilder:validation:Maximum=600000
 	DebounceMilliseconds *int32 `json:"debounceMilliseconds,omitempty"`
 
-	// suspend makes the controller leave everything as it is until it is taken back.
+	// suspend stops the controller from changing anything until you unset it.
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// CollectorOutput says where the complete list is written.
+// CollectorOutput defines where the complete list is written.
 type CollectorOutput struct {
 	// configMapName is a ConfigMap in the same namespace that belongs to the Collector. Its key ips.txt holds each
-	// address once, one per line, and addresses.json the same details as the status. A ConfigMap holds 1 MiB: of a
-	// longer list the details are left out, and if that is not enough, it stays as it is and the Collector is stalled.
+	// address once, one per line, and addresses.json the same details as the status. A ConfigMap holds 1 MiB: a
+	// longer list omits the details. If that is not enough, the ConfigMap is not updated and the Collector is stalled.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -129,17 +129,17 @@ type CollectorOutput struct {
 	ConfigMapName string `json:"configMapName"`
 }
 
-// CollectorStatus holds the addresses, and how often and why the Collector had to look.
+// CollectorStatus holds the addresses, and counts reconciles and the events that caused them.
 type CollectorStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// addresses of the pods, sorted. If there are more than fit, it holds the first of them. Pods that have succeeded
-	// or failed have none any more. Pods that are being deleted have theirs until they are gone, but are not ready.
-	// Pods in the host network have that of their node.
+	// addresses of the pods, sorted. If there are more than fit, it holds the first ones. Pods that succeeded or failed
+	// are not included. Pods that are being deleted are included until they are gone, as not ready. Pods in the host
+	// network have the address of their node.
 	//
 	// +optional
 	// +listType=map
@@ -148,7 +148,7 @@ type CollectorStatus struct {
 	// +kubebuilder:validation:MaxItems=500
 	Addresses []Address `json:"addresses,omitempty"`
 
-	// addressCount is how many addresses there are, including those that do not fit here.
+	// addressCount is the number of addresses, including those that do not fit here.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -167,14 +167,14 @@ type CollectorStatus struct {
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 
-	// configMapName is the ConfigMap that holds the complete list now.
+	// configMapName is the ConfigMap that currently holds the complete list.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ConfigMapName string `json:"configMapName,omitempty"`
 
-	// events counts what the Collector has seen, by kind of object and type of event. Events that change no address
-	// are added some seconds later.
+	// events counts the events that the Collector received, by kind of object and type of event. Events that change no
+	// address are counted a few seconds later.
 	//
 	// +optional
 	// +listType=map
@@ -183,7 +183,7 @@ type CollectorStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Events []EventCount `json:"events,omitempty"`
 
-	// reconciles is how often the Collector has looked at its pods.
+	// reconciles is how often the Collector was reconciled.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -226,7 +226,7 @@ type Address struct {
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node,omitempty"`
 
-	// ready says whether the pod is ready.
+	// ready is true if the pod is ready.
 	//
 	// +required
 	Ready bool `json:"ready"`
@@ -261,13 +261,13 @@ type EventType string
 
 // The types of event.
 const (
-	// EventAdded means that the object has appeared.
+	// EventAdded means that the object was created.
 	EventAdded EventType = "Added"
 
-	// EventModified means that the object has changed.
+	// EventModified means that the object changed.
 	EventModified EventType = "Modified"
 
-	// EventDeleted means that the object is gone.
+	// EventDeleted means that the object was deleted.
 	EventDeleted EventType = "Deleted"
 )
 
@@ -285,7 +285,7 @@ type EventCount struct {
 	// +required
 	Type EventType `json:"type"`
 
-	// count is how many there were.
+	// count is the number of events.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0

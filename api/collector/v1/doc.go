@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 holds Collector, the current addresses of the pods that a selector picks, and how often and why it
+// Package v1 holds Collector, the current addresses of the pods that a selector selects, and how often and why it
 // had to look.
 //
 // +kubebuilder:object:generate=true

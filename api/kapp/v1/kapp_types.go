@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// KAPP is an application that is made of objects of the other kinds of the fleet, which are created in the order
-// of their dependencies.
+// KAPP is an application composed of objects of the other kinds of the fleet, which are created in the order of their
+// dependencies.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -33,12 +33,12 @@ type KAPP struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the application should be made of.
+	// spec is the desired state of the application.
 	//
 	// +required
 	Spec KAPPSpec `json:"spec"`
 
-	// status is how far it is. It is written by the controller.
+	// status is the observed state of the application, written by the controller.
 	//
 	// +optional
 	// +kubebuilder:default={observedGeneration: 0}
@@ -56,9 +56,9 @@ type KAPPList struct {
 	Items []KAPP `json:"items"`
 }
 
-// KAPPSpec is what an application should be made of.
+// KAPPSpec is the desired state of an application.
 type KAPPSpec struct {
-	// components of the application, at most 30. Those that are taken out are deleted. A larger application is made of
+	// components of the application, at most 30. Components that you remove are pruned. Split a larger application into
 	// several KAPPs.
 	//
 	// +required
@@ -73,7 +73,7 @@ type KAPPSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.exists(c, self.all(o, !has(o.dependsOn) || !(c.name in o.dependsOn)))",message="every component is needed by another, so some depend on each other in a circle",messageExpression="'every component is needed by another, so some depend on each other in a circle: %s'.format([self.map(c, has(c.dependsOn), '%s → %s'.format([c.name, c.dependsOn.join(', ')]))])"
 	Components []Component `json:"components"`
 
-	// suspend makes the controller leave everything as it is until it is taken back.
+	// suspend stops the controller from changing anything until you unset it.
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
@@ -92,7 +92,8 @@ type Component struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// dependsOn lists the components that must be ready before this one is created or changed, and that are deleted after it.
+	// dependsOn lists the components that must be ready before this one is created or changed. They are deleted after
+	// this one.
 	//
 	// +optional
 	// +listType=set
@@ -101,9 +102,9 @@ type Component struct {
 	// +kubebuilder:validation:items:MaxLength=40
 	DependsOn []string `json:"dependsOn,omitempty"`
 
-	// resource is the object: an AppService, PodCluster, Robot or Collector as it would be in a manifest. It is
-	// created in the namespace of the KAPP. Without metadata.name it is called KAPP-COMPONENT, by the names of
-	// both. Of its metadata, only name, labels and annotations count.
+	// resource is the object: an AppService, PodCluster, Robot or Collector, as in a manifest. It is created in the
+	// namespace of the KAPP. Without metadata.name, its name is KAPP-COMPONENT, from the names of both. Only name,
+	// labels and annotations of its metadata are used.
 	//
 	// +required
 	// +kubebuilder:validation:EmbeddedResource
@@ -112,33 +113,33 @@ type Component struct {
 	Resource runtime.RawExtension `json:"resource"`
 }
 
-// ComponentState says how far a component is.
+// ComponentState is the state of a component.
 //
 // +kubebuilder:validation:Enum=Waiting;Progressing;Ready;Stalled;Deleting
 type ComponentState string
 
 // The states of a component.
 const (
-	// ComponentWaiting means that it is not created yet, because something it depends on is not ready.
+	// ComponentWaiting means that it is not created yet, because a component it depends on is not ready.
 	ComponentWaiting ComponentState = "Waiting"
 
-	// ComponentProgressing means that it is there and on its way.
+	// ComponentProgressing means that it exists and is not ready yet.
 	ComponentProgressing ComponentState = "Progressing"
 
-	// ComponentReady means that it is as its spec says.
+	// ComponentReady means that it matches its spec.
 	ComponentReady ComponentState = "Ready"
 
-	// ComponentStalled means that somebody has to change something before it goes on. A component that is suspended is
-	// stalled, too.
+	// ComponentStalled means that it cannot make progress until something changes. A suspended component is stalled,
+	// too.
 	ComponentStalled ComponentState = "Stalled"
 
-	// ComponentDeleting means that it has been taken out and is being deleted.
+	// ComponentDeleting means that it was removed from the spec and is being deleted.
 	ComponentDeleting ComponentState = "Deleting"
 )
 
-// KAPPStatus is how far an application is.
+// KAPPStatus is the observed state of an application.
 type KAPPStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -152,7 +153,7 @@ type KAPPStatus struct {
 	// +kubebuilder:validation:MaxItems=60
 	Components []ComponentStatus `json:"components,omitempty"`
 
-	// componentCount is how many components there should be.
+	// componentCount is the desired number of components.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -175,7 +176,7 @@ type KAPPStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ComponentStatus is how far a component is.
+// ComponentStatus is the observed state of a component.
 type ComponentStatus struct {
 	// name of the component.
 	//
@@ -214,7 +215,7 @@ type ComponentStatus struct {
 	// +kubebuilder:validation:MaxItems=29
 	WaitingFor []string `json:"waitingFor,omitempty"`
 
-	// message says more about the state.
+	// message describes the state.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768

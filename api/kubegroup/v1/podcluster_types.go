@@ -90,7 +90,7 @@ type PodClusterSpec struct {
 	// +kubebuilder:validation:Maximum=5000
 	PodReplicas *int32 `json:"podReplicas,omitempty"`
 
-	// image of all containers in the template that have none of their own.
+	// image of all containers in the template that set no image.
 	//
 	// +optional
 	// +kubebuilder:default="nginx:1.29"
@@ -99,17 +99,17 @@ type PodClusterSpec struct {
 	// +kubebuilder:validation:Pattern=`^\S+$`
 	Image string `json:"image,omitempty"`
 
-	// template says what the pods look like. Default: one container called main.
+	// template of the pods. Default: one container named main.
 	//
 	// +optional
 	// +kubebuilder:default={spec: {containers: {{name: "main"}}}}
 	Template *sharedv1.PodTemplate `json:"template,omitempty"`
 
-	// securityProfile says which security settings are added to the pods where the spec leaves them open.
-	// RuntimeDefault adds the container runtime's seccomp profile, with which images run unchanged, also as root.
+	// securityProfile selects the security settings that are added to the pods where the spec leaves them open.
+	// RuntimeDefault adds the container runtime's seccomp profile; images run unchanged, also as root.
 	// Restricted adds everything that the restricted Pod Security Standard requires (not as root, no privilege
 	// escalation, no capabilities), so the pods run in a namespace that enforces it; a spec that contradicts the
-	// standard is refused. AsWritten adds nothing.
+	// standard is rejected. AsWritten adds nothing.
 	//
 	// +optional
 	// +kubebuilder:default=RuntimeDefault
@@ -124,7 +124,7 @@ type PodClusterSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	ServiceName *string `json:"serviceName,omitempty"`
 
-	// updateStrategy says how pods come to follow a changed template.
+	// updateStrategy defines how pods are updated to a changed template.
 	//
 	// +optional
 	// +kubebuilder:default={}
@@ -144,7 +144,7 @@ type PodClusterSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// revisionHistoryLimit is how many templates of the past are kept to roll back to.
+	// revisionHistoryLimit is how many old templates are kept for rollback.
 	//
 	// +optional
 	// +kubebuilder:default=10
@@ -152,13 +152,13 @@ type PodClusterSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// suspend makes the controller leave everything as it is until it is taken back.
+	// suspend stops the controller from changing anything until you unset it.
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// UpdateType says who starts the update of a pod.
+// UpdateType defines what triggers the update of a pod.
 //
 // +kubebuilder:validation:Enum=RollingUpdate;OnDelete
 type UpdateType string
@@ -167,11 +167,11 @@ const (
 	// UpdateRolling lets the controller update pods, from the highest number down.
 	UpdateRolling UpdateType = "RollingUpdate"
 
-	// UpdateOnDelete updates a pod only when somebody deletes it.
+	// UpdateOnDelete updates a pod only when it is deleted.
 	UpdateOnDelete UpdateType = "OnDelete"
 )
 
-// InPlacePolicy says whether pods are changed or replaced.
+// InPlacePolicy defines whether pods are changed or replaced.
 //
 // +kubebuilder:validation:Enum=IfPossible;Never
 type InPlacePolicy string
@@ -184,41 +184,41 @@ const (
 	InPlaceNever InPlacePolicy = "Never"
 )
 
-// UpdateStrategy says how pods come to follow a changed template.
+// UpdateStrategy defines how pods are updated to a changed template.
 //
 // +kubebuilder:validation:XValidation:rule="self.type != 'OnDelete' || !has(self.partition) || self.partition == 0",message="partition has no meaning if type is OnDelete"
 type UpdateStrategy struct {
-	// type RollingUpdate updates pods from the highest number down; OnDelete waits for somebody to delete them.
+	// type RollingUpdate updates pods from the highest number down; OnDelete waits until you delete them.
 	//
 	// +optional
 	// +kubebuilder:default=RollingUpdate
 	Type UpdateType `json:"type,omitempty"`
 
-	// partition is the number below which pods stay as they are. Default: 0, all pods are updated.
+	// partition is the number below which pods are not updated. Default: 0, all pods are updated.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5000
 	Partition *int32 `json:"partition,omitempty"`
 
-	// maxUnavailable is how many pods may be missing during an update, as a number or a percentage such as 25%.
+	// maxUnavailable is how many pods may be unavailable during an update, as a number or a percentage such as 25%.
 	//
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 : string(self).matches('^(100|[1-9][0-9]?)%$')",message="must be a number from 1 or a percentage from 1% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// inPlace IfPossible changes images in running pods, which keep their node and address, and replaces pods
-	// only for other changes. Never always replaces them.
+	// inPlace set to IfPossible changes images in running pods, which keep their node and address, and replaces pods only
+	// for other changes. Never replaces pods for every change.
 	//
 	// +optional
 	// +kubebuilder:default=IfPossible
 	InPlace InPlacePolicy `json:"inPlace,omitempty"`
 }
 
-// PodClusterStatus is what a set of pods is.
+// PodClusterStatus is the observed state of a set of pods.
 type PodClusterStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -254,26 +254,26 @@ type PodClusterStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
 
-	// currentRevision is the revision that pods below the partition and pods that wait for their update have.
+	// currentRevision is the revision of pods below the partition and of pods that wait for their update.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	CurrentRevision string `json:"currentRevision,omitempty"`
 
-	// updateRevision is the revision that the current template makes. It equals currentRevision when no update is
-	// going on.
+	// updateRevision is the revision of the current template. It equals currentRevision when no update is in
+	// progress.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	UpdateRevision string `json:"updateRevision,omitempty"`
 
-	// collisionCount is how often another name had to be chosen for a revision.
+	// collisionCount is the number of hash collisions when a revision was named.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// selector picks the pods, in the form that the scale subresource and kubectl --selector take.
+	// selector selects the pods, in the format of the scale subresource and kubectl --selector.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096

@@ -9,7 +9,7 @@ import (
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
 
-// Robot is a Deployment of workers with a name of its own.
+// Robot is a Deployment of workers with a configurable name.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
@@ -38,12 +38,12 @@ type Robot struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the workers should be.
+	// spec is the desired state of the workers.
 	//
 	// +required
 	Spec RobotSpec `json:"spec"`
 
-	// status is what the workers are. It is written by the controller.
+	// status is the observed state of the workers, written by the controller.
 	//
 	// +optional
 	// +kubebuilder:default={observedGeneration: 0}
@@ -61,7 +61,7 @@ type RobotList struct {
 	Items []Robot `json:"items"`
 }
 
-// RobotSpec is what the workers should be.
+// RobotSpec is the desired state of the workers.
 //
 // +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !self.template.spec.?hostNetwork.orValue(false)",message="securityProfile Restricted forbids hostNetwork",fieldPath=".template.spec.hostNetwork"
 // +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !(!self.template.spec.?securityContext.?runAsNonRoot.orValue(true) || self.template.spec.?securityContext.?runAsUser.orValue(1) == 0 || self.template.spec.?securityContext.?seccompProfile.?type.orValue('none') == 'Unconfined')",message="securityProfile Restricted forbids runAsNonRoot: false, runAsUser: 0 and seccompProfile Unconfined",fieldPath=".template.spec.securityContext"
@@ -79,8 +79,8 @@ type RobotList struct {
 // +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !has(self.template.spec.initContainers) || !self.template.spec.initContainers.exists(c, [c.?livenessProbe.?httpGet.?host, c.?livenessProbe.?tcpSocket.?host, c.?readinessProbe.?httpGet.?host, c.?readinessProbe.?tcpSocket.?host, c.?startupProbe.?httpGet.?host, c.?startupProbe.?tcpSocket.?host].exists(h, h.hasValue()))",message="contradicts securityProfile Restricted",messageExpression="'securityProfile Restricted forbids host in livenessProbe, readinessProbe and startupProbe: initContainers %s'.format([self.template.spec.initContainers.map(c, [c.?livenessProbe.?httpGet.?host, c.?livenessProbe.?tcpSocket.?host, c.?readinessProbe.?httpGet.?host, c.?readinessProbe.?tcpSocket.?host, c.?startupProbe.?httpGet.?host, c.?startupProbe.?tcpSocket.?host].exists(h, h.hasValue()), c.name)])",fieldPath=".template.spec.initContainers"
 // +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !has(self.template.spec.initContainers) || !self.template.spec.initContainers.exists(c, has(c.ports) && c.ports.exists(p, has(p.hostPort)))",message="contradicts securityProfile Restricted",messageExpression="'securityProfile Restricted forbids ports.hostPort: initContainers %s'.format([self.template.spec.initContainers.map(c, has(c.ports) && c.ports.exists(p, has(p.hostPort)), c.name)])",fieldPath=".template.spec.initContainers"
 type RobotSpec struct {
-	// deploymentName is the name of the Deployment. If it is changed, a Deployment of the new name is created, and
-	// the old one is removed when the new one is available. Default: the name of the Robot.
+	// deploymentName is the name of the Deployment. If you change it, a Deployment with the new name is created, and
+	// the old one is deleted when the new one is available. Default: the name of the Robot.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -96,7 +96,7 @@ type RobotSpec struct {
 	// +kubebuilder:validation:Maximum=10000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// image of all containers in the template that have none of their own.
+	// image of all containers in the template that set no image.
 	//
 	// +optional
 	// +kubebuilder:default="nginx:1.29"
@@ -105,48 +105,48 @@ type RobotSpec struct {
 	// +kubebuilder:validation:Pattern=`^\S+$`
 	Image string `json:"image,omitempty"`
 
-	// template says what the workers' pods look like. Default: one container called robot.
+	// template of the workers' pods. Default: one container named robot.
 	//
 	// +optional
 	// +kubebuilder:default={spec: {containers: {{name: "robot"}}}}
 	Template *sharedv1.PodTemplate `json:"template,omitempty"`
 
-	// securityProfile says which security settings are added to the pods where the spec leaves them open.
-	// RuntimeDefault adds the container runtime's seccomp profile, with which images run unchanged, also as root.
+	// securityProfile selects the security settings that are added to the pods where the spec leaves them open.
+	// RuntimeDefault adds the container runtime's seccomp profile; images run unchanged, also as root.
 	// Restricted adds everything that the restricted Pod Security Standard requires (not as root, no privilege
 	// escalation, no capabilities), so the pods run in a namespace that enforces it; a spec that contradicts the
-	// standard is refused. AsWritten adds nothing.
+	// standard is rejected. AsWritten adds nothing.
 	//
 	// +optional
 	// +kubebuilder:default=RuntimeDefault
 	SecurityProfile sharedv1.PodSecurityProfile `json:"securityProfile,omitempty"`
 
-	// strategy says how old pods are replaced by new ones.
+	// strategy defines how old pods are replaced by new ones.
 	//
 	// +optional
 	Strategy *sharedv1.DeploymentStrategy `json:"strategy,omitempty"`
 
-	// suspend makes the controller leave everything as it is until it is taken back.
+	// suspend stops the controller from changing anything until you unset it.
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// RobotStatus is what the workers are.
+// RobotStatus is the observed state of the workers.
 type RobotStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// replicas is how many workers there are. During a change of name, those of the old Deployment count as well.
+	// replicas is the number of workers. While the name changes, workers of the old Deployment are included.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// updatedReplicas is how many of them are as the current spec says.
+	// updatedReplicas is how many of them match the current spec.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -165,14 +165,14 @@ type RobotStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	AvailableReplicas int32 `json:"availableReplicas"`
 
-	// deploymentName is the Deployment that the Robot manages now. During a change of name that is still the old
-	// one.
+	// deploymentName is the Deployment that the Robot currently manages. While the name changes, this is still the
+	// old one.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	DeploymentName string `json:"deploymentName,omitempty"`
 
-	// selector picks the workers' pods, in the form that the scale subresource and kubectl --selector take.
+	// selector selects the workers' pods, in the format of the scale subresource and kubectl --selector.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096

@@ -25,7 +25,7 @@ type Container struct {
 	// +kubebuilder:validation:Pattern=`^\S+$`
 	Image string `json:"image,omitempty"`
 
-	// restartPolicy Always makes a sidecar of an init container. It cannot be set for other containers.
+	// restartPolicy set to Always makes an init container a sidecar. It cannot be set for other containers.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Always
@@ -52,9 +52,9 @@ type Container struct {
 	ContainerSettings `json:",inline"`
 }
 
-// ContainerSettings is what a container has beside its name, image, ports and environment variables.
+// ContainerSettings holds the settings of a container other than its name, image, ports and environment variables.
 type ContainerSettings struct {
-	// command that is run instead of the image's entry point.
+	// command to run instead of the image's entry point.
 	//
 	// +optional
 	// +listType=atomic
@@ -68,33 +68,33 @@ type ContainerSettings struct {
 	// +kubebuilder:validation:MaxItems=256
 	Args []string `json:"args,omitempty"`
 
-	// workingDir is the folder that the command starts in. Default: that of the image.
+	// workingDir is the folder that the command starts in. Default: set by the image.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	WorkingDir string `json:"workingDir,omitempty"`
 
-	// imagePullPolicy says when the image is pulled. Default: Always if its tag is latest or there is none,
+	// imagePullPolicy defines when the image is pulled. Default: Always if its tag is latest or there is none,
 	// otherwise IfNotPresent.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
-	// envFrom makes environment variables of all keys of ConfigMaps and Secrets. A later one wins over an
-	// earlier one, and a variable that is listed by itself wins over both.
+	// envFrom sets environment variables from all keys of ConfigMaps and Secrets. A later source overrides an earlier
+	// one, and a variable that is listed explicitly overrides both.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	EnvFrom []EnvFromSource `json:"envFrom,omitempty"`
 
-	// resources that the container is given and may use.
+	// resources that the container requests and may use.
 	//
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`
 
-	// volumeMounts say where the container sees which volume.
+	// volumeMounts are the volumes to mount into the container.
 	//
 	// +optional
 	// +listType=map
@@ -102,33 +102,33 @@ type ContainerSettings struct {
 	// +kubebuilder:validation:MaxItems=32
 	VolumeMounts []VolumeMount `json:"volumeMounts,omitempty"`
 
-	// livenessProbe finds out whether the container has to be restarted.
+	// livenessProbe checks whether the container must be restarted.
 	//
 	// +optional
 	LivenessProbe *Probe `json:"livenessProbe,omitempty"`
 
-	// readinessProbe finds out whether the container can take requests.
+	// readinessProbe checks whether the container can serve requests.
 	//
 	// +optional
 	ReadinessProbe *Probe `json:"readinessProbe,omitempty"`
 
-	// startupProbe finds out whether the container has started. The other probes wait for it.
+	// startupProbe checks whether the container has started. The other probes wait for it.
 	//
 	// +optional
 	StartupProbe *Probe `json:"startupProbe,omitempty"`
 
-	// lifecycle holds what is done after the container starts and before it stops.
+	// lifecycle holds actions after the container starts and before it stops.
 	//
 	// +optional
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
 
-	// securityContext holds security settings of the container, which win over those of the pod.
+	// securityContext holds security settings of the container, which override those of the pod.
 	//
 	// +optional
 	SecurityContext *SecurityContext `json:"securityContext,omitempty"`
 
-	// terminationMessagePolicy FallbackToLogsOnError reports the end of the log when a container fails without
-	// a message of its own. Default: File.
+	// terminationMessagePolicy set to FallbackToLogsOnError reports the end of the log when a container fails without a
+	// termination message. Default: File.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=File;FallbackToLogsOnError
@@ -137,7 +137,7 @@ type ContainerSettings struct {
 
 // ContainerPort is a port that a container listens on.
 type ContainerPort struct {
-	// name of the port, by which Services and probes can refer to it.
+	// name of the port, which Services and probes can refer to.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -159,7 +159,7 @@ type ContainerPort struct {
 	// +kubebuilder:validation:Enum=TCP;UDP;SCTP
 	Protocol corev1.Protocol `json:"protocol,omitempty"`
 
-	// hostPort is a port of the node that leads to this one.
+	// hostPort exposes this port on the node.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -167,22 +167,22 @@ type ContainerPort struct {
 	HostPort int32 `json:"hostPort,omitempty"`
 }
 
-// Resources are the amounts that a container is given and may use.
+// Resources are the amounts that a container requests and may use.
 type Resources struct {
-	// requests are set aside for the container on its node, by resource, such as cpu and memory.
+	// requests are reserved for the container on its node, by resource, such as cpu and memory.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 
-	// limits are the most that the container may use, by resource, such as cpu and memory.
+	// limits are the maximum that the container may use, by resource, such as cpu and memory.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
 
-// VolumeMount says where a container sees a volume.
+// VolumeMount mounts a volume into a container.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.subPath) && has(self.subPathExpr))",message="subPath and subPathExpr exclude each other"
 type VolumeMount struct {
@@ -193,7 +193,7 @@ type VolumeMount struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// mountPath is where the container sees the volume.
+	// mountPath is the path of the volume in the container.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -213,12 +213,12 @@ type VolumeMount struct {
 	// +kubebuilder:validation:MaxLength=4096
 	SubPathExpr string `json:"subPathExpr,omitempty"`
 
-	// readOnly forbids the container to write to the volume.
+	// readOnly mounts the volume read-only.
 	//
 	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
 
-	// mountPropagation says whether later mounts on one side are seen on the other. Default: None.
+	// mountPropagation defines whether later mounts propagate between node and container. Default: None.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=None;HostToContainer;Bidirectional

@@ -24,7 +24,7 @@ type EnvVar struct {
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// valueFrom takes the value from elsewhere.
+	// valueFrom is the source of the value.
 	//
 	// +optional
 	ValueFrom *EnvVarSource `json:"valueFrom,omitempty"`
@@ -71,7 +71,7 @@ type KeyRef struct {
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key"`
 
-	// optional lets the container start also if there is no such object or key.
+	// optional lets the container start even if the object or key does not exist.
 	//
 	// +optional
 	Optional *bool `json:"optional,omitempty"`
@@ -87,16 +87,16 @@ type FieldRef struct {
 	FieldPath string `json:"fieldPath"`
 }
 
-// ResourceFieldRef names an amount of a container.
+// ResourceFieldRef names a request or limit of a container.
 type ResourceFieldRef struct {
-	// containerName is the container whose amount it is. It is needed in volumes; in environment variables
+	// containerName is the container of the request or limit. It is required in volumes; in environment variables
 	// the default is the same container.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	ContainerName string `json:"containerName,omitempty"`
 
-	// resource is the amount, such as limits.cpu or requests.memory.
+	// resource is the request or limit, such as limits.cpu or requests.memory.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -109,11 +109,11 @@ type ResourceFieldRef struct {
 	Divisor *resource.Quantity `json:"divisor,omitempty"`
 }
 
-// EnvFromSource makes environment variables of all keys of a ConfigMap or Secret.
+// EnvFromSource sets environment variables from all keys of a ConfigMap or Secret.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.configMapRef) != has(self.secretRef)",message="exactly one of configMapRef and secretRef must be set"
 type EnvFromSource struct {
-	// prefix is put before each key.
+	// prefix of each variable name.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -130,7 +130,7 @@ type EnvFromSource struct {
 	SecretRef *OptionalObjectName `json:"secretRef,omitempty"`
 }
 
-// OptionalObjectName names an object in the same namespace, which perhaps does not have to be there.
+// OptionalObjectName names an object in the same namespace, which can be optional.
 type OptionalObjectName struct {
 	// name of the object.
 	//
@@ -139,7 +139,7 @@ type OptionalObjectName struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// optional lets the container start also if there is no such object.
+	// optional lets the container start even if the object does not exist.
 	//
 	// +optional
 	Optional *bool `json:"optional,omitempty"`

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodMetadata is the part of an object's metadata that users choose for pods.
+// PodMetadata holds labels and annotations of pods.
 type PodMetadata struct {
-	// labels of the pods. Labels by which controllers find the pods are added to them and cannot be set here:
+	// labels of the pods. Labels that controllers use to find the pods are added and cannot be set here:
 	// app.kubernetes.io/name, app.kubernetes.io/instance, app.kubernetes.io/managed-by, opdock.dev/deployment,
 	// pod-template-hash, controller-revision-hash and apps.kubernetes.io/pod-index.
 	//
@@ -25,27 +25,27 @@ type PodMetadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// PodTemplate says what pods look like.
+// PodTemplate describes pods.
 type PodTemplate struct {
 	// metadata of the pods: labels and annotations.
 	//
 	// +optional
 	Metadata *PodMetadata `json:"metadata,omitempty"`
 
-	// spec says what runs in the pods, and how and where.
+	// spec defines what runs in the pods, and how and where.
 	//
 	// +required
 	Spec PodSpec `json:"spec"`
 }
 
-// PodSpec says what runs in a pod, and how and where.
+// PodSpec defines what runs in a pod, and how and where.
 //
 // +kubebuilder:validation:XValidation:rule="self.containers.all(c, !has(c.restartPolicy))",message="restartPolicy is for initContainers only; containers are always restarted",fieldPath=".containers"
 // +kubebuilder:validation:XValidation:rule="!has(self.initContainers) || self.initContainers.all(i, !self.containers.exists(c, c.name == i.name))",message="a container and an init container have the same name",fieldPath=".initContainers"
 // +kubebuilder:validation:XValidation:rule="self.containers.all(c, !has(c.volumeMounts) || c.volumeMounts.all(m, has(self.volumes) && self.volumes.exists(v, v.name == m.name)))",message="a volumeMount names a volume that is not in volumes",fieldPath=".containers"
 // +kubebuilder:validation:XValidation:rule="!has(self.initContainers) || self.initContainers.all(c, !has(c.volumeMounts) || c.volumeMounts.all(m, has(self.volumes) && self.volumes.exists(v, v.name == m.name)))",message="a volumeMount names a volume that is not in volumes",fieldPath=".initContainers"
 type PodSpec struct {
-	// containers that run side by side in the pod.
+	// containers of the pod.
 	//
 	// +required
 	// +listType=map
@@ -55,7 +55,7 @@ type PodSpec struct {
 	Containers []Container `json:"containers"`
 
 	// initContainers run one after another before the containers start. One with restartPolicy Always is a
-	// sidecar: it is started in its turn and then keeps running beside the containers.
+	// sidecar: it starts in order and then keeps running alongside the containers.
 	//
 	// +optional
 	// +listType=map
@@ -76,7 +76,7 @@ type PodSpec struct {
 	PodSettings `json:",inline"`
 }
 
-// PodSettings is what a pod has beside its containers. AppService has it without a template around it.
+// PodSettings holds the settings of a pod other than its containers. AppService embeds it without a template.
 type PodSettings struct {
 	// volumes that the containers can mount.
 	//
@@ -86,20 +86,20 @@ type PodSettings struct {
 	// +kubebuilder:validation:MaxItems=32
 	Volumes []Volume `json:"volumes,omitempty"`
 
-	// serviceAccountName is the ServiceAccount that the pods run as. Default: that of the namespace, "default".
+	// serviceAccountName is the ServiceAccount that the pods run as. Default: "default".
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// automountServiceAccountToken says whether the pods get a token for the API server. Default: as the
-	// ServiceAccount says.
+	// automountServiceAccountToken defines whether the pods get a token for the API server. Default: the setting of
+	// the ServiceAccount.
 	//
 	// +optional
 	AutomountServiceAccountToken *bool `json:"automountServiceAccountToken,omitempty"`
 
-	// imagePullSecrets are the Secrets in the same namespace with which images are pulled.
+	// imagePullSecrets are Secrets in the same namespace that are used to pull images.
 	//
 	// +optional
 	// +listType=map
@@ -128,7 +128,7 @@ type PodSettings struct {
 	// +kubebuilder:validation:MaxItems=64
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 
-	// topologySpreadConstraints say how the pods spread over zones, nodes or other domains.
+	// topologySpreadConstraints define how the pods spread over zones, nodes or other domains.
 	//
 	// +optional
 	// +listType=map
@@ -157,18 +157,18 @@ type PodSettings struct {
 	// +kubebuilder:validation:MaxLength=253
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// hostNetwork puts the pods into their node's network, with the node's addresses and ports.
+	// hostNetwork runs the pods in their node's network, with the node's addresses and ports.
 	//
 	// +optional
 	HostNetwork bool `json:"hostNetwork,omitempty"`
 
-	// dnsPolicy says where the pods look up names. Default: ClusterFirst.
+	// dnsPolicy defines how the pods resolve names. Default: ClusterFirst.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=ClusterFirst;ClusterFirstWithHostNet;Default
 	DNSPolicy corev1.DNSPolicy `json:"dnsPolicy,omitempty"`
 
-	// hostAliases are lines for the pods' hosts file.
+	// hostAliases are entries of the pods' hosts file.
 	//
 	// +optional
 	// +listType=map
@@ -176,23 +176,23 @@ type PodSettings struct {
 	// +kubebuilder:validation:MaxItems=32
 	HostAliases []HostAlias `json:"hostAliases,omitempty"`
 
-	// enableServiceLinks puts the addresses of all Services of the namespace into the containers' environment.
+	// enableServiceLinks adds the addresses of all Services of the namespace to the containers' environment.
 	// Default: true.
 	//
 	// +optional
 	EnableServiceLinks *bool `json:"enableServiceLinks,omitempty"`
 }
 
-// HostAlias gives names to an address in the pods' hosts file.
+// HostAlias maps host names to an address in the pods' hosts file.
 type HostAlias struct {
-	// ip is the address that gets the names.
+	// ip is the address.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=45
 	IP string `json:"ip"`
 
-	// hostnames are the names it gets.
+	// hostnames are the names of the address.
 	//
 	// +optional
 	// +listType=atomic

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Probe is a check that is repeated while a container runs.
+// Probe is a check that runs repeatedly while a container runs.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].exists_one(x, x)",message="exactly one of exec, httpGet, tcpSocket and grpc must be set"
 type Probe struct {
@@ -17,7 +17,7 @@ type Probe struct {
 	// +optional
 	Exec *ExecAction `json:"exec,omitempty"`
 
-	// httpGet succeeds if the answer to a GET request has a status from 200 to 399.
+	// httpGet succeeds if the response to a GET request has a status from 200 to 399.
 	//
 	// +optional
 	HTTPGet *HTTPGetAction `json:"httpGet,omitempty"`
@@ -27,7 +27,7 @@ type Probe struct {
 	// +optional
 	TCPSocket *TCPSocketAction `json:"tcpSocket,omitempty"`
 
-	// grpc succeeds if the gRPC health service says SERVING.
+	// grpc succeeds if the gRPC health service reports SERVING.
 	//
 	// +optional
 	GRPC *GRPCAction `json:"grpc,omitempty"`
@@ -63,8 +63,8 @@ type Probe struct {
 	// +kubebuilder:validation:Minimum=1
 	FailureThreshold int32 `json:"failureThreshold,omitempty"`
 
-	// terminationGracePeriodSeconds is how long the container may take to stop after this probe has failed.
-	// Default: that of the pod.
+	// terminationGracePeriodSeconds is how long the container may take to stop after this probe failed.
+	// Default: the value of the pod.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -145,7 +145,7 @@ type TCPSocketAction struct {
 	Host string `json:"host,omitempty"`
 }
 
-// GRPCAction asks the gRPC health service.
+// GRPCAction calls the gRPC health service.
 type GRPCAction struct {
 	// port of the gRPC service.
 	//
@@ -154,21 +154,21 @@ type GRPCAction struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	// service is the name that is asked for. Default: none, which means the server as a whole.
+	// service is the name of the service to check. Default: none, which means the whole server.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Service *string `json:"service,omitempty"`
 }
 
-// Lifecycle holds what is done after a container starts and before it stops.
+// Lifecycle holds actions after a container starts and before it stops.
 type Lifecycle struct {
-	// postStart is done right after the container's start. If it fails, the container is restarted.
+	// postStart runs right after the container starts. If it fails, the container is restarted.
 	//
 	// +optional
 	PostStart *LifecycleHandler `json:"postStart,omitempty"`
 
-	// preStop is done before the container is told to stop, within the grace period.
+	// preStop runs before the container is stopped, within the grace period.
 	//
 	// +optional
 	PreStop *LifecycleHandler `json:"preStop,omitempty"`

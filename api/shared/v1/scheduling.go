@@ -8,32 +8,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Affinity draws pods to nodes, and to or away from other pods.
+// Affinity attracts pods to nodes, and to or away from other pods.
 type Affinity struct {
-	// nodeAffinity draws the pods to nodes.
+	// nodeAffinity attracts the pods to nodes.
 	//
 	// +optional
 	NodeAffinity *NodeAffinity `json:"nodeAffinity,omitempty"`
 
-	// podAffinity draws the pods to where certain other pods run.
+	// podAffinity attracts the pods to nodes or domains where certain other pods run.
 	//
 	// +optional
 	PodAffinity *PodAffinity `json:"podAffinity,omitempty"`
 
-	// podAntiAffinity keeps the pods away from where certain other pods run.
+	// podAntiAffinity keeps the pods away from nodes or domains where certain other pods run.
 	//
 	// +optional
 	PodAntiAffinity *PodAffinity `json:"podAntiAffinity,omitempty"`
 }
 
-// NodeAffinity draws pods to nodes.
+// NodeAffinity attracts pods to nodes.
 type NodeAffinity struct {
-	// requiredDuringSchedulingIgnoredDuringExecution is what a node must fulfil.
+	// requiredDuringSchedulingIgnoredDuringExecution lists what a node must match.
 	//
 	// +optional
 	RequiredDuringSchedulingIgnoredDuringExecution *NodeSelector `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
 
-	// preferredDuringSchedulingIgnoredDuringExecution is what makes a node a better choice.
+	// preferredDuringSchedulingIgnoredDuringExecution lists preferences, with a weight each.
 	//
 	// +optional
 	// +listType=atomic
@@ -41,9 +41,9 @@ type NodeAffinity struct {
 	PreferredDuringSchedulingIgnoredDuringExecution []PreferredNode `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 
-// NodeSelector picks nodes that at least one of its terms matches.
+// NodeSelector selects nodes that match at least one of its terms.
 type NodeSelector struct {
-	// nodeSelectorTerms of which one is enough.
+	// nodeSelectorTerms are alternatives: a node must match at least one.
 	//
 	// +required
 	// +listType=atomic
@@ -52,7 +52,7 @@ type NodeSelector struct {
 	NodeSelectorTerms []NodeSelectorTerm `json:"nodeSelectorTerms"`
 }
 
-// NodeSelectorTerm matches a node that fulfils all of it.
+// NodeSelectorTerm matches nodes that meet all its requirements.
 type NodeSelectorTerm struct {
 	// matchExpressions are requirements on the node's labels.
 	//
@@ -85,7 +85,7 @@ type NodeRequirement struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// PreferredNode makes nodes a better choice.
+// PreferredNode is a weighted preference for nodes.
 type PreferredNode struct {
 	// weight of this preference.
 	//
@@ -94,7 +94,7 @@ type PreferredNode struct {
 	// +kubebuilder:validation:Maximum=100
 	Weight int32 `json:"weight"`
 
-	// preference is what the node should fulfil.
+	// preference is what the node should match.
 	//
 	// +required
 	Preference NodeSelectorTerm `json:"preference"`
@@ -102,14 +102,14 @@ type PreferredNode struct {
 
 // PodAffinity relates pods to where certain other pods run.
 type PodAffinity struct {
-	// requiredDuringSchedulingIgnoredDuringExecution is what must hold, all of it.
+	// requiredDuringSchedulingIgnoredDuringExecution lists terms that must all match.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	RequiredDuringSchedulingIgnoredDuringExecution []PodAffinityTerm `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
 
-	// preferredDuringSchedulingIgnoredDuringExecution is what makes a node a better choice.
+	// preferredDuringSchedulingIgnoredDuringExecution lists preferences, with a weight each.
 	//
 	// +optional
 	// +listType=atomic
@@ -117,7 +117,7 @@ type PodAffinity struct {
 	PreferredDuringSchedulingIgnoredDuringExecution []WeightedPodAffinityTerm `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 
-// WeightedPodAffinityTerm makes nodes a better choice.
+// WeightedPodAffinityTerm is a weighted preference for nodes.
 type WeightedPodAffinityTerm struct {
 	// weight of this preference.
 	//
@@ -126,22 +126,22 @@ type WeightedPodAffinityTerm struct {
 	// +kubebuilder:validation:Maximum=100
 	Weight int32 `json:"weight"`
 
-	// podAffinityTerm is what should hold.
+	// podAffinityTerm is the term that should match.
 	//
 	// +required
 	PodAffinityTerm PodAffinityTerm `json:"podAffinityTerm"`
 }
 
-// PodAffinityTerm picks the nodes that share a domain with certain pods.
+// PodAffinityTerm selects the nodes that share a domain with certain pods.
 type PodAffinityTerm struct {
-	// topologyKey is the node label whose value makes a domain, such as kubernetes.io/hostname.
+	// topologyKey is the node label whose value defines a domain, such as kubernetes.io/hostname.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	TopologyKey string `json:"topologyKey"`
 
-	// labelSelector picks the pods. Without one, there are none.
+	// labelSelector selects the pods. Without it, no pods match.
 	//
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
@@ -153,7 +153,7 @@ type PodAffinityTerm struct {
 	// +kubebuilder:validation:MaxItems=64
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// namespaceSelector picks namespaces of the pods, in addition to those listed; {} picks all.
+	// namespaceSelector selects namespaces of the pods, in addition to those listed; {} selects all.
 	//
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
@@ -187,14 +187,14 @@ type Toleration struct {
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect,omitempty"`
 
-	// tolerationSeconds is how long a pod may stay after a taint with effect NoExecute has appeared. Default:
-	// for ever.
+	// tolerationSeconds is how long a pod may stay after a taint with effect NoExecute is added. Default:
+	// forever.
 	//
 	// +optional
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
 }
 
-// TopologySpreadConstraint says how pods spread over domains.
+// TopologySpreadConstraint defines how pods spread over domains.
 type TopologySpreadConstraint struct {
 	// maxSkew is how many more pods a domain may have than the one with the fewest.
 	//
@@ -202,44 +202,44 @@ type TopologySpreadConstraint struct {
 	// +kubebuilder:validation:Minimum=1
 	MaxSkew int32 `json:"maxSkew"`
 
-	// topologyKey is the node label whose value makes a domain, such as topology.kubernetes.io/zone.
+	// topologyKey is the node label whose value defines a domain, such as topology.kubernetes.io/zone.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	TopologyKey string `json:"topologyKey"`
 
-	// whenUnsatisfiable says whether pods wait if there is no fitting node, or run anyway.
+	// whenUnsatisfiable defines whether pods wait if no node satisfies the constraint, or run anyway.
 	//
 	// +required
 	// +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
 	WhenUnsatisfiable corev1.UnsatisfiableConstraintAction `json:"whenUnsatisfiable"`
 
-	// labelSelector picks the pods that are counted.
+	// labelSelector selects the pods that are counted.
 	//
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// minDomains is how many domains there should be at least; it needs DoNotSchedule.
+	// minDomains is the minimum number of domains; it requires DoNotSchedule.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinDomains *int32 `json:"minDomains,omitempty"`
 
-	// matchLabelKeys are labels for which a counted pod must have the same value as the one to be placed.
+	// matchLabelKeys are labels for which a counted pod must have the same value as the pod to schedule.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	MatchLabelKeys []string `json:"matchLabelKeys,omitempty"`
 
-	// nodeAffinityPolicy says whether nodes that the pods cannot run on count. Default: Honor, they do not.
+	// nodeAffinityPolicy defines whether nodes that the pods cannot run on are counted. Default: Honor, not counted.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Honor;Ignore
 	NodeAffinityPolicy *corev1.NodeInclusionPolicy `json:"nodeAffinityPolicy,omitempty"`
 
-	// nodeTaintsPolicy says whether taints keep nodes from being counted. Default: Ignore, they do not.
+	// nodeTaintsPolicy defines whether tainted nodes are excluded. Default: Ignore, not excluded.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Honor;Ignore

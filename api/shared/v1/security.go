@@ -7,17 +7,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodSecurityProfile says which security settings the controller adds to those that the spec gives, and what the spec
-// must not ask for.
+// PodSecurityProfile selects the security settings that the controller adds to those of the spec, and what the spec
+// must not request.
 //
 // +kubebuilder:validation:Enum=RuntimeDefault;Restricted;AsWritten
 type PodSecurityProfile string
 
 const (
-	// PodSecurityRuntimeDefault adds what every image runs with: the container runtime's seccomp profile.
+	// PodSecurityRuntimeDefault adds the container runtime's seccomp profile, with which every image runs.
 	PodSecurityRuntimeDefault PodSecurityProfile = "RuntimeDefault"
 
-	// PodSecurityRestricted adds everything that the restricted Pod Security Standard requires, and does not admit a spec
+	// PodSecurityRestricted adds everything that the restricted Pod Security Standard requires, and rejects a spec
 	// that contradicts it.
 	PodSecurityRestricted PodSecurityProfile = "Restricted"
 
@@ -27,18 +27,18 @@ const (
 
 // PodSecurityContext holds security settings of a pod, and defaults for its containers.
 type PodSecurityContext struct {
-	// runAsNonRoot refuses to start containers that would run as user 0.
+	// runAsNonRoot prevents the start of containers that would run as user 0.
 	//
 	// +optional
 	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
 
-	// runAsUser is the user ID of the containers' processes. Default: that of the image.
+	// runAsUser is the user ID of the containers' processes. Default: set by the image.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
 
-	// runAsGroup is the group ID of the containers' processes. Default: that of the image.
+	// runAsGroup is the group ID of the containers' processes. Default: set by the image.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -50,7 +50,7 @@ type PodSecurityContext struct {
 	// +kubebuilder:validation:Minimum=0
 	FSGroup *int64 `json:"fsGroup,omitempty"`
 
-	// fsGroupChangePolicy says when the owner of those files is set. Default: Always.
+	// fsGroupChangePolicy defines when the owner of those files is set. Default: Always.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=OnRootMismatch;Always
@@ -102,33 +102,33 @@ type SecurityContext struct {
 	// +optional
 	AllowPrivilegeEscalation *bool `json:"allowPrivilegeEscalation,omitempty"`
 
-	// capabilities to add to and drop from what the container runtime grants.
+	// capabilities to add to and drop from the container runtime's default.
 	//
 	// +optional
 	Capabilities *Capabilities `json:"capabilities,omitempty"`
 
-	// privileged makes the container nearly equal to root on its node. Default: false.
+	// privileged gives the container nearly the same access as root on its node. Default: false.
 	//
 	// +optional
 	Privileged *bool `json:"privileged,omitempty"`
 
-	// readOnlyRootFilesystem forbids to write outside of volumes. Default: false.
+	// readOnlyRootFilesystem prevents writes outside of volumes. Default: false.
 	//
 	// +optional
 	ReadOnlyRootFilesystem *bool `json:"readOnlyRootFilesystem,omitempty"`
 
-	// runAsNonRoot refuses to start the container if it would run as user 0.
+	// runAsNonRoot prevents the start of the container if it would run as user 0.
 	//
 	// +optional
 	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
 
-	// runAsUser is the user ID of the container's processes. Default: that of the image.
+	// runAsUser is the user ID of the container's processes. Default: set by the image.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
 
-	// runAsGroup is the group ID of the container's processes. Default: that of the image.
+	// runAsGroup is the group ID of the container's processes. Default: set by the image.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -147,14 +147,14 @@ type SecurityContext struct {
 
 // Capabilities to add and drop.
 type Capabilities struct {
-	// add lists capabilities that the container gets.
+	// add lists capabilities to add.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Add []corev1.Capability `json:"add,omitempty"`
 
-	// drop lists capabilities that the container loses; ALL stands for all of them.
+	// drop lists capabilities to drop; ALL means all of them.
 	//
 	// +optional
 	// +listType=atomic
@@ -166,7 +166,7 @@ type Capabilities struct {
 //
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Localhost') == has(self.localhostProfile)",message="localhostProfile must be set for type Localhost, and only then"
 type SecurityProfile struct {
-	// type of profile: that of the container runtime, one that is on the node, or none.
+	// type of profile: the container runtime's default, one on the node, or none.
 	//
 	// +required
 	// +kubebuilder:validation:Enum=RuntimeDefault;Localhost;Unconfined

@@ -25,37 +25,37 @@ type Volume struct {
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.configMap), has(self.secret), has(self.emptyDir), has(self.persistentVolumeClaim), has(self.projected), has(self.downwardAPI), has(self.hostPath), has(self.csi)].exists_one(x, x)",message="exactly one of configMap, secret, emptyDir, persistentVolumeClaim, projected, downwardAPI, hostPath and csi must be set"
 type VolumeSource struct {
-	// configMap makes files of the keys of a ConfigMap.
+	// configMap exposes the keys of a ConfigMap as files.
 	//
 	// +optional
 	ConfigMap *ConfigMapVolume `json:"configMap,omitempty"`
 
-	// secret makes files of the keys of a Secret.
+	// secret exposes the keys of a Secret as files.
 	//
 	// +optional
 	Secret *SecretVolume `json:"secret,omitempty"`
 
-	// emptyDir is an empty folder that lives as long as the pod.
+	// emptyDir is an empty folder that exists as long as the pod.
 	//
 	// +optional
 	EmptyDir *EmptyDirVolume `json:"emptyDir,omitempty"`
 
-	// persistentVolumeClaim is storage that a claim in the same namespace stands for.
+	// persistentVolumeClaim is the storage of a claim in the same namespace.
 	//
 	// +optional
 	PersistentVolumeClaim *ClaimVolume `json:"persistentVolumeClaim,omitempty"`
 
-	// projected puts several sources into one folder.
+	// projected combines several sources in one folder.
 	//
 	// +optional
 	Projected *ProjectedVolume `json:"projected,omitempty"`
 
-	// downwardAPI makes files of fields of the pod.
+	// downwardAPI exposes fields of the pod as files.
 	//
 	// +optional
 	DownwardAPI *DownwardAPIVolume `json:"downwardAPI,omitempty"`
 
-	// hostPath is a file or folder of the node. Most clusters forbid it for good reasons.
+	// hostPath is a file or folder on the node. Most clusters forbid it for security reasons.
 	//
 	// +optional
 	HostPath *HostPathVolume `json:"hostPath,omitempty"`
@@ -66,9 +66,9 @@ type VolumeSource struct {
 	CSI *CSIVolume `json:"csi,omitempty"`
 }
 
-// KeyToPath makes a file of a key.
+// KeyToPath maps a key to a file.
 type KeyToPath struct {
-	// key that becomes a file.
+	// key to expose as a file.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -82,8 +82,8 @@ type KeyToPath struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Path string `json:"path"`
 
-	// mode holds the file's permission bits, as a decimal or, in YAML, an octal number. Default: those of the
-	// volume.
+	// mode holds the file's permission bits, as a decimal or, in YAML, an octal number. Default: the volume's
+	// defaultMode.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -91,11 +91,11 @@ type KeyToPath struct {
 	Mode *int32 `json:"mode,omitempty"`
 }
 
-// ConfigMapVolume makes files of the keys of a ConfigMap.
+// ConfigMapVolume exposes the keys of a ConfigMap as files.
 type ConfigMapVolume struct {
 	OptionalObjectName `json:",inline"`
 
-	// items are the keys that become files. Default: all, each under its own name.
+	// items are the keys to expose as files. Default: all, each under its own name.
 	//
 	// +optional
 	// +listType=atomic
@@ -110,7 +110,7 @@ type ConfigMapVolume struct {
 	DefaultMode *int32 `json:"defaultMode,omitempty"`
 }
 
-// SecretVolume makes files of the keys of a Secret.
+// SecretVolume exposes the keys of a Secret as files.
 type SecretVolume struct {
 	// secretName is the name of the Secret.
 	//
@@ -119,12 +119,12 @@ type SecretVolume struct {
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName"`
 
-	// optional lets the pod start also if there is no such Secret or key.
+	// optional lets the pod start even if the Secret or key does not exist.
 	//
 	// +optional
 	Optional *bool `json:"optional,omitempty"`
 
-	// items are the keys that become files. Default: all, each under its own name.
+	// items are the keys to expose as files. Default: all, each under its own name.
 	//
 	// +optional
 	// +listType=atomic
@@ -139,21 +139,21 @@ type SecretVolume struct {
 	DefaultMode *int32 `json:"defaultMode,omitempty"`
 }
 
-// EmptyDirVolume is an empty folder that lives as long as the pod.
+// EmptyDirVolume is an empty folder that exists as long as the pod.
 type EmptyDirVolume struct {
-	// medium Memory keeps it in memory, which counts as the containers' memory. Default: the node's disk.
+	// medium set to Memory keeps it in memory, which counts towards the containers' memory. Default: the node's disk.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum="";Memory;HugePages
 	Medium corev1.StorageMedium `json:"medium,omitempty"`
 
-	// sizeLimit is the most that it may hold. Default: no limit.
+	// sizeLimit is its maximum size. Default: no limit.
 	//
 	// +optional
 	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
 }
 
-// ClaimVolume is storage that a PersistentVolumeClaim stands for.
+// ClaimVolume is the storage of a PersistentVolumeClaim.
 type ClaimVolume struct {
 	// claimName is the name of the claim.
 	//
@@ -162,15 +162,15 @@ type ClaimVolume struct {
 	// +kubebuilder:validation:MaxLength=253
 	ClaimName string `json:"claimName"`
 
-	// readOnly forbids all containers to write to it.
+	// readOnly makes it read-only for all containers.
 	//
 	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
 }
 
-// ProjectedVolume puts several sources into one folder.
+// ProjectedVolume combines several sources in one folder.
 type ProjectedVolume struct {
-	// sources that are put into the folder.
+	// sources to combine.
 	//
 	// +required
 	// +listType=atomic
@@ -190,17 +190,17 @@ type ProjectedVolume struct {
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.configMap), has(self.secret), has(self.downwardAPI), has(self.serviceAccountToken)].exists_one(x, x)",message="exactly one of configMap, secret, downwardAPI and serviceAccountToken must be set"
 type Projection struct {
-	// configMap makes files of the keys of a ConfigMap.
+	// configMap exposes the keys of a ConfigMap as files.
 	//
 	// +optional
 	ConfigMap *KeyProjection `json:"configMap,omitempty"`
 
-	// secret makes files of the keys of a Secret.
+	// secret exposes the keys of a Secret as files.
 	//
 	// +optional
 	Secret *KeyProjection `json:"secret,omitempty"`
 
-	// downwardAPI makes files of fields of the pod.
+	// downwardAPI exposes fields of the pod as files.
 	//
 	// +optional
 	DownwardAPI *DownwardAPIProjection `json:"downwardAPI,omitempty"`
@@ -211,11 +211,11 @@ type Projection struct {
 	ServiceAccountToken *TokenProjection `json:"serviceAccountToken,omitempty"`
 }
 
-// KeyProjection makes files of the keys of a ConfigMap or Secret.
+// KeyProjection exposes the keys of a ConfigMap or Secret as files.
 type KeyProjection struct {
 	OptionalObjectName `json:",inline"`
 
-	// items are the keys that become files. Default: all, each under its own name.
+	// items are the keys to expose as files. Default: all, each under its own name.
 	//
 	// +optional
 	// +listType=atomic
@@ -223,7 +223,7 @@ type KeyProjection struct {
 	Items []KeyToPath `json:"items,omitempty"`
 }
 
-// DownwardAPIProjection makes files of fields of the pod.
+// DownwardAPIProjection exposes fields of the pod as files.
 type DownwardAPIProjection struct {
 	// items are the fields and their files.
 	//
@@ -255,7 +255,7 @@ type TokenProjection struct {
 	Path string `json:"path"`
 }
 
-// DownwardAPIVolume makes files of fields of the pod.
+// DownwardAPIVolume exposes fields of the pod as files.
 type DownwardAPIVolume struct {
 	DownwardAPIProjection `json:",inline"`
 
@@ -267,7 +267,7 @@ type DownwardAPIVolume struct {
 	DefaultMode *int32 `json:"defaultMode,omitempty"`
 }
 
-// DownwardAPIFile makes a file of a field of the pod.
+// DownwardAPIFile maps a field of the pod to a file.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.fieldRef) != has(self.resourceFieldRef)",message="exactly one of fieldRef and resourceFieldRef must be set"
 type DownwardAPIFile struct {
@@ -288,7 +288,7 @@ type DownwardAPIFile struct {
 	// +optional
 	ResourceFieldRef *ResourceFieldRef `json:"resourceFieldRef,omitempty"`
 
-	// mode holds the file's permission bits. Default: those of the volume.
+	// mode holds the file's permission bits. Default: the volume's defaultMode.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -296,7 +296,7 @@ type DownwardAPIFile struct {
 	Mode *int32 `json:"mode,omitempty"`
 }
 
-// HostPathVolume is a file or folder of the node.
+// HostPathVolume is a file or folder on the node.
 type HostPathVolume struct {
 	// path on the node.
 	//
@@ -305,7 +305,7 @@ type HostPathVolume struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Path string `json:"path"`
 
-	// type of what has to be there or is created. Default: anything, unchecked.
+	// type of the file or folder that must exist or is created. Default: any, unchecked.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum="";DirectoryOrCreate;Directory;FileOrCreate;File;Socket;CharDevice;BlockDevice
@@ -321,12 +321,12 @@ type CSIVolume struct {
 	// +kubebuilder:validation:MaxLength=253
 	Driver string `json:"driver"`
 
-	// readOnly forbids all containers to write to it. Default: false.
+	// readOnly makes it read-only for all containers. Default: false.
 	//
 	// +optional
 	ReadOnly *bool `json:"readOnly,omitempty"`
 
-	// fsType is the file system to mount. Default: as the driver decides.
+	// fsType is the file system to mount. Default: the driver's choice.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -338,7 +338,7 @@ type CSIVolume struct {
 	// +kubebuilder:validation:MaxProperties=64
 	VolumeAttributes map[string]string `json:"volumeAttributes,omitempty"`
 
-	// nodePublishSecretRef is a Secret in the same namespace that the driver is given.
+	// nodePublishSecretRef is a Secret in the same namespace that is passed to the driver.
 	//
 	// +optional
 	NodePublishSecretRef *ObjectName `json:"nodePublishSecretRef,omitempty"`

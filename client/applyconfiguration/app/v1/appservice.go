@@ -17,15 +17,15 @@ import (
 // AppServiceApplyConfiguration represents a declarative configuration of the AppService type for use
 // with apply.
 //
-// AppService is a web application: a Deployment and a Service of its name, and, if asked for, an autoscaler, an
+// AppService is a web application: a Deployment and a Service of the same name and, on request, an autoscaler, an
 // Ingress, a disruption budget and a network policy.
 type AppServiceApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object's metadata.
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the application should be.
+	// spec is the desired state of the application.
 	Spec *AppServiceSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the application is. It is written by the controller.
+	// status is the observed state of the application, written by the controller.
 	Status *AppServiceStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -14,13 +14,13 @@ import (
 // AppServiceSpecApplyConfiguration represents a declarative configuration of the AppServiceSpec type for use
 // with apply.
 //
-// AppServiceSpec is what an application should be.
+// AppServiceSpec is the desired state of an application.
 type AppServiceSpecApplyConfiguration struct {
-	// size is how many pods run the application. While autoscaling is on, the autoscaler decides instead.
+	// size is the number of pods. While autoscaling is set, the autoscaler sets the number instead.
 	Size *int32 `json:"size,omitempty"`
 	// image that the application's container runs.
 	Image *string `json:"image,omitempty"`
-	// ports of the Service. Without any, there is no Service. A nodePort makes it a NodePort Service.
+	// ports of the Service. Without ports, there is no Service. A nodePort makes it a NodePort Service.
 	Ports []ServicePortApplyConfiguration `json:"ports,omitempty"`
 	// envs are the environment variables of the application's container.
 	Envs                                         []sharedv1.EnvVarApplyConfiguration `json:"envs,omitempty"`
@@ -29,32 +29,32 @@ type AppServiceSpecApplyConfiguration struct {
 	PodMetadata *sharedv1.PodMetadataApplyConfiguration `json:"podMetadata,omitempty"`
 	// podSecurityContext holds security settings of the pods as a whole, and defaults for their containers.
 	PodSecurityContext *sharedv1.PodSecurityContextApplyConfiguration `json:"podSecurityContext,omitempty"`
-	// securityProfile says which security settings are added to the pods where the spec leaves them open.
-	// RuntimeDefault adds the container runtime's seccomp profile, with which images run unchanged, also as root.
+	// securityProfile selects the security settings that are added to the pods where the spec leaves them open.
+	// RuntimeDefault adds the container runtime's seccomp profile; images run unchanged, also as root.
 	// Restricted adds everything that the restricted Pod Security Standard requires (not as root, no privilege
 	// escalation, no capabilities), so the pods run in a namespace that enforces it; a spec that contradicts the
-	// standard is refused. AsWritten adds nothing.
+	// standard is rejected. AsWritten adds nothing.
 	SecurityProfile                        *apisharedv1.PodSecurityProfile `json:"securityProfile,omitempty"`
 	sharedv1.PodSettingsApplyConfiguration `json:""`
-	// strategy says how old pods are replaced by new ones.
+	// strategy defines how old pods are replaced by new ones.
 	Strategy *sharedv1.DeploymentStrategyApplyConfiguration `json:"strategy,omitempty"`
 	// minReadySeconds is how long a new pod must be ready before it counts as available.
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
-	// progressDeadlineSeconds is how long a rollout may go without progress before it counts as stalled.
+	// progressDeadlineSeconds is how long a rollout may make no progress before it counts as stalled.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// revisionHistoryLimit is how many old ReplicaSets are kept to roll back to.
+	// revisionHistoryLimit is how many old ReplicaSets are kept for rollback.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// service holds settings of the Service beside its ports.
+	// service holds settings of the Service other than its ports.
 	Service *ServiceSettingsApplyConfiguration `json:"service,omitempty"`
-	// autoscaling lets a HorizontalPodAutoscaler choose the number of pods.
+	// autoscaling lets a HorizontalPodAutoscaler set the number of pods.
 	Autoscaling *AutoscalingApplyConfiguration `json:"autoscaling,omitempty"`
-	// ingress makes the application reachable from outside of the cluster by host name and path.
+	// ingress exposes the application outside of the cluster, by host name and path.
 	Ingress *IngressApplyConfiguration `json:"ingress,omitempty"`
-	// disruptionBudget limits how many pods may be missing while nodes are drained.
+	// disruptionBudget limits how many pods may be unavailable while nodes are drained.
 	DisruptionBudget *DisruptionBudgetApplyConfiguration `json:"disruptionBudget,omitempty"`
-	// networkPolicy limits who may connect to the pods.
+	// networkPolicy limits which clients may connect to the pods.
 	NetworkPolicy *NetworkPolicyApplyConfiguration `json:"networkPolicy,omitempty"`
-	// suspend makes the controller leave everything as it is until it is taken back.
+	// suspend stops the controller from changing anything until you unset it.
 	Suspend *bool `json:"suspend,omitempty"`
 }
 

@@ -12,31 +12,31 @@ import (
 // AppServiceStatusApplyConfiguration represents a declarative configuration of the AppServiceStatus type for use
 // with apply.
 //
-// AppServiceStatus is what an application is. It has every field that the status of a Deployment has.
+// AppServiceStatus is the observed state of an application. It has every field of a Deployment's status.
 type AppServiceStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// replicas is how many pods there are that are not terminating.
+	// replicas is the number of pods that are not terminating.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// updatedReplicas is how many of them are as the current spec says.
+	// updatedReplicas is how many of them match the current spec.
 	UpdatedReplicas *int32 `json:"updatedReplicas,omitempty"`
 	// readyReplicas is how many of them are ready.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
 	// availableReplicas is how many of them have been ready for minReadySeconds.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
-	// unavailableReplicas is how many pods are missing until all are available.
+	// unavailableReplicas is how many more pods must become available.
 	UnavailableReplicas *int32 `json:"unavailableReplicas,omitempty"`
-	// terminatingReplicas is how many pods are terminating. It is absent where the cluster does not count them.
+	// terminatingReplicas is how many pods are terminating. It is absent if the cluster does not count them.
 	TerminatingReplicas *int32 `json:"terminatingReplicas,omitempty"`
-	// collisionCount is how often the Deployment had to choose another name for a ReplicaSet.
+	// collisionCount is the number of hash collisions when the Deployment named a ReplicaSet.
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// conditions are Ready, Reconciling and Stalled, and those of the Deployment: Available, Progressing and
 	// ReplicaFailure.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// url is where the application can be reached: that of the Ingress, else of the load balancer, else of the
-	// Service within the cluster.
+	// url is the address of the application: that of the Ingress, otherwise of the load balancer, otherwise of the
+	// Service inside the cluster.
 	URL *string `json:"url,omitempty"`
-	// selector picks the pods, in the form that the scale subresource and kubectl --selector take.
+	// selector selects the pods, in the format of the scale subresource and kubectl --selector.
 	Selector *string `json:"selector,omitempty"`
 }
 

@@ -8,16 +8,16 @@ package v1
 // AutoscalingApplyConfiguration represents a declarative configuration of the Autoscaling type for use
 // with apply.
 //
-// Autoscaling lets a HorizontalPodAutoscaler choose the number of pods.
+// Autoscaling lets a HorizontalPodAutoscaler set the number of pods.
 type AutoscalingApplyConfiguration struct {
 	// minReplicas is the smallest number of pods.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
-	// maxReplicas is the greatest number of pods.
+	// maxReplicas is the largest number of pods.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
-	// targetCPUUtilizationPercentage is the CPU usage to aim at, in percent of what the pods request. Default: 80
-	// if there is no target for memory either, otherwise none.
+	// targetCPUUtilizationPercentage is the target CPU usage, in percent of the pods' requests. Default: 80 if there
+	// is no target for memory either, otherwise none.
 	TargetCPUUtilizationPercentage *int32 `json:"targetCPUUtilizationPercentage,omitempty"`
-	// targetMemoryUtilizationPercentage is the memory usage to aim at, in percent of what the pods request.
+	// targetMemoryUtilizationPercentage is the target memory usage, in percent of the pods' requests.
 	TargetMemoryUtilizationPercentage *int32 `json:"targetMemoryUtilizationPercentage,omitempty"`
 	// scaleDownStabilizationSeconds is how long usage must have been low before pods are removed. Default: 300.
 	ScaleDownStabilizationSeconds *int32 `json:"scaleDownStabilizationSeconds,omitempty"`

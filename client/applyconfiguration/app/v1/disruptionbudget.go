@@ -13,13 +13,13 @@ import (
 // DisruptionBudgetApplyConfiguration represents a declarative configuration of the DisruptionBudget type for use
 // with apply.
 //
-// DisruptionBudget limits how many pods may be missing while nodes are drained.
+// DisruptionBudget limits how many pods may be unavailable while nodes are drained.
 type DisruptionBudgetApplyConfiguration struct {
-	// minAvailable is how many pods must stay, as a number or a percentage such as 50%.
+	// minAvailable is how many pods must stay available, as a number or a percentage such as 50%.
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
-	// maxUnavailable is how many pods may be missing, as a number or a percentage such as 50%.
+	// maxUnavailable is how many pods may be unavailable, as a number or a percentage such as 50%.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// unhealthyPodEvictionPolicy AlwaysAllow lets pods that are not ready be evicted in any case. Default:
+	// unhealthyPodEvictionPolicy set to AlwaysAllow always allows the eviction of pods that are not ready. Default:
 	// IfHealthyBudget.
 	UnhealthyPodEvictionPolicy *policyv1.UnhealthyPodEvictionPolicyType `json:"unhealthyPodEvictionPolicy,omitempty"`
 }

@@ -8,15 +8,15 @@ package v1
 // IngressApplyConfiguration represents a declarative configuration of the Ingress type for use
 // with apply.
 //
-// Ingress makes an application reachable from outside of the cluster.
+// Ingress exposes an application outside of the cluster.
 type IngressApplyConfiguration struct {
 	// className is the IngressClass. Default: the cluster's default class.
 	ClassName *string `json:"className,omitempty"`
-	// annotations of the Ingress, which ingress controllers are often configured by.
+	// annotations of the Ingress, often used to configure ingress controllers.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// rules say which host names and paths lead to the application.
+	// rules define which host names and paths route to the application.
 	Rules []IngressRuleApplyConfiguration `json:"rules,omitempty"`
-	// tls says for which host names there are certificates.
+	// tls lists certificates and the host names they are for.
 	TLS []IngressTLSApplyConfiguration `json:"tls,omitempty"`
 }
 

@@ -12,13 +12,13 @@ import (
 // IngressRuleApplyConfiguration represents a declarative configuration of the IngressRule type for use
 // with apply.
 //
-// IngressRule is a host name and path that lead to the application.
+// IngressRule is a host name and path that route to the application.
 type IngressRuleApplyConfiguration struct {
-	// host name; *. in front stands for one label. Default: any.
+	// host name; a leading *. matches one label. Default: any.
 	Host *string `json:"host,omitempty"`
-	// path that requests must have.
+	// path that requests must match.
 	Path *string `json:"path,omitempty"`
-	// pathType says how the path is compared.
+	// pathType defines how the path is matched.
 	PathType *networkingv1.PathType `json:"pathType,omitempty"`
 	// port of the application's Service. Default: the first in ports.
 	Port *int32 `json:"port,omitempty"`

@@ -12,7 +12,7 @@ package v1
 type IngressTLSApplyConfiguration struct {
 	// secretName is the Secret with the certificate and its key.
 	SecretName *string `json:"secretName,omitempty"`
-	// hosts that the certificate is for. Default: as the ingress controller decides.
+	// hosts that the certificate is for. Default: the ingress controller's choice.
 	Hosts []string `json:"hosts,omitempty"`
 }
 

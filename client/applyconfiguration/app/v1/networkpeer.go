@@ -12,11 +12,11 @@ import (
 // NetworkPeerApplyConfiguration represents a declarative configuration of the NetworkPeer type for use
 // with apply.
 //
-// NetworkPeer is who may connect.
+// NetworkPeer selects clients that may connect.
 type NetworkPeerApplyConfiguration struct {
-	// podSelector picks pods, in the same namespace unless there is a namespaceSelector; {} picks all.
+	// podSelector selects pods, in the same namespace unless there is a namespaceSelector; {} selects all.
 	PodSelector *metav1.LabelSelectorApplyConfiguration `json:"podSelector,omitempty"`
-	// namespaceSelector picks namespaces; {} picks all.
+	// namespaceSelector selects namespaces; {} selects all.
 	NamespaceSelector *metav1.LabelSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
 	// ipBlock is a range of addresses, usually outside of the cluster.
 	IPBlock *IPBlockApplyConfiguration `json:"ipBlock,omitempty"`

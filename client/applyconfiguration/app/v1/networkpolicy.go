@@ -8,9 +8,9 @@ package v1
 // NetworkPolicyApplyConfiguration represents a declarative configuration of the NetworkPolicy type for use
 // with apply.
 //
-// NetworkPolicy limits who may connect to the pods of an application.
+// NetworkPolicy limits which clients may connect to the pods of an application.
 type NetworkPolicyApplyConfiguration struct {
-	// from lists who may connect to the application's ports. If it is empty, nobody may.
+	// from lists the clients that may connect to the application's ports. If it is empty, all connections are denied.
 	From []NetworkPeerApplyConfiguration `json:"from,omitempty"`
 }
 

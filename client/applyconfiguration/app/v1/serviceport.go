@@ -15,17 +15,17 @@ import (
 //
 // ServicePort is a port of the application's Service.
 type ServicePortApplyConfiguration struct {
-	// name of the port. It can be left out if there is only one.
+	// name of the port. Optional if there is only one port.
 	Name *string `json:"name,omitempty"`
 	// port that the Service listens on.
 	Port *int32 `json:"port,omitempty"`
 	// protocol of the port.
 	Protocol *corev1.Protocol `json:"protocol,omitempty"`
-	// targetPort is the port that the application listens on. A name gives the container's port that name; its
-	// number then is that of port. Default: the same as port.
+	// targetPort is the port that the application listens on. A name becomes the name of the container port, whose
+	// number is then port. Default: the same as port.
 	TargetPort *intstr.IntOrString `json:"targetPort,omitempty"`
-	// nodePort is a port of every node that leads to this one, within the range that clusters have by default.
-	// Default: none, or for Services of type NodePort and LoadBalancer one that the cluster chooses.
+	// nodePort exposes this port on every node, within the default range of clusters. Default: none, or a port that
+	// the cluster allocates for Services of type NodePort and LoadBalancer.
 	NodePort *int32 `json:"nodePort,omitempty"`
 	// appProtocol is a hint for load balancers and meshes, such as http, https or kubernetes.io/h2c.
 	AppProtocol *string `json:"appProtocol,omitempty"`

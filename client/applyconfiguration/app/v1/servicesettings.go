@@ -13,20 +13,20 @@ import (
 // ServiceSettingsApplyConfiguration represents a declarative configuration of the ServiceSettings type for use
 // with apply.
 //
-// ServiceSettings holds settings of a Service beside its ports.
+// ServiceSettings holds settings of a Service other than its ports.
 type ServiceSettingsApplyConfiguration struct {
-	// type says how the Service can be reached: at an address within the cluster, at a port of every node, by a
+	// type defines how the Service is exposed: at an address inside the cluster, at a port on every node, through a
 	// load balancer, or headless at the pods' own addresses. Default: NodePort if a port has a nodePort,
 	// otherwise ClusterIP.
 	Type *appv1.ServiceType `json:"type,omitempty"`
-	// annotations of the Service, which load balancers are often configured by.
+	// annotations of the Service, often used to configure load balancers.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// sessionAffinity ClientIP sends a client to the same pod each time. Default: None.
+	// sessionAffinity set to ClientIP sends a client to the same pod each time. Default: None.
 	SessionAffinity *corev1.ServiceAffinity `json:"sessionAffinity,omitempty"`
-	// externalTrafficPolicy Local sends what arrives at a node only to pods there, which keeps the client's
-	// address. It is for types NodePort and LoadBalancer. Default: Cluster.
+	// externalTrafficPolicy set to Local sends traffic that arrives at a node only to pods on that node, which preserves
+	// the client's address. It applies to types NodePort and LoadBalancer. Default: Cluster.
 	ExternalTrafficPolicy *corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
-	// loadBalancerClass chooses among several implementations of load balancers.
+	// loadBalancerClass selects one of several load balancer implementations.
 	LoadBalancerClass *string `json:"loadBalancerClass,omitempty"`
 }
 

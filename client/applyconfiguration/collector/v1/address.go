@@ -16,7 +16,7 @@ type AddressApplyConfiguration struct {
 	Pod *string `json:"pod,omitempty"`
 	// node that the pod runs on.
 	Node *string `json:"node,omitempty"`
-	// ready says whether the pod is ready.
+	// ready is true if the pod is ready.
 	Ready *bool `json:"ready,omitempty"`
 	// owner is the object that manages the pod.
 	Owner *OwnerApplyConfiguration `json:"owner,omitempty"`

@@ -17,15 +17,15 @@ import (
 // CollectorApplyConfiguration represents a declarative configuration of the Collector type for use
 // with apply.
 //
-// Collector holds the current addresses of the pods that its selector picks, for allow-lists and firewalls, and
-// how often and why it had to look.
+// Collector holds the current addresses of the pods that its selector matches, for allow-lists and firewalls, and
+// counts its reconciles and the events that caused them.
 type CollectorApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object's metadata.
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec says whose addresses are collected.
+	// spec selects the pods whose addresses are collected.
 	Spec *CollectorSpecApplyConfiguration `json:"spec,omitempty"`
-	// status holds the addresses. It is written by the controller.
+	// status holds the addresses, written by the controller.
 	Status *CollectorStatusApplyConfiguration `json:"status,omitempty"`
 }
 

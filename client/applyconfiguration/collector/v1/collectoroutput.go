@@ -8,11 +8,11 @@ package v1
 // CollectorOutputApplyConfiguration represents a declarative configuration of the CollectorOutput type for use
 // with apply.
 //
-// CollectorOutput says where the complete list is written.
+// CollectorOutput defines where the complete list is written.
 type CollectorOutputApplyConfiguration struct {
 	// configMapName is a ConfigMap in the same namespace that belongs to the Collector. Its key ips.txt holds each
-	// address once, one per line, and addresses.json the same details as the status. A ConfigMap holds 1 MiB: of a
-	// longer list the details are left out, and if that is not enough, it stays as it is and the Collector is stalled.
+	// address once, one per line, and addresses.json the same details as the status. A ConfigMap holds 1 MiB: a
+	// longer list omits the details. If that is not enough, the ConfigMap is not updated and the Collector is stalled.
 	ConfigMapName *string `json:"configMapName,omitempty"`
 }
 

@@ -14,20 +14,20 @@ import (
 // CollectorSpecApplyConfiguration represents a declarative configuration of the CollectorSpec type for use
 // with apply.
 //
-// CollectorSpec says whose addresses are collected.
+// CollectorSpec selects the pods whose addresses are collected.
 type CollectorSpecApplyConfiguration struct {
-	// selector picks pods in the same namespace by their labels; {} picks all.
+	// selector selects pods in the same namespace by their labels; {} selects all.
 	Selector *metav1.LabelSelectorApplyConfiguration `json:"selector,omitempty"`
-	// readiness Ready takes only pods that are ready.
+	// readiness set to Ready includes only ready pods.
 	Readiness *collectorv1.Readiness `json:"readiness,omitempty"`
-	// ipFamilies are the kinds of address that are collected. Default: all that the pods have.
+	// ipFamilies are the address families to collect. Default: all that the pods have.
 	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
-	// output says where the complete list is written, beside the bounded one in the status.
+	// output defines where the complete list is written, in addition to the limited list in the status.
 	Output *CollectorOutputApplyConfiguration `json:"output,omitempty"`
-	// debounceMilliseconds is how long to wait for further changes before the list is written anew. If changes never
-	// cease, it is written after five times as long.
+	// debounceMilliseconds is how long to wait for further changes before the list is written. If changes keep coming,
+	// it is written after five times as long.
 	DebounceMilliseconds *int32 `json:"debounceMilliseconds,omitempty"`
-	// suspend makes the controller leave everything as it is until it is taken back.
+	// suspend stops the controller from changing anything until you unset it.
 	Suspend *bool `json:"suspend,omitempty"`
 }
 

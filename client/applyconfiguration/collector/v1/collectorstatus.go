@@ -13,26 +13,26 @@ import (
 // CollectorStatusApplyConfiguration represents a declarative configuration of the CollectorStatus type for use
 // with apply.
 //
-// CollectorStatus holds the addresses, and how often and why the Collector had to look.
+// CollectorStatus holds the addresses, and counts reconciles and the events that caused them.
 type CollectorStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// addresses of the pods, sorted. If there are more than fit, it holds the first of them. Pods that have succeeded
-	// or failed have none any more. Pods that are being deleted have theirs until they are gone, but are not ready.
-	// Pods in the host network have that of their node.
+	// addresses of the pods, sorted. If there are more than fit, it holds the first ones. Pods that succeeded or failed
+	// are not included. Pods that are being deleted are included until they are gone, as not ready. Pods in the host
+	// network have the address of their node.
 	Addresses []AddressApplyConfiguration `json:"addresses,omitempty"`
-	// addressCount is how many addresses there are, including those that do not fit here.
+	// addressCount is the number of addresses, including those that do not fit here.
 	AddressCount *int32 `json:"addressCount,omitempty"`
 	// readyAddressCount is how many of them belong to pods that are ready.
 	ReadyAddressCount *int32 `json:"readyAddressCount,omitempty"`
 	// truncated is true if there are more addresses than fit here.
 	Truncated *bool `json:"truncated,omitempty"`
-	// configMapName is the ConfigMap that holds the complete list now.
+	// configMapName is the ConfigMap that currently holds the complete list.
 	ConfigMapName *string `json:"configMapName,omitempty"`
-	// events counts what the Collector has seen, by kind of object and type of event. Events that change no address
-	// are added some seconds later.
+	// events counts the events that the Collector received, by kind of object and type of event. Events that change no
+	// address are counted a few seconds later.
 	Events []EventCountApplyConfiguration `json:"events,omitempty"`
-	// reconciles is how often the Collector has looked at its pods.
+	// reconciles is how often the Collector was reconciled.
 	Reconciles *int64 `json:"reconciles,omitempty"`
 	// lastChangeTime is when the list of addresses last changed.
 	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`

@@ -18,7 +18,7 @@ type EventCountApplyConfiguration struct {
 	Kind *string `json:"kind,omitempty"`
 	// type of the event.
 	Type *collectorv1.EventType `json:"type,omitempty"`
-	// count is how many there were.
+	// count is the number of events.
 	Count *int64 `json:"count,omitempty"`
 }
 

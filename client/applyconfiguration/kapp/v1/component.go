@@ -16,11 +16,12 @@ import (
 type ComponentApplyConfiguration struct {
 	// name of the component, which is unique in its KAPP.
 	Name *string `json:"name,omitempty"`
-	// dependsOn lists the components that must be ready before this one is created or changed, and that are deleted after it.
+	// dependsOn lists the components that must be ready before this one is created or changed. They are deleted after
+	// this one.
 	DependsOn []string `json:"dependsOn,omitempty"`
-	// resource is the object: an AppService, PodCluster, Robot or Collector as it would be in a manifest. It is
-	// created in the namespace of the KAPP. Without metadata.name it is called KAPP-COMPONENT, by the names of
-	// both. Of its metadata, only name, labels and annotations count.
+	// resource is the object: an AppService, PodCluster, Robot or Collector, as in a manifest. It is created in the
+	// namespace of the KAPP. Without metadata.name, its name is KAPP-COMPONENT, from the names of both. Only name,
+	// labels and annotations of its metadata are used.
 	Resource *runtime.RawExtension `json:"resource,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 // ComponentStatusApplyConfiguration represents a declarative configuration of the ComponentStatus type for use
 // with apply.
 //
-// ComponentStatus is how far a component is.
+// ComponentStatus is the observed state of a component.
 type ComponentStatusApplyConfiguration struct {
 	// name of the component.
 	Name *string `json:"name,omitempty"`
@@ -26,7 +26,7 @@ type ComponentStatusApplyConfiguration struct {
 	State *kappv1.ComponentState `json:"state,omitempty"`
 	// waitingFor lists the components that must be ready first.
 	WaitingFor []string `json:"waitingFor,omitempty"`
-	// message says more about the state.
+	// message describes the state.
 	Message *string `json:"message,omitempty"`
 }
 

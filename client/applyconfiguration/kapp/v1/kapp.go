@@ -17,15 +17,15 @@ import (
 // KAPPApplyConfiguration represents a declarative configuration of the KAPP type for use
 // with apply.
 //
-// KAPP is an application that is made of objects of the other kinds of the fleet, which are created in the order
-// of their dependencies.
+// KAPP is an application composed of objects of the other kinds of the fleet, which are created in the order of their
+// dependencies.
 type KAPPApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object's metadata.
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the application should be made of.
+	// spec is the desired state of the application.
 	Spec *KAPPSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is how far it is. It is written by the controller.
+	// status is the observed state of the application, written by the controller.
 	Status *KAPPStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -8,12 +8,12 @@ package v1
 // KAPPSpecApplyConfiguration represents a declarative configuration of the KAPPSpec type for use
 // with apply.
 //
-// KAPPSpec is what an application should be made of.
+// KAPPSpec is the desired state of an application.
 type KAPPSpecApplyConfiguration struct {
-	// components of the application, at most 30. Those that are taken out are deleted. A larger application is made of
+	// components of the application, at most 30. Components that you remove are pruned. Split a larger application into
 	// several KAPPs.
 	Components []ComponentApplyConfiguration `json:"components,omitempty"`
-	// suspend makes the controller leave everything as it is until it is taken back.
+	// suspend stops the controller from changing anything until you unset it.
 	Suspend *bool `json:"suspend,omitempty"`
 }
 

@@ -12,13 +12,13 @@ import (
 // KAPPStatusApplyConfiguration represents a declarative configuration of the KAPPStatus type for use
 // with apply.
 //
-// KAPPStatus is how far an application is.
+// KAPPStatus is the observed state of an application.
 type KAPPStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// components has a row for each component, including those that are being deleted.
 	Components []ComponentStatusApplyConfiguration `json:"components,omitempty"`
-	// componentCount is how many components there should be.
+	// componentCount is the desired number of components.
 	ComponentCount *int32 `json:"componentCount,omitempty"`
 	// readyComponentCount is how many of them are ready.
 	ReadyComponentCount *int32 `json:"readyComponentCount,omitempty"`

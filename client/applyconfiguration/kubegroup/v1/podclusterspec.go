@@ -17,28 +17,28 @@ import (
 type PodClusterSpecApplyConfiguration struct {
 	// podReplicas is how many pods there are. They are named by their number, from 0 up.
 	PodReplicas *int32 `json:"podReplicas,omitempty"`
-	// image of all containers in the template that have none of their own.
+	// image of all containers in the template that set no image.
 	Image *string `json:"image,omitempty"`
-	// template says what the pods look like. Default: one container called main.
+	// template of the pods. Default: one container named main.
 	Template *sharedv1.PodTemplateApplyConfiguration `json:"template,omitempty"`
-	// securityProfile says which security settings are added to the pods where the spec leaves them open.
-	// RuntimeDefault adds the container runtime's seccomp profile, with which images run unchanged, also as root.
+	// securityProfile selects the security settings that are added to the pods where the spec leaves them open.
+	// RuntimeDefault adds the container runtime's seccomp profile; images run unchanged, also as root.
 	// Restricted adds everything that the restricted Pod Security Standard requires (not as root, no privilege
 	// escalation, no capabilities), so the pods run in a namespace that enforces it; a spec that contradicts the
-	// standard is refused. AsWritten adds nothing.
+	// standard is rejected. AsWritten adds nothing.
 	SecurityProfile *apisharedv1.PodSecurityProfile `json:"securityProfile,omitempty"`
 	// serviceName is a headless Service in the same namespace under which each pod gets a host name of its own,
 	// NAME-0.SERVICE. It is up to the user to create it. It cannot be changed.
 	ServiceName *string `json:"serviceName,omitempty"`
-	// updateStrategy says how pods come to follow a changed template.
+	// updateStrategy defines how pods are updated to a changed template.
 	UpdateStrategy *UpdateStrategyApplyConfiguration `json:"updateStrategy,omitempty"`
 	// minReadySeconds is how long a new pod must be ready before it counts as available.
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 	// progressDeadlineSeconds is how long a pod may take to become ready before it is replaced.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// revisionHistoryLimit is how many templates of the past are kept to roll back to.
+	// revisionHistoryLimit is how many old templates are kept for rollback.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// suspend makes the controller leave everything as it is until it is taken back.
+	// suspend stops the controller from changing anything until you unset it.
 	Suspend *bool `json:"suspend,omitempty"`
 }
 

@@ -12,9 +12,9 @@ import (
 // PodClusterStatusApplyConfiguration represents a declarative configuration of the PodClusterStatus type for use
 // with apply.
 //
-// PodClusterStatus is what a set of pods is.
+// PodClusterStatus is the observed state of a set of pods.
 type PodClusterStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// replicas is how many pods there are.
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -26,14 +26,14 @@ type PodClusterStatusApplyConfiguration struct {
 	CurrentReplicas *int32 `json:"currentReplicas,omitempty"`
 	// updatedReplicas is how many of them are of the update revision.
 	UpdatedReplicas *int32 `json:"updatedReplicas,omitempty"`
-	// currentRevision is the revision that pods below the partition and pods that wait for their update have.
+	// currentRevision is the revision of pods below the partition and of pods that wait for their update.
 	CurrentRevision *string `json:"currentRevision,omitempty"`
-	// updateRevision is the revision that the current template makes. It equals currentRevision when no update is
-	// going on.
+	// updateRevision is the revision of the current template. It equals currentRevision when no update is in
+	// progress.
 	UpdateRevision *string `json:"updateRevision,omitempty"`
-	// collisionCount is how often another name had to be chosen for a revision.
+	// collisionCount is the number of hash collisions when a revision was named.
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// selector picks the pods, in the form that the scale subresource and kubectl --selector take.
+	// selector selects the pods, in the format of the scale subresource and kubectl --selector.
 	Selector *string `json:"selector,omitempty"`
 	// conditions are Ready, Reconciling and Stalled.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`

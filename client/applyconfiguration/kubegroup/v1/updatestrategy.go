@@ -13,16 +13,16 @@ import (
 // UpdateStrategyApplyConfiguration represents a declarative configuration of the UpdateStrategy type for use
 // with apply.
 //
-// UpdateStrategy says how pods come to follow a changed template.
+// UpdateStrategy defines how pods are updated to a changed template.
 type UpdateStrategyApplyConfiguration struct {
-	// type RollingUpdate updates pods from the highest number down; OnDelete waits for somebody to delete them.
+	// type RollingUpdate updates pods from the highest number down; OnDelete waits until you delete them.
 	Type *kubegroupv1.UpdateType `json:"type,omitempty"`
-	// partition is the number below which pods stay as they are. Default: 0, all pods are updated.
+	// partition is the number below which pods are not updated. Default: 0, all pods are updated.
 	Partition *int32 `json:"partition,omitempty"`
-	// maxUnavailable is how many pods may be missing during an update, as a number or a percentage such as 25%.
+	// maxUnavailable is how many pods may be unavailable during an update, as a number or a percentage such as 25%.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// inPlace IfPossible changes images in running pods, which keep their node and address, and replaces pods
-	// only for other changes. Never always replaces them.
+	// inPlace set to IfPossible changes images in running pods, which keep their node and address, and replaces pods only
+	// for other changes. Never replaces pods for every change.
 	InPlace *kubegroupv1.InPlacePolicy `json:"inPlace,omitempty"`
 }
 

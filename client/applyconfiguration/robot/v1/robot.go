@@ -17,14 +17,14 @@ import (
 // RobotApplyConfiguration represents a declarative configuration of the Robot type for use
 // with apply.
 //
-// Robot is a Deployment of workers with a name of its own.
+// Robot is a Deployment of workers with a configurable name.
 type RobotApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object's metadata.
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the workers should be.
+	// spec is the desired state of the workers.
 	Spec *RobotSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the workers are. It is written by the controller.
+	// status is the observed state of the workers, written by the controller.
 	Status *RobotStatusApplyConfiguration `json:"status,omitempty"`
 }
 

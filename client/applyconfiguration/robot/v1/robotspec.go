@@ -13,26 +13,26 @@ import (
 // RobotSpecApplyConfiguration represents a declarative configuration of the RobotSpec type for use
 // with apply.
 //
-// RobotSpec is what the workers should be.
+// RobotSpec is the desired state of the workers.
 type RobotSpecApplyConfiguration struct {
-	// deploymentName is the name of the Deployment. If it is changed, a Deployment of the new name is created, and
-	// the old one is removed when the new one is available. Default: the name of the Robot.
+	// deploymentName is the name of the Deployment. If you change it, a Deployment with the new name is created, and
+	// the old one is deleted when the new one is available. Default: the name of the Robot.
 	DeploymentName *string `json:"deploymentName,omitempty"`
 	// replicas is how many workers there are.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// image of all containers in the template that have none of their own.
+	// image of all containers in the template that set no image.
 	Image *string `json:"image,omitempty"`
-	// template says what the workers' pods look like. Default: one container called robot.
+	// template of the workers' pods. Default: one container named robot.
 	Template *sharedv1.PodTemplateApplyConfiguration `json:"template,omitempty"`
-	// securityProfile says which security settings are added to the pods where the spec leaves them open.
-	// RuntimeDefault adds the container runtime's seccomp profile, with which images run unchanged, also as root.
+	// securityProfile selects the security settings that are added to the pods where the spec leaves them open.
+	// RuntimeDefault adds the container runtime's seccomp profile; images run unchanged, also as root.
 	// Restricted adds everything that the restricted Pod Security Standard requires (not as root, no privilege
 	// escalation, no capabilities), so the pods run in a namespace that enforces it; a spec that contradicts the
-	// standard is refused. AsWritten adds nothing.
+	// standard is rejected. AsWritten adds nothing.
 	SecurityProfile *apisharedv1.PodSecurityProfile `json:"securityProfile,omitempty"`
-	// strategy says how old pods are replaced by new ones.
+	// strategy defines how old pods are replaced by new ones.
 	Strategy *sharedv1.DeploymentStrategyApplyConfiguration `json:"strategy,omitempty"`
-	// suspend makes the controller leave everything as it is until it is taken back.
+	// suspend stops the controller from changing anything until you unset it.
 	Suspend *bool `json:"suspend,omitempty"`
 }
 

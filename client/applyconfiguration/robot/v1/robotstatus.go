@@ -12,22 +12,22 @@ import (
 // RobotStatusApplyConfiguration represents a declarative configuration of the RobotStatus type for use
 // with apply.
 //
-// RobotStatus is what the workers are.
+// RobotStatus is the observed state of the workers.
 type RobotStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// replicas is how many workers there are. During a change of name, those of the old Deployment count as well.
+	// replicas is the number of workers. While the name changes, workers of the old Deployment are included.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// updatedReplicas is how many of them are as the current spec says.
+	// updatedReplicas is how many of them match the current spec.
 	UpdatedReplicas *int32 `json:"updatedReplicas,omitempty"`
 	// readyReplicas is how many of them are ready.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
 	// availableReplicas is how many of them are available.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
-	// deploymentName is the Deployment that the Robot manages now. During a change of name that is still the old
-	// one.
+	// deploymentName is the Deployment that the Robot currently manages. While the name changes, this is still the
+	// old one.
 	DeploymentName *string `json:"deploymentName,omitempty"`
-	// selector picks the workers' pods, in the form that the scale subresource and kubectl --selector take.
+	// selector selects the workers' pods, in the format of the scale subresource and kubectl --selector.
 	Selector *string `json:"selector,omitempty"`
 	// conditions are Ready, Reconciling and Stalled.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`

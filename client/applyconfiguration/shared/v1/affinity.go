@@ -8,13 +8,13 @@ package v1
 // AffinityApplyConfiguration represents a declarative configuration of the Affinity type for use
 // with apply.
 //
-// Affinity draws pods to nodes, and to or away from other pods.
+// Affinity attracts pods to nodes, and to or away from other pods.
 type AffinityApplyConfiguration struct {
-	// nodeAffinity draws the pods to nodes.
+	// nodeAffinity attracts the pods to nodes.
 	NodeAffinity *NodeAffinityApplyConfiguration `json:"nodeAffinity,omitempty"`
-	// podAffinity draws the pods to where certain other pods run.
+	// podAffinity attracts the pods to nodes or domains where certain other pods run.
 	PodAffinity *PodAffinityApplyConfiguration `json:"podAffinity,omitempty"`
-	// podAntiAffinity keeps the pods away from where certain other pods run.
+	// podAntiAffinity keeps the pods away from nodes or domains where certain other pods run.
 	PodAntiAffinity *PodAffinityApplyConfiguration `json:"podAntiAffinity,omitempty"`
 }
 

@@ -14,9 +14,9 @@ import (
 //
 // Capabilities to add and drop.
 type CapabilitiesApplyConfiguration struct {
-	// add lists capabilities that the container gets.
+	// add lists capabilities to add.
 	Add []corev1.Capability `json:"add,omitempty"`
-	// drop lists capabilities that the container loses; ALL stands for all of them.
+	// drop lists capabilities to drop; ALL means all of them.
 	Drop []corev1.Capability `json:"drop,omitempty"`
 }
 

@@ -8,11 +8,11 @@ package v1
 // ClaimVolumeApplyConfiguration represents a declarative configuration of the ClaimVolume type for use
 // with apply.
 //
-// ClaimVolume is storage that a PersistentVolumeClaim stands for.
+// ClaimVolume is the storage of a PersistentVolumeClaim.
 type ClaimVolumeApplyConfiguration struct {
 	// claimName is the name of the claim.
 	ClaimName *string `json:"claimName,omitempty"`
-	// readOnly forbids all containers to write to it.
+	// readOnly makes it read-only for all containers.
 	ReadOnly *bool `json:"readOnly,omitempty"`
 }
 

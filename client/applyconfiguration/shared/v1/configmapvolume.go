@@ -8,10 +8,10 @@ package v1
 // ConfigMapVolumeApplyConfiguration represents a declarative configuration of the ConfigMapVolume type for use
 // with apply.
 //
-// ConfigMapVolume makes files of the keys of a ConfigMap.
+// ConfigMapVolume exposes the keys of a ConfigMap as files.
 type ConfigMapVolumeApplyConfiguration struct {
 	OptionalObjectNameApplyConfiguration `json:""`
-	// items are the keys that become files. Default: all, each under its own name.
+	// items are the keys to expose as files. Default: all, each under its own name.
 	Items []KeyToPathApplyConfiguration `json:"items,omitempty"`
 	// defaultMode holds the permission bits of the files. Default: 0644.
 	DefaultMode *int32 `json:"defaultMode,omitempty"`

@@ -18,7 +18,7 @@ type ContainerApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// image that the container runs. Default: the image of the object that this template belongs to.
 	Image *string `json:"image,omitempty"`
-	// restartPolicy Always makes a sidecar of an init container. It cannot be set for other containers.
+	// restartPolicy set to Always makes an init container a sidecar. It cannot be set for other containers.
 	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy,omitempty"`
 	// ports that the container listens on.
 	Ports []ContainerPortApplyConfiguration `json:"ports,omitempty"`

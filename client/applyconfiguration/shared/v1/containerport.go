@@ -14,13 +14,13 @@ import (
 //
 // ContainerPort is a port that a container listens on.
 type ContainerPortApplyConfiguration struct {
-	// name of the port, by which Services and probes can refer to it.
+	// name of the port, which Services and probes can refer to.
 	Name *string `json:"name,omitempty"`
 	// containerPort is the number of the port.
 	ContainerPort *int32 `json:"containerPort,omitempty"`
 	// protocol of the port.
 	Protocol *corev1.Protocol `json:"protocol,omitempty"`
-	// hostPort is a port of the node that leads to this one.
+	// hostPort exposes this port on the node.
 	HostPort *int32 `json:"hostPort,omitempty"`
 }
 

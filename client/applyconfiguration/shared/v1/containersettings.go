@@ -12,36 +12,36 @@ import (
 // ContainerSettingsApplyConfiguration represents a declarative configuration of the ContainerSettings type for use
 // with apply.
 //
-// ContainerSettings is what a container has beside its name, image, ports and environment variables.
+// ContainerSettings holds the settings of a container other than its name, image, ports and environment variables.
 type ContainerSettingsApplyConfiguration struct {
-	// command that is run instead of the image's entry point.
+	// command to run instead of the image's entry point.
 	Command []string `json:"command,omitempty"`
 	// args of the command, instead of the image's.
 	Args []string `json:"args,omitempty"`
-	// workingDir is the folder that the command starts in. Default: that of the image.
+	// workingDir is the folder that the command starts in. Default: set by the image.
 	WorkingDir *string `json:"workingDir,omitempty"`
-	// imagePullPolicy says when the image is pulled. Default: Always if its tag is latest or there is none,
+	// imagePullPolicy defines when the image is pulled. Default: Always if its tag is latest or there is none,
 	// otherwise IfNotPresent.
 	ImagePullPolicy *corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
-	// envFrom makes environment variables of all keys of ConfigMaps and Secrets. A later one wins over an
-	// earlier one, and a variable that is listed by itself wins over both.
+	// envFrom sets environment variables from all keys of ConfigMaps and Secrets. A later source overrides an earlier
+	// one, and a variable that is listed explicitly overrides both.
 	EnvFrom []EnvFromSourceApplyConfiguration `json:"envFrom,omitempty"`
-	// resources that the container is given and may use.
+	// resources that the container requests and may use.
 	Resources *ResourcesApplyConfiguration `json:"resources,omitempty"`
-	// volumeMounts say where the container sees which volume.
+	// volumeMounts are the volumes to mount into the container.
 	VolumeMounts []VolumeMountApplyConfiguration `json:"volumeMounts,omitempty"`
-	// livenessProbe finds out whether the container has to be restarted.
+	// livenessProbe checks whether the container must be restarted.
 	LivenessProbe *ProbeApplyConfiguration `json:"livenessProbe,omitempty"`
-	// readinessProbe finds out whether the container can take requests.
+	// readinessProbe checks whether the container can serve requests.
 	ReadinessProbe *ProbeApplyConfiguration `json:"readinessProbe,omitempty"`
-	// startupProbe finds out whether the container has started. The other probes wait for it.
+	// startupProbe checks whether the container has started. The other probes wait for it.
 	StartupProbe *ProbeApplyConfiguration `json:"startupProbe,omitempty"`
-	// lifecycle holds what is done after the container starts and before it stops.
+	// lifecycle holds actions after the container starts and before it stops.
 	Lifecycle *LifecycleApplyConfiguration `json:"lifecycle,omitempty"`
-	// securityContext holds security settings of the container, which win over those of the pod.
+	// securityContext holds security settings of the container, which override those of the pod.
 	SecurityContext *SecurityContextApplyConfiguration `json:"securityContext,omitempty"`
-	// terminationMessagePolicy FallbackToLogsOnError reports the end of the log when a container fails without
-	// a message of its own. Default: File.
+	// terminationMessagePolicy set to FallbackToLogsOnError reports the end of the log when a container fails without a
+	// termination message. Default: File.
 	TerminationMessagePolicy *corev1.TerminationMessagePolicy `json:"terminationMessagePolicy,omitempty"`
 }
 

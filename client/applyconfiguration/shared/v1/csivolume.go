@@ -12,13 +12,13 @@ package v1
 type CSIVolumeApplyConfiguration struct {
 	// driver is the name of the CSI driver.
 	Driver *string `json:"driver,omitempty"`
-	// readOnly forbids all containers to write to it. Default: false.
+	// readOnly makes it read-only for all containers. Default: false.
 	ReadOnly *bool `json:"readOnly,omitempty"`
-	// fsType is the file system to mount. Default: as the driver decides.
+	// fsType is the file system to mount. Default: the driver's choice.
 	FSType *string `json:"fsType,omitempty"`
 	// volumeAttributes are settings for the driver.
 	VolumeAttributes map[string]string `json:"volumeAttributes,omitempty"`
-	// nodePublishSecretRef is a Secret in the same namespace that the driver is given.
+	// nodePublishSecretRef is a Secret in the same namespace that is passed to the driver.
 	NodePublishSecretRef *ObjectNameApplyConfiguration `json:"nodePublishSecretRef,omitempty"`
 }
 

@@ -12,11 +12,11 @@ import (
 // DeploymentStrategyApplyConfiguration represents a declarative configuration of the DeploymentStrategy type for use
 // with apply.
 //
-// DeploymentStrategy says how a Deployment replaces old pods by new ones.
+// DeploymentStrategy defines how a Deployment replaces old pods by new ones.
 type DeploymentStrategyApplyConfiguration struct {
-	// type of strategy: RollingUpdate replaces pods bit by bit, Recreate stops all old ones first.
+	// type of strategy: RollingUpdate replaces pods gradually, Recreate stops all old pods first.
 	Type *appsv1.DeploymentStrategyType `json:"type,omitempty"`
-	// rollingUpdate holds how many pods are replaced at a time.
+	// rollingUpdate limits how many pods are replaced at a time.
 	RollingUpdate *RollingUpdateApplyConfiguration `json:"rollingUpdate,omitempty"`
 }
 

@@ -8,7 +8,7 @@ package v1
 // DownwardAPIFileApplyConfiguration represents a declarative configuration of the DownwardAPIFile type for use
 // with apply.
 //
-// DownwardAPIFile makes a file of a field of the pod.
+// DownwardAPIFile maps a field of the pod to a file.
 type DownwardAPIFileApplyConfiguration struct {
 	// path of the file in the volume.
 	Path *string `json:"path,omitempty"`
@@ -16,7 +16,7 @@ type DownwardAPIFileApplyConfiguration struct {
 	FieldRef *FieldRefApplyConfiguration `json:"fieldRef,omitempty"`
 	// resourceFieldRef is the limit or request of a container.
 	ResourceFieldRef *ResourceFieldRefApplyConfiguration `json:"resourceFieldRef,omitempty"`
-	// mode holds the file's permission bits. Default: those of the volume.
+	// mode holds the file's permission bits. Default: the volume's defaultMode.
 	Mode *int32 `json:"mode,omitempty"`
 }
 

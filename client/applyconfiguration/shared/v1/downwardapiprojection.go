@@ -8,7 +8,7 @@ package v1
 // DownwardAPIProjectionApplyConfiguration represents a declarative configuration of the DownwardAPIProjection type for use
 // with apply.
 //
-// DownwardAPIProjection makes files of fields of the pod.
+// DownwardAPIProjection exposes fields of the pod as files.
 type DownwardAPIProjectionApplyConfiguration struct {
 	// items are the fields and their files.
 	Items []DownwardAPIFileApplyConfiguration `json:"items,omitempty"`

@@ -8,7 +8,7 @@ package v1
 // DownwardAPIVolumeApplyConfiguration represents a declarative configuration of the DownwardAPIVolume type for use
 // with apply.
 //
-// DownwardAPIVolume makes files of fields of the pod.
+// DownwardAPIVolume exposes fields of the pod as files.
 type DownwardAPIVolumeApplyConfiguration struct {
 	DownwardAPIProjectionApplyConfiguration `json:""`
 	// defaultMode holds the permission bits of the files. Default: 0644.

@@ -13,11 +13,11 @@ import (
 // EmptyDirVolumeApplyConfiguration represents a declarative configuration of the EmptyDirVolume type for use
 // with apply.
 //
-// EmptyDirVolume is an empty folder that lives as long as the pod.
+// EmptyDirVolume is an empty folder that exists as long as the pod.
 type EmptyDirVolumeApplyConfiguration struct {
-	// medium Memory keeps it in memory, which counts as the containers' memory. Default: the node's disk.
+	// medium set to Memory keeps it in memory, which counts towards the containers' memory. Default: the node's disk.
 	Medium *corev1.StorageMedium `json:"medium,omitempty"`
-	// sizeLimit is the most that it may hold. Default: no limit.
+	// sizeLimit is its maximum size. Default: no limit.
 	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
 }
 

@@ -8,9 +8,9 @@ package v1
 // EnvFromSourceApplyConfiguration represents a declarative configuration of the EnvFromSource type for use
 // with apply.
 //
-// EnvFromSource makes environment variables of all keys of a ConfigMap or Secret.
+// EnvFromSource sets environment variables from all keys of a ConfigMap or Secret.
 type EnvFromSourceApplyConfiguration struct {
-	// prefix is put before each key.
+	// prefix of each variable name.
 	Prefix *string `json:"prefix,omitempty"`
 	// configMapRef is the ConfigMap with the keys.
 	ConfigMapRef *OptionalObjectNameApplyConfiguration `json:"configMapRef,omitempty"`

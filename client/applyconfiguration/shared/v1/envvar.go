@@ -14,7 +14,7 @@ type EnvVarApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// value of the variable. $(NAME) in it is replaced by the value of an earlier variable; $$ is a plain $.
 	Value *string `json:"value,omitempty"`
-	// valueFrom takes the value from elsewhere.
+	// valueFrom is the source of the value.
 	ValueFrom *EnvVarSourceApplyConfiguration `json:"valueFrom,omitempty"`
 }
 

@@ -8,11 +8,11 @@ package v1
 // GRPCActionApplyConfiguration represents a declarative configuration of the GRPCAction type for use
 // with apply.
 //
-// GRPCAction asks the gRPC health service.
+// GRPCAction calls the gRPC health service.
 type GRPCActionApplyConfiguration struct {
 	// port of the gRPC service.
 	Port *int32 `json:"port,omitempty"`
-	// service is the name that is asked for. Default: none, which means the server as a whole.
+	// service is the name of the service to check. Default: none, which means the whole server.
 	Service *string `json:"service,omitempty"`
 }
 

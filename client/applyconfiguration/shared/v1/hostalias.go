@@ -8,11 +8,11 @@ package v1
 // HostAliasApplyConfiguration represents a declarative configuration of the HostAlias type for use
 // with apply.
 //
-// HostAlias gives names to an address in the pods' hosts file.
+// HostAlias maps host names to an address in the pods' hosts file.
 type HostAliasApplyConfiguration struct {
-	// ip is the address that gets the names.
+	// ip is the address.
 	IP *string `json:"ip,omitempty"`
-	// hostnames are the names it gets.
+	// hostnames are the names of the address.
 	Hostnames []string `json:"hostnames,omitempty"`
 }
 

@@ -12,11 +12,11 @@ import (
 // HostPathVolumeApplyConfiguration represents a declarative configuration of the HostPathVolume type for use
 // with apply.
 //
-// HostPathVolume is a file or folder of the node.
+// HostPathVolume is a file or folder on the node.
 type HostPathVolumeApplyConfiguration struct {
 	// path on the node.
 	Path *string `json:"path,omitempty"`
-	// type of what has to be there or is created. Default: anything, unchecked.
+	// type of the file or folder that must exist or is created. Default: any, unchecked.
 	Type *corev1.HostPathType `json:"type,omitempty"`
 }
 

@@ -8,10 +8,10 @@ package v1
 // KeyProjectionApplyConfiguration represents a declarative configuration of the KeyProjection type for use
 // with apply.
 //
-// KeyProjection makes files of the keys of a ConfigMap or Secret.
+// KeyProjection exposes the keys of a ConfigMap or Secret as files.
 type KeyProjectionApplyConfiguration struct {
 	OptionalObjectNameApplyConfiguration `json:""`
-	// items are the keys that become files. Default: all, each under its own name.
+	// items are the keys to expose as files. Default: all, each under its own name.
 	Items []KeyToPathApplyConfiguration `json:"items,omitempty"`
 }
 

@@ -14,7 +14,7 @@ type KeyRefApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// key in it.
 	Key *string `json:"key,omitempty"`
-	// optional lets the container start also if there is no such object or key.
+	// optional lets the container start even if the object or key does not exist.
 	Optional *bool `json:"optional,omitempty"`
 }
 

@@ -8,14 +8,14 @@ package v1
 // KeyToPathApplyConfiguration represents a declarative configuration of the KeyToPath type for use
 // with apply.
 //
-// KeyToPath makes a file of a key.
+// KeyToPath maps a key to a file.
 type KeyToPathApplyConfiguration struct {
-	// key that becomes a file.
+	// key to expose as a file.
 	Key *string `json:"key,omitempty"`
 	// path of the file in the volume.
 	Path *string `json:"path,omitempty"`
-	// mode holds the file's permission bits, as a decimal or, in YAML, an octal number. Default: those of the
-	// volume.
+	// mode holds the file's permission bits, as a decimal or, in YAML, an octal number. Default: the volume's
+	// defaultMode.
 	Mode *int32 `json:"mode,omitempty"`
 }
 

@@ -8,11 +8,11 @@ package v1
 // LifecycleApplyConfiguration represents a declarative configuration of the Lifecycle type for use
 // with apply.
 //
-// Lifecycle holds what is done after a container starts and before it stops.
+// Lifecycle holds actions after a container starts and before it stops.
 type LifecycleApplyConfiguration struct {
-	// postStart is done right after the container's start. If it fails, the container is restarted.
+	// postStart runs right after the container starts. If it fails, the container is restarted.
 	PostStart *LifecycleHandlerApplyConfiguration `json:"postStart,omitempty"`
-	// preStop is done before the container is told to stop, within the grace period.
+	// preStop runs before the container is stopped, within the grace period.
 	PreStop *LifecycleHandlerApplyConfiguration `json:"preStop,omitempty"`
 }
 

@@ -8,11 +8,11 @@ package v1
 // NodeAffinityApplyConfiguration represents a declarative configuration of the NodeAffinity type for use
 // with apply.
 //
-// NodeAffinity draws pods to nodes.
+// NodeAffinity attracts pods to nodes.
 type NodeAffinityApplyConfiguration struct {
-	// requiredDuringSchedulingIgnoredDuringExecution is what a node must fulfil.
+	// requiredDuringSchedulingIgnoredDuringExecution lists what a node must match.
 	RequiredDuringSchedulingIgnoredDuringExecution *NodeSelectorApplyConfiguration `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
-	// preferredDuringSchedulingIgnoredDuringExecution is what makes a node a better choice.
+	// preferredDuringSchedulingIgnoredDuringExecution lists preferences, with a weight each.
 	PreferredDuringSchedulingIgnoredDuringExecution []PreferredNodeApplyConfiguration `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 

@@ -8,9 +8,9 @@ package v1
 // NodeSelectorApplyConfiguration represents a declarative configuration of the NodeSelector type for use
 // with apply.
 //
-// NodeSelector picks nodes that at least one of its terms matches.
+// NodeSelector selects nodes that match at least one of its terms.
 type NodeSelectorApplyConfiguration struct {
-	// nodeSelectorTerms of which one is enough.
+	// nodeSelectorTerms are alternatives: a node must match at least one.
 	NodeSelectorTerms []NodeSelectorTermApplyConfiguration `json:"nodeSelectorTerms,omitempty"`
 }
 

@@ -8,7 +8,7 @@ package v1
 // NodeSelectorTermApplyConfiguration represents a declarative configuration of the NodeSelectorTerm type for use
 // with apply.
 //
-// NodeSelectorTerm matches a node that fulfils all of it.
+// NodeSelectorTerm matches nodes that meet all its requirements.
 type NodeSelectorTermApplyConfiguration struct {
 	// matchExpressions are requirements on the node's labels.
 	MatchExpressions []NodeRequirementApplyConfiguration `json:"matchExpressions,omitempty"`

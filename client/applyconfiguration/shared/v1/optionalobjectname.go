@@ -8,11 +8,11 @@ package v1
 // OptionalObjectNameApplyConfiguration represents a declarative configuration of the OptionalObjectName type for use
 // with apply.
 //
-// OptionalObjectName names an object in the same namespace, which perhaps does not have to be there.
+// OptionalObjectName names an object in the same namespace, which can be optional.
 type OptionalObjectNameApplyConfiguration struct {
 	// name of the object.
 	Name *string `json:"name,omitempty"`
-	// optional lets the container start also if there is no such object.
+	// optional lets the container start even if the object does not exist.
 	Optional *bool `json:"optional,omitempty"`
 }
 

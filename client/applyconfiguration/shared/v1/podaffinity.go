@@ -10,9 +10,9 @@ package v1
 //
 // PodAffinity relates pods to where certain other pods run.
 type PodAffinityApplyConfiguration struct {
-	// requiredDuringSchedulingIgnoredDuringExecution is what must hold, all of it.
+	// requiredDuringSchedulingIgnoredDuringExecution lists terms that must all match.
 	RequiredDuringSchedulingIgnoredDuringExecution []PodAffinityTermApplyConfiguration `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
-	// preferredDuringSchedulingIgnoredDuringExecution is what makes a node a better choice.
+	// preferredDuringSchedulingIgnoredDuringExecution lists preferences, with a weight each.
 	PreferredDuringSchedulingIgnoredDuringExecution []WeightedPodAffinityTermApplyConfiguration `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 

@@ -12,15 +12,15 @@ import (
 // PodAffinityTermApplyConfiguration represents a declarative configuration of the PodAffinityTerm type for use
 // with apply.
 //
-// PodAffinityTerm picks the nodes that share a domain with certain pods.
+// PodAffinityTerm selects the nodes that share a domain with certain pods.
 type PodAffinityTermApplyConfiguration struct {
-	// topologyKey is the node label whose value makes a domain, such as kubernetes.io/hostname.
+	// topologyKey is the node label whose value defines a domain, such as kubernetes.io/hostname.
 	TopologyKey *string `json:"topologyKey,omitempty"`
-	// labelSelector picks the pods. Without one, there are none.
+	// labelSelector selects the pods. Without it, no pods match.
 	LabelSelector *metav1.LabelSelectorApplyConfiguration `json:"labelSelector,omitempty"`
 	// namespaces of the pods. Default, if there is no namespaceSelector either: the same namespace.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// namespaceSelector picks namespaces of the pods, in addition to those listed; {} picks all.
+	// namespaceSelector selects namespaces of the pods, in addition to those listed; {} selects all.
 	NamespaceSelector *metav1.LabelSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
 }
 

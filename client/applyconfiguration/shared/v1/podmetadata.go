@@ -8,9 +8,9 @@ package v1
 // PodMetadataApplyConfiguration represents a declarative configuration of the PodMetadata type for use
 // with apply.
 //
-// PodMetadata is the part of an object's metadata that users choose for pods.
+// PodMetadata holds labels and annotations of pods.
 type PodMetadataApplyConfiguration struct {
-	// labels of the pods. Labels by which controllers find the pods are added to them and cannot be set here:
+	// labels of the pods. Labels that controllers use to find the pods are added and cannot be set here:
 	// app.kubernetes.io/name, app.kubernetes.io/instance, app.kubernetes.io/managed-by, opdock.dev/deployment,
 	// pod-template-hash, controller-revision-hash and apps.kubernetes.io/pod-index.
 	Labels map[string]string `json:"labels,omitempty"`

@@ -14,15 +14,15 @@ import (
 //
 // PodSecurityContext holds security settings of a pod, and defaults for its containers.
 type PodSecurityContextApplyConfiguration struct {
-	// runAsNonRoot refuses to start containers that would run as user 0.
+	// runAsNonRoot prevents the start of containers that would run as user 0.
 	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
-	// runAsUser is the user ID of the containers' processes. Default: that of the image.
+	// runAsUser is the user ID of the containers' processes. Default: set by the image.
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
-	// runAsGroup is the group ID of the containers' processes. Default: that of the image.
+	// runAsGroup is the group ID of the containers' processes. Default: set by the image.
 	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
 	// fsGroup is the group that owns the files in volumes that support it.
 	FSGroup *int64 `json:"fsGroup,omitempty"`
-	// fsGroupChangePolicy says when the owner of those files is set. Default: Always.
+	// fsGroupChangePolicy defines when the owner of those files is set. Default: Always.
 	FSGroupChangePolicy *corev1.PodFSGroupChangePolicy `json:"fsGroupChangePolicy,omitempty"`
 	// supplementalGroups are further groups of the containers' processes.
 	SupplementalGroups []int64 `json:"supplementalGroups,omitempty"`

@@ -12,16 +12,16 @@ import (
 // PodSettingsApplyConfiguration represents a declarative configuration of the PodSettings type for use
 // with apply.
 //
-// PodSettings is what a pod has beside its containers. AppService has it without a template around it.
+// PodSettings holds the settings of a pod other than its containers. AppService embeds it without a template.
 type PodSettingsApplyConfiguration struct {
 	// volumes that the containers can mount.
 	Volumes []VolumeApplyConfiguration `json:"volumes,omitempty"`
-	// serviceAccountName is the ServiceAccount that the pods run as. Default: that of the namespace, "default".
+	// serviceAccountName is the ServiceAccount that the pods run as. Default: "default".
 	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
-	// automountServiceAccountToken says whether the pods get a token for the API server. Default: as the
-	// ServiceAccount says.
+	// automountServiceAccountToken defines whether the pods get a token for the API server. Default: the setting of
+	// the ServiceAccount.
 	AutomountServiceAccountToken *bool `json:"automountServiceAccountToken,omitempty"`
-	// imagePullSecrets are the Secrets in the same namespace with which images are pulled.
+	// imagePullSecrets are Secrets in the same namespace that are used to pull images.
 	ImagePullSecrets []ObjectNameApplyConfiguration `json:"imagePullSecrets,omitempty"`
 	// terminationGracePeriodSeconds is how long the containers may take to stop before they are killed.
 	// Default: 30.
@@ -30,7 +30,7 @@ type PodSettingsApplyConfiguration struct {
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// tolerations let the pods run on nodes with matching taints.
 	Tolerations []TolerationApplyConfiguration `json:"tolerations,omitempty"`
-	// topologySpreadConstraints say how the pods spread over zones, nodes or other domains.
+	// topologySpreadConstraints define how the pods spread over zones, nodes or other domains.
 	TopologySpreadConstraints []TopologySpreadConstraintApplyConfiguration `json:"topologySpreadConstraints,omitempty"`
 	// priorityClassName is the PriorityClass of the pods. Default: the cluster's default class, if it has one.
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
@@ -38,13 +38,13 @@ type PodSettingsApplyConfiguration struct {
 	RuntimeClassName *string `json:"runtimeClassName,omitempty"`
 	// schedulerName is the scheduler that places the pods. Default: default-scheduler.
 	SchedulerName *string `json:"schedulerName,omitempty"`
-	// hostNetwork puts the pods into their node's network, with the node's addresses and ports.
+	// hostNetwork runs the pods in their node's network, with the node's addresses and ports.
 	HostNetwork *bool `json:"hostNetwork,omitempty"`
-	// dnsPolicy says where the pods look up names. Default: ClusterFirst.
+	// dnsPolicy defines how the pods resolve names. Default: ClusterFirst.
 	DNSPolicy *corev1.DNSPolicy `json:"dnsPolicy,omitempty"`
-	// hostAliases are lines for the pods' hosts file.
+	// hostAliases are entries of the pods' hosts file.
 	HostAliases []HostAliasApplyConfiguration `json:"hostAliases,omitempty"`
-	// enableServiceLinks puts the addresses of all Services of the namespace into the containers' environment.
+	// enableServiceLinks adds the addresses of all Services of the namespace to the containers' environment.
 	// Default: true.
 	EnableServiceLinks *bool `json:"enableServiceLinks,omitempty"`
 }

@@ -12,12 +12,12 @@ import (
 // PodSpecApplyConfiguration represents a declarative configuration of the PodSpec type for use
 // with apply.
 //
-// PodSpec says what runs in a pod, and how and where.
+// PodSpec defines what runs in a pod, and how and where.
 type PodSpecApplyConfiguration struct {
-	// containers that run side by side in the pod.
+	// containers of the pod.
 	Containers []ContainerApplyConfiguration `json:"containers,omitempty"`
 	// initContainers run one after another before the containers start. One with restartPolicy Always is a
-	// sidecar: it is started in its turn and then keeps running beside the containers.
+	// sidecar: it starts in order and then keeps running alongside the containers.
 	InitContainers []ContainerApplyConfiguration `json:"initContainers,omitempty"`
 	// securityContext holds security settings of the pod as a whole, and defaults for its containers.
 	SecurityContext *PodSecurityContextApplyConfiguration `json:"securityContext,omitempty"`

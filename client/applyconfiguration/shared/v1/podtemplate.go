@@ -8,11 +8,11 @@ package v1
 // PodTemplateApplyConfiguration represents a declarative configuration of the PodTemplate type for use
 // with apply.
 //
-// PodTemplate says what pods look like.
+// PodTemplate describes pods.
 type PodTemplateApplyConfiguration struct {
 	// metadata of the pods: labels and annotations.
 	Metadata *PodMetadataApplyConfiguration `json:"metadata,omitempty"`
-	// spec says what runs in the pods, and how and where.
+	// spec defines what runs in the pods, and how and where.
 	Spec *PodSpecApplyConfiguration `json:"spec,omitempty"`
 }
 

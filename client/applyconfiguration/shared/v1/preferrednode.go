@@ -8,11 +8,11 @@ package v1
 // PreferredNodeApplyConfiguration represents a declarative configuration of the PreferredNode type for use
 // with apply.
 //
-// PreferredNode makes nodes a better choice.
+// PreferredNode is a weighted preference for nodes.
 type PreferredNodeApplyConfiguration struct {
 	// weight of this preference.
 	Weight *int32 `json:"weight,omitempty"`
-	// preference is what the node should fulfil.
+	// preference is what the node should match.
 	Preference *NodeSelectorTermApplyConfiguration `json:"preference,omitempty"`
 }
 

@@ -8,15 +8,15 @@ package v1
 // ProbeApplyConfiguration represents a declarative configuration of the Probe type for use
 // with apply.
 //
-// Probe is a check that is repeated while a container runs.
+// Probe is a check that runs repeatedly while a container runs.
 type ProbeApplyConfiguration struct {
 	// exec succeeds if a command in the container exits with 0.
 	Exec *ExecActionApplyConfiguration `json:"exec,omitempty"`
-	// httpGet succeeds if the answer to a GET request has a status from 200 to 399.
+	// httpGet succeeds if the response to a GET request has a status from 200 to 399.
 	HTTPGet *HTTPGetActionApplyConfiguration `json:"httpGet,omitempty"`
 	// tcpSocket succeeds if the port accepts a connection.
 	TCPSocket *TCPSocketActionApplyConfiguration `json:"tcpSocket,omitempty"`
-	// grpc succeeds if the gRPC health service says SERVING.
+	// grpc succeeds if the gRPC health service reports SERVING.
 	GRPC *GRPCActionApplyConfiguration `json:"grpc,omitempty"`
 	// initialDelaySeconds is how long after the container's start the first check is made. Default: 0.
 	InitialDelaySeconds *int32 `json:"initialDelaySeconds,omitempty"`
@@ -29,8 +29,8 @@ type ProbeApplyConfiguration struct {
 	SuccessThreshold *int32 `json:"successThreshold,omitempty"`
 	// failureThreshold is how many checks in a row must fail for the probe to fail. Default: 3.
 	FailureThreshold *int32 `json:"failureThreshold,omitempty"`
-	// terminationGracePeriodSeconds is how long the container may take to stop after this probe has failed.
-	// Default: that of the pod.
+	// terminationGracePeriodSeconds is how long the container may take to stop after this probe failed.
+	// Default: the value of the pod.
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 }
 

@@ -8,9 +8,9 @@ package v1
 // ProjectedVolumeApplyConfiguration represents a declarative configuration of the ProjectedVolume type for use
 // with apply.
 //
-// ProjectedVolume puts several sources into one folder.
+// ProjectedVolume combines several sources in one folder.
 type ProjectedVolumeApplyConfiguration struct {
-	// sources that are put into the folder.
+	// sources to combine.
 	Sources []ProjectionApplyConfiguration `json:"sources,omitempty"`
 	// defaultMode holds the permission bits of the files. Default: 0644.
 	DefaultMode *int32 `json:"defaultMode,omitempty"`

@@ -10,11 +10,11 @@ package v1
 //
 // Projection is one source of a projected volume.
 type ProjectionApplyConfiguration struct {
-	// configMap makes files of the keys of a ConfigMap.
+	// configMap exposes the keys of a ConfigMap as files.
 	ConfigMap *KeyProjectionApplyConfiguration `json:"configMap,omitempty"`
-	// secret makes files of the keys of a Secret.
+	// secret exposes the keys of a Secret as files.
 	Secret *KeyProjectionApplyConfiguration `json:"secret,omitempty"`
-	// downwardAPI makes files of fields of the pod.
+	// downwardAPI exposes fields of the pod as files.
 	DownwardAPI *DownwardAPIProjectionApplyConfiguration `json:"downwardAPI,omitempty"`
 	// serviceAccountToken is a token of the pod's ServiceAccount that is renewed before it expires.
 	ServiceAccountToken *TokenProjectionApplyConfiguration `json:"serviceAccountToken,omitempty"`

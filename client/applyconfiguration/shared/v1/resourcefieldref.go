@@ -12,12 +12,12 @@ import (
 // ResourceFieldRefApplyConfiguration represents a declarative configuration of the ResourceFieldRef type for use
 // with apply.
 //
-// ResourceFieldRef names an amount of a container.
+// ResourceFieldRef names a request or limit of a container.
 type ResourceFieldRefApplyConfiguration struct {
-	// containerName is the container whose amount it is. It is needed in volumes; in environment variables
+	// containerName is the container of the request or limit. It is required in volumes; in environment variables
 	// the default is the same container.
 	ContainerName *string `json:"containerName,omitempty"`
-	// resource is the amount, such as limits.cpu or requests.memory.
+	// resource is the request or limit, such as limits.cpu or requests.memory.
 	Resource *string `json:"resource,omitempty"`
 	// divisor is the unit of the result, such as 1m or 1Mi. Default: 1.
 	Divisor *resource.Quantity `json:"divisor,omitempty"`

@@ -12,11 +12,11 @@ import (
 // ResourcesApplyConfiguration represents a declarative configuration of the Resources type for use
 // with apply.
 //
-// Resources are the amounts that a container is given and may use.
+// Resources are the amounts that a container requests and may use.
 type ResourcesApplyConfiguration struct {
-	// requests are set aside for the container on its node, by resource, such as cpu and memory.
+	// requests are reserved for the container on its node, by resource, such as cpu and memory.
 	Requests *corev1.ResourceList `json:"requests,omitempty"`
-	// limits are the most that the container may use, by resource, such as cpu and memory.
+	// limits are the maximum that the container may use, by resource, such as cpu and memory.
 	Limits *corev1.ResourceList `json:"limits,omitempty"`
 }
 

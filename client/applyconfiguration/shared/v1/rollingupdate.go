@@ -12,11 +12,11 @@ import (
 // RollingUpdateApplyConfiguration represents a declarative configuration of the RollingUpdate type for use
 // with apply.
 //
-// RollingUpdate holds how many pods are replaced at a time.
+// RollingUpdate limits how many pods are replaced at a time.
 type RollingUpdateApplyConfiguration struct {
-	// maxUnavailable is how many pods may be missing, as a number or a percentage such as 25%. Default: 25%.
+	// maxUnavailable is how many pods may be unavailable, as a number or a percentage such as 25%. Default: 25%.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// maxSurge is how many pods there may be too many, as a number or a percentage such as 25%. Default: 25%.
+	// maxSurge is how many pods may exist above the desired number, as a number or a percentage such as 25%. Default: 25%.
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }
 

@@ -8,13 +8,13 @@ package v1
 // SecretVolumeApplyConfiguration represents a declarative configuration of the SecretVolume type for use
 // with apply.
 //
-// SecretVolume makes files of the keys of a Secret.
+// SecretVolume exposes the keys of a Secret as files.
 type SecretVolumeApplyConfiguration struct {
 	// secretName is the name of the Secret.
 	SecretName *string `json:"secretName,omitempty"`
-	// optional lets the pod start also if there is no such Secret or key.
+	// optional lets the pod start even if the Secret or key does not exist.
 	Optional *bool `json:"optional,omitempty"`
-	// items are the keys that become files. Default: all, each under its own name.
+	// items are the keys to expose as files. Default: all, each under its own name.
 	Items []KeyToPathApplyConfiguration `json:"items,omitempty"`
 	// defaultMode holds the permission bits of the files. Default: 0644.
 	DefaultMode *int32 `json:"defaultMode,omitempty"`

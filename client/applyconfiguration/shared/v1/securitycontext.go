@@ -12,17 +12,17 @@ package v1
 type SecurityContextApplyConfiguration struct {
 	// allowPrivilegeEscalation lets a process gain more privileges than its parent. Default: true.
 	AllowPrivilegeEscalation *bool `json:"allowPrivilegeEscalation,omitempty"`
-	// capabilities to add to and drop from what the container runtime grants.
+	// capabilities to add to and drop from the container runtime's default.
 	Capabilities *CapabilitiesApplyConfiguration `json:"capabilities,omitempty"`
-	// privileged makes the container nearly equal to root on its node. Default: false.
+	// privileged gives the container nearly the same access as root on its node. Default: false.
 	Privileged *bool `json:"privileged,omitempty"`
-	// readOnlyRootFilesystem forbids to write outside of volumes. Default: false.
+	// readOnlyRootFilesystem prevents writes outside of volumes. Default: false.
 	ReadOnlyRootFilesystem *bool `json:"readOnlyRootFilesystem,omitempty"`
-	// runAsNonRoot refuses to start the container if it would run as user 0.
+	// runAsNonRoot prevents the start of the container if it would run as user 0.
 	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
-	// runAsUser is the user ID of the container's processes. Default: that of the image.
+	// runAsUser is the user ID of the container's processes. Default: set by the image.
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
-	// runAsGroup is the group ID of the container's processes. Default: that of the image.
+	// runAsGroup is the group ID of the container's processes. Default: set by the image.
 	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
 	// seccompProfile limits the system calls of the container.
 	SeccompProfile *SecurityProfileApplyConfiguration `json:"seccompProfile,omitempty"`

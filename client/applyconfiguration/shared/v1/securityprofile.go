@@ -10,7 +10,7 @@ package v1
 //
 // SecurityProfile names a seccomp or AppArmor profile.
 type SecurityProfileApplyConfiguration struct {
-	// type of profile: that of the container runtime, one that is on the node, or none.
+	// type of profile: the container runtime's default, one on the node, or none.
 	Type *string `json:"type,omitempty"`
 	// localhostProfile is the profile on the node: a path below the kubelet's seccomp folder, or the name of a
 	// loaded AppArmor profile.

@@ -22,8 +22,8 @@ type TolerationApplyConfiguration struct {
 	Value *string `json:"value,omitempty"`
 	// effect of the taint. Default: any.
 	Effect *corev1.TaintEffect `json:"effect,omitempty"`
-	// tolerationSeconds is how long a pod may stay after a taint with effect NoExecute has appeared. Default:
-	// for ever.
+	// tolerationSeconds is how long a pod may stay after a taint with effect NoExecute is added. Default:
+	// forever.
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
 }
 

@@ -13,23 +13,23 @@ import (
 // TopologySpreadConstraintApplyConfiguration represents a declarative configuration of the TopologySpreadConstraint type for use
 // with apply.
 //
-// TopologySpreadConstraint says how pods spread over domains.
+// TopologySpreadConstraint defines how pods spread over domains.
 type TopologySpreadConstraintApplyConfiguration struct {
 	// maxSkew is how many more pods a domain may have than the one with the fewest.
 	MaxSkew *int32 `json:"maxSkew,omitempty"`
-	// topologyKey is the node label whose value makes a domain, such as topology.kubernetes.io/zone.
+	// topologyKey is the node label whose value defines a domain, such as topology.kubernetes.io/zone.
 	TopologyKey *string `json:"topologyKey,omitempty"`
-	// whenUnsatisfiable says whether pods wait if there is no fitting node, or run anyway.
+	// whenUnsatisfiable defines whether pods wait if no node satisfies the constraint, or run anyway.
 	WhenUnsatisfiable *corev1.UnsatisfiableConstraintAction `json:"whenUnsatisfiable,omitempty"`
-	// labelSelector picks the pods that are counted.
+	// labelSelector selects the pods that are counted.
 	LabelSelector *metav1.LabelSelectorApplyConfiguration `json:"labelSelector,omitempty"`
-	// minDomains is how many domains there should be at least; it needs DoNotSchedule.
+	// minDomains is the minimum number of domains; it requires DoNotSchedule.
 	MinDomains *int32 `json:"minDomains,omitempty"`
-	// matchLabelKeys are labels for which a counted pod must have the same value as the one to be placed.
+	// matchLabelKeys are labels for which a counted pod must have the same value as the pod to schedule.
 	MatchLabelKeys []string `json:"matchLabelKeys,omitempty"`
-	// nodeAffinityPolicy says whether nodes that the pods cannot run on count. Default: Honor, they do not.
+	// nodeAffinityPolicy defines whether nodes that the pods cannot run on are counted. Default: Honor, not counted.
 	NodeAffinityPolicy *corev1.NodeInclusionPolicy `json:"nodeAffinityPolicy,omitempty"`
-	// nodeTaintsPolicy says whether taints keep nodes from being counted. Default: Ignore, they do not.
+	// nodeTaintsPolicy defines whether tainted nodes are excluded. Default: Ignore, not excluded.
 	NodeTaintsPolicy *corev1.NodeInclusionPolicy `json:"nodeTaintsPolicy,omitempty"`
 }
 

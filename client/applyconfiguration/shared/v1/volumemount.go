@@ -12,19 +12,19 @@ import (
 // VolumeMountApplyConfiguration represents a declarative configuration of the VolumeMount type for use
 // with apply.
 //
-// VolumeMount says where a container sees a volume.
+// VolumeMount mounts a volume into a container.
 type VolumeMountApplyConfiguration struct {
 	// name of the volume.
 	Name *string `json:"name,omitempty"`
-	// mountPath is where the container sees the volume.
+	// mountPath is the path of the volume in the container.
 	MountPath *string `json:"mountPath,omitempty"`
 	// subPath is the folder or file in the volume that is mounted. Default: all of it.
 	SubPath *string `json:"subPath,omitempty"`
 	// subPathExpr is a subPath in which $(NAME) is replaced by the container's environment variable.
 	SubPathExpr *string `json:"subPathExpr,omitempty"`
-	// readOnly forbids the container to write to the volume.
+	// readOnly mounts the volume read-only.
 	ReadOnly *bool `json:"readOnly,omitempty"`
-	// mountPropagation says whether later mounts on one side are seen on the other. Default: None.
+	// mountPropagation defines whether later mounts propagate between node and container. Default: None.
 	MountPropagation *corev1.MountPropagationMode `json:"mountPropagation,omitempty"`
 }
 

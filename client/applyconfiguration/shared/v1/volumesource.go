@@ -10,19 +10,19 @@ package v1
 //
 // VolumeSource is where a volume's content comes from.
 type VolumeSourceApplyConfiguration struct {
-	// configMap makes files of the keys of a ConfigMap.
+	// configMap exposes the keys of a ConfigMap as files.
 	ConfigMap *ConfigMapVolumeApplyConfiguration `json:"configMap,omitempty"`
-	// secret makes files of the keys of a Secret.
+	// secret exposes the keys of a Secret as files.
 	Secret *SecretVolumeApplyConfiguration `json:"secret,omitempty"`
-	// emptyDir is an empty folder that lives as long as the pod.
+	// emptyDir is an empty folder that exists as long as the pod.
 	EmptyDir *EmptyDirVolumeApplyConfiguration `json:"emptyDir,omitempty"`
-	// persistentVolumeClaim is storage that a claim in the same namespace stands for.
+	// persistentVolumeClaim is the storage of a claim in the same namespace.
 	PersistentVolumeClaim *ClaimVolumeApplyConfiguration `json:"persistentVolumeClaim,omitempty"`
-	// projected puts several sources into one folder.
+	// projected combines several sources in one folder.
 	Projected *ProjectedVolumeApplyConfiguration `json:"projected,omitempty"`
-	// downwardAPI makes files of fields of the pod.
+	// downwardAPI exposes fields of the pod as files.
 	DownwardAPI *DownwardAPIVolumeApplyConfiguration `json:"downwardAPI,omitempty"`
-	// hostPath is a file or folder of the node. Most clusters forbid it for good reasons.
+	// hostPath is a file or folder on the node. Most clusters forbid it for security reasons.
 	HostPath *HostPathVolumeApplyConfiguration `json:"hostPath,omitempty"`
 	// csi is an ephemeral volume of a CSI driver, such as one for secrets.
 	CSI *CSIVolumeApplyConfiguration `json:"csi,omitempty"`

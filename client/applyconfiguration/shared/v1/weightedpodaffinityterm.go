@@ -8,11 +8,11 @@ package v1
 // WeightedPodAffinityTermApplyConfiguration represents a declarative configuration of the WeightedPodAffinityTerm type for use
 // with apply.
 //
-// WeightedPodAffinityTerm makes nodes a better choice.
+// WeightedPodAffinityTerm is a weighted preference for nodes.
 type WeightedPodAffinityTermApplyConfiguration struct {
 	// weight of this preference.
 	Weight *int32 `json:"weight,omitempty"`
-	// podAffinityTerm is what should hold.
+	// podAffinityTerm is the term that should match.
 	PodAffinityTerm *PodAffinityTermApplyConfiguration `json:"podAffinityTerm,omitempty"`
 }
 
