@@ -101,8 +101,10 @@ type FakeCluster struct {
 	Ended chan struct{}
 }
 
+// Done is closed when the cluster has ended.
 func (c *FakeCluster) Done() <-chan struct{} { return c.Ended }
 
+// Kubeconfig returns File, or a path at which there is nothing.
 func (c *FakeCluster) Kubeconfig() string {
 	if c.File != "" {
 		return c.File
@@ -110,10 +112,12 @@ func (c *FakeCluster) Kubeconfig() string {
 	return "/state/" + c.Name + "/kubeconfig"
 }
 
+// KubeconfigAs returns a text that names the identity.
 func (c *FakeCluster) KubeconfigAs(user string, groups ...string) ([]byte, error) {
 	return []byte(user + " " + quoted(groups) + "\n"), nil
 }
 
+// Stop notes that the cluster was stopped.
 func (c *FakeCluster) Stop() error {
 	c.Dock.Stopped = append(c.Dock.Stopped, c.Name)
 	return c.Dock.StopErr
@@ -139,6 +143,7 @@ type Console struct {
 	WithVerbs func(*cmdutil.App) *cobra.Command
 }
 
+// NewConsole returns a console for a command that has only the given verbs.
 func NewConsole(dock *FakeDock, verbs ...func(*cmdutil.App) *cobra.Command) *Console {
 	if dock == nil {
 		dock = &FakeDock{}
@@ -198,6 +203,7 @@ func quotedForShell(args []string) string {
 	return text.String()
 }
 
+// ExpectCode fails the test if the exit code is another one.
 func ExpectCode(t *testing.T, got, want int) {
 	t.Helper()
 	if got != want {
@@ -205,6 +211,7 @@ func ExpectCode(t *testing.T, got, want int) {
 	}
 }
 
+// ExpectSame fails the test if two lists differ.
 func ExpectSame(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
@@ -212,7 +219,9 @@ func ExpectSame(t *testing.T, what string, got, want []string) {
 	}
 }
 
+// Clusters in each state.
 var (
+	// Alive runs.
 	Alive = cluster.Status{
 		Name: "dock", Dir: "/state/dock", State: cluster.Alive, PID: 4711, Server: "https://127.0.0.1:41234",
 		Kubeconfig: "/state/dock/kubeconfig", Version: "v1.36.3", Started: Noon.Add(-3 * time.Minute),
@@ -226,6 +235,7 @@ var (
 	}
 )
 
+// Clusters returns the clusters by name.
 func Clusters(all ...cluster.Status) map[string]cluster.Status {
 	byName := map[string]cluster.Status{}
 	for _, s := range all {

@@ -11,6 +11,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 )
 
+// NewAssets returns the verb assets.
 func NewAssets(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	return &cobra.Command{

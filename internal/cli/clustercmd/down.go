@@ -15,6 +15,7 @@ import (
 	"github.com/opdock/opdock/internal/hint"
 )
 
+// NewDown returns the verb down.
 func NewDown(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var (

@@ -12,6 +12,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 )
 
+// NewKubeconfig returns the verb kubeconfig.
 func NewKubeconfig(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var (

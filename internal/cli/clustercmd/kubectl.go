@@ -13,6 +13,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 )
 
+// NewKubectl returns the verb kubectl.
 func NewKubectl(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	return &cobra.Command{

@@ -14,6 +14,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 )
 
+// NewStatus returns the verb status.
 func NewStatus(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var (

@@ -17,6 +17,7 @@ import (
 	"github.com/opdock/opdock/internal/target"
 )
 
+// NewUp returns the verb up.
 func NewUp(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var o cmdutil.StartOptions

@@ -22,6 +22,7 @@ func (c *carriage) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
+// Colours and weights of text on a terminal, as escape sequences.
 const (
 	spinnerFrames   = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 	spinnerInterval = 100 * time.Millisecond
@@ -50,6 +51,7 @@ type Display struct {
 	drawn   bool // the running line is on the terminal and must be erased before anything else is written
 }
 
+// NewDisplay returns a display on standard error. A quiet one shows nothing.
 func (a *App) NewDisplay(quiet bool) *Display {
 	d := &Display{out: a.Err, width: a.ErrWidth, colour: a.Colour, now: a.Now, since: a.Now()}
 	if quiet {
@@ -112,6 +114,7 @@ func (d *Display) Paint(colour, text string) string {
 // UseRawTerminal is for a terminal that gives keys as they are typed: it does not begin a line by itself.
 func (d *Display) UseRawTerminal() { d.out = &carriage{out: d.out} }
 
+// Live reports whether the display is a terminal, where lines can be replaced.
 func (d *Display) Live() bool { return d.width > 0 }
 
 // Title writes a line above the steps that follow.

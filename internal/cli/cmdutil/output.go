@@ -18,17 +18,21 @@ import (
 // OutputFormat is the value of the -o flag.
 type OutputFormat string
 
+// The formats of output.
 const (
 	OutputText OutputFormat = "text"
 	OutputJSON OutputFormat = "json"
 )
 
+// OutputFormats are the values of the flag --output.
 var OutputFormats = []string{string(OutputText), string(OutputJSON)}
 
 func (f *OutputFormat) String() string { return string(*f) }
 
+// Type implements pflag.Value.
 func (f *OutputFormat) Type() string { return "format" }
 
+// Set implements pflag.Value.
 func (f *OutputFormat) Set(value string) error {
 	if !slices.Contains(OutputFormats, value) {
 		return fmt.Errorf("must be %s", strings.Join(OutputFormats, " or "))
@@ -37,12 +41,14 @@ func (f *OutputFormat) Set(value string) error {
 	return nil
 }
 
+// AddOutputFlag adds the flag --output, with completion.
 func (a *App) AddOutputFlag(cmd *cobra.Command, format *OutputFormat) {
 	*format = OutputText
 	cmd.Flags().VarP(format, "output", "o", "output format: "+strings.Join(OutputFormats, " or "))
 	a.Complete(cmd, "output", func() []string { return OutputFormats })
 }
 
+// PrintJSON writes a value to standard output as indented JSON.
 func (a *App) PrintJSON(value any) error {
 	encoder := json.NewEncoder(a.Out)
 	encoder.SetIndent("", "  ")

@@ -15,11 +15,13 @@ type PageOptions struct {
 	Address string
 }
 
+// AddFlags adds the flags of the page.
 func (o *PageOptions) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.Serve, "page", true, "serve a live view of objects, events and reconciles on loopback")
 	cmd.Flags().StringVar(&o.Address, "page-address", "", "address of the page, such as 127.0.0.1:8700 (default: a free port on loopback)")
 }
 
+// Check reports flags of the page that do not fit together, or an address that is not on loopback.
 func (o *PageOptions) Check(cmd *cobra.Command) error {
 	var message string
 	switch {

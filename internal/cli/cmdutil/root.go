@@ -46,6 +46,7 @@ Use "opdock COMMAND --help" for more information about a command.
 {{- end}}
 `
 
+// NewRoot returns the command without any verb.
 func (a *App) NewRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "opdock COMMAND [FLAG]...",

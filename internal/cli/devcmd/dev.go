@@ -31,6 +31,7 @@ type devOptions struct {
 	page       cmdutil.PageOptions
 }
 
+// NewDev returns the verb dev.
 func NewDev(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var o devOptions

@@ -45,6 +45,7 @@ type experimentOptions struct {
 	from       string
 }
 
+// NewExperiment returns the verb experiment.
 func NewExperiment(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	return cmdutil.NewGroup(&cobra.Command{

@@ -26,6 +26,7 @@ type runOptions struct {
 	page       cmdutil.PageOptions
 }
 
+// NewRun returns the verb run.
 func NewRun(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var o runOptions

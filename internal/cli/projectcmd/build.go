@@ -37,6 +37,7 @@ type buildOptions struct {
 	quiet     bool
 }
 
+// NewBuild returns the verb build.
 func NewBuild(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var o buildOptions

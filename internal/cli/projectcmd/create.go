@@ -14,6 +14,7 @@ import (
 	"github.com/opdock/opdock/scaffold"
 )
 
+// NewCreate returns the verb create.
 func NewCreate(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	return cmdutil.NewGroup(&cobra.Command{

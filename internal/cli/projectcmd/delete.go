@@ -15,6 +15,7 @@ import (
 	"github.com/opdock/opdock/scaffold"
 )
 
+// NewDelete returns the verb delete.
 func NewDelete(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	return cmdutil.NewGroup(&cobra.Command{

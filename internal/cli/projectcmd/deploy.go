@@ -25,6 +25,7 @@ type deployOptions struct {
 	webhooks bool
 }
 
+// NewDeploy returns the verb deploy.
 func NewDeploy(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var o deployOptions
@@ -69,6 +70,7 @@ build" to build its image.`,
 	return cmd
 }
 
+// NewUndeploy returns the verb undeploy.
 func NewUndeploy(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var o uninstallOptions

@@ -32,6 +32,7 @@ func generatePaths(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// NewGenerate returns the verb generate.
 func NewGenerate(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var (

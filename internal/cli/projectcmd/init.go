@@ -13,6 +13,7 @@ import (
 	"github.com/opdock/opdock/scaffold"
 )
 
+// NewInit returns the verb init.
 func NewInit(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var (

@@ -17,6 +17,7 @@ import (
 	"github.com/opdock/opdock/internal/hint"
 )
 
+// NewInstall returns the verb install.
 func NewInstall(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var o projectOptions
@@ -58,6 +59,7 @@ type uninstallOptions struct {
 	keepCRDs       bool
 }
 
+// NewUninstall returns the verb uninstall.
 func NewUninstall(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var o uninstallOptions

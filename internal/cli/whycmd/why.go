@@ -33,6 +33,7 @@ type whyOptions struct {
 // maxLast is how many records the endpoint gives at once.
 const maxLast = 1000
 
+// NewWhy returns the verb why.
 func NewWhy(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
 	var o whyOptions
