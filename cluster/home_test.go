@@ -167,7 +167,7 @@ func TestHomeAmongOthersMustBeOurs(t *testing.T) {
 		"open to others":  {func(top string) error { return errors.Join(os.Mkdir(top, 0o700), os.Chmod(top, 0o777)) }, ours, "is writable by other users (mode -rwxrwxrwx)"},
 		"open to a group, below": {func(top string) error {
 			return errors.Join(os.MkdirAll(filepath.Join(top, "clusters"), 0o700), os.Chmod(filepath.Join(top, "clusters"), 0o770))
-		}, ours, "clusters can be written to"},
+		}, ours, "clusters is writable by other users"},
 		"a link": {func(top string) error { return os.Symlink(filepath.Dir(top), top) }, ours, "is not a directory"},
 		"a link below": {func(top string) error {
 			return errors.Join(os.Mkdir(top, 0o700), os.Symlink("/", filepath.Join(top, "clusters")))

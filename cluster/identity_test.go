@@ -117,7 +117,7 @@ func TestAsRefuses(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := broken.As("jane"); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "still running") {
+		if _, err := broken.As("jane"); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "check that the cluster is running") {
 			t.Errorf("missing %s: %v", file, err)
 		}
 	}

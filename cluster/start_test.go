@@ -220,11 +220,11 @@ func TestStartRefuses(t *testing.T) {
 		options Options
 		says    string
 	}{
-		"name":            {Options{Name: "Dev"}, `"Dev" cannot be the name`},
-		"nodes":           {Options{Nodes: -1}, "-1 nodes"},
-		"port":            {Options{Port: 70000}, "70000 is not a port"},
+		"name":            {Options{Name: "Dev"}, `"Dev" is not a valid cluster name`},
+		"nodes":           {Options{Nodes: -1}, "-1 is not a valid number of nodes"},
+		"port":            {Options{Port: 70000}, "70000 is not a valid port"},
 		"detached log":    {Options{Name: "dev", Detach: true, Log: &tail{}}, "must be an *os.File"},
-		"detached unseen": {Options{Detach: true}, "give it a name"},
+		"detached unseen": {Options{Detach: true}, "needs a name"},
 		"no binary":       {Options{Binary: noFile}, noFile},
 		"not a program":   {Options{Name: "dev", Binary: os.DevNull}, "not executable"},
 	}

@@ -67,7 +67,7 @@ func TestProblem(t *testing.T) {
 	if got := s.problem("build", &buildError{"x"}); got.Text != "the build failed; the previous operator keeps running" {
 		t.Errorf("got %q", got.Text)
 	}
-	if got := s.problem("samples", samplesError{errors.New("x")}); strings.Contains(got.Text, "goes on") {
+	if got := s.problem("samples", samplesError{errors.New("x")}); strings.Contains(got.Text, "keeps running") {
 		t.Errorf("got %q", got.Text)
 	}
 }

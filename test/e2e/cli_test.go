@@ -161,7 +161,7 @@ func TestCLIUnknownCluster(t *testing.T) {
 	u.fails(t, `cluster "dock" does not exist`, "down")
 	u.fails(t, "never started", "kubectl", "get", "nodes")
 	u.fails(t, "never started", "kubeconfig")
-	u.fails(t, "cannot be the name of a cluster", "up", "--name", "No_Name")
+	u.fails(t, "is not a valid cluster name", "up", "--name", "No_Name")
 	if out := u.ok(t, "status", "-o", "json"); strings.TrimSpace(out) != "[]" {
 		t.Errorf("status of no cluster: %s", out)
 	}

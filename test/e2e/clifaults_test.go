@@ -61,9 +61,9 @@ func TestCLIWithoutAnything(t *testing.T) {
 	try(t, target.Close())
 	u.binary = alone
 	u.env = append(u.env, "PATH=", "OPDOCK_CONTROLPLANE=", "XDG_CACHE_HOME="+t.TempDir())
-	u.fails(t, "no Go to build it with", "up")
+	u.fails(t, "Go is not installed to build it", "up")
 	u.fails(t, "OPDOCK_CONTROLPLANE", "up")
-	u.fails(t, "no Go to build it with", "assets")
+	u.fails(t, "Go is not installed to build it", "assets")
 }
 
 // TestCLIKubectlAlone is a machine that has no kubectl and nothing else either.

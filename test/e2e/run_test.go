@@ -34,12 +34,12 @@ func TestRunAllSamples(t *testing.T) {
 	if len(kinds) != 5 {
 		t.Errorf("not all five kinds are there:\n%s", out)
 	}
-	if strings.Contains(messages, "left out") {
+	if strings.Contains(messages, "skipped sample") {
 		t.Errorf("not all samples were applied:\n%s", messages)
 	}
 
 	status := u.status(t, "dock")
-	if status.State != cluster.Stopped || !strings.Contains(messages, `Cluster "dock" is stopped; its objects are kept`) {
+	if status.State != cluster.Stopped || !strings.Contains(messages, `Cluster "dock" is stopped and its objects are kept`) {
 		t.Errorf("the cluster that was started for the run is %s:\n%s", status.State, messages)
 	}
 	if log, err := os.ReadFile(filepath.Join(status.Dir, "fleet.log")); err != nil || len(log) == 0 {

@@ -106,7 +106,7 @@ func TestAProjectOnACluster(t *testing.T) {
 	step(cmdutil.ExitOK, []string{"install"}, []string{"CRDs established: 1 unchanged"})
 	step(cmdutil.ExitOK, []string{"deploy", "--image", "team/harbour:v1"}, []string{
 		"manifests applied: 9 created, 1 unchanged", "operator available", "harbour-system   harbour-controller-manager",
-		"ValidatingWebhookConfiguration harbour-validating-webhook-configuration is left out: no process answers",
+		"skipped ValidatingWebhookConfiguration harbour-validating-webhook-configuration: no process serves",
 		"are simulated", "to run the operator itself: opdock dev",
 	})
 	step(cmdutil.ExitOK, []string{"deploy", "--image", "team/harbour:v2", "--dry-run"}, []string{"Deployment                 harbour-system   harbour-controller-manager            configured"})
@@ -120,7 +120,7 @@ func TestAProjectOnACluster(t *testing.T) {
 	left := "Ship " + sample.GetNamespace() + "/argo"
 	step(cmdutil.ExitError, []string{"uninstall"}, []string{"nothing was deleted: deleting the CRDs would also delete " + left, "--force"})
 	step(cmdutil.ExitError, []string{"undeploy"}, []string{"nothing was deleted: deleting the CRDs would also delete " + left})
-	step(cmdutil.ExitOK, []string{"undeploy", "--dry-run"}, []string{"needs --force: " + left, "harbour-system                             deleted"})
+	step(cmdutil.ExitOK, []string{"undeploy", "--dry-run"}, []string{"(needs --force): " + left, "harbour-system                             deleted"})
 	step(cmdutil.ExitOK, []string{"undeploy", "--keep-crds"}, []string{"gone: 9 deleted, 1 absent"})
 	step(cmdutil.ExitOK, []string{"uninstall", "--force"}, []string{"gone: 1 deleted"})
 	step(cmdutil.ExitOK, []string{"undeploy"}, []string{`no objects of harbour found in cluster "harbour"`})
@@ -130,7 +130,7 @@ func TestAProjectOnACluster(t *testing.T) {
 func TestKindsThatNobodyConverts(t *testing.T) {
 	run, _ := projectOnRealCluster(t, "multigroup")
 	code, user := run("install")
-	expectRun(t, code, user, cmdutil.ExitOK, "CRDs established: 2 created", "CRD carts.land.example.com: no process converts between its versions")
+	expectRun(t, code, user, cmdutil.ExitOK, "CRDs established: 2 created", "CRD carts.land.example.com: no process serves its conversion webhook")
 	code, user = run("uninstall")
 	expectRun(t, code, user, cmdutil.ExitOK, "gone: 2 deleted")
 }
@@ -183,5 +183,5 @@ func TestARefusedKindIsShownInTheSource(t *testing.T) {
 	}
 	writeFile(t, dir, name, strings.Replace(string(content), "minimum: 1", "minimum: 1\n                  default: many", 1))
 	code, user := run("install")
-	expectRun(t, code, user, cmdutil.ExitError, `cluster "harbour" refuses CRD ships.sea.example.com`, "api/v1/ship_types.go:11: spec.size: Invalid value")
+	expectRun(t, code, user, cmdutil.ExitError, `cluster "harbour" rejected CRD ships.sea.example.com`, "api/v1/ship_types.go:11: spec.size: Invalid value")
 }
