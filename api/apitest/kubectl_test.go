@@ -44,5 +44,5 @@ func TestKubectl(t *testing.T) {
 	contains(kubectl("scale", "appsvc/nginx-app", "--replicas", "5"), "scaled")
 	contains(kubectl("get", "opdock"), "nginx-app")
 	contains(kubectl("get", "appservices", "--output", "jsonpath={.items[0].spec.size}"), "5")
-	contains(kubectl("explain", "appservice.spec.ports.nodePort"), "nodePort is a port of every node")
+	contains(kubectl("explain", "appservice.spec.ports.nodePort"), "nodePort exposes this port on every node")
 }
