@@ -52,7 +52,7 @@ func (a verbs) serveDevPage(ctx context.Context, o devOptions, t *devTarget, sho
 	if err != nil {
 		return nil, hint.With(err, "choose another address with --page-address, or do without: --page=false")
 	}
-	show.Say("what changes is shown at " + running.URL())
+	show.Say("Live view: " + running.URL())
 	discovery := tree.Discovery{Model: model, Changed: changes.Observe, Problem: func(err error) { show.Say("the page: " + err.Error()) }}
 	parts.Go(func() {
 		if err := discovery.Run(ctx, t.cluster.Config); err != nil && ctx.Err() == nil {

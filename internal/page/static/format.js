@@ -89,7 +89,7 @@ export function isUser(raw, controllers) {
 /** writersOf says who caused a change: nobody in particular if managed fields do not tell, nor a write of a reconcile. */
 export function writersOf(cause) {
   const known = writers(cause.by);
-  return known || cause.type !== "updated" || !cause.changes?.length || cause.write ? known : "somebody unknown";
+  return known || cause.type !== "updated" || !cause.changes?.length || cause.write ? known : "an unknown writer";
 }
 
 /** middle shortens a text in its middle until it fits: names differ at their end as often as at their beginning. */
