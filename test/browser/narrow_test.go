@@ -4,7 +4,7 @@
 package browser
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -25,7 +25,7 @@ const places = `JSON.stringify(["timeline", "list", "filters", "legend"].map((id
 // From a phone to a wall: everything is in the window, the timeline has room, and opening a reconcile moves nothing.
 func TestEveryWidth(t *testing.T) {
 	for _, size := range [][3]int64{{390, 844, 250}, {600, 800, 400}, {1024, 768, 450}, {1440, 900, 800}, {2560, 1300, 1800}} {
-		t.Run(fmt.Sprint(size[0]), func(t *testing.T) {
+		t.Run(strconv.FormatInt(size[0], 10), func(t *testing.T) {
 			world := demo.New(30, time.Now())
 			tell(t, world, "scale shop", "quarrel shop", "fail cart")
 			p := look(t, startDemo(t, world), chromium.Options{Width: size[0], Height: size[1]})
