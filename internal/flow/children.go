@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -271,6 +272,13 @@ func (p *Pass) OwnsField(object client.Object, path ...any) bool {
 // that they have no right to: the name of each field without the keys of list items, and the manager. It is for children
 // that are not applied.
 func (p *Pass) ForeignFields(object client.Object, kind string) map[string]string {
+	isForeign := func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager != p.fieldOwner && ConcernsSpec(entry)
+	}
+	if !slices.ContainsFunc(object.GetManagedFields(), isForeign) {
+		// Nearly always, and much cheaper to find out.
+		return nil
+	}
 	owned := ownershipOf(object, p.fieldOwner)
 	found := map[string]string{}
 	for _, other := range owned.others {

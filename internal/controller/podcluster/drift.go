@@ -61,6 +61,7 @@ type ownership interface {
 // records are read: a value that is still ours was changed by admission.
 func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *podDrift {
 	found := podDrift{labels: map[string]string{}, annotations: map[string]string{}, images: map[string]string{}}
+	foreign := owned.ForeignFields(pod, "Pod")
 	var fields []string
 	if template.Metadata != nil {
 		differing := func(what string, want, have, into map[string]string) {
@@ -69,7 +70,7 @@ func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *
 					continue
 				}
 				into[name] = want[name]
-				fields = append(fields, "metadata."+what+"."+name)
+				fields = append(fields, "metadata."+what+"."+name+" was changed")
 			}
 		}
 		differing("labels", template.Metadata.Labels, pod.Labels, found.labels)
@@ -82,12 +83,16 @@ func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *
 				continue
 			}
 			found.images[want[i].Name] = want[i].Image
-			fields = append(fields, "spec."+list+"["+want[i].Name+"].image")
+			change := "spec." + list + "[" + want[i].Name + "].image was changed"
+			if manager, known := foreign["spec."+list+"[].image"]; known {
+				change += " by " + manager
+			}
+			fields = append(fields, change)
 		}
 	}
 	compareImages("containers", template.Spec.Containers, pod.Spec.Containers)
 	compareImages("initContainers", template.Spec.InitContainers, pod.Spec.InitContainers)
-	for name, manager := range owned.ForeignFields(pod, "Pod") {
+	for name, manager := range foreign {
 		index := slices.IndexFunc(lasting, func(field string) bool { return name == field || strings.HasPrefix(name, field+".") })
 		// A manager that has set what was there already has changed nothing.
 		if index >= 0 && !sameValue(strings.TrimPrefix(lasting[index], "spec."), &template.Spec, &pod.Spec) {
@@ -98,11 +103,7 @@ func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *
 		return nil
 	}
 	slices.Sort(found.lasting)
-	parts := slices.Clone(found.lasting)
-	if len(fields) > 0 {
-		parts = append(parts, strings.Join(fields, ", ")+" had been changed")
-	}
-	found.text = strings.Join(parts, ", ")
+	found.text = strings.Join(slices.Concat(found.lasting, fields), ", ")
 	return &found
 }
 

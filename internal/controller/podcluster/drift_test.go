@@ -45,19 +45,20 @@ func TestDriftOf(t *testing.T) {
 		{name: "as it was made", edit: func(*corev1.Pod) {}},
 		{
 			name: "another label", edit: func(p *corev1.Pod) { p.Labels["tier"] = "evil" },
-			want: "metadata.labels.tier had been changed", metadata: true,
+			want: "metadata.labels.tier was changed", metadata: true,
 		},
 		{
 			name: "no annotation", edit: func(p *corev1.Pod) { p.Annotations = nil },
-			want: "metadata.annotations.note had been changed", metadata: true,
+			want: "metadata.annotations.note was changed", metadata: true,
 		},
 		{
 			name: "another image", edit: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "evil" },
-			want: "spec.containers[main].image had been changed", spec: true,
+			records: records{foreign: map[string]string{"spec.containers[].image": "kubectl-set"}},
+			want:    "spec.containers[main].image was changed by kubectl-set", spec: true,
 		},
 		{
 			name: "another image of an init container", edit: func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "evil" },
-			want: "spec.initContainers[first].image had been changed", spec: true,
+			want: "spec.initContainers[first].image was changed", spec: true,
 		},
 		{
 			name: "an image that admission chose", edit: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mirror/nginx" },
