@@ -66,8 +66,8 @@ func isAvailable(object runtime.Object) bool {
 	return ok && deployment.Status.AvailableReplicas >= 1
 }
 
-// createAndAwait creates objects in a namespace, and watches until as many in the list are done. Who is interested is told
-// of each object when it has been created.
+// createAndAwait creates objects in a namespace, and watches the list until that many are done. It calls created for
+// each object after its creation.
 func createAndAwait(ctx context.Context, c client.WithWatch, namespace string, size int, list client.ObjectList,
 	object func(i int) client.Object, created func(client.Object), done func(runtime.Object) bool,
 ) (time.Duration, error) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// quietResult is what a fleet of many objects costs when nothing happens, and when its manager starts anew.
+// quietResult is what a fleet of many objects costs at rest, and when its manager restarts.
 type quietResult struct {
 	size          int
 	idle          time.Duration
@@ -22,7 +22,7 @@ type quietResult struct {
 	empty, full   uint64 // resident bytes of the manager
 }
 
-// quietSection measures what the fleet's manager does when nothing happens, when it starts anew, and for single changes.
+// quietSection measures what the fleet's manager does at rest, after a restart, and for single changes.
 func quietSection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
 	program := filepath.Join(e.work, "manager")

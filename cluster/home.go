@@ -55,8 +55,8 @@ func checkHome(dir string) error {
 	return checkOwned(home, dir, os.Getuid())
 }
 
-// checkOwned returns an error unless every folder from the top down to dir, as far as they exist, is a real one of the
-// user's that nobody else can change.
+// checkOwned returns an error unless every folder from the top down to dir, as far as they exist, is a directory, and not a
+// link, that belongs to the user and that no other user can write to.
 func checkOwned(top, dir string, uid int) error {
 	below, err := filepath.Rel(top, dir)
 	if err != nil {

@@ -5,6 +5,7 @@ package devcmd
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/why"
 )
 
@@ -59,12 +61,12 @@ func TestDevSaysFindings(t *testing.T) {
 		})
 	}
 	const want = "! Frigate black is in a loop: it has caused itself 5 times in a row."
-	for until := time.Now().Add(20 * time.Second); !strings.Contains(screen.String(), want); {
-		if time.Now().After(until) {
-			t.Fatalf("%q is not said:\n%s", want, screen.String())
+	testenv.Eventually(t, "the finding is on the terminal", func() error {
+		if !strings.Contains(screen.String(), want) {
+			return fmt.Errorf("%q is missing:\n%s", want, screen.String())
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return nil
+	})
 	session.Observer.End()
 	end()
 	show.end()
