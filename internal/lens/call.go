@@ -1,0 +1,102 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// ReconcileHeader says which reconcile a request belongs to. It is not forwarded.
+const ReconcileHeader = "X-Opdock-Reconcile"
+
+// requestInfo reads addresses as the API server does.
+var requestInfo = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+
+// describe says what a request is, as far as its head tells.
+func describe(r *http.Request) Request {
+	query := r.URL.Query()
+	d := Request{
+		UserAgent: r.UserAgent(), FieldManager: query.Get("fieldManager"), As: r.Header.Get("Impersonate-User"),
+		DryRun: slices.Contains(query["dryRun"], metav1.DryRunAll),
+	}
+	d.Reconcile, _ = strconv.ParseUint(r.Header.Get(ReconcileHeader), 10, 64) // anything else is none
+	info, err := requestInfo.NewRequestInfo(r)
+	if err != nil || !info.IsResourceRequest {
+		d.Verb, d.Path = strings.ToLower(r.Method), r.URL.Path
+		return d
+	}
+	d.Verb = info.Verb
+	d.Resource = Resource{
+		Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource, Subresource: info.Subresource,
+		Namespace: info.Namespace, Name: info.Name,
+	}
+	if d.Resource.Resource == "namespaces" && d.Resource.Group == "" {
+		d.Resource.Namespace = "" // RequestInfo repeats the name there
+	}
+	if d.Verb == "patch" && isApply(r.Header) {
+		d.Verb = "apply"
+	}
+	switch d.Verb {
+	case "create", "update", "patch":
+		d.FieldManager = cmp.Or(d.FieldManager, managerOfAgent(d.UserAgent))
+	case "list", "watch", "get", "deletecollection":
+		d.Query = queryOf(query)
+		if d.Verb != "get" && d.Query.FieldSelector != "" {
+			d.Resource.Name = "" // RequestInfo reads it from metadata.name=…, and Query says that
+		}
+	}
+	return d
+}
+
+func queryOf(query map[string][]string) *Query {
+	first := func(name string) string {
+		if values := query[name]; len(values) > 0 {
+			return values[0]
+		}
+		return ""
+	}
+	isSet := func(name string) bool { set, _ := strconv.ParseBool(first(name)); return set }
+	q := Query{
+		LabelSelector: first("labelSelector"), FieldSelector: first("fieldSelector"),
+		ResourceVersion: first("resourceVersion"), Match: first("resourceVersionMatch"), Continue: first("continue") != "",
+		InitialEvents: isSet("sendInitialEvents"), Bookmarks: isSet("allowWatchBookmarks"),
+	}
+	q.Limit, _ = strconv.ParseInt(first("limit"), 10, 64)
+	return &q
+}
+
+func isApply(header http.Header) bool {
+	return strings.HasPrefix(header.Get("Content-Type"), "application/apply-patch+")
+}
+
+// managerOfAgent is the name under which the API server records a write that names no field manager.
+func managerOfAgent(agent string) string {
+	name, _, _ := strings.Cut(agent, "/")
+	return name
+}
+
+// isReview says whether a resource is a question in the form of an object: creating it stores nothing.
+func isReview(r Resource) bool {
+	return r.Group == authenticationv1.GroupName || r.Group == authorizationv1.GroupName ||
+		r.Resource == "serviceaccounts" && r.Subresource == "token"
+}
+
+// isConversation says whether a subresource is a way to talk to what runs, rather than a part of an object.
+func isConversation(subresource string) bool {
+	switch subresource {
+	case "proxy", "exec", "attach", "portforward":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,169 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// protobufMark begins each object that is encoded in protobuf.
+var protobufMark = []byte("k8s\x00")
+
+// known has the kinds that may come in protobuf. Custom resources never do.
+var known = newScheme()
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
+	utilruntime.Must(apiextensionsv1.AddToScheme(s))
+	utilruntime.Must(metav1.AddMetaToScheme(s))
+	return s
+}
+
+var protobufDecoder = protobuf.NewSerializer(known, known)
+
+// decode reads an object of any kind.
+func decode(data []byte, as encoding) (*unstructured.Unstructured, error) {
+	switch as {
+	case encodedJSON:
+		object := &unstructured.Unstructured{}
+		if err := utiljson.Unmarshal(data, &object.Object); err != nil {
+			return nil, err
+		}
+		if object.Object == nil {
+			return nil, errors.New("it is not an object")
+		}
+		return object, nil
+	case encodedProtobuf:
+		typed, kind, err := protobufDecoder.Decode(data, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		return fromTyped(typed, *kind)
+	}
+	return nil, errors.New("its encoding is not known")
+}
+
+func fromTyped(typed runtime.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(kind)
+	return object, nil
+}
+
+// watchEvent is an event of a watch.
+type watchEvent struct {
+	Type   string
+	Object *unstructured.Unstructured
+}
+
+func decodeEvent(data []byte, as encoding) (e watchEvent, err error) {
+	switch as {
+	case encodedJSON:
+		var raw struct {
+			Type   string         `json:"type"`
+			Object map[string]any `json:"object"`
+		}
+		if err := utiljson.Unmarshal(data, &raw); err != nil {
+			return e, err
+		}
+		if raw.Type == "" || raw.Object == nil {
+			return e, errors.New("it is not an event")
+		}
+		return watchEvent{raw.Type, &unstructured.Unstructured{Object: raw.Object}}, nil
+	case encodedProtobuf:
+		var raw metav1.WatchEvent
+		if rest, enveloped := bytes.CutPrefix(data, protobufMark); enveloped {
+			var envelope runtime.Unknown
+			if err := envelope.Unmarshal(rest); err != nil {
+				return e, err
+			}
+			data = envelope.Raw
+		}
+		if err := raw.Unmarshal(data); err != nil {
+			return e, err
+		}
+		inner := encodedJSON
+		if bytes.HasPrefix(raw.Object.Raw, protobufMark) {
+			inner = encodedProtobuf
+		}
+		object, err := decode(raw.Object.Raw, inner)
+		return watchEvent{raw.Type, object}, err
+	}
+	return e, errors.New("its encoding is not known")
+}
+
+// maxInflated bounds what a compressed answer may come to.
+const maxInflated = 4 * maxAnswer
+
+// inflate undoes the compression of an answer.
+func inflate(data []byte, compression string) ([]byte, error) {
+	switch compression {
+	case "", "identity":
+		return data, nil
+	case "gzip":
+		reader, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			return nil, err
+		}
+		plain, err := io.ReadAll(io.LimitReader(reader, maxInflated))
+		if len(plain) == maxInflated {
+			return nil, errors.New(tooLarge)
+		}
+		return plain, err
+	}
+	return nil, fmt.Errorf("the compression %s is not known", compression)
+}
+
+// items returns the objects of a list; false if it is none.
+func items(list *unstructured.Unstructured) (objects []*unstructured.Unstructured, ok bool) {
+	content, ok := list.Object["items"].([]any)
+	if !ok {
+		// A list without any is encoded as null by some.
+		_, empty := list.Object["items"]
+		return nil, empty
+	}
+	for _, one := range content {
+		if fields, ok := one.(map[string]any); ok {
+			objects = append(objects, &unstructured.Unstructured{Object: fields})
+		}
+	}
+	return objects, true
+}
+
+// nameOf names a version of an object.
+func nameOf(object *unstructured.Unstructured) *Object {
+	kind := object.GroupVersionKind()
+	o := &Object{
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
+		UID: string(object.GetUID()), ResourceVersion: object.GetResourceVersion(), Generation: object.GetGeneration(),
+		Deleting: object.GetDeletionTimestamp() != nil,
+	}
+	for _, reference := range object.GetOwnerReferences() {
+		owner := Owner{Kind: reference.Kind, Name: reference.Name, UID: string(reference.UID)}
+		if version, err := schema.ParseGroupVersion(reference.APIVersion); err == nil {
+			owner.Group = version.Group
+		}
+		owner.Controller = reference.Controller != nil && *reference.Controller
+		o.Owners = append(o.Owners, owner)
+	}
+	return o
+}

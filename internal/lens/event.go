@@ -1,0 +1,225 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"time"
+
+	"github.com/opdock/opdock/why"
+)
+
+// Event is one thing that a lens has seen. Exactly one of the pointers is set.
+type Event struct {
+	// Seq counts the events of a lens, from 1.
+	Seq uint64 `json:"seq"`
+	// At is when it happened: for a request when it arrived, for a delivery when it was passed on.
+	At time.Time `json:"at"`
+
+	Request   *Request   `json:"request,omitempty"`
+	Delivery  *Delivery  `json:"delivery,omitempty"`
+	Reconcile *Reconcile `json:"reconcile,omitempty"`
+	Read      *Read      `json:"read,omitempty"`
+	Process   *Process   `json:"process,omitempty"`
+	Lost      *Lost      `json:"lost,omitempty"`
+}
+
+// Request is a request and how it was answered. A watch has two: one when it begins, with Open set, and one when it ends.
+type Request struct {
+	// ID is the same in both events of a watch, in deliveries and in what a write caused.
+	ID uint64 `json:"id"`
+	// Verb is the verb of RBAC, or apply for a server-side apply. Requests that are not about resources have the HTTP method,
+	// in lower case, and a Path.
+	Verb     string   `json:"verb"`
+	Resource Resource `json:"resource,omitzero"`
+	Path     string   `json:"path,omitempty"`
+	// Object is what was read or written, as far as the answer says.
+	Object *Object `json:"object,omitempty"`
+
+	UserAgent    string `json:"userAgent,omitempty"`
+	FieldManager string `json:"fieldManager,omitempty"`
+	// As is the user that is impersonated.
+	As string `json:"as,omitempty"`
+	// Reconcile is the ID of the reconcile that sent it, if the operator was built to say so.
+	Reconcile uint64 `json:"reconcile,omitempty"`
+
+	DryRun bool   `json:"dryRun,omitempty"`
+	Query  *Query `json:"query,omitempty"`
+	// Encoding is the content type of the answer without parameters, and BytesIn and BytesOut are the sizes of the bodies.
+	Encoding string `json:"encoding,omitempty"`
+	BytesIn  int64  `json:"bytesIn,omitempty"`
+	BytesOut int64  `json:"bytesOut,omitempty"`
+
+	// Status is the HTTP status; 0 means that there was no answer, and Error says why. Reason and Message are those of the
+	// Status object of a refusal.
+	Status  int    `json:"status,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	Error   string `json:"error,omitempty"`
+	// Fault says what Faults did to it.
+	Fault string `json:"fault,omitempty"`
+
+	// Open is set in the event that says that a watch has begun.
+	Open bool `json:"open,omitempty"`
+	// Wait is how long the first byte of the answer took, and Duration how long all of it.
+	Wait     time.Duration `json:"wait,omitempty"`
+	Duration time.Duration `json:"duration"`
+
+	// Items is how many objects a list returned.
+	Items int `json:"items,omitempty"`
+	// Change is what a write changed; nil if that is not known.
+	Change *Change `json:"change,omitempty"`
+	// Implies are the rights that the body of a write needs besides the right to send it.
+	Implies []Implied `json:"implies,omitempty"`
+	// Undecoded says why Object, Items or Change are not known, if the answer should tell them.
+	Undecoded string `json:"undecoded,omitempty"`
+}
+
+// IsWrite says whether a request is meant to change something that is stored.
+func (r *Request) IsWrite() bool {
+	if r.DryRun || isReview(r.Resource) || isConversation(r.Resource.Subresource) || r.Path != "" {
+		return false
+	}
+	switch r.Verb {
+	case "create", "update", "patch", "apply", "delete", "deletecollection":
+		return true
+	}
+	return false
+}
+
+// Refused says whether the API server refused a request, or did not answer it.
+func (r *Request) Refused() bool { return r.Status >= 400 || r.Status == 0 && !r.Open && r.Error != "" }
+
+// Resource says what a request is about, as RBAC does.
+type Resource struct {
+	Group       string `json:"group,omitempty"`
+	Version     string `json:"version,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+}
+
+// Object names one version of an object.
+type Object struct {
+	Group           string `json:"group,omitempty"`
+	Version         string `json:"version,omitempty"`
+	Kind            string `json:"kind"`
+	Namespace       string `json:"namespace,omitempty"`
+	Name            string `json:"name"`
+	UID             string `json:"uid,omitempty"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Generation      int64  `json:"generation,omitempty"`
+	// Owners are its owner references.
+	Owners []Owner `json:"owners,omitempty"`
+	// Deleting says that it waits for its finalizers.
+	Deleting bool `json:"deleting,omitempty"`
+}
+
+// Owner is an owner reference.
+type Owner struct {
+	Group      string `json:"group,omitempty"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	UID        string `json:"uid,omitempty"`
+	Controller bool   `json:"controller,omitempty"`
+}
+
+// Query holds the options of reads.
+type Query struct {
+	LabelSelector   string `json:"labelSelector,omitempty"`
+	FieldSelector   string `json:"fieldSelector,omitempty"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Match           string `json:"resourceVersionMatch,omitempty"`
+	Limit           int64  `json:"limit,omitempty"`
+	Continue        bool   `json:"continue,omitempty"`
+	InitialEvents   bool   `json:"sendInitialEvents,omitempty"`
+	Bookmarks       bool   `json:"allowWatchBookmarks,omitempty"`
+}
+
+// Change is what became of an object.
+type Change struct {
+	// From is the resource version of the version before, as far as the lens has seen one.
+	From string `json:"from,omitempty"`
+	// None says that nothing changed.
+	None bool `json:"none,omitempty"`
+	// Fields are the first fields that differ. The data of Secrets is hidden.
+	Fields []why.Change `json:"fields,omitempty"`
+	// By are those who wrote what changed, as far as managed fields tell.
+	By []why.Writer `json:"by,omitempty"`
+}
+
+// Implied is a right that no request shows.
+type Implied struct {
+	Verb     string   `json:"verb"`
+	Resource Resource `json:"resource"`
+	// Because says what needs it.
+	Because string `json:"because"`
+}
+
+// Delivery is one event of a watch, passed on to the operator.
+type Delivery struct {
+	// Watch is the ID of the request.
+	Watch    uint64   `json:"watch"`
+	Resource Resource `json:"resource"`
+	// Type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
+	Type   string  `json:"type"`
+	Object *Object `json:"object,omitempty"`
+	// Initial says that the object was there when the watch began.
+	Initial bool `json:"initial,omitempty"`
+	// Change is how the object differs from the version delivered before; nil for the first.
+	Change *Change `json:"change,omitempty"`
+	// Write is the request by which the operator made this version itself.
+	Write uint64 `json:"write,omitempty"`
+	// Held is for how long Faults held it, and Fault what else they did to it.
+	Held  time.Duration `json:"held,omitempty"`
+	Fault string        `json:"fault,omitempty"`
+	// Undecoded says why Object and Change are not known.
+	Undecoded string `json:"undecoded,omitempty"`
+}
+
+// Reconcile is the beginning or the end of a reconcile, told by an operator that was built to say so.
+type Reconcile struct {
+	ID         uint64 `json:"id"`
+	Controller string `json:"controller"`
+	Group      string `json:"group,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	// Ended is set in the event that says that it has ended.
+	Ended        bool          `json:"ended,omitempty"`
+	Duration     time.Duration `json:"duration,omitempty"`
+	Error        string        `json:"error,omitempty"`
+	Terminal     bool          `json:"terminal,omitempty"`
+	Panicked     bool          `json:"panicked,omitempty"`
+	Requeue      bool          `json:"requeue,omitempty"`
+	RequeueAfter time.Duration `json:"requeueAfter,omitempty"`
+}
+
+// Read is a read that a cache of the operator answered, told by an operator that was built to say so.
+type Read struct {
+	Reconcile uint64 `json:"reconcile"`
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	// Name is empty for a list.
+	Name string `json:"name,omitempty"`
+}
+
+// Process says that the operator was started, or has ended.
+type Process struct {
+	Started bool   `json:"started,omitempty"`
+	Ended   bool   `json:"ended,omitempty"`
+	How     string `json:"how,omitempty"`
+	// Identity is whose rights it has.
+	Identity string `json:"identity,omitempty"`
+	// Instrumented says that the operator tells which requests belong to which reconcile.
+	Instrumented bool `json:"instrumented,omitempty"`
+}
+
+// Lost says how much is missing at this point, and why.
+type Lost struct {
+	Events uint64 `json:"events"`
+	Reason string `json:"reason"`
+}

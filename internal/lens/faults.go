@@ -1,0 +1,67 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"context"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Faults decides what becomes of what passes through a lens. Its methods are called from many goroutines, and may block: what
+// they are asked about waits meanwhile, and nothing else does. The context ends when the client or the server gives up.
+type Faults interface {
+	// Request is asked before a request is forwarded.
+	Request(ctx context.Context, call *Call) Verdict
+	// Answer is asked when an answer has begun to arrive, before any of it is forwarded. The write has happened.
+	Answer(ctx context.Context, call *Call, status int) Verdict
+	// Deliver is asked before an event of a watch is forwarded. Events of one watch are asked about in their order.
+	Deliver(ctx context.Context, watch *Call, delivery *Frame) Verdict
+}
+
+// Call is a request on its way.
+type Call struct {
+	// Request has what is known before the request is forwarded.
+	Request Request
+	// Body is the object in the body of a write, nil if there is none or it cannot be decoded.
+	Body func() *unstructured.Unstructured
+}
+
+// Frame is an event of a watch on its way.
+type Frame struct {
+	// Type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; empty if it cannot be decoded.
+	Type string
+	// Object is nil if it cannot be decoded.
+	Object *unstructured.Unstructured
+}
+
+// Verdict is what becomes of a request, an answer or a delivery. The zero Verdict passes it on.
+type Verdict struct {
+	Action Action
+	// Answer replaces the answer, for the action Refuse.
+	Answer *metav1.Status
+	// Header is added to that answer, such as Retry-After.
+	Header http.Header
+	// Say names the fault in the recording.
+	Say string
+}
+
+// Action is what is done.
+type Action int
+
+// The actions.
+const (
+	// Pass forwards it.
+	Pass Action = iota
+	// Refuse answers a request, or replaces its answer, by a Status.
+	Refuse
+	// Abort ends the request without an answer, as a broken connection would. A watch ends.
+	Abort
+	// Drop leaves out an event of a watch. The client misses it for good, which only what follows it can make legal.
+	Drop
+	// End ends a watch in order, instead of passing the event on.
+	End
+)

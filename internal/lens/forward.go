@@ -1,0 +1,256 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// upstream is an API server and how to reach it as an identity.
+type upstream struct {
+	base *url.URL
+	// streams shares connections between requests; upgrades needs HTTP/1.1.
+	streams, upgrades http.RoundTripper
+	impersonates      bool
+}
+
+func newUpstream(config *rest.Config) (*upstream, error) {
+	config = rest.CopyConfig(config)
+	// The client's own Accept-Encoding decides. Bodies are passed on as they come.
+	config.DisableCompression = true
+	config.Timeout = 0
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the API server is invalid: %w", err)
+	}
+	u := &upstream{base: base, impersonates: config.Impersonate.UserName != ""}
+	if u.streams, err = rest.TransportFor(config); err != nil {
+		return nil, fmt.Errorf("connecting the lens to the API server: %w", err)
+	}
+	old := rest.CopyConfig(config)
+	old.NextProtos = []string{"http/1.1"}
+	if u.upgrades, err = rest.TransportFor(old); err != nil {
+		return nil, fmt.Errorf("connecting the lens to the API server: %w", err)
+	}
+	return u, nil
+}
+
+// RoundTrip implements http.RoundTripper.
+func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("Upgrade") != "" {
+		return u.upgrades.RoundTrip(r)
+	}
+	return u.streams.RoundTrip(r)
+}
+
+// ServeHTTP implements http.Handler.
+func (l *Lens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !l.isClient(r) {
+		answer(w, status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized,
+			"this is the lens of an operator, and takes only the credential in the kubeconfig it was given"), nil)
+		return
+	}
+	l.usedOnce.Do(func() { close(l.used) })
+	to := l.upstream.Load()
+	x := &exchange{lens: l, to: to, began: time.Now(), Call: Call{Request: describe(r)}}
+	x.Request.ID = l.lastID.Add(1)
+	if to.impersonates && hasImpersonation(r.Header) {
+		// The server would take the header for the impersonation that the identity itself consists of, and so grant the
+		// rights of whoever is named to a client that may have none.
+		x.refuse(w, status(http.StatusForbidden, metav1.StatusReasonForbidden, "the lens impersonates already, so its client cannot"), nil)
+		return
+	}
+	x.serve(w, r)
+}
+
+func hasImpersonation(header http.Header) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(header)), func(name string) bool { return strings.HasPrefix(name, "Impersonate-") })
+}
+
+// exchange is one request and its answer.
+type exchange struct {
+	Call
+
+	lens  *Lens
+	to    *upstream
+	began time.Time
+	sent  *capture // the request's body
+	got   *capture // the answer's
+
+	contentType, compression string // of the answer
+	accepts                  string
+	requestType              string
+}
+
+func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
+	x.requestType = r.Header.Get("Content-Type")
+	if r.Body != nil && r.Body != http.NoBody && !x.isUpgrade(r) {
+		x.sent = x.lens.observer.newCapture(maxRequest)
+		if err := x.readAhead(r); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	if faults := x.lens.faults; faults != nil {
+		x.Call.Body = x.decodeSent
+		if x.apply(w, faults.Request(r.Context(), &x.Call)) {
+			return
+		}
+	}
+	proxy := httputil.ReverseProxy{
+		Rewrite:        func(p *httputil.ProxyRequest) { x.rewrite(p) },
+		Transport:      x.to,
+		FlushInterval:  -1,
+		ModifyResponse: func(response *http.Response) error { return x.answered(r.Context(), response) },
+		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { x.failed(w, r, err) },
+		ErrorLog:       x.lens.server.ErrorLog,
+		BufferPool:     buffers{},
+	}
+	proxy.ServeHTTP(w, r)
+}
+
+// readAhead makes the body of a write known before it is forwarded, if somebody decides by it; otherwise it is copied while it
+// passes.
+func (x *exchange) readAhead(r *http.Request) error {
+	if x.lens.faults == nil {
+		r.Body = &tapped{ReadCloser: r.Body, see: x.sent.write}
+		return nil
+	}
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	x.sent.write(data)
+	r.Body = io.NopCloser(strings.NewReader(string(data)))
+	return nil
+}
+
+func (x *exchange) isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
+
+func (x *exchange) rewrite(p *httputil.ProxyRequest) {
+	out := p.Out
+	out.URL.Scheme, out.URL.Host = x.to.base.Scheme, x.to.base.Host
+	out.URL.Path = strings.TrimSuffix(x.to.base.Path, "/") + p.In.URL.Path
+	out.URL.RawPath = ""
+	if p.In.URL.RawPath != "" {
+		out.URL.RawPath = strings.TrimSuffix(x.to.base.EscapedPath(), "/") + p.In.URL.RawPath
+	}
+	out.URL.RawQuery = p.In.URL.RawQuery // as it is, also where ReverseProxy would leave out what it cannot parse
+	out.Host = ""
+	// The transport has the identity. ReverseProxy has removed what concerns only the connection, and Upgrade is back.
+	out.Header.Del("Authorization")
+	out.Header.Del(ReconcileHeader)
+	x.accepts = out.Header.Get("Accept")
+}
+
+// answered looks at an answer that has begun to arrive.
+func (x *exchange) answered(ctx context.Context, response *http.Response) error {
+	x.Request.Status, x.Request.Wait = response.StatusCode, time.Since(x.began)
+	if faults := x.lens.faults; faults != nil {
+		if verdict := faults.Answer(ctx, &x.Call, response.StatusCode); verdict.Action != Pass {
+			return &interfered{verdict}
+		}
+	}
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		x.finish(nil) // what is said from here on is not recorded
+		return nil
+	}
+	x.contentType, x.compression = response.Header.Get("Content-Type"), response.Header.Get("Content-Encoding")
+	as, mediaType := encodingOf(x.contentType)
+	x.Request.Encoding = mediaType
+	if x.Request.Verb == "watch" && response.StatusCode == http.StatusOK {
+		x.lens.observer.emit(Event{At: x.began, Request: x.opened()})
+		response.Body = x.watch(ctx, as, response)
+		return nil
+	}
+	x.got = x.lens.observer.newCapture(maxAnswer)
+	response.Body = &tapped{ReadCloser: response.Body, see: x.got.write, ended: x.finish}
+	return nil
+}
+
+func (x *exchange) opened() *Request {
+	open := x.Request
+	open.Open, open.Duration = true, open.Wait
+	return &open
+}
+
+// interfered is an answer that Faults replaced.
+type interfered struct{ verdict Verdict }
+
+func (i *interfered) Error() string { return "the answer was replaced: " + i.verdict.Say }
+
+// failed answers a request that the API server has not answered. If it cannot have arrived there, the client is told so;
+// otherwise nobody knows whether it took effect, and the client learns what it would without the lens: nothing.
+func (x *exchange) failed(w http.ResponseWriter, r *http.Request, err error) {
+	var replaced *interfered
+	if errors.As(err, &replaced) {
+		x.apply(w, replaced.verdict)
+		return
+	}
+	x.Request.Error = err.Error()
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" && r.Context().Err() == nil {
+		x.refuse(w, status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the API server is not available: "+err.Error()), nil)
+		return
+	}
+	x.finish(nil)
+	panic(http.ErrAbortHandler)
+}
+
+// apply does what Faults decided, and says whether that ends the request.
+func (x *exchange) apply(w http.ResponseWriter, v Verdict) bool {
+	if v.Say != "" {
+		x.Request.Fault = v.Say
+	}
+	switch v.Action {
+	case Refuse:
+		x.refuse(w, v.Answer, v.Header)
+		return true
+	case Abort, End, Drop:
+		x.Request.Error = "aborted"
+		x.finish(nil)
+		panic(http.ErrAbortHandler)
+	}
+	return false
+}
+
+// refuse answers in place of the API server.
+func (x *exchange) refuse(w http.ResponseWriter, s *metav1.Status, header http.Header) {
+	x.Request.Status, x.Request.Reason, x.Request.Message = int(s.Code), string(s.Reason), s.Message
+	if x.Request.Fault == "" {
+		x.Request.Fault = "answered by the lens"
+	}
+	answer(w, s, header)
+	x.finish(nil)
+}
+
+func answer(w http.ResponseWriter, s *metav1.Status, header http.Header) {
+	maps.Copy(w.Header(), header)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(s.Code))
+	_ = json.NewEncoder(w).Encode(s) // whoever has hung up does without
+}
+
+// finish hands over what was seen of a request.
+func (x *exchange) finish(err error) {
+	if err != nil && !errors.Is(err, io.EOF) {
+		x.Request.Error = err.Error()
+	}
+	x.Request.Duration = time.Since(x.began)
+	x.lens.observer.observeExchange(x)
+}

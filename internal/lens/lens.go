@@ -1,0 +1,219 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/opdock/opdock/internal/loopback"
+	"github.com/opdock/opdock/internal/pki"
+)
+
+// Options say what a lens is for. Only Upstream has to be set.
+type Options struct {
+	// Upstream is the API server, and the identity that requests are forwarded as.
+	Upstream *rest.Config
+	// Namespace is the one of the context in the client's kubeconfig.
+	Namespace string
+	// Faults disturbs what passes; nil for nothing.
+	Faults Faults
+	// MaxPending is how many bytes of copies wait to be decoded at most, MaxRemembered how many bytes of objects are kept to
+	// tell what changed, and MaxKept how many bytes of events are kept for readers of the stream.
+	MaxPending, MaxRemembered, MaxKept int64
+}
+
+const (
+	defaultPending    = 64 << 20
+	defaultRemembered = 64 << 20
+	defaultKept       = 32 << 20
+	// certificateLife is longer than anybody runs an operator behind a lens.
+	certificateLife = 365 * 24 * time.Hour
+	closeGrace      = 2 * time.Second
+)
+
+// Lens is a running proxy.
+type Lens struct {
+	stream    *Stream
+	observer  *observer
+	server    *http.Server
+	hooks     *hooks
+	token     string
+	authority []byte
+	address   string
+	namespace string
+	faults    Faults
+
+	upstream atomic.Pointer[upstream]
+	lastID   atomic.Uint64
+	used     chan struct{}
+	usedOnce sync.Once
+
+	closing context.CancelFunc
+	done    chan struct{}
+}
+
+// Start starts a lens on a loopback port.
+func Start(ctx context.Context, o Options) (*Lens, error) {
+	l := &Lens{namespace: o.Namespace, faults: o.Faults, used: make(chan struct{}), done: make(chan struct{})}
+	if err := l.Forward(o.Upstream); err != nil {
+		return nil, err
+	}
+	token, err := newToken()
+	if err != nil {
+		return nil, err
+	}
+	l.token = token
+	certificate, err := l.certify()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := loopback.Listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("starting the lens: %w", err)
+	}
+	l.address = listener.Addr().String()
+	l.stream = newStream(orDefault(o.MaxKept, defaultKept))
+	l.observer = newObserver(l.stream, orDefault(o.MaxPending, defaultPending), orDefault(o.MaxRemembered, defaultRemembered))
+	if l.hooks, err = listenForHooks(ctx, l.token, l.observer.emit); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	l.closing = cancel
+	l.server = &http.Server{
+		Handler: l, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+		ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return serving },
+		// Clients that hang up are everyday; what matters is in the stream.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	go func() {
+		defer close(l.done)
+		_ = l.server.ServeTLS(listener, "", "") // it ends by Close
+	}()
+	return l, nil
+}
+
+func orDefault(given, otherwise int64) int64 {
+	if given > 0 {
+		return given
+	}
+	return otherwise
+}
+
+func newToken() (string, error) {
+	secret := make([]byte, 32)
+	if _, err := rand.Read(secret); err != nil {
+		return "", fmt.Errorf("making a credential for the lens: %w", err)
+	}
+	return hex.EncodeToString(secret), nil
+}
+
+// certify makes a certificate that only the clients of this lens trust.
+func (l *Lens) certify() (certificate tls.Certificate, err error) {
+	authority, err := pki.NewAuthority("opdock-lens", time.Now(), certificateLife)
+	if err != nil {
+		return certificate, err
+	}
+	pair, err := authority.Loopback(time.Now(), certificateLife)
+	if err != nil {
+		return certificate, err
+	}
+	l.authority = authority.Certificate
+	certificate, err = tls.X509KeyPair(pair.Certificate, pair.Key)
+	if err != nil {
+		return certificate, fmt.Errorf("making a certificate for the lens: %w", err)
+	}
+	return certificate, nil
+}
+
+// Forward makes the lens forward to an API server, as an identity, from the next request on. Watches that are open go on.
+func (l *Lens) Forward(config *rest.Config) error {
+	next, err := newUpstream(config)
+	if err != nil {
+		return err
+	}
+	l.upstream.Store(next)
+	return nil
+}
+
+// Config returns what a Go client needs to go through the lens.
+func (l *Lens) Config() *rest.Config {
+	return &rest.Config{
+		Host: "https://" + l.address, BearerToken: l.token, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: l.authority},
+	}
+}
+
+// Kubeconfig returns a kubeconfig that leads through the lens.
+func (l *Lens) Kubeconfig() ([]byte, error) {
+	const name = "opdock-lens"
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: "https://" + l.address, CertificateAuthorityData: l.authority}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: l.token}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name, Namespace: l.namespace}},
+		CurrentContext: name,
+	})
+}
+
+// HookAddress is what HookVariable tells an operator that was built to mark its reconciles.
+func (l *Lens) HookAddress() string { return l.hooks.address() }
+
+// Stream holds what the lens has seen.
+func (l *Lens) Stream() *Stream { return l.stream }
+
+// Used returns a channel that is closed when the first request of the operator has arrived.
+func (l *Lens) Used() <-chan struct{} { return l.used }
+
+// Note adds an event that the lens cannot see itself.
+func (l *Lens) Note(e Event) { l.observer.emit(e) }
+
+// Flush waits until everything that has passed so far is in the stream.
+func (l *Lens) Flush(ctx context.Context) error { return l.observer.flush(ctx) }
+
+// Close ends all requests and watches, and returns when everything that passed is in the stream.
+func (l *Lens) Close() error {
+	l.closing()
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	err := l.server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = l.server.Close()
+	}
+	<-l.done
+	err = errors.Join(err, l.hooks.close())
+	l.observer.close()
+	return err
+}
+
+// isClient says whether a request comes from whom the lens serves.
+func (l *Lens) isClient(r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(l.token)) == 1
+}
+
+// status is an answer in the words of the API server.
+func status(code int, reason metav1.StatusReason, message string) *metav1.Status {
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: int32(code), Reason: reason, Message: message, //nolint:gosec // an HTTP status
+	}
+}

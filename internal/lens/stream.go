@@ -1,0 +1,151 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"context"
+	"iter"
+	"sync"
+)
+
+// Stream is what a lens has seen, in order. The latest events are kept for readers, which read at their own pace: a reader that
+// is too slow loses events and learns how many, and holds up nobody.
+type Stream struct {
+	most int64
+
+	mutex  sync.Mutex
+	events []kept // a ring, whose oldest is at first
+	first  int
+	count  int
+	size   int64
+	last   uint64
+	closed bool
+	news   chan struct{}
+	totals Totals
+}
+
+type kept struct {
+	Event
+	size int64
+}
+
+func newStream(most int64) *Stream {
+	return &Stream{most: most, news: make(chan struct{}), totals: newTotals()}
+}
+
+// add numbers an event.
+func (s *Stream) add(e Event) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.last++
+	e.Seq = s.last
+	s.totals.add(&e)
+	size := sizeOf(&e)
+	for s.count > 0 && s.size+size > s.most {
+		s.size -= s.events[s.first].size
+		s.events[s.first] = kept{}
+		s.first = (s.first + 1) % len(s.events)
+		s.count--
+	}
+	if s.count == len(s.events) {
+		larger := make([]kept, max(64, 2*len(s.events)))
+		for i := range s.count {
+			larger[i] = s.events[(s.first+i)%len(s.events)]
+		}
+		s.events, s.first = larger, 0
+	}
+	s.events[(s.first+s.count)%len(s.events)] = kept{e, size}
+	s.count++
+	s.size += size
+	close(s.news)
+	s.news = make(chan struct{})
+}
+
+func (s *Stream) close() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if !s.closed {
+		s.closed = true
+		close(s.news)
+		s.news = make(chan struct{})
+	}
+}
+
+func (s *Stream) isClosed() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.closed
+}
+
+// Totals returns what there was so far, including what is not kept any more.
+func (s *Stream) Totals() Totals {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.totals.clone()
+}
+
+// Follow returns the events after a number that are kept, and then each new one, until the context ends or the lens is closed.
+// With each comes how many before it were lost.
+func (s *Stream) Follow(ctx context.Context, after uint64) iter.Seq2[*Event, uint64] {
+	return func(yield func(*Event, uint64) bool) {
+		for {
+			batch, lost, news, closed := s.since(after)
+			for i := range batch {
+				if ctx.Err() != nil || !yield(&batch[i], lost) {
+					return
+				}
+				lost, after = 0, batch[i].Seq
+			}
+			if len(batch) > 0 {
+				continue
+			}
+			if closed {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-news:
+			}
+		}
+	}
+}
+
+func (s *Stream) since(after uint64) (batch []Event, lost uint64, news <-chan struct{}, closed bool) {
+	const most = 256
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	oldest := s.last - uint64(s.count) + 1
+	skip := 0
+	if after+1 > oldest {
+		skip = int(after + 1 - oldest) //nolint:gosec // at most count
+	} else {
+		lost = oldest - after - 1
+	}
+	for i := skip; i < s.count && len(batch) < most; i++ {
+		batch = append(batch, s.events[(s.first+i)%len(s.events)].Event)
+	}
+	return batch, lost, s.news, s.closed
+}
+
+// sizeOf is about how many bytes an event takes.
+func sizeOf(e *Event) int64 {
+	const itself, each = 600, 64
+	size := itself
+	var change *Change
+	switch {
+	case e.Request != nil:
+		size += len(e.Request.Message) + len(e.Request.Path) + len(e.Request.UserAgent) + len(e.Request.Implies)*3*each
+		change = e.Request.Change
+	case e.Delivery != nil:
+		change = e.Delivery.Change
+	}
+	if change != nil {
+		size += each * len(change.By)
+		for i := range change.Fields {
+			size += each + len(change.Fields[i].Path) + len(change.Fields[i].Old) + len(change.Fields[i].New)
+		}
+	}
+	return int64(size)
+}

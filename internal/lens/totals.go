@@ -1,0 +1,239 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// maxNames is how many names and namespaces are counted apart for one kind of request.
+	maxNames = 64
+	// maxUses bounds how many kinds of request are counted; an operator has some dozens.
+	maxUses = 4 << 10
+	// maxHot bounds for how many objects writes are counted.
+	maxHot = 8 << 10
+)
+
+// Totals counts what a lens has seen. Unlike events, counts are never lost to a bound on what is kept.
+type Totals struct {
+	Since time.Time `json:"since,omitzero"`
+	Last  time.Time `json:"last,omitzero"`
+	// Uses are sorted by group, resource, subresource and verb.
+	Uses []*Use `json:"uses"`
+	// Deliveries is how many events watches delivered, Unchanged how many of those changed nothing, and Echoes how many were
+	// about versions that the operator wrote itself.
+	Deliveries uint64 `json:"deliveries"`
+	Unchanged  uint64 `json:"unchanged"`
+	Echoes     uint64 `json:"echoes"`
+	Lost       uint64 `json:"lost,omitempty"`
+	// Hot are the objects that were written most, the first of them the most often.
+	Hot []Hot `json:"hot,omitempty"`
+
+	byUse map[useKey]*Use
+	byHot map[objectKey]uint64
+}
+
+// Use is how often something was asked for.
+type Use struct {
+	Verb        string `json:"verb"`
+	Group       string `json:"group,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	Path        string `json:"path,omitempty"`
+	// Implied says why a right is needed that no request asks for; those have only a count.
+	Implied string `json:"implied,omitempty"`
+
+	Count uint64 `json:"count"`
+	// Forbidden, Conflicts and Failed are how many were refused: for lack of a right, by a conflict, or otherwise.
+	Forbidden uint64 `json:"forbidden,omitempty"`
+	Conflicts uint64 `json:"conflicts,omitempty"`
+	Failed    uint64 `json:"failed,omitempty"`
+	// NoChange is how many writes changed nothing, and Unbounded how many lists had neither a limit nor a version that lets
+	// the API server answer from its cache.
+	NoChange  uint64 `json:"noChange,omitempty"`
+	Unbounded uint64 `json:"unbounded,omitempty"`
+	BytesOut  int64  `json:"bytesOut,omitempty"`
+	// ClusterWide is how many named no namespace. Namespaces and Names count the others; Many says that there were more names
+	// than are counted.
+	ClusterWide uint64            `json:"clusterWide,omitempty"`
+	Namespaces  map[string]uint64 `json:"namespaces,omitempty"`
+	Names       map[string]uint64 `json:"names,omitempty"`
+	Unnamed     uint64            `json:"unnamed,omitempty"`
+	Many        bool              `json:"many,omitempty"`
+	First       time.Time         `json:"first"`
+	Last        time.Time         `json:"last"`
+	// Example is the ID of the latest request, and Reconcile of the reconcile that sent it.
+	Example   uint64 `json:"example,omitempty"`
+	Reconcile uint64 `json:"reconcile,omitempty"`
+}
+
+// Hot is an object and how often it was written.
+type Hot struct {
+	Group     string `json:"group,omitempty"`
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Writes    uint64 `json:"writes"`
+}
+
+type useKey struct {
+	verb, group, resource, subresource, path string
+	implied                                  bool
+}
+
+func newTotals() Totals { return Totals{byUse: map[useKey]*Use{}, byHot: map[objectKey]uint64{}} }
+
+func (t *Totals) add(e *Event) {
+	if t.Since.IsZero() {
+		t.Since = e.At
+	}
+	t.Last = e.At
+	switch {
+	case e.Request != nil && !e.Request.Open:
+		t.request(e.At, e.Request)
+	case e.Delivery != nil && e.Delivery.Type != "BOOKMARK":
+		t.Deliveries++
+		if e.Delivery.Change != nil && e.Delivery.Change.None {
+			t.Unchanged++
+		}
+		if e.Delivery.Write != 0 {
+			t.Echoes++
+		}
+	case e.Lost != nil:
+		t.Lost += e.Lost.Events
+	}
+}
+
+func (t *Totals) request(at time.Time, r *Request) {
+	u := t.use(useKey{r.Verb, r.Resource.Group, r.Resource.Resource, r.Resource.Subresource, r.Path, false}, at, r)
+	if u == nil {
+		return
+	}
+	switch {
+	case r.Status == http.StatusForbidden:
+		u.Forbidden++
+	case r.Status == http.StatusConflict:
+		u.Conflicts++
+	case r.Refused():
+		u.Failed++
+	}
+	u.BytesOut += r.BytesOut
+	if r.Change != nil && r.Change.None {
+		u.NoChange++
+	}
+	if r.Verb == "list" && r.Query != nil && r.Query.Limit == 0 && r.Query.ResourceVersion == "" {
+		u.Unbounded++
+	}
+	u.where(r.Resource, r.Query)
+	if r.IsWrite() && !r.Refused() && r.Resource.Name != "" {
+		key := keyOf(r.Resource)
+		if _, counted := t.byHot[key]; counted || len(t.byHot) < maxHot {
+			t.byHot[key]++
+		}
+	}
+	for _, implied := range r.Implies {
+		place := implied.Resource
+		if u := t.use(useKey{implied.Verb, place.Group, place.Resource, place.Subresource, "", true}, at, r); u != nil {
+			u.Implied = implied.Because
+			u.where(place, nil)
+		}
+	}
+}
+
+// use counts one more; nil if there are too many kinds of them.
+func (t *Totals) use(key useKey, at time.Time, r *Request) *Use {
+	u := t.byUse[key]
+	if u == nil {
+		if len(t.byUse) == maxUses {
+			return nil
+		}
+		u = &Use{
+			Verb: key.verb, Group: key.group, Resource: key.resource, Subresource: key.subresource, Path: key.path, First: at,
+			Namespaces: map[string]uint64{}, Names: map[string]uint64{},
+		}
+		t.byUse[key] = u
+	}
+	u.Count++
+	u.Last, u.Example, u.Reconcile = at, r.ID, r.Reconcile
+	return u
+}
+
+// where counts which objects were meant.
+func (u *Use) where(place Resource, query *Query) {
+	name := place.Name
+	if name == "" && query != nil {
+		// A list or watch of one object can be limited to its name.
+		name, _ = strings.CutPrefix(query.FieldSelector, "metadata.name=")
+		if name == query.FieldSelector {
+			name = ""
+		}
+	}
+	if place.Namespace == "" {
+		u.ClusterWide++
+	} else if !countIn(u.Namespaces, place.Namespace) {
+		u.Many = true
+	}
+	if name == "" {
+		u.Unnamed++
+	} else if !countIn(u.Names, name) {
+		u.Many = true
+	}
+}
+
+func countIn(counts map[string]uint64, name string) bool {
+	if _, counted := counts[name]; !counted && len(counts) == maxNames {
+		return false
+	}
+	counts[name]++
+	return true
+}
+
+// reopen returns totals that go on from what a recording says.
+func (t *Totals) reopen() Totals {
+	c := *t
+	c.byUse, c.byHot = map[useKey]*Use{}, map[objectKey]uint64{}
+	for _, u := range t.Uses {
+		if u.Namespaces == nil {
+			u.Namespaces = map[string]uint64{}
+		}
+		if u.Names == nil {
+			u.Names = map[string]uint64{}
+		}
+		c.byUse[useKey{u.Verb, u.Group, u.Resource, u.Subresource, u.Path, u.Implied != ""}] = u
+	}
+	for _, hot := range t.Hot {
+		c.byHot[objectKey{hot.Group, hot.Resource, hot.Namespace, hot.Name}] = hot.Writes
+	}
+	return c
+}
+
+// clone returns totals that do not change any more.
+func (t *Totals) clone() Totals {
+	const hottest = 10
+	c := *t
+	c.byUse, c.byHot, c.Uses, c.Hot = nil, nil, []*Use{}, nil
+	for _, u := range t.byUse {
+		copied := *u
+		copied.Namespaces, copied.Names = maps.Clone(u.Namespaces), maps.Clone(u.Names)
+		c.Uses = append(c.Uses, &copied)
+	}
+	slices.SortFunc(c.Uses, func(a, b *Use) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subresource, b.Subresource),
+			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Implied, b.Implied))
+	})
+	for key, writes := range t.byHot {
+		c.Hot = append(c.Hot, Hot{key.group, key.resource, key.namespace, key.name, writes})
+	}
+	slices.SortFunc(c.Hot, func(a, b Hot) int {
+		return cmp.Or(cmp.Compare(b.Writes, a.Writes), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	c.Hot = c.Hot[:min(len(c.Hot), hottest)]
+	return c
+}

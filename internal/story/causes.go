@@ -1,0 +1,112 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"slices"
+	"time"
+
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/why"
+)
+
+// causes are what led to a reconcile, oldest first.
+func (t *Teller) causes(p *pass, before *past) (causes []why.Cause) {
+	since := time.Time{}
+	if before != nil {
+		since = before.began
+	}
+	var about, read []why.Cause
+	for i := t.firstAfter(since); i < len(t.arrivals) && !t.arrivals[i].at.After(p.began); i++ {
+		a := &t.arrivals[i]
+		switch {
+		case p.isAbout(a.Object):
+			about = append(about, t.causeOf(a))
+		case p.hasRead(a.Object):
+			read = append(read, t.causeOf(a))
+		}
+	}
+	switch {
+	case len(about) > 0:
+		causes = about
+	case before != nil && before.retry:
+		return []why.Cause{{Type: why.Retried, Seen: before.ended}}
+	case before != nil && before.timer > 0 && p.began.Sub(before.ended) >= before.timer-lateness:
+		return []why.Cause{{Type: why.Timer, Seen: before.ended.Add(before.timer)}}
+	case len(read) > 0:
+		causes = read
+	default:
+		return []why.Cause{{Type: why.Unknown, Seen: p.began}}
+	}
+	if before != nil && before.retry {
+		causes = append([]why.Cause{{Type: why.Retried, Seen: before.ended}}, causes...)
+	}
+	return causes
+}
+
+// firstAfter is the index of the first arrival after a time.
+func (t *Teller) firstAfter(since time.Time) int {
+	index, _ := slices.BinarySearchFunc(t.arrivals, since, func(a arrival, at time.Time) int {
+		if a.at.After(at) {
+			return 1
+		}
+		return -1
+	})
+	return index
+}
+
+// isAbout says whether an object is the one that is reconciled, or belongs to it.
+func (p *pass) isAbout(o *lens.Object) bool {
+	own := &p.record.Object
+	isKind := func(group, kind string) bool { return own.Kind == "" || own.Kind == kind && own.Group == group }
+	if o.Name == p.name && o.Namespace == p.namespace && isKind(o.Group, o.Kind) {
+		return true
+	}
+	if p.namespace != "" && o.Namespace != p.namespace {
+		return false
+	}
+	return slices.ContainsFunc(o.Owners, func(owner lens.Owner) bool { return owner.Name == p.name && isKind(owner.Group, owner.Kind) })
+}
+
+// hasRead says whether the reconcile read an object, or objects of its kind.
+func (p *pass) hasRead(o *lens.Object) bool {
+	return slices.ContainsFunc(p.reads, func(r lens.Read) bool {
+		return r.Kind == o.Kind && r.Group == o.Group && (r.Name == "" || r.Name == o.Name) && (r.Namespace == "" || r.Namespace == o.Namespace)
+	})
+}
+
+func (t *Teller) causeOf(a *arrival) why.Cause {
+	object := objectOf(a.Object)
+	c := why.Cause{Object: &object, ResourceVersion: a.Object.ResourceVersion, Seen: a.at}
+	switch {
+	case a.Initial:
+		c.Type = why.Listed
+	case a.Type == "ADDED":
+		c.Type = why.Created
+	case a.Type == "DELETED":
+		c.Type = why.Deleted
+	default:
+		c.Type = why.Updated
+	}
+	if a.Change != nil && c.Type == why.Updated {
+		c.Changes, c.Changed, c.By = a.Change.Fields, len(a.Change.Fields), a.Change.By
+	}
+	if ref, ok := t.refs[a.Write]; ok && a.Write != 0 {
+		c.Write = &ref
+	}
+	return c
+}
+
+// findings are what is remarkable about a reconcile.
+func findings(r *why.Record, before *past) []why.Finding {
+	changes := r.Written > len(r.Writes) || slices.ContainsFunc(r.Writes, func(w why.Write) bool { return !w.NoChange })
+	if changes || r.Outcome == why.Failed || r.Outcome == why.Panicked || before == nil {
+		return nil
+	}
+	echoes := len(r.Causes) > 0 && !slices.ContainsFunc(r.Causes, func(c why.Cause) bool { return c.Write == nil || c.Write.Record != before.record })
+	if echoes {
+		return []why.Finding{{Type: why.SelfInflicted, Message: "it was caused only by its own writes, and changed nothing"}}
+	}
+	return nil
+}

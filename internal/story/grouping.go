@@ -1,0 +1,118 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"slices"
+	"time"
+
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/why"
+)
+
+// pause is how long nothing is written for an object, until what follows counts as another reconcile.
+const pause = 250 * time.Millisecond
+
+// grouping makes records of writes whose reconciles are not marked: writes that belong to one object, and follow each other
+// closely, are taken for one reconcile of it.
+type grouping struct {
+	teller *Teller
+	open   map[objectName]*group
+	// told is when the latest group of an object ended.
+	told map[objectName]time.Time
+}
+
+type objectName struct{ group, kind, namespace, name string }
+
+// group is what is taken for a reconcile.
+type group struct {
+	pass
+	last time.Time
+}
+
+// Guessed is the name of the controller in records that were made by grouping.
+const Guessed = "(grouped by cause and time)"
+
+func (g *grouping) init(t *Teller) {
+	g.teller, g.open, g.told = t, map[objectName]*group{}, map[objectName]time.Time{}
+}
+
+// wrote adds a write to the group of the object it belongs to.
+func (g *grouping) wrote(e *lens.Event) {
+	name, version, ok := rootOf(e.Request)
+	if !ok {
+		return
+	}
+	one := g.open[name]
+	if one == nil {
+		g.teller.lastID++
+		one = &group{pass: pass{
+			subject: subject{Guessed, name.namespace, name.name}, began: e.At,
+			record: why.Record{
+				ID: g.teller.lastID, Controller: Guessed, Start: e.At, Outcome: why.Succeeded,
+				Object: why.Object{Kind: name.kind, Group: name.group, Version: version, Namespace: name.namespace, Name: name.name},
+			},
+		}}
+		g.open[name] = one
+	}
+	one.last = e.At.Add(e.Request.Duration)
+	one.record.Written++
+	if e.Request.Refused() {
+		one.record.Outcome = why.Failed
+		one.record.Error = writeOf(e).Error
+	}
+	if len(one.record.Writes) < maxWrites {
+		g.teller.refer(e.Request.ID, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
+		one.record.Writes = append(one.record.Writes, writeOf(e))
+	}
+}
+
+// rootOf is the object that a write belongs to: the owner of what was written, or that itself.
+func rootOf(r *lens.Request) (name objectName, version string, ok bool) {
+	switch {
+	case r.Resource.Resource == "events" || r.Resource.Group == "coordination.k8s.io":
+		return name, "", false // they are about the operator itself, or repeat what it did
+	case r.Object == nil:
+		return objectName{r.Resource.Group, r.Resource.Resource, r.Resource.Namespace, r.Resource.Name}, r.Resource.Version, r.Resource.Name != ""
+	}
+	o := r.Object
+	if i := slices.IndexFunc(o.Owners, func(owner lens.Owner) bool { return owner.Controller }); i >= 0 {
+		owner := o.Owners[i]
+		return objectName{owner.Group, owner.Kind, o.Namespace, owner.Name}, "", true
+	}
+	return objectName{o.Group, o.Kind, o.Namespace, o.Name}, o.Version, true
+}
+
+// settle tells the groups that nothing was added to for a while.
+func (g *grouping) settle(now time.Time) {
+	for name, one := range g.open {
+		if now.Sub(one.last) > pause {
+			g.end(name, one)
+		}
+	}
+}
+
+func (g *grouping) settleAll() {
+	for name, one := range g.open {
+		g.end(name, one)
+	}
+}
+
+func (g *grouping) end(name objectName, one *group) {
+	delete(g.open, name)
+	record := &one.record
+	record.Duration = one.last.Sub(one.began)
+	var before *past
+	if told, ok := g.told[name]; ok {
+		before = &past{began: told, ended: told}
+	}
+	record.Causes = g.teller.causes(&one.pass, before)
+	record.Folded = len(record.Causes)
+	record.Causes = record.Causes[:min(len(record.Causes), maxCauses)]
+	if len(g.told) >= maxSubjects {
+		clear(g.told)
+	}
+	g.told[name] = one.began
+	g.teller.tell(record)
+}

@@ -1,0 +1,244 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"strings"
+	"time"
+
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/why"
+)
+
+const (
+	// maxArrivals is how many deliveries are kept to find causes among.
+	maxArrivals = 20_000
+	// maxCauses and maxWrites bound a record, as package why does.
+	maxCauses, maxWrites = 16, 32
+	// maxSubjects is how many objects are remembered as reconciled, and maxRefs how many requests as writes of a record.
+	maxSubjects, maxRefs = 50_000, 20_000
+	// lateness is by how much a timer may seem to be early: clocks are read at two places.
+	lateness = 20 * time.Millisecond
+)
+
+// Teller makes records of the events of a lens. It is used by one goroutine.
+type Teller struct {
+	// Tell receives each record, in the order in which reconciles end.
+	tell func(*why.Record)
+
+	lastID   uint64
+	running  map[uint64]*pass // by the ID that the operator gave it
+	arrivals []arrival
+	// past is what is known of the latest reconcile of an object.
+	past map[subject]*past
+	refs map[uint64]why.WriteRef // of requests
+	kind map[string]string       // of controllers, once a reconcile has read its object
+	// marked says that the operator marks its reconciles.
+	marked bool
+	loose  grouping
+}
+
+// subject is what a controller reconciles.
+type subject struct{ controller, namespace, name string }
+
+// past is what a reconcile leaves for the next of the same object.
+type past struct {
+	began, ended time.Time
+	retry        bool
+	timer        time.Duration
+	record       uint64
+}
+
+// pass is a reconcile that is going on.
+type pass struct {
+	record why.Record
+	subject
+	began time.Time
+	reads []lens.Read
+}
+
+// arrival is a delivery.
+type arrival struct {
+	*lens.Delivery
+	at time.Time
+}
+
+// New returns a teller.
+func New(tell func(*why.Record)) *Teller {
+	t := &Teller{
+		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[uint64]why.WriteRef{}, kind: map[string]string{},
+	}
+	t.loose.init(t)
+	return t
+}
+
+// Marked says whether the operator marks its reconciles. Without, what belongs together is guessed.
+func (t *Teller) Marked() bool { return t.marked }
+
+// Add takes the next event.
+func (t *Teller) Add(e *lens.Event) {
+	switch {
+	case e.Process != nil:
+		t.restart(e.Process)
+	case e.Delivery != nil && e.Delivery.Object != nil && e.Delivery.Fault == "":
+		t.arrived(e)
+	case e.Reconcile != nil && !e.Reconcile.Ended:
+		t.begin(e)
+	case e.Reconcile != nil:
+		t.end(e)
+	case e.Read != nil:
+		if p := t.running[e.Read.Reconcile]; p != nil && len(p.reads) < maxCauses*4 {
+			p.reads = append(p.reads, *e.Read)
+		}
+	case e.Request != nil && e.Request.IsWrite():
+		t.wrote(e)
+	}
+	t.loose.settle(e.At)
+}
+
+// Flush tells what waits for more to belong to it.
+func (t *Teller) Flush() { t.loose.settleAll() }
+
+// restart forgets what a process leaves unfinished.
+func (t *Teller) restart(p *lens.Process) {
+	t.loose.settleAll()
+	clear(t.running)
+	if p.Started {
+		// Its cache is filled anew, and its queue knows of no retries and timers.
+		t.arrivals, t.marked = nil, p.Instrumented
+		clear(t.past)
+	}
+}
+
+func (t *Teller) arrived(e *lens.Event) {
+	if len(t.arrivals) == maxArrivals {
+		t.arrivals = append(t.arrivals[:0], t.arrivals[maxArrivals/4:]...)
+	}
+	t.arrivals = append(t.arrivals, arrival{e.Delivery, e.At})
+}
+
+func (t *Teller) begin(e *lens.Event) {
+	t.marked = true
+	r := e.Reconcile
+	t.lastID++
+	t.running[r.ID] = &pass{
+		subject: subject{r.Controller, r.Namespace, r.Name}, began: e.At,
+		record: why.Record{ID: t.lastID, Controller: r.Controller, Start: e.At, Object: why.Object{Namespace: r.Namespace, Name: r.Name}},
+	}
+}
+
+// wrote notes a write for the reconcile that sent it.
+func (t *Teller) wrote(e *lens.Event) {
+	r := e.Request
+	p := t.running[r.Reconcile]
+	if p == nil {
+		if !t.marked {
+			t.loose.wrote(e)
+		}
+		return
+	}
+	p.record.Written++
+	if len(p.record.Writes) == maxWrites {
+		return
+	}
+	t.refer(r.ID, why.WriteRef{Record: p.record.ID, Index: len(p.record.Writes)})
+	p.record.Writes = append(p.record.Writes, writeOf(e))
+}
+
+func (t *Teller) refer(request uint64, ref why.WriteRef) {
+	if len(t.refs) >= maxRefs {
+		clear(t.refs) // echoes of what was written before are not known as such
+	}
+	t.refs[request] = ref
+}
+
+func writeOf(e *lens.Event) why.Write {
+	r := e.Request
+	w := why.Write{
+		Verb: r.Verb, Subresource: r.Resource.Subresource, Manager: r.FieldManager, At: e.At, Duration: r.Duration,
+		Object:   why.Object{Kind: r.Resource.Resource, Group: r.Resource.Group, Version: r.Resource.Version, Namespace: r.Resource.Namespace, Name: r.Resource.Name},
+		NoChange: r.Change != nil && r.Change.None,
+	}
+	if r.Object != nil {
+		w.Object, w.ResourceVersion = objectOf(r.Object), r.Object.ResourceVersion
+	}
+	if r.Verb == "delete" || r.Verb == "deletecollection" {
+		w.Manager = ""
+	}
+	if r.Refused() {
+		w.Error = strings.TrimSpace(r.Message)
+		if w.Error == "" {
+			w.Error = strings.TrimSpace(r.Reason + " " + r.Error)
+		}
+	}
+	return w
+}
+
+func objectOf(o *lens.Object) why.Object {
+	return why.Object{Kind: o.Kind, Group: o.Group, Version: o.Version, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
+}
+
+// end tells a reconcile.
+func (t *Teller) end(e *lens.Event) {
+	r := e.Reconcile
+	p := t.running[r.ID]
+	if p == nil {
+		return // it began before the lens did
+	}
+	delete(t.running, r.ID)
+	record := &p.record
+	record.Duration, record.RequeueAfter, record.Error = r.Duration, r.RequeueAfter, r.Error
+	record.Outcome = outcomeOf(r)
+	t.learnKind(p)
+	before := t.past[p.subject]
+	record.Causes = t.causes(p, before)
+	record.Folded = len(record.Causes)
+	record.Causes = record.Causes[:min(len(record.Causes), maxCauses)]
+	if len(record.Causes) > 0 {
+		if waited := p.began.Sub(record.Causes[0].Seen); waited > 0 {
+			record.Waited = waited
+		}
+	}
+	record.Findings = findings(record, before)
+	t.remember(p, r, e.At)
+	t.tell(record)
+}
+
+func outcomeOf(r *lens.Reconcile) why.Outcome {
+	switch {
+	case r.Panicked:
+		return why.Panicked
+	case r.Error != "" && r.Terminal:
+		return why.Terminal
+	case r.Error != "":
+		return why.Failed
+	case r.Requeue || r.RequeueAfter > 0:
+		return why.Requeued
+	}
+	return why.Succeeded
+}
+
+func (t *Teller) remember(p *pass, r *lens.Reconcile, at time.Time) {
+	if len(t.past) >= maxSubjects {
+		clear(t.past)
+	}
+	t.past[p.subject] = &past{
+		began: p.began, ended: at, record: p.record.ID,
+		retry: r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0, timer: r.RequeueAfter,
+	}
+}
+
+// learnKind finds out which kind a controller reconciles: reconcilers read their object first.
+func (t *Teller) learnKind(p *pass) {
+	for _, read := range p.reads {
+		if read.Name == p.name && read.Namespace == p.namespace {
+			t.kind[p.controller] = read.Kind + "." + read.Group
+			p.record.Object.Kind, p.record.Object.Group, p.record.Object.Version = read.Kind, read.Group, read.Version
+			return
+		}
+	}
+	if known, ok := t.kind[p.controller]; ok {
+		p.record.Object.Kind, p.record.Object.Group, _ = strings.Cut(known, ".")
+	}
+}
