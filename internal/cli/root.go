@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cli puts the opdock command together. The verbs stand in packages of their own, grouped by what they are about:
-// clustercmd, projectcmd, devcmd, fleetcmd, whycmd and experimentcmd. What all of them need is in cmdutil, and what tests of
+// clustercmd, projectcmd, devcmd, fleetcmd, whycmd, tracecmd and experimentcmd. What all of them need is in cmdutil, and what tests of
 // verbs need is in clitest. A verb has its flags and its words there; what it does is in a package outside of cli.
 package cli
 
@@ -17,6 +17,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/experimentcmd"
 	"github.com/opdock/opdock/internal/cli/fleetcmd"
 	"github.com/opdock/opdock/internal/cli/projectcmd"
+	"github.com/opdock/opdock/internal/cli/tracecmd"
 	"github.com/opdock/opdock/internal/cli/whycmd"
 )
 
@@ -26,7 +27,7 @@ func withVerbs(a *cmdutil.App) *cobra.Command {
 	cmdutil.AddVerbs(root, cmdutil.GroupCluster, clustercmd.NewUp(a), clustercmd.NewDown(a), clustercmd.NewStatus(a))
 	cmdutil.AddVerbs(root, cmdutil.GroupUse, fleetcmd.NewRun(a), clustercmd.NewKubectl(a), clustercmd.NewKubeconfig(a),
 		clustercmd.NewAssets(a))
-	cmdutil.AddVerbs(root, cmdutil.GroupUse, whycmd.NewWhy(a), experimentcmd.NewExperiment(a))
+	cmdutil.AddVerbs(root, cmdutil.GroupUse, whycmd.NewWhy(a), tracecmd.NewTrace(a), experimentcmd.NewExperiment(a))
 	cmdutil.AddVerbs(root, cmdutil.GroupCode, projectcmd.NewInit(a), projectcmd.NewCreate(a), projectcmd.NewDelete(a),
 		projectcmd.NewGenerate(a), devcmd.NewDev(a))
 	cmdutil.AddVerbs(root, cmdutil.GroupCode, projectcmd.NewInstall(a), projectcmd.NewUninstall(a), projectcmd.NewDeploy(a),

@@ -70,11 +70,13 @@ type Lens struct {
 
 	closing context.CancelFunc
 	done    chan struct{}
+	close   func() error
 }
 
 // Start starts a lens on a loopback port.
 func Start(ctx context.Context, o Options) (*Lens, error) {
 	l := &Lens{namespace: o.Namespace, faults: o.Faults, used: make(chan struct{}), done: make(chan struct{})}
+	l.close = sync.OnceValue(l.end)
 	if err := l.Forward(o.Upstream); err != nil {
 		return nil, err
 	}
@@ -189,8 +191,10 @@ func (l *Lens) Note(e Event) { l.observer.emit(e) }
 // Flush waits until everything that has passed so far is in the stream.
 func (l *Lens) Flush(ctx context.Context) error { return l.observer.flush(ctx) }
 
-// Close ends all requests and watches, and returns when everything that passed is in the stream.
-func (l *Lens) Close() error {
+// Close ends all requests and watches, and returns when everything that passed is in the stream. It can be called again.
+func (l *Lens) Close() error { return l.close() }
+
+func (l *Lens) end() error {
 	l.closing()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()

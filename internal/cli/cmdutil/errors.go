@@ -26,6 +26,11 @@ type SaidError struct{ Reason string }
 
 func (e *SaidError) Error() string { return e.Reason }
 
+// ExitCodeError makes the command exit with the code of a program that it ran, without printing a message.
+type ExitCodeError struct{ Code int }
+
+func (e *ExitCodeError) Error() string { return fmt.Sprintf("the program exited with status %d", e.Code) }
+
 // Report prints the error with its hints, if there is one, and returns the exit code.
 func (a *App) Report(err error) int {
 	if err == nil {
@@ -33,7 +38,8 @@ func (a *App) Report(err error) int {
 	}
 	for _, one := range flatten(err) {
 		var said *SaidError
-		if errors.As(one, &said) {
+		var code *ExitCodeError
+		if errors.As(one, &said) || errors.As(one, &code) {
 			continue
 		}
 		message, hints := a.explain(one)
@@ -45,7 +51,11 @@ func (a *App) Report(err error) int {
 	var (
 		usage *UsageError
 		name  *cluster.NameError
+		code  *ExitCodeError
 	)
+	if errors.As(err, &code) {
+		return code.Code
+	}
 	if errors.As(err, &usage) || errors.As(err, &name) {
 		return ExitUsage
 	}

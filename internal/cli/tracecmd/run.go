@@ -1,0 +1,209 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tracecmd
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/librarylog"
+	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/target"
+	"github.com/opdock/opdock/internal/trace"
+)
+
+func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err error) {
+	ctx := cmd.Context()
+	found, err := project.Find(".")
+	var missing *project.NotFoundError
+	if err != nil && !errors.As(err, &missing) {
+		return err
+	}
+	if o.Name == "" {
+		o.Name = a.DefaultName()
+		if found != nil {
+			o.Name = cmdutil.ClusterNameFor(found)
+		}
+	}
+	t, err := a.Targets().Open(ctx, o.Which)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Leave()) }()
+	librarylog.Discard()
+	config, identity, err := a.identity(ctx, t, found, o.as)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "opdock-trace-")
+	if err != nil {
+		return fmt.Errorf("creating a directory for the kubeconfig: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	recording := o.save
+	if recording == "" {
+		recording = filepath.Join(a.DevStateDir(t.FileName), "recordings", a.Now().UTC().Format("20060102T150405.000")+".jsonl")
+	}
+	view := &view{out: a.Err, options: &o, began: time.Now()}
+	programOut := a.Out
+	if o.format == cmdutil.OutputJSON {
+		view.out, programOut = a.Out, a.Err
+	}
+	header := lens.Header{Command: command, Cluster: t.Title, Identity: identity}
+	if found != nil {
+		header.Project = found.Name
+	}
+	result, err := trace.Run(ctx, trace.Options{
+		Upstream: config, Identity: identity, Namespace: o.Namespace, Command: command, Env: a.Env,
+		Stdin: os.Stdin, Stdout: programOut, Stderr: a.Err, Dir: dir, Recording: recording, Header: header, See: view.see,
+		Unused: func() {
+			fmt.Fprintf(a.Err, "! The program has sent no request through the proxy. If it ignores KUBECONFIG, pass it: --kubeconfig=%s\n",
+				filepath.Join(dir, "kubeconfig"))
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if o.format == cmdutil.OutputText {
+		fmt.Fprintln(a.Err)
+		if err := trace.Summary(a.Err, result.Totals); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Err, "\nRecording: %s\n", recording)
+	}
+	return exitError(result.ExitCode)
+}
+
+// identity finds out whose rights the program gets.
+func (a verbs) identity(ctx context.Context, t *target.Target, found *project.Project, as string) (*rest.Config, string, error) {
+	if as == "admin" {
+		return t.Config, "administrator", nil
+	}
+	namespace, name, asked := strings.Cut(as, ":")
+	if !asked {
+		if found == nil {
+			fmt.Fprintln(a.Err, "There is no project in this directory, so the program runs as an administrator. Choose with --as.")
+			return t.Config, "administrator", nil
+		}
+		account, err := found.Identity(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		if account == nil {
+			fmt.Fprintln(a.Err, "The project has no ServiceAccount for the operator, so the program runs as an administrator. Choose with --as.")
+			return t.Config, "administrator", nil
+		}
+		namespace, name = account.Namespace, account.ServiceAccount
+	}
+	exists, err := accountExists(ctx, t.Config, namespace, name)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case !exists && asked:
+		return nil, "", hint.With(fmt.Errorf("service account %s/%s does not exist on %s", namespace, name, t.Title), "create it, or choose another with --as")
+	case !exists:
+		fmt.Fprintf(a.Err, "Service account %s/%s does not exist on %s, so the program runs as an administrator.\n", namespace, name, t.Title)
+		return t.Config, "administrator", nil
+	}
+	kubeconfig, err := t.KubeconfigAs(ctx, namespace, name)
+	if err != nil {
+		return nil, "", err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return nil, "", fmt.Errorf("reading the kubeconfig of service account %s/%s: %w", namespace, name, err)
+	}
+	return config, "system:serviceaccount:" + namespace + ":" + name, nil
+}
+
+func accountExists(ctx context.Context, config *rest.Config, namespace, name string) (bool, error) {
+	server, err := client.New(config, client.Options{})
+	if err != nil {
+		return false, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	err = server.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ServiceAccount{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// view prints events.
+type view struct {
+	out     io.Writer
+	options *traceOptions
+	began   time.Time
+	failed  atomic.Bool
+}
+
+func (v *view) see(e *lens.Event, lost uint64) {
+	if v.options.quiet || v.failed.Load() {
+		return
+	}
+	if lost > 0 && v.options.format == cmdutil.OutputText {
+		fmt.Fprintf(v.out, "%d events are not shown: the terminal was too slow. They are in the recording.\n", lost)
+	}
+	if !v.options.filter.Wants(e) || !details[v.options.show].Wants(e) {
+		return
+	}
+	var err error
+	if v.options.format == cmdutil.OutputJSON {
+		err = json.NewEncoder(v.out).Encode(e)
+	} else {
+		_, err = fmt.Fprintln(v.out, trace.Line(e, v.began))
+	}
+	v.failed.Store(err != nil) // whoever reads this is gone
+}
+
+// openRecording shows a recording.
+func (a verbs) openRecording(o traceOptions) error {
+	file, err := os.Open(o.open)
+	if err != nil {
+		return fmt.Errorf("opening the recording: %w", err)
+	}
+	defer file.Close()
+	view := &view{out: a.Out, options: &o}
+	found, err := lens.Read(file, func(e *lens.Event) error {
+		if view.began.IsZero() {
+			view.began = e.At
+		}
+		view.see(e, 0)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.open, err)
+	}
+	if o.format == cmdutil.OutputJSON {
+		return nil
+	}
+	header := found.Header
+	fmt.Fprintf(a.Out, "\n%s on %s as %s, %s\n", cmp.Or(strings.Join(header.Command, " "), header.Project), cmp.Or(header.Cluster, "an unknown cluster"),
+		cmp.Or(header.Identity, "an unknown identity"), header.Began.Local().Format(time.DateTime))
+	if found.Missing > 0 {
+		fmt.Fprintf(a.Out, "%d events were left out to keep the recording within its bound. The counts below include them.\n", found.Missing)
+	}
+	if found.Cut {
+		fmt.Fprintln(a.Out, "The end of the recording is missing.")
+	}
+	return trace.Summary(a.Out, found.Totals)
+}

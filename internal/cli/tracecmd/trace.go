@@ -1,0 +1,124 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tracecmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/target"
+	"github.com/opdock/opdock/internal/trace"
+)
+
+type traceOptions struct {
+	target.Which
+
+	as     string
+	open   string
+	save   string
+	show   string
+	quiet  bool
+	filter trace.Filter
+	format cmdutil.OutputFormat
+}
+
+// details are the values of --show.
+var details = map[string]trace.Detail{"writes": trace.ShowWrites, "requests": trace.ShowReads, "all": trace.ShowAll}
+
+// NewTrace returns the verb trace.
+func NewTrace(app *cmdutil.App) *cobra.Command {
+	a := verbs{app}
+	var o traceOptions
+	cmd := &cobra.Command{
+		Use:   "trace [FLAG]... -- COMMAND [ARGUMENT]...",
+		Short: "Run a program and show what it does to the API server",
+		Long: ,
+		Example: `  opdock trace -- ./bin/manager --leader-elect=false
+  opdock trace --as shop:operator -- python3 operator.py
+  opdock trace --show all --resource deployments.apps -- ./bin/manager
+  opdock trace -o json -- kubectl apply -f app.yaml | jq 'select(.request.status >= 400)'
+  opdock trace --open recording.jsonl --verb patch,apply`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
+				return &cmdutil.UsageError{
+					Message: fmt.Sprintf("the program goes after --, but got %q before it", args[0]),
+					Hints:   []string{"for example: opdock trace -- " + cmdutil.ShellQuote(args[0])},
+				}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd, args); err != nil {
+				return err
+			}
+			if o.open != "" {
+				return a.openRecording(o)
+			}
+			return a.trace(cmd, o, args)
+		},
+	}
+	flags := cmd.Flags()
+	a.AddNameFlag(cmd, &o.Name, a.Getenv(cmdutil.ClusterVariable), "name of the cluster; started if it is not running (default: the one of the project, or as with up)")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead")
+	flags.StringVar(&o.Context, "context", "", "use the cluster of this context instead")
+	flags.StringVar(&o.as, "as", "", "whose rights the program has: NAMESPACE:SERVICEACCOUNT, or admin")
+	flags.StringVar(&o.open, "open", "", "show this recording instead of running a program")
+	flags.StringVar(&o.save, "save", "", "where to write the recording (default: the state directory)")
+	flags.StringVar(&o.show, "show", "writes", "what to print: writes (and errors), requests, or all (also watch events)")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print only the summary")
+	flags.StringSliceVar(&o.filter.Verbs, "verb", nil, "print only these verbs, separated by commas")
+	flags.StringSliceVar(&o.filter.Resources, "resource", nil, "print only these resources, such as deployments.apps")
+	flags.StringVarP(&o.filter.Namespace, "namespace", "n", "", "print only requests in this namespace")
+	flags.StringVar(&o.filter.Name, "object", "", "print only requests about objects with this name")
+	flags.BoolVar(&o.Keep, "keep", false, "keep the cluster running at the end, even if this command started it")
+	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to start")
+	a.AddOutputFlag(cmd, &o.format)
+	a.Complete(cmd, "show", func() []string { return []string{"writes", "requests", "all"} })
+	a.Complete(cmd, "verb", func() []string { return verbNames })
+	return cmd
+}
+
+var verbNames = []string{"get", "list", "watch", "create", "update", "patch", "apply", "delete", "deletecollection"}
+
+func (o *traceOptions) check(cmd *cobra.Command, args []string) error {
+	var message string
+	_, known := details[o.show]
+	namespace, account, split := strings.Cut(o.as, ":")
+	switch {
+	case o.open == "" && len(args) == 0:
+		message = "there is no program to run: add it after --, or open a recording with --open"
+	case o.open != "" && len(args) > 0:
+		message = "--open shows a recording and runs no program"
+	case o.open != "" && (o.as != "" || o.save != "" || o.Foreign() || o.Keep):
+		message = "--open shows a recording, and needs no cluster"
+	case !known:
+		message = fmt.Sprintf("--show must be writes, requests or all, not %q", o.show)
+	case o.as != "" && o.as != "admin" && (!split || namespace == "" || account == ""):
+		message = fmt.Sprintf("--as must be NAMESPACE:SERVICEACCOUNT or admin, not %q", o.as)
+	}
+	for _, verb := range o.filter.Verbs {
+		if !slices.Contains(verbNames, verb) {
+			message = fmt.Sprintf("--verb %s is not known: use %s", verb, strings.Join(verbNames, ", "))
+		}
+	}
+	if message != "" {
+		return &cmdutil.UsageError{Message: message, Hints: []string{cmdutil.SeeHelp(cmd)}}
+	}
+	// --namespace filters here, and is not where anything goes.
+	o.Namespace = "default"
+	return cmdutil.CheckWhich(cmd, &o.Which)
+}
+
+// exitError carries the exit code of the program.
+func exitError(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return &cmdutil.ExitCodeError{Code: code}
+}

@@ -1,0 +1,130 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/opdock/opdock/internal/lens"
+)
+
+// Options say what is traced.
+type Options struct {
+	// Upstream is the API server and the identity that the program acts as; Identity names that one for people.
+	Upstream  *rest.Config
+	Identity  string
+	Namespace string
+	// Command is the program with its arguments.
+	Command []string
+	Env     []string
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	// Dir is a private folder for the kubeconfig.
+	Dir string
+	// Recording is the file to write, with this header.
+	Recording string
+	Header    lens.Header
+	// See receives each event in its order, and how many before it were lost.
+	See func(e *lens.Event, lost uint64)
+	// Unused is called when the program has sent nothing for a while.
+	Unused func()
+}
+
+// unusedAfter is how long a program may take to its first request before it is taken for one that ignores its kubeconfig.
+const unusedAfter = 10 * time.Second
+
+// killAfter is how long a program may take to end after the signal that the user sent.
+const killAfter = 10 * time.Second
+
+// Result is how it went.
+type Result struct {
+	Totals lens.Totals
+	// ExitCode is the program's.
+	ExitCode int
+}
+
+// Run runs a program behind a lens until it ends. Interrupting the context interrupts the program.
+func Run(ctx context.Context, o Options) (result Result, err error) {
+	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: o.Upstream, Namespace: o.Namespace})
+	if err != nil {
+		return result, err
+	}
+	defer proxy.Close()
+	kubeconfig, err := proxy.Kubeconfig()
+	if err != nil {
+		return result, err
+	}
+	path := filepath.Join(o.Dir, "kubeconfig")
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+		return result, fmt.Errorf("writing a kubeconfig: %w", err)
+	}
+	stream := proxy.Stream()
+	recording, err := lens.Record(stream, o.Recording, o.Header, 0)
+	if err != nil {
+		return result, err
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for event, lost := range stream.Follow(context.Background(), 0) {
+			o.See(event, lost)
+		}
+	})
+	proxy.Note(lens.Event{Process: &lens.Process{Started: true, Identity: o.Identity}})
+	how, code, err := o.run(ctx, path, proxy.Used())
+	proxy.Note(lens.Event{Process: &lens.Process{Ended: true, How: how}})
+	err = errors.Join(err, proxy.Close())
+	reading.Wait()
+	return Result{Totals: stream.Totals(), ExitCode: code}, errors.Join(err, recording.Close())
+}
+
+// run starts the program and waits for its end.
+func (o *Options) run(ctx context.Context, kubeconfig string, used <-chan struct{}) (how string, code int, err error) {
+	cmd := exec.CommandContext(ctx, o.Command[0], o.Command[1:]...)
+	cmd.Env = append(o.Env, "KUBECONFIG="+kubeconfig)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
+	// Ctrl-C reaches the program by its terminal already; this is for other ends.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = killAfter
+	if err := cmd.Start(); err != nil {
+		return "did not start", 1, fmt.Errorf("starting %s: %w", o.Command[0], err)
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		timer := time.NewTimer(unusedAfter)
+		defer timer.Stop()
+		select {
+		case <-used:
+		case <-ended:
+		case <-timer.C:
+			o.Unused()
+		}
+	}()
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+		if code < 0 {
+			return "was ended by a signal", 1, nil
+		}
+		return fmt.Sprintf("exited with status %d", code), code, nil
+	case err != nil && ctx.Err() == nil:
+		return "failed", 1, fmt.Errorf("running %s: %w", strings.Join(o.Command, " "), err)
+	}
+	return "exited with status 0", 0, nil
+}
