@@ -244,8 +244,8 @@ func (e *NotARecordingError) Error() string { return "this is not a recording: "
 // maxLine is the longest line of a recording.
 const maxLine = 16 << 20
 
-// Read reads a recording, and shows its events in their order. One that was cut off is read as far as it goes.
-func Read(from io.Reader, see func(*Event) error) (*Recorded, error) {
+// ReadRecording reads a recording, and shows its events in their order. One that was cut off is read as far as it goes.
+func ReadRecording(from io.Reader, see func(*Event) error) (*Recorded, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
 	found := &Recorded{Cut: true}

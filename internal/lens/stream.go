@@ -78,6 +78,13 @@ func (s *Stream) isClosed() bool {
 	return s.closed
 }
 
+// Last is the number of the latest event.
+func (s *Stream) Last() uint64 {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.last
+}
+
 // Totals returns what there was so far, including what is not kept any more.
 func (s *Stream) Totals() Totals {
 	s.mutex.Lock()

@@ -26,7 +26,7 @@ func (x *exchange) watch(ctx context.Context, as encoding, response *http.Respon
 	w := &watching{id: x.Request.ID, resource: x.Request.Resource, as: as}
 	w.initial = x.Request.Query != nil && x.Request.Query.InitialEvents
 	body := &tapped{ReadCloser: response.Body, see: func(data []byte) { x.Request.BytesOut += int64(len(data)) }, ended: func(err error) {
-		if errors.Is(err, errHungUp) {
+		if errors.Is(err, errHungUp) || ctx.Err() != nil {
 			err = nil // that is how watches end
 		}
 		x.finish(err)

@@ -4,6 +4,7 @@
 package story
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -86,16 +87,22 @@ func rootOf(r *lens.Request) (name objectName, version string, ok bool) {
 
 // settle tells the groups that nothing was added to for a while.
 func (g *grouping) settle(now time.Time) {
-	for name, one := range g.open {
-		if now.Sub(one.last) > pause {
-			g.end(name, one)
-		}
-	}
+	g.settleIf(func(one *group) bool { return now.Sub(one.last) > pause })
 }
 
-func (g *grouping) settleAll() {
+func (g *grouping) settleAll() { g.settleIf(func(*group) bool { return true }) }
+
+// settleIf tells groups, in the order in which they began.
+func (g *grouping) settleIf(is func(*group) bool) {
+	var over []objectName
 	for name, one := range g.open {
-		g.end(name, one)
+		if is(one) {
+			over = append(over, name)
+		}
+	}
+	slices.SortFunc(over, func(a, b objectName) int { return cmp.Compare(g.open[a].record.ID, g.open[b].record.ID) })
+	for _, name := range over {
+		g.end(name, g.open[name])
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 
 // Teller makes records of the events of a lens. It is used by one goroutine.
 type Teller struct {
-	// Tell receives each record, in the order in which reconciles end.
+	// tell receives each record, in the order in which reconciles end.
 	tell func(*why.Record)
 
 	lastID   uint64
@@ -35,8 +35,9 @@ type Teller struct {
 	refs map[uint64]why.WriteRef // of requests
 	kind map[string]string       // of controllers, once a reconcile has read its object
 	// marked says that the operator marks its reconciles.
-	marked bool
-	loose  grouping
+	marked      bool
+	loose       grouping
+	controllers map[string]*counted
 }
 
 // subject is what a controller reconciles.
@@ -67,7 +68,11 @@ type arrival struct {
 // New returns a teller.
 func New(tell func(*why.Record)) *Teller {
 	t := &Teller{
-		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[uint64]why.WriteRef{}, kind: map[string]string{},
+		running: map[uint64]*pass{}, controllers: map[string]*counted{}, past: map[subject]*past{}, refs: map[uint64]why.WriteRef{}, kind: map[string]string{},
+	}
+	t.tell = func(r *why.Record) {
+		t.count(r)
+		tell(r)
 	}
 	t.loose.init(t)
 	return t

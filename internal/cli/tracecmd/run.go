@@ -183,7 +183,7 @@ func (a verbs) openRecording(o traceOptions) error {
 	}
 	defer file.Close()
 	view := &view{out: a.Out, options: &o}
-	found, err := lens.Read(file, func(e *lens.Event) error {
+	found, err := lens.ReadRecording(file, func(e *lens.Event) error {
 		if view.began.IsZero() {
 			view.began = e.At
 		}

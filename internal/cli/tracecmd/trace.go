@@ -38,7 +38,19 @@ func NewTrace(app *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace [FLAG]... -- COMMAND [ARGUMENT]...",
 		Short: "Run a program and show what it does to the API server",
-		Long: ,
+		Long: `Runs a program with a KUBECONFIG that leads through a local proxy, and prints a line for each write and
+each error as it happens: what strace does for system calls, for the Kubernetes API. At the end it prints a
+summary: requests by resource and verb, writes that changed nothing, reads that no cache answers, lists
+without a limit, conflicts, and objects that are written often.
+
+The program can be written in any language and needs no change. It has the rights of the service account of
+the project in this directory, if the cluster has that account, or those that --as selects. Otherwise it is
+an administrator.
+
+Everything the proxy sees is also written to a recording, one JSON object per line. The values of Secrets are
+left out. Read a recording with --open, or attach it to a bug report. It holds the names and fields of objects.
+
+The exit code is that of the program.`,
 		Example: `  opdock trace -- ./bin/manager --leader-elect=false
   opdock trace --as shop:operator -- python3 operator.py
   opdock trace --show all --resource deployments.apps -- ./bin/manager

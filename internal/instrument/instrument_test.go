@@ -1,0 +1,179 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
+)
+
+// versionOf is the version of controller-runtime that this module uses, whose source is in the module cache.
+func versionOf(t *testing.T) string {
+	t.Helper()
+	return testenv.Requirements(t, "../../go.mod")[module]
+}
+
+// newProject writes a module that uses controller-runtime, with this module's own sums.
+func newProject(t *testing.T, more string) Project {
+	t.Helper()
+	dir := t.TempDir()
+	own, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile("../../go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All that this module requires, so that no version has to be looked up.
+	_, requirements, _ := strings.Cut(string(own), "\n")
+	write(t, dir, map[string]string{
+		"go.mod": "module example.com/operator\n" + requirements + more,
+		"go.sum": string(sums),
+		"main.go": `package main
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/internal/controller"
+)
+`,
+	})
+	return Project{Dir: dir, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK="), CacheDir: filepath.Join(t.TempDir(), "cache"), StateDir: t.TempDir()}
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPatchesOfAllVersions(t *testing.T) {
+	t.Parallel()
+	dir, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Whatever versions there are in the module cache; test/instrument builds with those that are promised.
+	found, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "sigs.k8s.io", "controller-runtime@v0.*"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("there are %v, %v", found, err)
+	}
+	for _, from := range found {
+		_, version, _ := strings.Cut(filepath.Base(from), "@")
+		to, err := copyPatched(from, version, t.TempDir())
+		if err != nil {
+			t.Errorf("%s: %v", version, err)
+			continue
+		}
+		for _, one := range patches {
+			text, err := os.ReadFile(filepath.Join(to, one.file))
+			if err != nil || !strings.Contains(string(text), hookName+".") {
+				t.Errorf("%s: %s is not patched: %v", version, one.file, err)
+			}
+		}
+	}
+}
+
+func TestUnsupportedProjects(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct {
+		change func(*Project)
+		want   string
+	}{
+		"vendored": {func(p *Project) { write(t, p.Dir, map[string]string{"vendor/modules.txt": ""}) }, "vendors its dependencies"},
+		"without controller-runtime": {func(p *Project) {
+			write(t, p.Dir, map[string]string{"go.mod": "module example.com/operator\n\ngo 1.26\n"})
+		}, "does not use controller-runtime"},
+		"with a modfile of its own": {func(p *Project) { p.Env = append(p.Env, "GOFLAGS=-modfile=x.mod") }, "GOFLAGS sets -modfile"},
+	} {
+		p := newProject(t, "")
+		one.change(&p)
+		_, err := p.Prepare(t.Context())
+		var unsupported *UnsupportedError
+		if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), one.want) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+}
+
+func TestPrepareLeavesTheProjectAlone(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, "")
+	before := snapshot(t, p.Dir)
+	build, err := p.Prepare(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if build.Version != versionOf(t) || len(build.Flags) != 1 || len(build.Env) != 0 {
+		t.Errorf("the build is %+v", build)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-f", "{{.Dir}}"}, append(build.Flags, module+"/pkg/cluster")...)...)
+	cmd.Dir, cmd.Env = p.Dir, p.Env
+	output, err := cmd.CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(output), p.CacheDir) {
+		t.Errorf("the build uses %s: %v", output, err)
+	}
+	if after := snapshot(t, p.Dir); after != before {
+		t.Errorf("the project has changed:\n%s\ninstead of\n%s", after, before)
+	}
+	again, err := p.Prepare(t.Context())
+	if err != nil || again.Flags[0] != build.Flags[0] {
+		t.Errorf("once more: %+v, %v", again, err)
+	}
+}
+
+func TestWorkspaces(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, "")
+	root := t.TempDir()
+	if err := os.Rename(p.Dir, filepath.Join(root, "operator")); err != nil {
+		t.Fatal(err)
+	}
+	p.Dir = filepath.Join(root, "operator")
+	write(t, root, map[string]string{"go.work": "go 1.26.0\n\nuse ./operator\n"})
+	p.Env = append(os.Environ(), "GOWORK=", "GOFLAGS=")
+	build, err := p.Prepare(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(build.Flags) != 0 || len(build.Env) != 1 {
+		t.Fatalf("the build is %+v", build)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", module+"/pkg/cluster")
+	cmd.Dir, cmd.Env = p.Dir, append(p.Env, build.Env...)
+	output, err := cmd.CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(output), p.CacheDir) {
+		t.Errorf("the build uses %s: %v", output, err)
+	}
+}
+
+// snapshot is what a folder has.
+func snapshot(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		all.WriteString(path + "\n" + string(data) + "\n")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}

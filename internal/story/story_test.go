@@ -1,0 +1,181 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/why"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// play tells a story of events, one for each millisecond.
+func play(events ...lens.Event) (records []*why.Record) {
+	t := New(func(r *why.Record) { records = append(records, r) })
+	for i := range events {
+		if events[i].At.IsZero() {
+			events[i].At = noon.Add(time.Duration(i) * time.Millisecond)
+		}
+		t.Add(&events[i])
+	}
+	t.Flush()
+	return records
+}
+
+func shop(kind, name, version string, owners ...lens.Owner) *lens.Object {
+	group := "apps"
+	if kind == "Shop" {
+		group = "example.com"
+	}
+	return &lens.Object{Group: group, Version: "v1", Kind: kind, Namespace: "a", Name: name, UID: kind + name, ResourceVersion: version, Owners: owners}
+}
+
+var ownedByWeb = lens.Owner{Group: "example.com", Kind: "Shop", Name: "web", Controller: true}
+
+func delivered(what string, object *lens.Object, write uint64, fields ...string) lens.Event {
+	d := &lens.Delivery{Type: what, Object: object, Write: write}
+	for _, field := range fields {
+		if d.Change == nil {
+			d.Change = &lens.Change{By: []why.Writer{{Manager: "kubectl"}}}
+		}
+		d.Change.Fields = append(d.Change.Fields, why.Change{Path: field, Old: "1", New: "2"})
+	}
+	return lens.Event{Delivery: d}
+}
+
+func begin(id uint64, name string) lens.Event {
+	return lens.Event{Reconcile: &lens.Reconcile{ID: id, Controller: "shop", Namespace: "a", Name: name}}
+}
+
+func end(id uint64, change func(*lens.Reconcile)) lens.Event {
+	r := &lens.Reconcile{ID: id, Controller: "shop", Namespace: "a", Ended: true, Duration: time.Millisecond}
+	if change != nil {
+		change(r)
+	}
+	return lens.Event{Reconcile: r}
+}
+
+func read(id uint64, group, kind, name string) lens.Event {
+	return lens.Event{Read: &lens.Read{Reconcile: id, Group: group, Version: "v1", Kind: kind, Namespace: "a", Name: name}}
+}
+
+func wrote(request, reconcile uint64, verb string, object *lens.Object) lens.Event {
+	return lens.Event{Request: &lens.Request{
+		ID: request, Verb: verb, Reconcile: reconcile, Status: 200, Object: object,
+		Resource: lens.Resource{Group: object.Group, Version: "v1", Resource: strings.ToLower(object.Kind) + "s", Namespace: "a", Name: object.Name},
+	}}
+}
+
+// say tells records in few words.
+func say(records []*why.Record) string {
+	var lines []string
+	for _, r := range records {
+		line := fmt.Sprintf("%d %s/%s", r.ID, r.Object.Kind, r.Object.Name)
+		for _, c := range r.Causes {
+			line += " <" + string(c.Type)
+			if c.Object != nil {
+				line += " " + c.Object.Kind + "/" + c.Object.Name
+			}
+			for _, change := range c.Changes {
+				line += " " + change.Path
+			}
+			for _, by := range c.By {
+				line += " by " + by.Manager
+			}
+			if c.Write != nil {
+				line += fmt.Sprintf(" echo of %d.%d", c.Write.Record, c.Write.Index)
+			}
+			line += ">"
+		}
+		for _, w := range r.Writes {
+			line += fmt.Sprintf(" [%s %s/%s]", w.Verb, w.Object.Kind, w.Object.Name)
+		}
+		line += " " + string(r.Outcome)
+		for _, f := range r.Findings {
+			line += " " + string(f.Type)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestMarkedReconciles(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct {
+		events []lens.Event
+		want   string
+	}{
+		"a change leads to a write, and its echo to nothing": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			begin(7, "web"), read(7, "example.com", "Shop", "web"), read(7, "apps", "Deployment", "web"),
+			wrote(100, 7, "create", shop("Deployment", "web", "2", ownedByWeb)),
+			delivered("ADDED", shop("Deployment", "web", "2", ownedByWeb), 100),
+			end(7, nil),
+			begin(8, "web"), read(8, "example.com", "Shop", "web"), end(8, nil),
+			delivered("MODIFIED", shop("Shop", "web", "3"), 0, "spec.size"),
+			begin(9, "web"), read(9, "example.com", "Shop", "web"), wrote(101, 9, "patch", shop("Deployment", "web", "4", ownedByWeb)), end(9, nil),
+		}, `1 Shop/web <created Shop/web> [create Deployment/web] succeeded
+2 Shop/web <created Deployment/web echo of 1.0> succeeded self-inflicted
+3 Shop/web <updated Shop/web spec.size by kubectl> [patch Deployment/web] succeeded`},
+		"events of others are no causes": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0), delivered("ADDED", shop("Shop", "other", "1"), 0), delivered("ADDED", shop("Deployment", "web", "1"), 0),
+			begin(1, "web"), read(1, "example.com", "Shop", "web"), end(1, nil),
+		}, `1 Shop/web <created Shop/web> succeeded`},
+		"an error is retried, and a timer runs out": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			begin(1, "web"), read(1, "example.com", "Shop", "web"), end(1, func(r *lens.Reconcile) { r.Error = "conflict" }),
+			begin(2, "web"), end(2, func(r *lens.Reconcile) { r.RequeueAfter = time.Minute }),
+			{At: noon.Add(time.Minute + 10*time.Millisecond), Reconcile: begin(3, "web").Reconcile},
+			{At: noon.Add(time.Minute + 11*time.Millisecond), Reconcile: end(3, nil).Reconcile},
+			{At: noon.Add(2 * time.Minute), Reconcile: begin(4, "web").Reconcile},
+			{At: noon.Add(2*time.Minute + time.Second), Reconcile: end(4, func(r *lens.Reconcile) { r.Error, r.Panicked = "panic: x", true }).Reconcile},
+		}, `1 Shop/web <created Shop/web> failed
+2 Shop/web <retried> requeued
+3 Shop/web <timer> succeeded
+4 Shop/web <unknown> panicked`},
+		"what was read is a cause if nothing else is": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			begin(1, "web"), read(1, "example.com", "Shop", "web"), read(1, "apps", "Config", "shared"), end(1, nil),
+			delivered("MODIFIED", shop("Config", "shared", "2"), 0, "data.a"),
+			begin(2, "web"), read(2, "example.com", "Shop", "web"), read(2, "apps", "Config", "shared"), end(2, nil),
+		}, `1 Shop/web <created Shop/web> succeeded
+2 Shop/web <updated Config/shared data.a by kubectl> succeeded`},
+		"reconciles at the same time": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "a", "1"), 0), delivered("ADDED", shop("Shop", "b", "1"), 0),
+			begin(1, "a"), begin(2, "b"), read(2, "example.com", "Shop", "b"), read(1, "example.com", "Shop", "a"),
+			wrote(1, 2, "create", shop("Deployment", "b", "2")), wrote(2, 1, "create", shop("Deployment", "a", "2")), end(2, nil), end(1, nil),
+		}, `2 Shop/b <created Shop/b> [create Deployment/b] succeeded
+1 Shop/a <created Shop/a> [create Deployment/a] succeeded`},
+	} {
+		if got := say(play(one.events...)); got != one.want {
+			t.Errorf("%s:\n%s\ninstead of\n%s", name, got, one.want)
+		}
+	}
+}
+
+func TestGrouping(t *testing.T) {
+	t.Parallel()
+	later := func(e lens.Event, after time.Duration) lens.Event {
+		e.At = noon.Add(after)
+		return e
+	}
+	got := say(play(
+		delivered("ADDED", shop("Shop", "web", "1"), 0),
+		wrote(1, 0, "create", shop("Deployment", "web", "2", ownedByWeb)),
+		wrote(2, 0, "create", shop("Service", "web", "3", ownedByWeb)),
+		wrote(3, 0, "update", shop("Shop", "web", "4")),
+		later(delivered("MODIFIED", shop("Shop", "web", "5"), 0, "spec.size"), time.Second),
+		later(wrote(4, 0, "update", shop("Deployment", "web", "6", ownedByWeb)), time.Second+time.Millisecond),
+	))
+	want := `1 Shop/web <created Shop/web> [create Deployment/web] [create Service/web] [update Shop/web] succeeded
+2 Shop/web <updated Shop/web spec.size by kubectl> [update Deployment/web] succeeded`
+	if got != want {
+		t.Errorf("%s\ninstead of\n%s", got, want)
+	}
+}
