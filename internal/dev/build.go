@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/opdock/opdock/internal/instrument"
 )
 
 // cancelGrace is how long go may take to end when its result is no longer wanted.
@@ -39,6 +41,38 @@ type builder struct {
 	BuildOptions
 
 	built digest // of the binary that is there
+
+	// instrument makes a build that marks its reconciles; nil for none.
+	instrument *instrument.Project
+	// instrumented is how that is done, nil if it cannot be, and said why not, if somebody was told.
+	instrumented *instrument.Build
+	said         string
+	say          func(string)
+}
+
+// isInstrumented says whether the binary marks its reconciles.
+func (b *builder) isInstrumented() bool { return b.instrumented != nil }
+
+// prepare finds out how to build so that reconciles are marked. That this cannot be done is no reason not to build.
+func (b *builder) prepare(ctx context.Context) error {
+	if b.instrument == nil {
+		return nil
+	}
+	var err error
+	b.instrumented, err = b.instrument.Prepare(ctx)
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	b.instrumented = nil
+	b.sayUnmarked(err.Error())
+	return nil
+}
+
+func (b *builder) sayUnmarked(reason string) {
+	if reason != b.said {
+		b.said = reason
+		b.say("reconciles are inferred from what the operator writes, and when: " + reason)
+	}
 }
 
 // buildError is source that does not compile, or a go.mod that does not fit it.
@@ -54,6 +88,21 @@ func (b *builder) build(ctx context.Context) (changed bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(next), 0o700); err != nil {
 		return false, fmt.Errorf("creating a directory for the binary: %w", err)
 	}
+	if err := b.prepare(ctx); err != nil {
+		return false, err
+	}
+	output, err := b.run(ctx, next)
+	if err != nil && b.isInstrumented() && ctx.Err() == nil && strings.Contains(string(output), b.instrument.CacheDir) {
+		// What was added does not compile; the operator itself may.
+		b.instrumented = nil
+		b.sayUnmarked("this version of controller-runtime does not compile with marks")
+		output, err = b.run(ctx, next)
+	}
+	return b.conclude(ctx, next, output, err)
+}
+
+// run runs go build.
+func (b *builder) run(ctx context.Context, next string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", b.arguments(next)...)
 	cmd.Dir = b.dir
 	cmd.Env = b.environment()
@@ -61,7 +110,11 @@ func (b *builder) build(ctx context.Context) (changed bool, err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = cancelGrace
-	output, err := cmd.CombinedOutput()
+	return cmd.CombinedOutput()
+}
+
+// conclude looks at what a build has brought.
+func (b *builder) conclude(ctx context.Context, next string, output []byte, err error) (changed bool, _ error) {
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
@@ -88,6 +141,9 @@ func (b *builder) build(ctx context.Context) (changed bool, err error) {
 
 func (b *builder) arguments(output string) []string {
 	args := []string{"build", "-o", output}
+	if b.instrumented != nil {
+		args = append(args, b.instrumented.Flags...)
+	}
 	if b.Tags != "" {
 		args = append(args, "-tags", b.Tags)
 	}
@@ -114,10 +170,14 @@ func (b *builder) arguments(output string) []string {
 
 // environment lets go link beside the binary, so that the result is moved instead of copied.
 func (b *builder) environment() []string {
-	if lastValue(b.env, "GOTMPDIR") != "" {
-		return b.env
+	env := slices.Clone(b.env)
+	if b.instrumented != nil {
+		env = append(env, b.instrumented.Env...)
 	}
-	return append(slices.Clone(b.env), "GOTMPDIR="+filepath.Dir(b.output))
+	if lastValue(b.env, "GOTMPDIR") == "" {
+		env = append(env, "GOTMPDIR="+filepath.Dir(b.output))
+	}
+	return env
 }
 
 // lastValue returns the setting of a variable that os/exec would let win.

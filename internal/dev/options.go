@@ -10,6 +10,7 @@ import (
 
 	"github.com/opdock/opdock/generate"
 	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/why"
 )
 
 // Options say what a session works on.
@@ -26,6 +27,10 @@ type Options struct {
 	Cluster  Cluster
 	// Namespace is where samples go that name none.
 	Namespace string
+	// Lens watches the operator from outside: what it asks the API server for, what it writes and is told, is recorded.
+	Lens bool
+	// CacheDir is a private folder that sessions share.
+	CacheDir string
 	// Samples applies the samples from the beginning.
 	Samples bool
 	// Generate is generate.Run, or nil if nothing is to be generated.
@@ -44,6 +49,8 @@ type Observer interface {
 	Begin(address string)
 	// Works says that the process is known to do its work.
 	Works()
+	// Infer shows a reconcile that was inferred by watching the process from outside.
+	Infer(record *why.Record)
 	// End says that the process has ended.
 	End()
 }
@@ -51,9 +58,10 @@ type Observer interface {
 // unobserved is the observer of a session that nobody looks at.
 type unobserved struct{}
 
-func (unobserved) Begin(string) {}
-func (unobserved) Works()       {}
-func (unobserved) End()         {}
+func (unobserved) Begin(string)      {}
+func (unobserved) Works()            {}
+func (unobserved) Infer(*why.Record) {}
+func (unobserved) End()              {}
 
 // Cluster is where the operator works.
 type Cluster struct {

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/why"
 )
 
@@ -77,6 +78,7 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 			return err
 		}
 	}
+	s.lens.begin(userOf(s.manifests.identity), s.builder.isInstrumented())
 	advice := newAdvice(s.Screen.Say)
 	next, err := startProcess(processSpec{
 		binary: s.builder.output, dir: s.Project.Dir, args: s.plan.args, env: s.environment(),
@@ -140,6 +142,12 @@ func (s *Session) writeKubeconfig(ctx context.Context) error {
 			return err
 		}
 	}
+	if s.Lens {
+		var err error
+		if content, err = s.throughLens(ctx, content); err != nil {
+			return err
+		}
+	}
 	if err := writePrivate(s.KubeconfigPath(), content); err != nil {
 		return fmt.Errorf("writing the operator's kubeconfig: %w", err)
 	}
@@ -148,6 +156,9 @@ func (s *Session) writeKubeconfig(ctx context.Context) error {
 
 func (s *Session) environment() []string {
 	forced := []string{"KUBECONFIG=" + s.KubeconfigPath()}
+	if s.lens != nil {
+		forced = append(forced, lens.HookVariable+"="+s.lens.proxy.HookAddress())
+	}
 	if s.plan.recordsByVariable {
 		forced = append(forced, why.BindAddressVariable+"="+s.plan.records)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/instrument"
 )
 
 // ErrClusterEnded ends a session whose cluster is gone.
@@ -30,6 +32,7 @@ type Session struct {
 	applier      *applier
 	certificates *certificates
 	log          *logFile
+	lens         *lensing // nil without
 
 	mu    sync.Mutex // held while files are generated, so that they are not taken for somebody's changes
 	files *files
@@ -87,7 +90,10 @@ func New(o Options) (*Session, error) {
 	s := &Session{Options: o, sampled: o.Samples, files: newFiles(o.Project.Dir)}
 	s.builder = &builder{
 		dir: o.Project.Dir, main: o.Main, output: filepath.Join(o.StateDir, "bin", o.Project.Name),
-		env: o.Env, BuildOptions: o.Build,
+		env: o.Env, BuildOptions: o.Build, say: func(text string) { s.Screen.Say(text) },
+	}
+	if o.Lens {
+		s.builder.instrument = &instrument.Project{Dir: o.Project.Dir, Env: o.Env, CacheDir: filepath.Join(o.CacheDir, "instrumented"), StateDir: o.StateDir}
 	}
 	var err error
 	if s.applier, err = newApplier(o.Cluster.Config); err != nil {
@@ -308,6 +314,9 @@ func (s *Session) abandon() {
 func (s *Session) end() {
 	if s.process.running() {
 		s.process.stop(stopGrace)
+	}
+	if err := s.lens.close(); err != nil {
+		s.Screen.Say(err.Error())
 	}
 	s.Observer.End()
 	if len(s.configured) == 0 {

@@ -226,9 +226,11 @@ func TestInformersThroughTheLens(t *testing.T) {
 // undisturbed is Faults that pass everything on, one event at a time.
 type undisturbed struct{}
 
-func (undisturbed) Request(context.Context, *lens.Call) lens.Verdict              { return lens.Verdict{} }
-func (undisturbed) Answer(context.Context, *lens.Call, int) lens.Verdict          { return lens.Verdict{} }
-func (undisturbed) Deliver(context.Context, *lens.Call, *lens.Frame) lens.Verdict { return lens.Verdict{} }
+func (undisturbed) Request(context.Context, *lens.Call) lens.Verdict     { return lens.Verdict{} }
+func (undisturbed) Answer(context.Context, *lens.Call, int) lens.Verdict { return lens.Verdict{} }
+func (undisturbed) Deliver(context.Context, *lens.Call, *lens.Frame) lens.Verdict {
+	return lens.Verdict{}
+}
 
 func TestRightsOfTheIdentity(t *testing.T) {
 	c := clustertest.Shared(t)

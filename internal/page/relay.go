@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/findings"
+	"github.com/opdock/opdock/internal/story"
 	"github.com/opdock/opdock/why"
 )
 
@@ -57,9 +58,10 @@ type Relay struct {
 	current *process
 	state   operatorState
 	starts  []time.Time
-	last    uint64      // the highest ID so far
-	lost    uint64      // records that were gone before they could be read
-	summary why.Summary // the latest that a process has told
+	last    uint64       // the highest ID so far
+	lost    uint64       // records that were gone before they could be read
+	summary why.Summary  // the latest that a process has told
+	counts  story.Counts // of records that were inferred
 	version uint64
 	news    chan struct{}
 }
@@ -71,10 +73,16 @@ type process struct {
 	offset uint64
 	works  time.Time // zero while it starts
 	served bool      // it has served records
-	ended  bool
-	quit   chan struct{} // closed when it has ended
-	cancel context.CancelFunc
-	done   chan struct{} // closed when nobody follows it any more
+	// inferred says that it serves no records, so those that were inferred take their place. Until that is known they wait.
+	inferred bool
+	waiting  []*why.Record
+	// shift is added to the IDs of inferred records, once there is one.
+	shift   uint64
+	shifted bool
+	ended   bool
+	quit    chan struct{} // closed when it has ended
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when nobody follows it any more
 }
 
 // NewRelay returns a relay that knows of no process yet.
@@ -161,10 +169,14 @@ func (r *Relay) follow(ctx context.Context, p *process) {
 			after = r.read(ctx, p, after)
 		}
 		r.mutex.Lock()
+		var inferred []*why.Record
 		if !p.ended && !p.served && !p.works.IsZero() && time.Since(p.works) > lateness {
-			r.become(operatorSilent)
+			inferred = r.giveUp(p)
 		}
 		r.mutex.Unlock()
+		for _, record := range inferred {
+			r.takeInferred(p, record)
+		}
 		select {
 		case <-pause.C:
 		case <-p.quit:
@@ -201,6 +213,52 @@ func (r *Relay) read(ctx context.Context, p *process, after uint64) uint64 {
 	return after
 }
 
+// giveUp is for a process that serves no records, and returns those that were inferred so far. It needs the mutex.
+func (r *Relay) giveUp(p *process) (inferred []*why.Record) {
+	if len(p.waiting) == 0 && !p.inferred {
+		r.become(operatorSilent)
+		return nil
+	}
+	p.inferred, inferred, p.waiting = true, p.waiting, nil
+	r.become(operatorRecording)
+	return inferred
+}
+
+// maxWaiting is how many inferred records wait until it is known whether the process serves its own.
+const maxWaiting = 1000
+
+// Infer takes a record that was made by watching the current process from outside. It counts only if the process itself
+// records nothing.
+func (r *Relay) Infer(record *why.Record) {
+	r.mutex.Lock()
+	p := r.current
+	switch {
+	case p == nil || p.served:
+		r.mutex.Unlock()
+	case p.inferred:
+		r.mutex.Unlock()
+		r.takeInferred(p, record)
+	default:
+		if len(p.waiting) < maxWaiting {
+			p.waiting = append(p.waiting, record)
+		}
+		r.mutex.Unlock()
+	}
+}
+
+// takeInferred keeps a record whose IDs go on from process to process.
+func (r *Relay) takeInferred(p *process, record *why.Record) {
+	r.mutex.Lock()
+	if !p.shifted {
+		p.shifted = true
+		if record.ID <= r.last {
+			p.shift = r.last - record.ID + 1
+		}
+	}
+	r.counts.Add(record)
+	r.keep(record, p.shift)
+}
+
 // take keeps a record under an ID of its own.
 func (r *Relay) take(p *process, record *why.Record, lost uint64) {
 	r.mutex.Lock()
@@ -209,10 +267,15 @@ func (r *Relay) take(p *process, record *why.Record, lost uint64) {
 		r.mutex.Unlock()
 		return
 	}
-	record.ID += p.offset
+	r.keep(record, p.offset)
+}
+
+// keep gives back the mutex.
+func (r *Relay) keep(record *why.Record, offset uint64) {
+	record.ID += offset
 	for i := range record.Causes {
 		if write := record.Causes[i].Write; write != nil {
-			write.Record += p.offset
+			write.Record += offset
 		}
 	}
 	r.last = max(r.last, record.ID)
@@ -266,7 +329,7 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	r.mutex.Lock()
 	address := ""
-	if r.current != nil && r.state == operatorRecording {
+	if r.current != nil && r.state == operatorRecording && !r.current.inferred {
 		address = r.current.address
 	}
 	silent := r.state == operatorSilent && r.last == 0
@@ -283,10 +346,11 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mutex.Lock()
 	summary := r.summary
 	kept.Dropped.Records += r.lost
+	inferred := r.counts.Controllers()
 	r.mutex.Unlock()
 	summary.Version = cmp.Or(summary.Version, kept.Version)
 	if summary.Controllers == nil {
-		summary.Controllers, summary.Since = kept.Controllers, kept.Since
+		summary.Controllers, summary.Since = inferred, kept.Since
 	}
 	summary.Last, summary.Kept, summary.Dropped = kept.Last, kept.Kept, kept.Dropped
 	answer(w, summary)

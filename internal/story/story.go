@@ -35,9 +35,8 @@ type Teller struct {
 	refs map[uint64]why.WriteRef // of requests
 	kind map[string]string       // of controllers, once a reconcile has read its object
 	// marked says that the operator marks its reconciles.
-	marked      bool
-	loose       grouping
-	controllers map[string]*counted
+	marked bool
+	loose  grouping
 }
 
 // subject is what a controller reconciles.
@@ -68,11 +67,7 @@ type arrival struct {
 // New returns a teller.
 func New(tell func(*why.Record)) *Teller {
 	t := &Teller{
-		running: map[uint64]*pass{}, controllers: map[string]*counted{}, past: map[subject]*past{}, refs: map[uint64]why.WriteRef{}, kind: map[string]string{},
-	}
-	t.tell = func(r *why.Record) {
-		t.count(r)
-		tell(r)
+		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[uint64]why.WriteRef{}, kind: map[string]string{},
 	}
 	t.loose.init(t)
 	return t
@@ -102,7 +97,10 @@ func (t *Teller) Add(e *lens.Event) {
 	t.loose.settle(e.At)
 }
 
-// Flush tells what waits for more to belong to it.
+// Settle tells what has waited long enough for more to belong to it. It is called now and then.
+func (t *Teller) Settle(now time.Time) { t.loose.settle(now) }
+
+// Flush tells all that waits.
 func (t *Teller) Flush() { t.loose.settleAll() }
 
 // restart forgets what a process leaves unfinished.

@@ -12,41 +12,8 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// count adds a record to what is known of its controller.
-func (t *Teller) count(r *why.Record) {
-	c := t.controllers[r.Controller]
-	if c == nil {
-		c = &counted{ControllerSummary: why.ControllerSummary{Name: r.Controller, Causes: map[why.CauseType]uint64{}, Outcomes: map[why.Outcome]uint64{}}}
-		t.controllers[r.Controller] = c
-	}
-	c.Kind = cmp.Or(r.Object.Kind, c.Kind)
-	c.Reconciles++
-	c.Outcomes[r.Outcome]++
-	c.Writes += uint64(r.Written) //nolint:gosec // a count
-	for i := range r.Causes {
-		c.Causes[r.Causes[i].Type]++
-	}
-	if r.Folded > 1 {
-		c.Folded += uint64(r.Folded - 1) //nolint:gosec // not negative
-	}
-	for i := range r.Writes {
-		if r.Writes[i].NoChange {
-			c.NoChange++
-		}
-	}
-	for _, finding := range r.Findings {
-		switch finding.Type {
-		case why.NoOp:
-			c.NoOp++
-		case why.SelfInflicted:
-			c.SelfInflicted++
-		case why.Loop:
-			c.Loops++
-		}
-	}
-	c.waited += r.Waited
-	c.took += r.Duration
-}
+// Counts is what records come to, for each controller. The zero value is empty.
+type Counts struct{ controllers map[string]*counted }
 
 // counted is what was counted of a controller.
 type counted struct {
@@ -54,13 +21,52 @@ type counted struct {
 	waited, took time.Duration
 }
 
-// Controllers returns what was counted of each controller.
-func (t *Teller) Controllers() []why.ControllerSummary {
+// Add counts a record.
+func (c *Counts) Add(r *why.Record) {
+	one := c.controllers[r.Controller]
+	if one == nil {
+		one = &counted{ControllerSummary: why.ControllerSummary{Name: r.Controller, Causes: map[why.CauseType]uint64{}, Outcomes: map[why.Outcome]uint64{}}}
+		if c.controllers == nil {
+			c.controllers = map[string]*counted{}
+		}
+		c.controllers[r.Controller] = one
+	}
+	one.Kind = cmp.Or(r.Object.Kind, one.Kind)
+	one.Reconciles++
+	one.Outcomes[r.Outcome]++
+	one.Writes += uint64(r.Written) //nolint:gosec // a count
+	for i := range r.Causes {
+		one.Causes[r.Causes[i].Type]++
+	}
+	if r.Folded > 1 {
+		one.Folded += uint64(r.Folded - 1) //nolint:gosec // not negative
+	}
+	for i := range r.Writes {
+		if r.Writes[i].NoChange {
+			one.NoChange++
+		}
+	}
+	for _, finding := range r.Findings {
+		switch finding.Type {
+		case why.NoOp:
+			one.NoOp++
+		case why.SelfInflicted:
+			one.SelfInflicted++
+		case why.Loop:
+			one.Loops++
+		}
+	}
+	one.waited += r.Waited
+	one.took += r.Duration
+}
+
+// Controllers returns what was counted, sorted by name.
+func (c *Counts) Controllers() []why.ControllerSummary {
 	all := []why.ControllerSummary{}
-	for _, c := range t.controllers {
-		s := c.ControllerSummary
-		s.Causes, s.Outcomes = maps.Clone(c.Causes), maps.Clone(c.Outcomes)
-		s.MeanWaited, s.MeanDuration = c.waited/time.Duration(c.Reconciles), c.took/time.Duration(c.Reconciles)
+	for _, one := range c.controllers {
+		s := one.ControllerSummary
+		s.Causes, s.Outcomes = maps.Clone(one.Causes), maps.Clone(one.Outcomes)
+		s.MeanWaited, s.MeanDuration = one.waited/time.Duration(one.Reconciles), one.took/time.Duration(one.Reconciles) //nolint:gosec // a count
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b why.ControllerSummary) int { return cmp.Compare(a.Name, b.Name) })

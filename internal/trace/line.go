@@ -123,11 +123,11 @@ func Place(r *lens.Request) string {
 
 func placeOf(r lens.Resource) string {
 	text := r.Resource
-	if r.Subresource != "" {
-		text += "/" + r.Subresource
-	}
 	if r.Group != "" {
 		text += "." + r.Group
+	}
+	if r.Subresource != "" {
+		text += "/" + r.Subresource
 	}
 	switch {
 	case r.Namespace != "" && r.Name != "":

@@ -29,7 +29,9 @@ func (e *SaidError) Error() string { return e.Reason }
 // ExitCodeError makes the command exit with the code of a program that it ran, without printing a message.
 type ExitCodeError struct{ Code int }
 
-func (e *ExitCodeError) Error() string { return fmt.Sprintf("the program exited with status %d", e.Code) }
+func (e *ExitCodeError) Error() string {
+	return fmt.Sprintf("the program exited with status %d", e.Code)
+}
 
 // Report prints the error with its hints, if there is one, and returns the exit code.
 func (a *App) Report(err error) int {

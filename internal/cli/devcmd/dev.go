@@ -26,6 +26,7 @@ type devOptions struct {
 	samples    bool
 	noGenerate bool
 	quiet      bool
+	lens       bool
 	build      dev.BuildOptions
 	format     cmdutil.OutputFormat
 	page       cmdutil.PageOptions
@@ -89,6 +90,7 @@ are kept. Your kubeconfig is not changed.`,
 	flags.StringVar(&o.build.Tags, "tags", "", "build tags, separated by commas")
 	flags.BoolVar(&o.build.Race, "race", false, "build with the race detector")
 	flags.BoolVar(&o.build.Debug, "debug", false, "include debug information in the binary; slower builds")
+	flags.BoolVar(&o.lens, "lens", true, "watch the operator's requests through a local proxy: for opdock why, the page and opdock rbac")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "do not show the operator's log; it is also written to a file")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the cluster running at the end, even if this command started it")
 	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to start")
@@ -131,7 +133,7 @@ func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err er
 	options := dev.Options{
 		Project: found, Main: main, Build: o.build, Arguments: arguments, Env: a.Env,
 		StateDir: t.stateDir, Cluster: t.cluster, Namespace: o.Namespace, Samples: o.samples,
-		Generate: a.generateApart, Screen: show, Keys: show.keys,
+		Generate: a.generateApart, Screen: show, Keys: show.keys, Lens: o.lens, CacheDir: a.Dock.Home(),
 	}
 	if o.noGenerate {
 		options.Generate = nil

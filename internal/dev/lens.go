@@ -1,0 +1,146 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/story"
+)
+
+const (
+	// keptRecordings is how many recordings of a project are kept.
+	keptRecordings = 10
+	// settleInterval is how often it is looked whether what the operator did belongs to something that is over.
+	settleInterval = 250 * time.Millisecond
+)
+
+// lensing is how a session watches its operator from outside. Everything that the operator asks the API server for goes
+// through a lens; what that sees is recorded and told.
+type lensing struct {
+	proxy     *lens.Lens
+	recording *lens.Recording
+
+	mutex  sync.Mutex // of teller
+	teller *story.Teller
+
+	stop    context.CancelFunc
+	working sync.WaitGroup
+}
+
+// recordingsDir is where a session keeps its recordings.
+func (s *Session) recordingsDir() string { return filepath.Join(s.StateDir, "recordings") }
+
+// throughLens makes the lens forward with the identity of a kubeconfig, and returns the kubeconfig that leads there.
+func (s *Session) throughLens(ctx context.Context, kubeconfig []byte) ([]byte, error) {
+	loaded, err := clientcmd.NewClientConfigFromBytes(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the operator's kubeconfig: %w", err)
+	}
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the operator's kubeconfig: %w", err)
+	}
+	if s.lens != nil {
+		if err := s.lens.proxy.Forward(config); err != nil {
+			return nil, err
+		}
+		return s.lens.proxy.Kubeconfig()
+	}
+	namespace, _, err := loaded.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("reading the operator's kubeconfig: %w", err)
+	}
+	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: config, Namespace: namespace})
+	if err != nil {
+		return nil, err
+	}
+	if s.lens, err = s.follow(proxy); err != nil {
+		return nil, errors.Join(err, proxy.Close())
+	}
+	return proxy.Kubeconfig()
+}
+
+// follow records what a lens sees, and tells the observer.
+func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
+	if err := removeOldest(s.recordingsDir(), keptRecordings-1); err != nil {
+		return nil, err
+	}
+	name := filepath.Join(s.recordingsDir(), time.Now().UTC().Format("20060102T150405.000")+".jsonl")
+	header := lens.Header{Project: s.Project.Name, Cluster: s.Cluster.Config.Host, Identity: userOf(s.manifests.identity)}
+	recording, err := lens.Record(proxy.Stream(), name, header, 0)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &lensing{proxy: proxy, recording: recording, teller: story.New(s.Observer.Infer), stop: cancel}
+	l.working.Go(func() {
+		for event := range proxy.Stream().Follow(context.Background(), 0) {
+			l.mutex.Lock()
+			l.teller.Add(event)
+			l.mutex.Unlock()
+		}
+	})
+	l.working.Go(func() {
+		ticker := time.NewTicker(settleInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-ticker.C:
+				l.mutex.Lock()
+				l.teller.Settle(now)
+				l.mutex.Unlock()
+			}
+		}
+	})
+	return l, nil
+}
+
+// begin says that a process is started.
+func (l *lensing) begin(identity string, instrumented bool) {
+	if l != nil {
+		l.proxy.Note(lens.Event{Process: &lens.Process{Started: true, Identity: identity, Instrumented: instrumented}})
+	}
+}
+
+// close returns when everything that was seen is recorded and told.
+func (l *lensing) close() error {
+	if l == nil {
+		return nil
+	}
+	l.proxy.Note(lens.Event{Process: &lens.Process{Ended: true, How: "was stopped"}})
+	err := l.proxy.Close()
+	l.stop()
+	l.working.Wait()
+	l.teller.Flush()
+	return errors.Join(err, l.recording.Close())
+}
+
+// removeOldest keeps the newest of the recordings in a folder, which are named by when they began.
+func removeOldest(dir string, keep int) error {
+	found, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		return fmt.Errorf("looking for recordings: %w", err)
+	}
+	slices.SortFunc(found, func(a, b string) int { return cmp.Compare(b, a) })
+	for _, one := range found[min(keep, len(found)):] {
+		if err := os.Remove(one); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("removing an old recording: %w", err)
+		}
+	}
+	return nil
+}
