@@ -69,6 +69,8 @@ type Request struct {
 	Items int `json:"items,omitempty"`
 	// Change is what a write changed; nil if that is not known.
 	Change *Change `json:"change,omitempty"`
+	// Delivered is the watch that delivered the version that a write made, if that was faster than the answer.
+	Delivered uint64 `json:"delivered,omitempty"`
 	// Implies are the rights that the body of a write needs besides the right to send it.
 	Implies []Implied `json:"implies,omitempty"`
 	// Undecoded says why Object, Items or Change are not known, if the answer should tell them.
@@ -169,7 +171,8 @@ type Delivery struct {
 	Initial bool `json:"initial,omitempty"`
 	// Change is how the object differs from the version delivered before; nil for the first.
 	Change *Change `json:"change,omitempty"`
-	// Write is the request by which the operator made this version itself.
+	// Write is the request by which the operator made this version itself, if that was answered before; otherwise the
+	// request has Delivered.
 	Write uint64 `json:"write,omitempty"`
 	// Held is for how long Faults held it, and Fault what else they did to it.
 	Held  time.Duration `json:"held,omitempty"`

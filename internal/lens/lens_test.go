@@ -550,3 +550,64 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 		t.Errorf("%d were seen and %d missed, and the totals are %+v", seen, missing, s.Totals().Uses[0])
 	}
 }
+
+// TestDeliveryThatIsFasterThanTheAnswer shows a version by a watch before the write that made it is answered.
+func TestDeliveryThatIsFasterThanTheAnswer(t *testing.T) {
+	t.Parallel()
+	object := func(version string, replicas int) string {
+		return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","uid":"u","resourceVersion":%q},"spec":{"replicas":%d}}`, version, replicas)
+	}
+	next, seen := make(chan string), make(chan struct{})
+	s := newStage(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPatch {
+			next <- `{"type":"MODIFIED","object":` + object("8", 3) + `}`
+			<-seen
+			fmt.Fprint(w, object("8", 3))
+			return
+		}
+		w.(http.Flusher).Flush()
+		for {
+			select {
+			case <-r.Context().Done():
+				return
+			case event := <-next:
+				fmt.Fprintln(w, event)
+				w.(http.Flusher).Flush()
+			}
+		}
+	})
+	watched := bufio.NewReader(s.request(http.MethodGet, "/apis/apps/v1/deployments?watch=true", "").Body)
+	next <- `{"type":"ADDED","object":` + object("7", 1) + `}`
+	go func() {
+		defer close(seen)
+		for range 2 {
+			if _, err := watched.ReadString('\n'); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := s.lens.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	s.read(s.request(http.MethodPatch, "/apis/apps/v1/namespaces/shop/deployments/web", "{}", "Content-Type", "application/merge-patch+json"))
+	got := s.lastRequest()
+	if got.Change == nil || got.Change.None || len(got.Change.Fields) != 1 || got.Change.Fields[0].Path != "spec.replicas" || got.Change.From != "7" || got.Delivered == 0 {
+		t.Errorf("the write is %+v, and changed %+v", got, got.Change)
+	}
+	if s.lens.Stream().Totals().Echoes != 1 {
+		t.Errorf("%d echoes are counted", s.lens.Stream().Totals().Echoes)
+	}
+	// Written once more, it changes nothing.
+	go func() { <-next }()
+	again := s.request(http.MethodPatch, "/apis/apps/v1/namespaces/shop/deployments/web", "{}", "Content-Type", "application/merge-patch+json")
+	s.read(again)
+	testenv.Eventually(t, "the second write is recorded", func() error {
+		if got := s.lastRequest(); got.ID == 2 {
+			return errors.New("it is not")
+		} else if got.Change == nil || !got.Change.None {
+			return fmt.Errorf("it changed %+v", got.Change)
+		}
+		return nil
+	})
+}

@@ -4,8 +4,11 @@
 package lens
 
 import (
+	"cmp"
 	"container/list"
+	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -20,10 +23,12 @@ type version struct {
 	as                   encoding
 	// event says that data is the event of a watch that has the object.
 	event bool
+	// seen is when it was first seen.
+	seen time.Time
 }
 
-func versionOf(object *unstructured.Unstructured, data []byte, as encoding, event bool) *version {
-	return &version{uid: string(object.GetUID()), resourceVersion: object.GetResourceVersion(), data: data, as: as, event: event}
+func versionOf(object *unstructured.Unstructured, data []byte, as encoding, event bool, seen time.Time) *version {
+	return &version{uid: string(object.GetUID()), resourceVersion: object.GetResourceVersion(), data: data, as: as, event: event, seen: seen}
 }
 
 // object decodes it once more.
@@ -42,14 +47,10 @@ func (v *version) object() *unstructured.Unstructured {
 	return decoded
 }
 
-// isOlder compares resource versions, which are numbers that grow. One object may have replaced another of its name.
-func (v *version) isOlder(than *version) bool {
-	if v.uid != than.uid {
-		return false
-	}
-	x, errX := strconv.ParseUint(v.resourceVersion, 10, 64)
-	y, errY := strconv.ParseUint(than.resourceVersion, 10, 64)
-	return errX == nil && errY == nil && x < y
+// number is the resource version as a number, which grows with each write; 0 if it is none.
+func (v *version) number() uint64 {
+	number, _ := strconv.ParseUint(v.resourceVersion, 10, 64)
+	return number
 }
 
 // memory has the latest versions of objects that passed, to tell what changed. It forgets those first that were not seen for
@@ -60,23 +61,63 @@ type memory struct {
 	order      list.List // of *remembered, the latest first
 }
 
+// keptVersions is how many versions of an object are remembered: those that may be told while a write is under way.
+const keptVersions = 4
+
 // remembered is one object.
 type remembered struct {
 	key objectKey
-	// latest is the newest version that passed in any way, and delivered the one that a watch delivered last.
-	latest, delivered *version
+	// versions are the newest that passed in any way, oldest first, all of one UID.
+	versions []*version
+	// delivered is the one that a watch delivered last.
+	delivered *version
 }
 
 func (r *remembered) size() int64 {
 	const itself = 400
 	size := int64(itself)
-	if r.latest != nil {
-		size += int64(len(r.latest.data))
-	}
-	if r.delivered != nil && r.delivered != r.latest {
-		size += int64(len(r.delivered.data))
+	for _, v := range r.versions {
+		size += int64(len(v.data))
 	}
 	return size
+}
+
+// latest is the newest version, nil if there is none.
+func (r *remembered) latest() *version {
+	if len(r.versions) == 0 {
+		return nil
+	}
+	return r.versions[len(r.versions)-1]
+}
+
+// before returns the version that a write found which began at a time and made another one. If that was there already when the
+// write began, the write changed nothing.
+func (r *remembered) before(made *version, began time.Time) (found *version, unchanged bool) {
+	for _, v := range r.versions {
+		switch {
+		case v.uid != made.uid:
+		case v.resourceVersion == made.resourceVersion:
+			return v, v.seen.Before(began)
+		case v.number() < made.number():
+			found = v
+		}
+	}
+	return found, false
+}
+
+// learn adds a version in its place.
+func (r *remembered) learn(v *version) {
+	if latest := r.latest(); latest != nil && latest.uid != v.uid {
+		r.versions = nil
+	}
+	at, known := slices.BinarySearchFunc(r.versions, v.number(), func(one *version, number uint64) int { return cmp.Compare(one.number(), number) })
+	if known {
+		return
+	}
+	r.versions = slices.Insert(r.versions, at, v)
+	if len(r.versions) > keptVersions {
+		r.versions = slices.Delete(r.versions, 0, 1)
+	}
 }
 
 func newMemory(most int64) *memory {
@@ -102,9 +143,7 @@ func (m *memory) learn(key objectKey, v *version, delivered bool) {
 		m.size -= element.Value.(*remembered).size()
 	}
 	entry := element.Value.(*remembered)
-	if entry.latest == nil || !v.isOlder(entry.latest) {
-		entry.latest = v
-	}
+	entry.learn(v)
 	if delivered {
 		entry.delivered = v
 	}

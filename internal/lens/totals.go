@@ -96,7 +96,7 @@ func (t *Totals) add(e *Event) {
 	}
 	t.Last = e.At
 	switch {
-	case e.Request != nil && !e.Request.Open:
+	case e.Request != nil && !isRepeated(e.Request):
 		t.request(e.At, e.Request)
 	case e.Delivery != nil && e.Delivery.Type != "BOOKMARK":
 		t.Deliveries++
@@ -110,6 +110,9 @@ func (t *Totals) add(e *Event) {
 		t.Lost += e.Lost.Events
 	}
 }
+
+// isRepeated says whether an event is the end of a watch, which was counted when it began.
+func isRepeated(r *Request) bool { return r.Verb == "watch" && !r.Open && r.Status == http.StatusOK }
 
 func (t *Totals) request(at time.Time, r *Request) {
 	u := t.use(useKey{r.Verb, r.Resource.Group, r.Resource.Resource, r.Resource.Subresource, r.Path, false}, at, r)
@@ -125,6 +128,9 @@ func (t *Totals) request(at time.Time, r *Request) {
 		u.Failed++
 	}
 	u.BytesOut += r.BytesOut
+	if r.Delivered != 0 {
+		t.Echoes++
+	}
 	if r.Change != nil && r.Change.None {
 		u.NoChange++
 	}

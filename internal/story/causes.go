@@ -92,7 +92,12 @@ func (t *Teller) causeOf(a *arrival) why.Cause {
 	if a.Change != nil && c.Type == why.Updated {
 		c.Changes, c.Changed, c.By = a.Change.Fields, len(a.Change.Fields), a.Change.By
 	}
-	if ref, ok := t.refs[a.Write]; ok && a.Write != 0 {
+	made := version{a.Object.UID, a.Object.ResourceVersion}
+	ref, ok := t.refs[made]
+	if !ok && c.Type == why.Deleted {
+		ref, ok = t.refs[version{uid: a.Object.UID}]
+	}
+	if ok {
 		c.Write = &ref
 	}
 	return c

@@ -64,7 +64,7 @@ func (g *grouping) wrote(e *lens.Event) {
 		one.record.Error = writeOf(e).Error
 	}
 	if len(one.record.Writes) < maxWrites {
-		g.teller.refer(e.Request.ID, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
+		g.teller.refer(e.Request, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
 		one.record.Writes = append(one.record.Writes, writeOf(e))
 	}
 }

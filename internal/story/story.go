@@ -16,7 +16,7 @@ const (
 	maxArrivals = 20_000
 	// maxCauses and maxWrites bound a record, as package why does.
 	maxCauses, maxWrites = 16, 32
-	// maxSubjects is how many objects are remembered as reconciled, and maxRefs how many requests as writes of a record.
+	// maxSubjects is how many objects are remembered as reconciled, and maxRefs how many versions as written.
 	maxSubjects, maxRefs = 50_000, 20_000
 	// lateness is by how much a timer may seem to be early: clocks are read at two places.
 	lateness = 20 * time.Millisecond
@@ -32,8 +32,8 @@ type Teller struct {
 	arrivals []arrival
 	// past is what is known of the latest reconcile of an object.
 	past map[subject]*past
-	refs map[uint64]why.WriteRef // of requests
-	kind map[string]string       // of controllers, once a reconcile has read its object
+	refs map[version]why.WriteRef
+	kind map[string]string // of controllers, once a reconcile has read its object
 	// marked says that the operator marks its reconciles.
 	marked bool
 	loose  grouping
@@ -67,7 +67,7 @@ type arrival struct {
 // New returns a teller.
 func New(tell func(*why.Record)) *Teller {
 	t := &Teller{
-		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[uint64]why.WriteRef{}, kind: map[string]string{},
+		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[version]why.WriteRef{}, kind: map[string]string{},
 	}
 	t.loose.init(t)
 	return t
@@ -145,15 +145,26 @@ func (t *Teller) wrote(e *lens.Event) {
 	if len(p.record.Writes) == maxWrites {
 		return
 	}
-	t.refer(r.ID, why.WriteRef{Record: p.record.ID, Index: len(p.record.Writes)})
+	t.refer(r, why.WriteRef{Record: p.record.ID, Index: len(p.record.Writes)})
 	p.record.Writes = append(p.record.Writes, writeOf(e))
 }
 
-func (t *Teller) refer(request uint64, ref why.WriteRef) {
+// version names a version of an object.
+type version struct{ uid, resourceVersion string }
+
+// refer remembers which write made a version. One that changed nothing made none.
+func (t *Teller) refer(r *lens.Request, ref why.WriteRef) {
+	if r.Object == nil || r.Refused() || r.Change != nil && r.Change.None {
+		return
+	}
 	if len(t.refs) >= maxRefs {
 		clear(t.refs) // echoes of what was written before are not known as such
 	}
-	t.refs[request] = ref
+	made := version{r.Object.UID, r.Object.ResourceVersion}
+	if r.Verb == "delete" {
+		made.resourceVersion = ""
+	}
+	t.refs[made] = ref
 }
 
 func writeOf(e *lens.Event) why.Write {

@@ -1,0 +1,242 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/opdock/opdock/why"
+)
+
+// request says what a request was and did.
+func (o *observer) request(x *exchange) *Request {
+	r := &x.Request
+	defer x.sent.release()
+	defer x.got.release()
+	_, r.BytesIn, _ = x.sent.all()
+	if x.got == nil {
+		return r
+	}
+	data, size, short := x.got.all()
+	r.BytesOut = size
+	switch {
+	case r.Path != "" && r.Status < http.StatusBadRequest, isConversation(r.Resource.Subresource), len(data) == 0 && short == "":
+		return r
+	case short != "":
+		r.Undecoded = short
+		return r
+	}
+	as, _ := encodingOf(x.contentType)
+	plain, err := inflate(data, x.compression)
+	if err != nil {
+		r.Undecoded = err.Error()
+		return r
+	}
+	object, err := decode(plain, as)
+	if err != nil {
+		if r.Status >= http.StatusBadRequest {
+			r.Message = firstLine(string(plain))
+		} else {
+			r.Undecoded = err.Error()
+		}
+		return r
+	}
+	o.understand(x, object, plain, as)
+	return r
+}
+
+func firstLine(text string) string {
+	const most = 200
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line[:min(len(line), most)]
+}
+
+// understand reads the object of an answer.
+func (o *observer) understand(x *exchange, object *unstructured.Unstructured, data []byte, as encoding) {
+	r := &x.Request
+	kind := object.GroupVersionKind()
+	switch {
+	case kind.Kind == "Status" && kind.Group == "":
+		r.Reason, _, _ = unstructured.NestedString(object.Object, "reason")
+		r.Message, _, _ = unstructured.NestedString(object.Object, "message")
+		o.deleted(r, object)
+		return
+	case kind.Kind == "Table" && kind.Group == metav1.GroupName, isReview(r.Resource):
+		return
+	case r.Verb == "list":
+		o.listed(r, object, x.began)
+		return
+	}
+	if object.GetName() == "" {
+		return // an answer that is no object, such as the one to an eviction
+	}
+	r.Object = nameOf(object)
+	r.Resource.Name = object.GetName() // of an object whose name the server has generated
+	key := keyOf(r.Resource)
+	before := o.memory.find(key)
+	o.name(r.Object, r.Resource)
+	if r.Resource.Subresource == "scale" {
+		return // its object is not the one that is stored
+	}
+	made := versionOf(object, bytes.Clone(data), as, false, x.began)
+	if r.IsWrite() {
+		old, unchanged := before.before(made, x.began)
+		r.Change = changed(r, old, unchanged, object, x.sentVersion())
+		r.Implies = o.implied(r, old, object)
+		if r.Change == nil || !r.Change.None {
+			o.wrote(writtenVersion{r.Object.UID, r.Object.ResourceVersion}, r)
+		}
+	}
+	if !r.DryRun && kind.Kind != partialMetadata {
+		o.memory.learn(key, made, false)
+	}
+}
+
+// partialMetadata is the kind of objects of which only the metadata was asked for. They are not remembered: what they lack
+// would look like a change.
+const partialMetadata = "PartialObjectMetadata"
+
+// name learns which resource a kind has, and tells it of objects that do not say their kind.
+func (o *observer) name(object *Object, resource Resource) {
+	place := schema.GroupResource{Group: resource.Group, Resource: resource.Resource}
+	if object.Kind != partialMetadata {
+		if resource.Subresource == "" {
+			kind := schema.GroupKind{Group: object.Group, Kind: object.Kind}
+			o.resources[kind], o.kinds[place] = resource.Resource, kind.Kind
+		}
+		return
+	}
+	object.Group, object.Version = resource.Group, resource.Version
+	if kind, ok := o.kinds[place]; ok {
+		object.Kind = kind
+	}
+}
+
+func keyOf(r Resource) objectKey { return objectKey{r.Group, r.Resource, r.Namespace, r.Name} }
+
+// deleted is the answer to a deletion that leaves nothing.
+func (o *observer) deleted(r *Request, answer *unstructured.Unstructured) {
+	if r.Verb != "delete" || r.Status >= http.StatusBadRequest || r.DryRun {
+		return
+	}
+	uid, _, _ := unstructured.NestedString(answer.Object, "details", "uid")
+	known := o.memory.find(keyOf(r.Resource))
+	if before := known.latest(); before != nil && before.uid == uid {
+		if object := before.object(); object != nil {
+			r.Object = nameOf(object)
+		}
+	}
+	o.wrote(writtenVersion{uid, ""}, r)
+}
+
+func (o *observer) listed(r *Request, list *unstructured.Unstructured, began time.Time) {
+	objects, ok := items(list)
+	if !ok {
+		return
+	}
+	r.Items = len(objects)
+	kind := strings.TrimSuffix(list.GetKind(), "List")
+	for _, object := range objects {
+		if object.GetKind() == "" {
+			// The items of a list in JSON do not repeat what they are.
+			object.SetAPIVersion(list.GetAPIVersion())
+			object.SetKind(kind)
+		}
+		resource := r.Resource
+		resource.Namespace, resource.Name = object.GetNamespace(), object.GetName()
+		if data, err := json.Marshal(object.Object); err == nil && object.GetKind() != partialMetadata {
+			o.memory.learn(keyOf(resource), versionOf(object, data, encodedJSON, false, began), false)
+		}
+	}
+}
+
+// changed says what a write changed. Without a version from before, only a write that says itself what it was based on is
+// known to have changed nothing.
+func changed(r *Request, before *version, unchanged bool, now *unstructured.Unstructured, basedOn string) *Change {
+	switch {
+	case r.Verb == "create" && r.Resource.Subresource == "", r.Status == http.StatusCreated, r.Verb == "delete":
+		return nil
+	case unchanged, basedOn != "" && basedOn == now.GetResourceVersion():
+		return &Change{From: now.GetResourceVersion(), None: true}
+	case before == nil || before.resourceVersion == now.GetResourceVersion():
+		return nil
+	}
+	return compare(before, now)
+}
+
+func compare(before *version, now *unstructured.Unstructured) *Change {
+	c := &Change{From: before.resourceVersion}
+	if c.From == now.GetResourceVersion() {
+		return c
+	}
+	if old := before.object(); old != nil {
+		c.Fields, c.By = why.Compare(old, now)
+	}
+	return c
+}
+
+// sentVersion is the resource version in the body of an update.
+func (x *exchange) sentVersion() string {
+	if x.Request.Verb != "update" {
+		return ""
+	}
+	if object := x.decodeSent(); object != nil {
+		return object.GetResourceVersion()
+	}
+	return ""
+}
+
+// decodeSent reads the object in the body of a write, nil if there is none.
+func (x *exchange) decodeSent() *unstructured.Unstructured {
+	data, _, short := x.sent.all()
+	if len(data) == 0 || short != "" {
+		return nil
+	}
+	as, mediaType := encodingOf(x.requestType)
+	if mediaType == "application/json-patch+json" {
+		return nil
+	}
+	object, err := decode(data, as)
+	if err != nil {
+		return nil
+	}
+	return object
+}
+
+// wrote remembers which request made a version. Its delivery may have come before the answer.
+func (o *observer) wrote(version writtenVersion, r *Request) {
+	r.Delivered = o.shown.find(version)
+	o.writes.add(version, r.ID)
+}
+
+// recent finds numbers by versions, of the latest ones.
+type recent struct {
+	numbers map[writtenVersion]uint64
+	keys    []writtenVersion // oldest first, from next on
+	next    int
+}
+
+func (r *recent) add(version writtenVersion, number uint64) {
+	if r.numbers == nil {
+		r.numbers = map[writtenVersion]uint64{}
+	}
+	if len(r.keys) < keptWrites {
+		r.keys = append(r.keys, version)
+	} else {
+		delete(r.numbers, r.keys[r.next])
+		r.keys[r.next] = version
+		r.next = (r.next + 1) % keptWrites
+	}
+	r.numbers[version] = number
+}
+
+func (r *recent) find(version writtenVersion) uint64 { return r.numbers[version] }
