@@ -97,7 +97,9 @@ func (r *remembered) before(made *version, began time.Time) (found *version, unc
 		switch {
 		case v.uid != made.uid:
 		case v.resourceVersion == made.resourceVersion:
-			return v, v.seen.Before(began)
+			if v.seen.Before(began) {
+				return v, true
+			}
 		case v.number() < made.number():
 			found = v
 		}
