@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -170,7 +171,12 @@ func changed(r *Request, before *version, unchanged bool, now *unstructured.Unst
 	case before == nil || before.resourceVersion == now.GetResourceVersion():
 		return nil
 	}
-	return compare(before, now)
+	c := compare(before, now)
+	if len(c.By) > 0 && r.FieldManager != "" && !slices.ContainsFunc(c.By, func(w why.Writer) bool { return w.Manager == r.FieldManager }) {
+		// The version is that of others, who wrote while this request was under way and had nothing left to change.
+		return &Change{From: now.GetResourceVersion(), None: true}
+	}
+	return c
 }
 
 func compare(before *version, now *unstructured.Unstructured) *Change {
