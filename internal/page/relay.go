@@ -50,6 +50,9 @@ const (
 //
 // It is told about them by Begin, Works and End. A nil Relay is that of an operator in this process.
 type Relay struct {
+	// Inferring says that records of processes that serve none are inferred, and come by Infer.
+	Inferring bool
+
 	kept     *why.Recorder
 	findings *findings.Tracker
 	client   *http.Client
@@ -215,7 +218,7 @@ func (r *Relay) read(ctx context.Context, p *process, after uint64) uint64 {
 
 // giveUp is for a process that serves no records, and returns those that were inferred so far. It needs the mutex.
 func (r *Relay) giveUp(p *process) (inferred []*why.Record) {
-	if len(p.waiting) == 0 && !p.inferred {
+	if !r.Inferring {
 		r.become(operatorSilent)
 		return nil
 	}

@@ -188,3 +188,53 @@ func TestRelaySaysThatAnOperatorDoesNotRecord(t *testing.T) {
 		})
 	}
 }
+
+// What was inferred about an operator counts until it turns out that the operator records itself.
+func TestRelayTakesWhatWasInferred(t *testing.T) {
+	t.Parallel()
+	inferred := func(id uint64, name string) *why.Record {
+		return &why.Record{ID: id, Controller: "settings", Object: why.Object{Kind: "ConfigMap", Namespace: "default", Name: name}, Causes: []why.Cause{{Type: why.Updated, Changes: []why.Change{{Path: "data"}}, Write: &why.WriteRef{Record: id}}}}
+	}
+	t.Run("it records nothing", func(t *testing.T) {
+		t.Parallel()
+		relay := NewRelay()
+		relay.Inferring = true
+		t.Cleanup(relay.End)
+		server := serve(t, Options{Operator: relay})
+		relay.Begin("")
+		relay.Infer(inferred(1, "a"))
+		if got := ids(t, server); got != "" {
+			t.Errorf("before it is known whether it records, there are %s", got)
+		}
+		relay.Works()
+		testenv.Eventually(t, "the record is there", func() bool { return ids(t, server) == "1:a" })
+		relay.Infer(inferred(2, "b"))
+		relay.End()
+		relay.Begin("")
+		relay.Works()
+		relay.Infer(inferred(1, "c")) // of another session of the lens
+		testenv.Eventually(t, "the record of the next process is there", func() bool { return ids(t, server) == "1:a 2:b 3:c" })
+		if got := relay.kept.Records(why.Query{Name: "c"}); got[0].Causes[0].Write.Record != 3 {
+			t.Errorf("its cause is %+v", got[0].Causes[0].Write)
+		}
+		if _, body := ask(t, server, http.MethodGet, "/why/summary", nil); !strings.Contains(body, `"reconciles":3`) || !strings.Contains(body, `"name":"settings"`) {
+			t.Errorf("the summary is %s", body)
+		}
+	})
+	t.Run("it records itself", func(t *testing.T) {
+		t.Parallel()
+		relay := NewRelay()
+		relay.Inferring = true
+		t.Cleanup(relay.End)
+		server := serve(t, Options{Operator: relay})
+		process := startOperator(t)
+		relay.Begin(process.address())
+		relay.Infer(inferred(1, "early"))
+		process.reconcile(t, "own")
+		testenv.Eventually(t, "what it records is there", func() bool { return ids(t, server) == "1:own" })
+		relay.Works()
+		relay.Infer(inferred(2, "late"))
+		process.reconcile(t, "again")
+		testenv.Eventually(t, "only what it records is there", func() bool { return ids(t, server) == "1:own 2:again" })
+	})
+}

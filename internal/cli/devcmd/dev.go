@@ -90,7 +90,7 @@ are kept. Your kubeconfig is not changed.`,
 	flags.StringVar(&o.build.Tags, "tags", "", "build tags, separated by commas")
 	flags.BoolVar(&o.build.Race, "race", false, "build with the race detector")
 	flags.BoolVar(&o.build.Debug, "debug", false, "include debug information in the binary; slower builds")
-	flags.BoolVar(&o.lens, "lens", true, "watch the operator's requests through a local proxy: for opdock why, the page and opdock rbac")
+	flags.BoolVar(&o.lens, "lens", true, "record the operator's requests with a local proxy, for why, trace and rbac")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "do not show the operator's log; it is also written to a file")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the cluster running at the end, even if this command started it")
 	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait for the cluster to start")

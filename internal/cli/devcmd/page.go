@@ -19,6 +19,7 @@ import (
 // is also said on the terminal, with or without a page.
 func (a verbs) serveDevPage(ctx context.Context, o devOptions, t *devTarget, show *devShow, session *dev.Session) (end func(), err error) {
 	relay := page.NewRelay()
+	relay.Inferring = o.lens
 	session.Observer = relay
 	ctx, cancel := context.WithCancel(ctx)
 	reporter := findings.Reporter{Tracker: relay.Findings(), Say: func(sentence string) { show.Say("! " + sentence) }}

@@ -76,7 +76,7 @@ The exit code is that of the program.`,
 		},
 	}
 	flags := cmd.Flags()
-	a.AddNameFlag(cmd, &o.Name, a.Getenv(cmdutil.ClusterVariable), "name of the cluster; started if it is not running (default: the one of the project, or as with up)")
+	a.AddNameFlag(cmd, &o.Name, a.Getenv(cmdutil.ClusterVariable), "name of the cluster; started if it is not running (default: that of the project)")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead")
 	flags.StringVar(&o.Context, "context", "", "use the cluster of this context instead")
 	flags.StringVar(&o.as, "as", "", "whose rights the program has: NAMESPACE:SERVICEACCOUNT, or admin")

@@ -1,0 +1,69 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tracecmd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opdock/opdock/internal/cli/clitest"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/golden"
+)
+
+func newConsole() *clitest.Console { return clitest.NewConsole(&clitest.FakeDock{}, NewTrace) }
+
+func TestTraceUsage(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"trace":                                  "there is no program to run",
+		"trace ./manager":                        `the program goes after --`,
+		"trace --open x.jsonl -- ls":             "--open shows a recording and runs no program",
+		"trace --open x.jsonl --as a:b":          "needs no cluster",
+		"trace --show everything -- ls":          `--show must be writes, requests or all, not "everything"`,
+		"trace --as operator -- ls":              "--as must be NAMESPACE:SERVICEACCOUNT or admin",
+		"trace --verb post -- ls":                "--verb post is not known",
+		"trace --timeout 0s -- ls":               "--timeout must be more than 0",
+		"trace --context x --name y -- ls":       "--name applies to a cluster of Opdock",
+		"trace --open x.jsonl --kubeconfig ./kc": "needs no cluster",
+	} {
+		code, screen := newConsole().Screen(t.Context(), strings.Fields(line)...)
+		if code != cmdutil.ExitUsage || !strings.Contains(screen, want) {
+			t.Errorf("%s: exit code %d\n%s", line, code, screen)
+		}
+	}
+}
+
+func TestTraceOpensRecordings(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	const recording = "testdata/recording.jsonl"
+	for name, args := range map[string][]string{
+		"writes":   {"trace", "--open", recording},
+		"all":      {"trace", "--open", recording, "--show", "all"},
+		"filtered": {"trace", "--open", recording, "--show", "requests", "--resource", "configmaps", "-n", "shop"},
+		"quiet":    {"trace", "--open", recording, "--quiet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, screen := newConsole().Screen(t.Context(), args...)
+			clitest.ExpectCode(t, code, cmdutil.ExitOK)
+			golden.Compare(t, name, screen)
+		})
+	}
+}
+
+func TestTraceOfOtherFiles(t *testing.T) {
+	t.Parallel()
+	other := filepath.Join(t.TempDir(), "other.jsonl")
+	if err := os.WriteFile(other, []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{other: "this is not a recording", filepath.Join(t.TempDir(), "missing"): "no such file"} {
+		code, screen := newConsole().Screen(t.Context(), "trace", "--open", path)
+		if code != cmdutil.ExitError || !strings.Contains(screen, want) {
+			t.Errorf("%s: exit code %d\n%s", path, code, screen)
+		}
+	}
+}
