@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,16 +27,20 @@ const cancelGrace = 2 * time.Second
 type BuildOptions struct {
 	Tags string // as go build's -tags
 	Race bool
-	// Debug keeps what a debugger needs in the binary. Without it linking takes less time.
+	// Debug keeps what a debugger needs in the binary, and does not optimize the project's own code. Without it linking takes
+	// less time.
 	Debug bool
 }
 
 // builder builds the operator's binary.
 type builder struct {
 	dir    string // of the module
+	module string // its path
 	main   string // pattern of the main package
 	output string // where the binary is to be
 	env    []string
+	// progress is told what go does, now and then; it may be nil.
+	progress func(text string)
 	BuildOptions
 
 	built digest // of the binary that is there
@@ -61,14 +66,19 @@ func (b *builder) build(ctx context.Context) (changed bool, err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = cancelGrace
-	output, err := cmd.CombinedOutput()
+	watched := &buildOutput{progress: b.progress}
+	lines := &lineWriter{line: watched.read}
+	cmd.Stdout, cmd.Stderr = lines, lines
+	err = cmd.Run()
+	lines.flush()
+	output := strings.TrimSpace(strings.Join(watched.said, "\n"))
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case errors.Is(err, exec.ErrNotFound):
 		return false, fmt.Errorf("building the operator: the go command was not found on PATH: %w", err)
-	case err != nil && len(bytes.TrimSpace(output)) > 0:
-		return false, &buildError{output: strings.TrimSpace(string(output))}
+	case err != nil && output != "":
+		return false, &buildError{output: output}
 	case err != nil:
 		return false, fmt.Errorf("building the operator: %w", err)
 	}
@@ -86,8 +96,37 @@ func (b *builder) build(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
+var (
+	// packageLine is what go build -v prints for each package that it compiles.
+	packageLine = regexp.MustCompile(`^[\w.~/+@-]+$`)
+	// downloadLine is what go prints for each module that it downloads.
+	downloadLine = regexp.MustCompile(`^go: (downloading \S+ \S+)$`)
+)
+
+// buildOutput tells what go does from what it has to say.
+type buildOutput struct {
+	progress func(string)
+	said     []string
+	packages int
+}
+
+func (o *buildOutput) read(line string) {
+	text := ""
+	if match := downloadLine.FindStringSubmatch(line); match != nil {
+		text = match[1]
+	} else if packageLine.MatchString(line) {
+		o.packages++
+		text = "building, " + plural(o.packages, "package", "packages") + " compiled"
+	} else {
+		o.said = append(o.said, line)
+	}
+	if text != "" && o.progress != nil {
+		o.progress(text)
+	}
+}
+
 func (b *builder) arguments(output string) []string {
-	args := []string{"build", "-o", output}
+	args := []string{"build", "-v", "-o", output}
 	if b.Tags != "" {
 		args = append(args, "-tags", b.Tags)
 	}
@@ -102,6 +141,9 @@ func (b *builder) arguments(output string) []string {
 		})
 	}
 	// What the user has set in GOFLAGS is not replaced.
+	if b.Debug && b.module != "" && !sets("gcflags") {
+		args = append(args, "-gcflags="+b.module+"/...=-N -l")
+	}
 	if !b.Debug && !sets("ldflags") {
 		args = append(args, "-ldflags=-w")
 	}

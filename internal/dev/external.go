@@ -6,10 +6,13 @@ package dev
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/project"
 )
 
 // externalDefinitions are the CRDs of other modules' kinds that the cluster lacks. On a cluster that others use as well it is
@@ -30,4 +33,55 @@ func (s *Session) externalDefinitions(ctx context.Context) []*unstructured.Unstr
 	}
 	s.external, s.lookedForExternal = lacking, ctx.Err() == nil
 	return s.external
+}
+
+// lackingError are kinds that the operator needs and the cluster does not have.
+type lackingError struct{ kinds []project.Wanted }
+
+func (e *lackingError) Error() string {
+	names := make([]string, 0, len(e.kinds))
+	for _, one := range e.kinds {
+		names = append(names, one.String())
+	}
+	return "a controller waits for " + strings.Join(names, " and ") + ", which the cluster does not have"
+}
+
+// lackingHint says what to do about them.
+const lackingHint = "apply the CRD; the controller starts once it is there. Neither the project nor the modules that it imports have it"
+
+// installMissing applies the CRDs of kinds that the operator looks for in vain, as far as the project's folders or the modules
+// that the operator is built from have them. It returns whether there is now a kind that was not there before.
+func (s *Session) installMissing(ctx context.Context, wanted []project.Wanted) bool {
+	if !s.Cluster.CallsBack {
+		return false
+	}
+	installed := false
+	for _, one := range wanted {
+		if s.sought[one] {
+			continue
+		}
+		definition, place := s.Project.DefinitionOf(ctx, one, s.Main, s.Env)
+		if ctx.Err() != nil {
+			return installed
+		}
+		if s.sought == nil {
+			s.sought = map[project.Wanted]bool{}
+		}
+		s.sought[one] = true
+		if definition == nil {
+			continue
+		}
+		definition = withoutConversion(definition)
+		_, err := s.applier.apply(ctx, []*unstructured.Unstructured{definition})
+		if err == nil {
+			err = s.applier.awaitServed(ctx, []*unstructured.Unstructured{definition})
+		}
+		if err != nil {
+			s.Screen.Say(fmt.Sprintf("CRD %s from %s could not be installed: %v", definition.GetName(), place, err))
+			continue
+		}
+		s.Screen.Say(fmt.Sprintf("installed CRD %s from %s, because the operator needs it; nothing serves that kind here", definition.GetName(), place))
+		installed = true
+	}
+	return installed
 }
