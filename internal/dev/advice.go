@@ -93,7 +93,7 @@ func (a *advice) about(line string) string {
 		return a.aboutFile(match[1])
 	}
 	if match := unset.FindStringSubmatch(line); match != nil {
-		return fmt.Sprintf("the operator needs %s in its environment; set it in the Deployment, or for this session: %s=… opdock dev", match[1], match[1])
+		return fmt.Sprintf("the operator's log says that variable %s is missing; set it in the Deployment, or for this session: %s=… opdock dev", match[1], match[1])
 	}
 	if outside.MatchString(line) {
 		return "the operator looks only for a cluster around it; use ctrl.GetConfig, which also reads KUBECONFIG, to run it elsewhere"

@@ -27,7 +27,7 @@ const (
 
 	delvePackage = "github.com/go-delve/delve/cmd/dlv"
 	// delveVersion is installed for those who have none.
-	delveVersion = "v1.25.2"
+	delveVersion = "v1.27.2"
 
 	// debuggerPatience is how long Delve may take to attach to the operator and to listen.
 	debuggerPatience = 20 * time.Second

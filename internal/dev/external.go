@@ -23,16 +23,21 @@ func (s *Session) externalDefinitions(ctx context.Context) []*unstructured.Unstr
 	}
 	var lacking []*unstructured.Unstructured
 	for _, definition := range s.Project.ExternalCRDs(ctx, s.Env) {
-		live := &unstructured.Unstructured{}
-		live.SetGroupVersionKind(definition.GroupVersionKind())
-		if err := s.applier.server.Get(ctx, client.ObjectKeyFromObject(definition), live); !apierrors.IsNotFound(err) {
-			continue // there is one, or it shows elsewhere that the server does not answer
+		if s.isDefined(ctx, definition) {
+			continue // or it shows elsewhere that the server does not answer
 		}
 		s.Screen.Say(fmt.Sprintf("installed CRD %s from the module named in PROJECT; nothing else of that module is installed", definition.GetName()))
 		lacking = append(lacking, withoutConversion(definition))
 	}
 	s.external, s.lookedForExternal = lacking, ctx.Err() == nil
 	return s.external
+}
+
+// isDefined says whether the cluster has a definition already: then it was only not served yet.
+func (s *Session) isDefined(ctx context.Context, definition *unstructured.Unstructured) bool {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(definition.GroupVersionKind())
+	return !apierrors.IsNotFound(s.applier.server.Get(ctx, client.ObjectKeyFromObject(definition), live))
 }
 
 // lackingError are kinds that the operator needs and the cluster does not have.
@@ -68,7 +73,7 @@ func (s *Session) installMissing(ctx context.Context, wanted []project.Wanted) b
 			s.sought = map[project.Wanted]bool{}
 		}
 		s.sought[one] = true
-		if definition == nil {
+		if definition == nil || s.isDefined(ctx, definition) {
 			continue
 		}
 		definition = withoutConversion(definition)
