@@ -100,7 +100,7 @@ func (f *fleet) settle(ctx context.Context) (counts, error) {
 			return now, err
 		}
 		ready := app.Status.ObservedGeneration == app.Generation && meta.IsStatusConditionTrue(app.Status.Conditions, sharedv1.ConditionReady)
-		if now != last || !ready {
+		if now.writes != last.writes || now.reconciles != last.reconciles || !ready {
 			last, since = now, time.Now()
 		} else if time.Since(since) > settled {
 			return now, nil

@@ -33,6 +33,8 @@ type Config struct {
 	HeaderFile string `json:"headerFile,omitempty"`
 	// YAMLHeaderFile is put at the top of YAML files. Default: none.
 	YAMLHeaderFile string `json:"yamlHeaderFile,omitempty"`
+	// Year replaces YEAR in headers. Default: the current year.
+	Year string `json:"year,omitempty"`
 
 	Deepcopy DeepcopyConfig `json:"deepcopy,omitzero"`
 	CRD      CRDConfig      `json:"crd,omitzero"`
@@ -47,6 +49,9 @@ type DeepcopyConfig struct {
 	// Tool is controller-gen or deepcopy-gen, whose files differ in small things. Default: controller-gen for packages
 	// with a +kubebuilder:object marker and deepcopy-gen for the others.
 	Tool string `json:"tool,omitempty"`
+	// HeaderFile replaces the header of deep copies that controller-gen makes; the empty string is for none. Default: what
+	// the Makefile says, or else the header of all Go files.
+	HeaderFile *string `json:"headerFile,omitempty"`
 }
 
 // CRDConfig is about CustomResourceDefinitions. The options are those of controller-gen.
@@ -77,7 +82,8 @@ type WebhookConfig struct {
 
 // ClientConfig is about clientset, listers, informers and apply configurations.
 type ClientConfig struct {
-	// Dir defaults to pkg/client if the types are below pkg, and to client otherwise.
+	// Dir defaults to where the project has clients already. Otherwise it is pkg/client if the types are below pkg, and client
+	// if not.
 	Dir string `json:"dir,omitempty"`
 	// ApplyPackages are folders of packages that have no client of their own but get apply configurations because kinds
 	// use their types.
@@ -188,12 +194,20 @@ func (c *Config) validate(m module, o Options) error {
 
 // textFiles are the files that the output depends on.
 func (c *Config) textFiles() (files []string) {
-	for _, file := range []string{c.HeaderFile, c.YAMLHeaderFile, c.Client.ApplySchema} {
+	for _, file := range []string{c.HeaderFile, c.YAMLHeaderFile, c.Client.ApplySchema, c.deepcopyHeader()} {
 		if file != "" && file != schemaFromCRDs {
 			files = append(files, file)
 		}
 	}
 	return files
+}
+
+// deepcopyHeader is the header file of deep copies that controller-gen makes; empty for none.
+func (c *Config) deepcopyHeader() string {
+	if c.Deepcopy.HeaderFile != nil {
+		return *c.Deepcopy.HeaderFile
+	}
+	return c.HeaderFile
 }
 
 // within says whether a path is the folder or lies below it.

@@ -5,6 +5,7 @@ package generate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,19 +42,16 @@ type controllerGenerator struct {
 // controllerGenerators are those of controller-tools that the plan asks for, CRDs first, because apply configurations may
 // need them.
 func (p *plan) controllerGenerators() []controllerGenerator {
-	year := strconv.Itoa(time.Now().UTC().Year())
-	yamlHeader := ""
-	if p.config.YAMLHeaderFile != "" {
-		yamlHeader = p.module.absolute(p.config.YAMLHeaderFile)
-	}
+	year := cmp.Or(p.config.Year, strconv.Itoa(time.Now().UTC().Year()))
 	c := p.config
+	yamlHeader := p.absoluteOrNone(c.YAMLHeaderFile)
 	var all []controllerGenerator
 	for _, one := range []controllerGenerator{
 		{genCRD, crd.Generator{
 			HeaderFile: yamlHeader, Year: year, MaxDescLen: c.CRD.MaxDescLen, AllowDangerousTypes: c.CRD.AllowDangerousTypes,
 			IgnoreUnexportedFields: c.CRD.IgnoreUnexportedFields, GenerateEmbeddedObjectMeta: c.CRD.GenerateEmbeddedObjectMeta,
 		}, p.crd, c.CRD.Dir},
-		{genDeepcopy, deepcopy.Generator{HeaderFile: p.header(), Year: year}, p.object, ""},
+		{genDeepcopy, deepcopy.Generator{HeaderFile: p.absoluteOrNone(c.deepcopyHeader()), Year: year}, p.object, ""},
 		{genRBAC, rbac.Generator{HeaderFile: yamlHeader, Year: year, RoleName: c.RBAC.RoleName, FileName: c.RBAC.FileName}, p.rbac, c.RBAC.Dir},
 		{genWebhook, webhook.Generator{HeaderFile: yamlHeader, Year: year}, p.webhook, c.Webhook.Dir},
 	} {

@@ -96,6 +96,17 @@ func discover(m module, config *Config) (*discovery, error) {
 	return found, nil
 }
 
+// clientDir is the folder in which the project has a generated client already, such as pkg/generated; empty if it has none.
+func (d *discovery) clientDir() string {
+	for _, name := range slices.Sorted(maps.Keys(d.files)) {
+		dir, isClientset := strings.CutSuffix(name, "/"+clientsetPart+"/"+versionedClientset+"/clientset.go")
+		if isClientset && d.files[name].generator == "client-gen" {
+			return dir
+		}
+	}
+	return ""
+}
+
 // warnings are about markers that nothing comes of.
 func (d *discovery) warnings() (all []Problem) {
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {

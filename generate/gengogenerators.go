@@ -52,11 +52,14 @@ func (p *plan) gengoGenerators() []*gengoGenerator {
 	return all
 }
 
-func (p *plan) header() string {
-	if p.config.HeaderFile == "" {
+func (p *plan) header() string { return p.absoluteOrNone(p.config.HeaderFile) }
+
+// absoluteOrNone is the path of a file that may not be wanted.
+func (p *plan) absoluteOrNone(file string) string {
+	if file == "" {
 		return ""
 	}
-	return p.module.absolute(p.config.HeaderFile)
+	return p.module.absolute(file)
 }
 
 // clientDir is where a part of the client goes to.

@@ -62,10 +62,27 @@ func (c *Config) adoptMakefile(m module) {
 	c.RBAC.RoleName = cmp.Or(c.RBAC.RoleName, option(genRBAC, "roleName"))
 	c.RBAC.FileName = cmp.Or(c.RBAC.FileName, option(genRBAC, "fileName"))
 	c.Webhook.Dir = cmp.Or(c.Webhook.Dir, folder(genWebhook))
-	if header := option("object", "headerFile"); header != "" && c.HeaderFile == "" {
-		if _, err := os.Stat(m.absolute(header)); err == nil {
-			c.HeaderFile = header
-		}
+	c.adoptHeaders(m, told, option)
+}
+
+// adoptHeaders does so for headers. A call of controller-gen without a header means that its files have none, even if the project
+// has a header for others.
+func (c *Config) adoptHeaders(m module, told toolOptions, option func(generator, name string) string) {
+	exists := func(file string) bool {
+		_, err := os.Stat(m.absolute(file))
+		return err == nil
+	}
+	if header, known := told["object"]["headerFile"]; known && header == "" && c.HeaderFile == "" && c.Deepcopy.HeaderFile == nil {
+		c.Deepcopy.HeaderFile = &header
+	}
+	if header := option("object", "headerFile"); header != "" && c.HeaderFile == "" && exists(header) {
+		c.HeaderFile = header
+	}
+	if header := option(genCRD, "headerFile"); header != "" && c.YAMLHeaderFile == "" && exists(header) {
+		c.YAMLHeaderFile = header
+	}
+	for _, generator := range []string{"object", genCRD} {
+		c.Year = cmp.Or(c.Year, option(generator, "year"))
 	}
 }
 
@@ -114,6 +131,9 @@ func optionsOfCall(call string) toolOptions {
 		switch generator {
 		case "crd", "rbac", "webhook", "object":
 			told[generator] = map[string]string{}
+			if generator == "object" {
+				told[generator]["headerFile"] = "" // it has none unless it is told one
+			}
 			for option := range strings.SplitSeq(rest, ",") {
 				if name, value, set := strings.Cut(option, "="); set {
 					told[generator][name] = value

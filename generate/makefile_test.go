@@ -80,3 +80,32 @@ func TestMakefileBelowTheConfiguration(t *testing.T) {
 		})
 	}
 }
+
+// A deep copy has the header that make generate gives it, or none.
+func TestHeadersOfTheMakefile(t *testing.T) {
+	for name, test := range map[string]struct {
+		makefile, config              string
+		deepcopy, goFiles, yaml, year string
+	}{
+		"no Makefile":        {"", "", "hack/boilerplate.go.txt", "hack/boilerplate.go.txt", "", ""},
+		"none":               {"a:\n\tcontroller-gen object paths=./...\n", "", "", "hack/boilerplate.go.txt", "", ""},
+		"none, but the user": {"a:\n\tcontroller-gen object paths=./...\n", "generate: {headerFile: own.txt}", "own.txt", "own.txt", "", ""},
+		"its own":            {"a:\n\tcontroller-gen object:headerFile=own.txt,year=2020 crd:headerFile=own.yaml\n", "", "own.txt", "own.txt", "own.yaml", "2020"},
+		"other generators":   {"a:\n\tcontroller-gen crd\n", "", "hack/boilerplate.go.txt", "hack/boilerplate.go.txt", "", ""},
+		"calls disagree":     {"a:\n\tcontroller-gen object\n\tcontroller-gen object:headerFile=own.txt\n", "", "hack/boilerplate.go.txt", "hack/boilerplate.go.txt", "", ""},
+		"only make knows":    {"a:\n\tcontroller-gen object:headerFile=$(HEADER)\n", "", "hack/boilerplate.go.txt", "hack/boilerplate.go.txt", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := plain().with("Makefile", test.makefile).with(ConfigFileName, test.config).
+				with("hack/boilerplate.go.txt", "// YEAR\n").with("own.txt", "// own\n").with("own.yaml", "# own\n").write(t)
+			config, err := loadConfig(module{dir: dir, path: "example.com/plain"}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := [...]string{config.deepcopyHeader(), config.HeaderFile, config.YAMLHeaderFile, config.Year}
+			if want := [...]string{test.deepcopy, test.goFiles, test.yaml, test.year}; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}

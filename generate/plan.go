@@ -4,6 +4,7 @@
 package generate
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -115,7 +116,7 @@ func newPlan(m module, config *Config, found *discovery, o Options) (*plan, erro
 	if err := p.planClient(found); err != nil {
 		return nil, err
 	}
-	p.chooseFolders()
+	p.chooseFolders(found)
 	for _, one := range found.packages {
 		p.references = append(p.references, one.references...)
 	}
@@ -158,7 +159,8 @@ func (p *plan) groupDir(dir string) string {
 	return path.Base(path.Dir(p.module.importPath(dir)))
 }
 
-func (p *plan) chooseFolders() {
+func (p *plan) chooseFolders(found *discovery) {
+	p.config.Client.Dir = cmp.Or(p.config.Client.Dir, found.clientDir())
 	if p.config.Client.Dir == "" {
 		p.config.Client.Dir = "client"
 		if len(p.client) > 0 && !slices.ContainsFunc(p.client, func(dir string) bool { return !strings.HasPrefix(dir, "pkg/") }) {

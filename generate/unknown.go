@@ -29,7 +29,7 @@ func unknownMarkers(file string, content []byte) (found []Problem) {
 	}
 	eachMarker(content, func(line int, marker string) {
 		name := markerName(marker)
-		if !strings.HasPrefix(name, kubebuilderPrefix) || isOfKubebuilder(name) || isKnownMarker(name) {
+		if !strings.HasPrefix(name, kubebuilderPrefix) || isOfKubebuilder(name) || isKnownMarker(name) || isProse(name) {
 			return
 		}
 		message := "unknown marker +" + name
@@ -44,6 +44,13 @@ func unknownMarkers(file string, content []byte) (found []Problem) {
 // isOfKubebuilder says whether a marker is for kubebuilder itself: its scaffolding, or the book that it makes of tutorials.
 func isOfKubebuilder(name string) bool {
 	return strings.HasPrefix(name, scaffoldPrefix) || strings.HasPrefix(name, kubebuilderPrefix+"docs-gen:")
+}
+
+// isProse says whether a line goes on like a sentence, which mentions a marker and is none. One word too many may still be a
+// marker without its equals sign.
+func isProse(name string) bool {
+	const words = 3
+	return len(strings.Fields(name)) >= words
 }
 
 // markerName is what comes before the values.

@@ -25,6 +25,8 @@ func TestUnknownMarkers(t *testing.T) {
 		"kubebuilder:scaffold:imports":                               "",
 		"kubebuilder:docs-gen:collapse=Imports":                      "",
 		"optinal":                                                    "",
+		"kubebuilder:validation works without a webhook.":            "",
+		"kubebuilder:validation:MinLenght 1":                         "unknown marker +kubebuilder:validation:MinLenght 1",
 		"kubebuilder:subresouce:status":                              "unknown marker +kubebuilder:subresouce:status; did you mean +kubebuilder:subresource:status?",
 		"kubebuilder:validation:MinLenght=1":                         "unknown marker +kubebuilder:validation:MinLenght; did you mean +kubebuilder:validation:MinLength?",
 		"kubebuilder:rbca:groups=apps":                               "unknown marker +kubebuilder:rbca:groups; did you mean +kubebuilder:rbac?",

@@ -5,6 +5,7 @@ package scaffold
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -57,6 +58,9 @@ func CreateAPI(o APIOptions) (*Plan, error) {
 	api.ShortName = o.ShortName
 	if p.otherVersion(api) {
 		api.SampleObject = api.versionedSample()
+		if !o.Empty && o.From == "" {
+			s = twinShape
+		}
 	}
 	files, err := p.apiFiles(api, s, !o.NoResource, !o.NoController)
 	if err != nil {
@@ -277,11 +281,20 @@ func (p *project) apiFiles(api API, s shape, resource, controller bool) (map[str
 		return err
 	}
 	if resource {
-		if err := add(path.Join(api.Dir, api.Singular+"_types.go"), s.types); err != nil {
-			return nil, err
+		copies := map[string][]byte(nil)
+		if s.twin {
+			var err error
+			if copies, err = p.twinFiles(api); err != nil {
+				return nil, err
+			}
 		}
-		if err := add(api.Sample(), s.sample); err != nil {
-			return nil, err
+		if maps.Copy(files, copies); copies == nil {
+			if err := add(path.Join(api.Dir, api.Singular+"_types.go"), s.types); err != nil {
+				return nil, err
+			}
+			if err := add(api.Sample(), s.sample); err != nil {
+				return nil, err
+			}
 		}
 		if !p.otherVersion(api) {
 			for _, role := range roles {

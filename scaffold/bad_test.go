@@ -199,7 +199,7 @@ func TestCreateWebhookRefuses(t *testing.T) {
 		"no version to convert": {options: WebhookOptions{Version: "v1", Kind: "Frigate", Conversion: true}, problem: "opdock create api --group ship --version v2"},
 		"an unknown spoke":      {options: WebhookOptions{Version: "v1", Kind: "Frigate", Conversion: true, Spokes: []string{"v3"}}, problem: "version v3 of Frigate does not exist"},
 		"spokes alone":          {options: WebhookOptions{Version: "v1", Kind: "Frigate", Validation: true, Spokes: []string{"v2"}}, problem: "--spoke needs --conversion"},
-		"an edited file":        {options: WebhookOptions{Version: "v1", Kind: "Frigate", Validation: true}, edit: true, problem: "but it has been edited"},
+		"an edited file":        {options: WebhookOptions{Version: "v1", Kind: "Frigate", Validation: true}, edit: true, problem: "has been edited where"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

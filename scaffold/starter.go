@@ -54,6 +54,8 @@ type shape struct {
 	requires    map[string]string // as in Starter, with whole names of templates
 
 	clusterScopeIsWrong bool
+	// twin means that types and sample are copies of another version's, if they can be.
+	twin bool
 }
 
 var (
@@ -134,7 +136,7 @@ func (p *project) addRequired(api API, s shape) error {
 
 // allShapes are all that a kind can have been made from.
 func allShapes() ([]shape, error) {
-	shapes := []shape{exampleShape, emptyShape}
+	shapes := []shape{exampleShape, emptyShape, twinShape}
 	starters, err := Starters()
 	if err != nil {
 		return nil, err

@@ -237,7 +237,7 @@ func (p *project) conversionPatch(api API) string {
 	return "config/crd/patches/webhook_in_" + name + ".yaml"
 }
 
-// replaceWebhookFiles goes from some webhooks to more of them. Files that somebody has edited cannot be made anew.
+// replaceWebhookFiles goes from some webhooks to more of them. What is new is added to files that somebody has edited.
 func (p *project) replaceWebhookFiles(api API, before, after projectfile.Webhooks) error {
 	old, err := p.webhookFiles(api, before)
 	if err != nil {
@@ -253,14 +253,27 @@ func (p *project) replaceWebhookFiles(api API, before, after projectfile.Webhook
 			return err
 		}
 		if existing != nil && !bytes.Equal(existing, old[name]) {
-			return wrongInput("%s would be overwritten, but it has been edited", name).
-				hint("move it away and try again, or add the webhook to it manually")
+			if content, err = p.addToEdited(name, old[name], content, existing); err != nil {
+				return err
+			}
 		}
 		if err := p.write(name, content); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// addToEdited adds what is new to a file that somebody has edited.
+func (p *project) addToEdited(name string, old, next, edited []byte) ([]byte, error) {
+	if merged, ok := mergeEdited(name, old, next, edited); ok && old != nil {
+		return merged, nil
+	}
+	if isGo(name) && old != nil && sameCode(old, next) {
+		return edited, nil // only a comment is new
+	}
+	return nil, wrongInput("%s has been edited where the new webhook would be added", name).
+		hint("move the file away and try again, then bring your changes back; or add the webhook to it manually")
 }
 
 func webhookFragment(api API, w Webhook) string {

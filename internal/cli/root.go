@@ -24,6 +24,9 @@ import (
 // withVerbs returns the command with all its verbs.
 func withVerbs(a *cmdutil.App) *cobra.Command {
 	root := a.NewRoot()
+	root.Version = ownVersion()
+	root.SetVersionTemplate("opdock {{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version of opdock; \"opdock version\" prints more")
 	cmdutil.AddVerbs(root, cmdutil.GroupCluster, clustercmd.NewUp(a), clustercmd.NewDown(a), clustercmd.NewStatus(a))
 	cmdutil.AddVerbs(root, cmdutil.GroupUse, fleetcmd.NewRun(a), clustercmd.NewKubectl(a), clustercmd.NewKubeconfig(a),
 		clustercmd.NewAssets(a))

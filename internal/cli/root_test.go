@@ -43,10 +43,11 @@ func TestHelp(t *testing.T) {
 }
 
 func TestHelpVerbIsTheSameAsTheFlag(t *testing.T) {
-	for _, verb := range []string{"up", "kubectl"} {
+	for _, verb := range []string{"up", "kubectl", "create api", "delete webhook"} {
 		byFlag, byVerb := newConsole(nil), newConsole(nil)
-		byFlag.Screen(t.Context(), verb, "--help")
-		byVerb.Screen(t.Context(), "help", verb)
+		words := strings.Fields(verb)
+		byFlag.Screen(t.Context(), append(words, "--help")...)
+		byVerb.Screen(t.Context(), append([]string{"help"}, words...)...)
 		if byFlag.OutText.String() != byVerb.OutText.String() || byVerb.OutText.Len() == 0 {
 			t.Errorf("%s: help and --help differ", verb)
 		}
@@ -64,6 +65,8 @@ func TestWrongUsage(t *testing.T) {
 		"elsewhere-run":           {"run", "--local"},
 		"elsewhere-build":         {"build", "me/first-operator:v1"},
 		"help-two-verbs":          {"help", "up", "down"},
+		"help-unknown-of-group":   {"help", "create", "apis"},
+		"up-many-nodes":           {"up", "--nodes", "1000000"},
 		"unknown-flag":            {"up", "--nonsense"},
 		"up-stray-argument":       {"up", "other"},
 		"up-no-nodes":             {"up", "--nodes", "0"},
@@ -130,5 +133,13 @@ func TestNamesAndFormatsAreCompleted(t *testing.T) {
 		if got := s.OutText.String(); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: got %q, want %q first", args, got, want)
 		}
+	}
+}
+
+func TestVersionFlag(t *testing.T) {
+	code, screen := newConsole(nil).Screen(t.Context(), "--version")
+	clitest.ExpectCode(t, code, cmdutil.ExitOK)
+	if !strings.Contains(screen, "\nopdock devel") && !strings.Contains(screen, "\nopdock v") {
+		t.Errorf("got\n%s", screen)
 	}
 }

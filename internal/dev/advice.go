@@ -12,7 +12,15 @@ import (
 
 var (
 	// forbidden is how the API server refuses a request for want of a right. In a log, its quotes may be escaped.
-	forbidden = regexp.MustCompile(`cannot (\w+) resource \\*"([\w./-]+)\\*" in API group \\*"([\w.-]*)\\*"`)
+	forbidden = regexp.MustCompile(`cannot (\w+) resource \\*"([\w./-]+)\\*" in API group \\*"([\w.-]*)\\*"(?: in the namespace \\*"([\w.-]+))?`)
+	// forbiddenWatch is what client-go makes of it if it cannot read why a watch was refused.
+	forbiddenWatch = regexp.MustCompile(`\bunknown \(get ([a-z][a-z0-9-]*)(?:\.([a-z0-9.-]+))?\)`)
+	// noFile is how package os tells that there is no such file.
+	noFile = regexp.MustCompile(`open (/[^\s:"]+): no such file or directory`)
+	// unset is how operators ask for a variable of their environment.
+	unset = regexp.MustCompile(`\b([A-Z][A-Z0-9]*_[A-Z0-9_]*)\b[^.;]{0,30}\b(?:must be set|is not set|not set|is required|is missing|is empty|not found|not defined|undefined)`)
+	// outside is what client-go says to an operator that only looks for the cluster it runs in.
+	outside = regexp.MustCompile(`unable to load in-cluster configuration`)
 	// exists is how it refuses to create something a second time.
 	exists = regexp.MustCompile(`([a-z][\w.-]*) \\*"([\w.-]+)\\*" already exists`)
 )
@@ -25,6 +33,10 @@ const invisible = 3
 // are easily overlooked: a stack comes with them, and a controller that may not watch something waits for it in silence.
 type advice struct {
 	say func(string)
+	// granted says whether the manifests give the operator a right; it may be nil.
+	granted func(verb, resource, group, namespace string) bool
+	// hidden are files of the operator's pod that it cannot see here, and where they are instead.
+	hidden map[string]string
 
 	mu      sync.Mutex
 	known   map[string]bool
@@ -68,7 +80,23 @@ func (a *advice) roundIsOver() {
 
 func (a *advice) about(line string) string {
 	if match := forbidden.FindStringSubmatch(line); match != nil {
+		if a.granted != nil && a.granted(match[1], match[2], match[3], match[4]) {
+			return fmt.Sprintf("the operator is not allowed to %s %s, although its role in the manifests allows it; the role or its binding on the cluster "+
+				"has been changed or deleted, for example by opdock undeploy: restart opdock dev to apply them again", match[1], match[2])
+		}
 		return lacks(match[1], match[2], match[3])
+	}
+	if match := forbiddenWatch.FindStringSubmatch(line); match != nil {
+		return lacks("watch", match[1], match[2])
+	}
+	if match := noFile.FindStringSubmatch(line); match != nil {
+		return a.aboutFile(match[1])
+	}
+	if match := unset.FindStringSubmatch(line); match != nil {
+		return fmt.Sprintf("the operator's log says that variable %s is missing; set it in the Deployment, or for this session: %s=… opdock dev", match[1], match[1])
+	}
+	if outside.MatchString(line) {
+		return "the operator looks only for a cluster around it; use ctrl.GetConfig, which also reads KUBECONFIG, to run it elsewhere"
 	}
 	if match := exists.FindStringSubmatch(line); match != nil {
 		a.created[match[0]]++
@@ -76,6 +104,19 @@ func (a *advice) about(line string) string {
 			return fmt.Sprintf("the operator keeps creating %s %q, which already exists; its cache may not contain the object: "+
 				"check whether main restricts the cache (ByObject) to a label that the object does not have", match[1], match[2])
 		}
+	}
+	return ""
+}
+
+// aboutFile says how the operator gets a file that its pod has.
+func (a *advice) aboutFile(path string) string {
+	if source := a.hidden[path]; source != "" {
+		return fmt.Sprintf("the operator reads %s, as in its pod, but this system does not let opdock provide files there; "+
+			"they are at %s: if the operator has a flag for the path, pass it after --", path, source)
+	}
+	if path == namespaceFile {
+		return "the operator reads its namespace from a file that only pods have; a Deployment in the manifests provides it here, " +
+			"or pass the namespace by a flag after --, or by a variable"
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ package dev
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -21,10 +22,14 @@ func TestMissingRightsAreReadFromTheLog(t *testing.T) {
 	r.roundIsOver()
 	r.read(services)
 	r.read(`deployments.apps "a" is forbidden: User "b" cannot create resource "deployments" in API group "apps" in the namespace "default"`)
+	r.read(`W1116 reflector.go:561] k8s.io/client-go/informers/factory.go:160: failed to list *v1.Pod: unknown (get pods)`)
+	r.read(`ERROR Failed to watch {"type": "*v1.Ship", "error": "failed to watch *v1.Ship: unknown (get ships.sea.example.com)"}`)
 	r.read(`User "b" cannot patch resource "apps/status" in API group "kanggege.k8sio.com" in the namespace "default"`)
 	want := []string{
 		`the operator is not allowed to list services; add to its role: // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch`,
 		"the operator is not allowed to create deployments; add to its role: // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create",
+		`the operator is not allowed to watch pods; add to its role: // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch`,
+		"the operator is not allowed to watch ships; add to its role: // +kubebuilder:rbac:groups=sea.example.com,resources=ships,verbs=get;list;watch",
 		"the operator is not allowed to patch apps/status; add to its role: // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=apps/status,verbs=patch",
 	}
 	if !slices.Equal(said, want) {
@@ -50,5 +55,26 @@ func TestCreatingInVainIsReadFromTheLog(t *testing.T) {
 	want := []string{`the operator keeps creating deployments.apps "nginx-app", which already exists; its cache may not contain the object: check whether main restricts the cache (ByObject) to a label that the object does not have`}
 	if !slices.Equal(said, want) {
 		t.Errorf("got %q, want %q", said, want)
+	}
+}
+
+func TestWhatOnlyPodsHaveIsReadFromTheLog(t *testing.T) {
+	for line, want := range map[string]string{
+		"panic: open /var/run/secrets/kubernetes.io/serviceaccount/namespace: no such file or directory":               "only pods have",
+		`{"error":"open /etc/crew/config.yaml: no such file or directory"}`:                                            "they are at /state/pod/0",
+		"open /home/me/notes: no such file or directory":                                                               "",
+		"setup unable to get WatchNamespace: WATCH_NAMESPACE must be set":                                              "WATCH_NAMESPACE=… opdock dev",
+		"environment variable OPERATOR_NAMESPACE is not set":                                                           "OPERATOR_NAMESPACE=… opdock dev",
+		"INFO POD_NAME is manager":                                                                                     "",
+		"unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined": "ctrl.GetConfig",
+	} {
+		var said string
+		a := newAdvice(func(text string) { said = text })
+		a.hidden = map[string]string{"/etc/crew/config.yaml": "/state/pod/0"}
+		a.roundIsOver()
+		a.read(line)
+		if want == "" && said != "" || !strings.Contains(said, want) {
+			t.Errorf("%s: it says %q", line, said)
+		}
 	}
 }

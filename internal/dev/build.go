@@ -13,12 +13,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/opdock/opdock/internal/instrument"
 )
 
 // cancelGrace is how long go may take to end when its result is no longer wanted.
@@ -28,51 +27,25 @@ const cancelGrace = 2 * time.Second
 type BuildOptions struct {
 	Tags string // as go build's -tags
 	Race bool
-	// Debug keeps what a debugger needs in the binary. Without it linking takes less time.
+	// Debug keeps what a debugger needs in the binary, and does not optimize the project's own code. Without it linking takes
+	// less time.
 	Debug bool
 }
 
 // builder builds the operator's binary.
 type builder struct {
 	dir    string // of the module
+	module string // its path
 	main   string // pattern of the main package
 	output string // where the binary is to be
 	env    []string
+	// progress is told what go does, now and then; it may be nil.
+	progress func(text string)
 	BuildOptions
 
 	built digest // of the binary that is there
 
-	// instrument makes a build that marks its reconciles; nil for none.
-	instrument *instrument.Project
-	// instrumented is how that is done, nil if it cannot be, and said why not, if somebody was told.
-	instrumented *instrument.Build
-	said         string
-	say          func(string)
-}
-
-// isInstrumented says whether the binary marks its reconciles.
-func (b *builder) isInstrumented() bool { return b.instrumented != nil }
-
-// prepare finds out how to build so that reconciles are marked. That this cannot be done is no reason not to build.
-func (b *builder) prepare(ctx context.Context) error {
-	if b.instrument == nil {
-		return nil
-	}
-	var err error
-	b.instrumented, err = b.instrument.Prepare(ctx)
-	if err == nil || ctx.Err() != nil {
-		return ctx.Err()
-	}
-	b.instrumented = nil
-	b.sayUnmarked(err.Error())
-	return nil
-}
-
-func (b *builder) sayUnmarked(reason string) {
-	if reason != b.said {
-		b.said = reason
-		b.say("reconciles are inferred from what the operator writes, and when: " + reason)
-	}
+	marking
 }
 
 // buildError is source that does not compile, or a go.mod that does not fit it.
@@ -92,17 +65,14 @@ func (b *builder) build(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	output, err := b.run(ctx, next)
-	if err != nil && b.isInstrumented() && ctx.Err() == nil && strings.Contains(string(output), b.instrument.CacheDir) {
-		// What was added does not compile; the operator itself may.
-		b.instrumented = nil
-		b.sayUnmarked("this version of controller-runtime does not compile with marks")
+	if err != nil && ctx.Err() == nil && b.isToBlame(output) {
 		output, err = b.run(ctx, next)
 	}
 	return b.conclude(ctx, next, output, err)
 }
 
 // run runs go build.
-func (b *builder) run(ctx context.Context, next string) ([]byte, error) {
+func (b *builder) run(ctx context.Context, next string) (output string, err error) {
 	cmd := exec.CommandContext(ctx, "go", b.arguments(next)...)
 	cmd.Dir = b.dir
 	cmd.Env = b.environment()
@@ -110,18 +80,23 @@ func (b *builder) run(ctx context.Context, next string) ([]byte, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = cancelGrace
-	return cmd.CombinedOutput()
+	watched := &buildOutput{progress: b.progress}
+	lines := &lineWriter{line: watched.read}
+	cmd.Stdout, cmd.Stderr = lines, lines
+	err = cmd.Run()
+	lines.flush()
+	return strings.TrimSpace(strings.Join(watched.said, "\n")), err
 }
 
 // conclude looks at what a build has brought.
-func (b *builder) conclude(ctx context.Context, next string, output []byte, err error) (changed bool, _ error) {
+func (b *builder) conclude(ctx context.Context, next, output string, err error) (changed bool, _ error) {
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case errors.Is(err, exec.ErrNotFound):
 		return false, fmt.Errorf("building the operator: the go command was not found on PATH: %w", err)
-	case err != nil && len(bytes.TrimSpace(output)) > 0:
-		return false, &buildError{output: strings.TrimSpace(string(output))}
+	case err != nil && output != "":
+		return false, &buildError{output: output}
 	case err != nil:
 		return false, fmt.Errorf("building the operator: %w", err)
 	}
@@ -139,8 +114,37 @@ func (b *builder) conclude(ctx context.Context, next string, output []byte, err 
 	return true, nil
 }
 
+var (
+	// packageLine is what go build -v prints for each package that it compiles.
+	packageLine = regexp.MustCompile(`^[\w.~/+@-]+$`)
+	// downloadLine is what go prints for each module that it downloads.
+	downloadLine = regexp.MustCompile(`^go: (downloading \S+ \S+)$`)
+)
+
+// buildOutput tells what go does from what it has to say.
+type buildOutput struct {
+	progress func(string)
+	said     []string
+	packages int
+}
+
+func (o *buildOutput) read(line string) {
+	text := ""
+	if match := downloadLine.FindStringSubmatch(line); match != nil {
+		text = match[1]
+	} else if packageLine.MatchString(line) {
+		o.packages++
+		text = "building, " + plural(o.packages, "package", "packages") + " compiled"
+	} else {
+		o.said = append(o.said, line)
+	}
+	if text != "" && o.progress != nil {
+		o.progress(text)
+	}
+}
+
 func (b *builder) arguments(output string) []string {
-	args := []string{"build", "-o", output}
+	args := []string{"build", "-v", "-o", output}
 	if b.instrumented != nil {
 		args = append(args, b.instrumented.Flags...)
 	}
@@ -158,6 +162,9 @@ func (b *builder) arguments(output string) []string {
 		})
 	}
 	// What the user has set in GOFLAGS is not replaced.
+	if b.Debug && b.module != "" && !sets("gcflags") {
+		args = append(args, "-gcflags="+b.module+"/...=-N -l")
+	}
 	if !b.Debug && !sets("ldflags") {
 		args = append(args, "-ldflags=-w")
 	}

@@ -6,10 +6,13 @@ package dev
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/project"
 )
 
 // externalDefinitions are the CRDs of other modules' kinds that the cluster lacks. On a cluster that others use as well it is
@@ -20,14 +23,70 @@ func (s *Session) externalDefinitions(ctx context.Context) []*unstructured.Unstr
 	}
 	var lacking []*unstructured.Unstructured
 	for _, definition := range s.Project.ExternalCRDs(ctx, s.Env) {
-		live := &unstructured.Unstructured{}
-		live.SetGroupVersionKind(definition.GroupVersionKind())
-		if err := s.applier.server.Get(ctx, client.ObjectKeyFromObject(definition), live); !apierrors.IsNotFound(err) {
-			continue // there is one, or it shows elsewhere that the server does not answer
+		if s.isDefined(ctx, definition) {
+			continue // or it shows elsewhere that the server does not answer
 		}
 		s.Screen.Say(fmt.Sprintf("installed CRD %s from the module named in PROJECT; nothing else of that module is installed", definition.GetName()))
 		lacking = append(lacking, withoutConversion(definition))
 	}
 	s.external, s.lookedForExternal = lacking, ctx.Err() == nil
 	return s.external
+}
+
+// isDefined says whether the cluster has a definition already: then it was only not served yet.
+func (s *Session) isDefined(ctx context.Context, definition *unstructured.Unstructured) bool {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(definition.GroupVersionKind())
+	return !apierrors.IsNotFound(s.applier.server.Get(ctx, client.ObjectKeyFromObject(definition), live))
+}
+
+// lackingError are kinds that the operator needs and the cluster does not have.
+type lackingError struct{ kinds []project.Wanted }
+
+func (e *lackingError) Error() string {
+	names := make([]string, 0, len(e.kinds))
+	for _, one := range e.kinds {
+		names = append(names, one.String())
+	}
+	return "a controller waits for " + strings.Join(names, " and ") + ", which the cluster does not have"
+}
+
+// lackingHint says what to do about them.
+const lackingHint = "apply the CRD; the controller starts once it is there. Neither the project nor the modules that it imports have it"
+
+// installMissing applies the CRDs of kinds that the operator looks for in vain, as far as the project's folders or the modules
+// that the operator is built from have them. It returns whether there is now a kind that was not there before.
+func (s *Session) installMissing(ctx context.Context, wanted []project.Wanted) bool {
+	if !s.Cluster.CallsBack {
+		return false
+	}
+	installed := false
+	for _, one := range wanted {
+		if s.sought[one] {
+			continue
+		}
+		definition, place := s.Project.DefinitionOf(ctx, one, s.Main, s.Env)
+		if ctx.Err() != nil {
+			return installed
+		}
+		if s.sought == nil {
+			s.sought = map[project.Wanted]bool{}
+		}
+		s.sought[one] = true
+		if definition == nil || s.isDefined(ctx, definition) {
+			continue
+		}
+		definition = withoutConversion(definition)
+		_, err := s.applier.apply(ctx, []*unstructured.Unstructured{definition})
+		if err == nil {
+			err = s.applier.awaitServed(ctx, []*unstructured.Unstructured{definition})
+		}
+		if err != nil {
+			s.Screen.Say(fmt.Sprintf("CRD %s from %s could not be installed: %v", definition.GetName(), place, err))
+			continue
+		}
+		s.Screen.Say(fmt.Sprintf("installed CRD %s from %s, because the operator needs it; nothing serves that kind here", definition.GetName(), place))
+		installed = true
+	}
+	return installed
 }

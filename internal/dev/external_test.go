@@ -79,3 +79,26 @@ func TestDefinitionsOfOtherModules(t *testing.T) {
 		t.Errorf("the cluster is not ours alone: %v, said %q", definitions, screen.texts)
 	}
 }
+
+// A kind of the project's own may only not be served yet, and is not installed a second time, without its conversion.
+func TestMissingKindsThatAreDefined(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"go.mod": "module example.com/mine\n\ngo 1.26\n", "main.go": "package main\n\nfunc main() {}\n", "config/crd/lamp.yaml": lamps})
+	found, err := project.Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen := &said{}
+	s := &Session{
+		Options: Options{Project: found, Main: ".", Env: os.Environ(), Cluster: Cluster{CallsBack: true}, Screen: screen},
+		applier: &applier{server: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRuntimeObjects(object(t, lamps)).Build(), applied: map[string]digest{}},
+	}
+	if s.installMissing(t.Context(), []project.Wanted{{Group: "other.io", Kind: "Lamp"}}) || len(screen.texts) > 0 {
+		t.Errorf("it was installed: %q", screen.texts)
+	}
+	s.Cluster.CallsBack = false
+	s.sought = nil
+	if s.installMissing(t.Context(), []project.Wanted{{Group: "other.io", Kind: "Lamp"}}) {
+		t.Error("the cluster is not ours alone")
+	}
+}

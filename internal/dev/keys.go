@@ -3,25 +3,30 @@
 
 package dev
 
+import "context"
+
 // Keys that mean something.
 const (
 	keySamples = 's'
 	keyRestart = 'r'
+	keyTests   = 't'
 	keyQuit    = 'q'
 	keyHelp    = '?'
 	keyCtrlC   = '\x03'
 )
 
 // KeyHelp says what the keys do.
-const KeyHelp = "Keys: s applies the samples · r restarts · q quits · ? shows this help"
+const KeyHelp = "Keys: s applies the samples · r restarts · t runs the tests · q quits · ? shows this help"
 
-func (s *Session) press(input string) (quit bool) {
+func (s *Session) press(ctx context.Context, input string) (quit bool) {
 	for _, key := range input {
 		switch key {
 		case keyQuit, keyCtrlC:
 			return true
 		case keyHelp:
 			s.Screen.Say(KeyHelp)
+		case keyTests:
+			s.runTests(ctx)
 		case keySamples:
 			s.sampled = true
 			s.add(workSamples|s.leftover, nil, "samples")

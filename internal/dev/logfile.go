@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 
 	"github.com/opdock/opdock/internal/filelock"
 )
@@ -55,3 +57,27 @@ func openLog(path string) (*logFile, error) {
 
 // line adds a line. A full disk is no reason to keep it from the screen, so there is no error.
 func (l *logFile) line(text string) { _, _ = l.WriteString(text + "\n") }
+
+// tailBuffer keeps the end of what a program writes.
+type tailBuffer struct {
+	mu      sync.Mutex
+	content []byte
+}
+
+const tailSize = 4 << 10
+
+func (b *tailBuffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.content = append(b.content, data...)
+	if over := len(b.content) - tailSize; over > 0 {
+		b.content = b.content[over:]
+	}
+	return len(data), nil
+}
+
+func (b *tailBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.TrimSpace(string(b.content))
+}

@@ -31,15 +31,27 @@ type Options struct {
 	Lens bool
 	// CacheDir is a private folder that sessions share.
 	CacheDir string
+	// NamespaceGiven says that the user has chosen it. Otherwise samples go where the operator watches.
+	NamespaceGiven bool
 	// Samples applies the samples from the beginning.
 	Samples bool
 	// Generate is generate.Run, or nil if nothing is to be generated.
 	Generate func(context.Context, generate.Options) (*generate.Result, error)
+	// Assets returns a directory for tests that start an API server by envtest; nil if there is none.
+	Assets func(context.Context) (string, error)
+	// Debugger is attached to each process of the operator, if it has a path.
+	Debugger Debugger
 	Screen   Screen
 	// Observer is told about the operator's processes; nil if nobody looks at what they record.
 	Observer Observer
 	// Keys receives what the user types; nil if there is no keyboard.
 	Keys <-chan string
+}
+
+// Debugger is a debugger, and where it listens.
+type Debugger struct {
+	Path string
+	Port int
 }
 
 // Observer looks at what the operator records. It is told about each process, one after the other.

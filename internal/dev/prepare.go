@@ -5,6 +5,7 @@ package dev
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -89,12 +90,16 @@ func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (rest
 	}
 	before := s.manifests
 	s.manifests = found
-	restarts = userOf(before.identity) != userOf(found.identity) || !slices.Equal(before.env, found.env)
+	s.granted.Store(found.identity)
+	restarts = userOf(before.identity) != userOf(found.identity) || !slices.Equal(before.env, found.env) || !maps.Equal(before.podFiles(), found.podFiles())
 	if err := s.clearWebhooks(ctx); err != nil {
 		return restarts, err
 	}
 	s.sayIdentity()
-	if err := s.applyIdentity(ctx, round); err != nil || !tryCRDs {
+	if err := s.applyIdentity(ctx, round); err != nil {
+		return restarts, err
+	}
+	if err := s.applyBelongings(ctx); err != nil || !tryCRDs {
 		return restarts, err
 	}
 	return restarts, s.applier.try(ctx, s.onThisCluster(found.definitions))
@@ -175,7 +180,7 @@ func (s *Session) clearWebhooks(ctx context.Context) error {
 
 // sayIdentity tells who the operator is, whenever that changes.
 func (s *Session) sayIdentity() {
-	acts := "the manifests have no ServiceAccount for the operator, so it runs as an administrator"
+	acts := "the manifests give no service account of the operator any permissions, so it runs as an administrator; missing permissions do not show"
 	if identity := s.manifests.identity; identity != nil {
 		acts = "the operator runs as " + identity.User()
 	}
@@ -241,7 +246,7 @@ func (s *Session) readManifests(ctx context.Context) (m manifests, err error) {
 		m.webhooks = hooks.Configurations
 	}
 	m.definitions = append(m.definitions, s.externalDefinitions(ctx)...)
-	m.identity = project.IdentityIn(all)
+	m.all, m.identity = all, project.IdentityIn(all)
 	m.env = environmentIn(all, m.identity)
 	return m, nil
 }

@@ -21,9 +21,11 @@ import (
 
 func TestGeneratedText(t *testing.T) {
 	for want, result := range map[string]generate.Result{
-		"nothing to generate":       {Skipped: true},
-		"generated files unchanged": {Files: 4},
-		"generated 1 file":          {Files: 4, Changes: []generate.Change{{Path: "a.go"}}},
+		"nothing to generate":             {Skipped: true},
+		"generated files unchanged":       {Files: 4},
+		"generated a.go":                  {Files: 4, Changes: []generate.Change{{Path: "a.go"}}},
+		"generated a.go and b.yaml":       {Files: 4, Changes: []generate.Change{{Path: "a.go"}, {Path: "b.yaml"}}},
+		"generated a.go and 2 more files": {Files: 4, Changes: []generate.Change{{Path: "a.go"}, {Path: "b.yaml"}, {Path: "c.yaml"}}},
 	} {
 		if got := generatedText(&result); got != want {
 			t.Errorf("got %q, want %q", got, want)

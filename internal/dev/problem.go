@@ -25,6 +25,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		samples samplesError
 		names   *deploy.RefusedError
 		unread  *manifestsError
+		lacks   *lackingError
 	)
 	if part := (*stepError)(nil); errors.As(err, &part) {
 		step = part.step
@@ -46,6 +47,10 @@ func (s *Session) problem(step string, err error) *Problem {
 			p.Lines = append(p.Lines, s.explainSample(one)...)
 		}
 		p.Lines = shownLines(p.Lines)
+		return p
+	case errors.As(err, &lacks):
+		// It runs, but for that.
+		p.Step, p.Text, p.Hint = StepRun, lacks.Error(), lackingHint
 		return p
 	case errors.As(err, &refused):
 		what = "the API server rejected " + refused.object.GetKind() + " " + refused.object.GetName()

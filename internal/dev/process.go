@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/opdock/opdock/internal/dev/mounts"
 )
 
 const (
@@ -29,6 +31,8 @@ type processSpec struct {
 	dir    string
 	args   []string
 	env    []string
+	// mounts are what the process sees in place of other files; nil if it sees what everybody does.
+	mounts *mounts.List
 	// line receives each line that the process writes, from one goroutine at a time.
 	line func(string)
 }
@@ -59,11 +63,14 @@ func startProcess(spec processSpec) (*process, error) {
 	p.cmd.Stdout, p.cmd.Stderr = output, output
 	p.cmd.WaitDelay = pipeGrace
 	p.cmd.SysProcAttr = processAttributes()
+	if spec.mounts != nil {
+		if err := mounts.Wrap(p.cmd, *spec.mounts); err != nil {
+			return nil, fmt.Errorf("starting the operator: %w", err)
+		}
+	}
 	started := make(chan error)
 	go func() {
-		// The kernel ends the child when the thread ends that has started it, so the thread has to stay until then. It is
-		// never unlocked, and goes with this goroutine.
-		runtime.LockOSThread()
+		keepThread()
 		err := p.cmd.Start()
 		started <- err
 		if err != nil {
@@ -82,6 +89,10 @@ func startProcess(spec processSpec) (*process, error) {
 	}
 	return p, nil
 }
+
+// keepThread is for a goroutine that starts a child with processAttributes and waits for it. The kernel ends the child when the
+// thread ends that has started it, so the thread has to stay until then. It is never unlocked, and goes with the goroutine.
+func keepThread() { runtime.LockOSThread() }
 
 func (p *process) remember(line string) {
 	p.mu.Lock()

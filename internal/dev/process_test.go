@@ -152,7 +152,11 @@ func TestBuild(t *testing.T) {
 	}
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"go.mod": "module example.com/tiny\n\ngo 1.26\n", "main.go": "package main\n\nfunc main() { println(1) }\n"})
-	b := &builder{dir: dir, main: ".", output: filepath.Join(t.TempDir(), "bin", "tiny"), env: os.Environ()}
+	var progress []string
+	b := &builder{
+		dir: dir, main: ".", output: filepath.Join(t.TempDir(), "bin", "tiny"), env: os.Environ(),
+		progress: func(text string) { progress = append(progress, text) },
+	}
 	build := func(want bool) {
 		t.Helper()
 		changed, err := b.build(t.Context())
@@ -164,6 +168,9 @@ func TestBuild(t *testing.T) {
 		}
 	}
 	build(true)
+	if len(progress) == 0 || !strings.HasPrefix(progress[0], "building, 1 package compiled") {
+		t.Errorf("it was told %q", progress)
+	}
 	build(false)
 	write(t, dir, map[string]string{"main.go": "package main\n\nfunc main() { println(nothing) }\n"})
 	_, err := b.build(t.Context())
@@ -179,5 +186,22 @@ func TestBuild(t *testing.T) {
 	cancel()
 	if _, err := b.build(ctx); err == nil {
 		t.Error("a cancelled build has succeeded")
+	}
+}
+
+func TestWhatGoSaysWhileItBuilds(t *testing.T) {
+	var progress []string
+	o := &buildOutput{progress: func(text string) { progress = append(progress, text) }}
+	for _, line := range []string{
+		"go: downloading k8s.io/api v0.37.2", "internal/goarch", "k8s.io/client-go/util/workqueue", "# example.com/ship/internal",
+		"internal/ships.go:3:4: undefined: x", "\thave (int)", "go: updates to go.mod needed",
+	} {
+		o.read(line)
+	}
+	if want := []string{"downloading k8s.io/api v0.37.2", "building, 1 package compiled", "building, 2 packages compiled"}; !slices.Equal(progress, want) {
+		t.Errorf("it was told %q", progress)
+	}
+	if want := []string{"# example.com/ship/internal", "internal/ships.go:3:4: undefined: x", "\thave (int)", "go: updates to go.mod needed"}; !slices.Equal(o.said, want) {
+		t.Errorf("what is wrong is %q", o.said)
 	}
 }

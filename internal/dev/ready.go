@@ -7,8 +7,12 @@ import (
 	"context"
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/opdock/opdock/internal/project"
 )
 
 // An operator reconciles once its caches are filled and its workers run. It says so in its log: controller-runtime and the
@@ -22,6 +26,7 @@ const (
 	reconciling stage = "reconciling" // its log says that its workers run
 	probed      stage = "ready"       // its probe says so
 	alive       stage = "running"     // it has not ended
+	lacking     stage = "waiting"     // its log says that the cluster does not have a kind that it needs
 )
 
 const (
@@ -40,32 +45,44 @@ var (
 	workersStart     = regexp.MustCompile(`(?i)\bstart(ing|ed) workers\b`)
 	waitsForLease    = regexp.MustCompile(`(?i)\battempting to acquire leader lease\b(?:.*?([a-z0-9.-]+/[a-z0-9][a-z0-9-]*))?`)
 	kindIsMissing    = regexp.MustCompile(`no matches for kind \\*"(\w+)\\*" in version \\*"([^"\\]+)`)
-	controllerName   = regexp.MustCompile(`"?controller"?[:=]\s*"?([^",\s}]+)`)
+	// resourceIsMissing is what client-go says about the same.
+	resourceIsMissing = regexp.MustCompile(`could not find the requested resource \((?:get|post) ([a-z0-9-]+)\.([a-z0-9.-]+)\)`)
+	watchesNamespaces = regexp.MustCompile(`(?i)\bwatch(?:ing|ed)? (?:only )?namespaces?(?:\(s\))?(?:[^a-z0-9-]|$)(.*)`)
+	loggedValue       = regexp.MustCompile(`^\W*\bnamespaces?"?\s*[:=]\s*(\[[^\]]*\]|"[^"]*"|[^\s"}]*)`)
+	namespaceName     = regexp.MustCompile(`[a-z0-9](?:[a-z0-9-]*[a-z0-9])?`)
+	controllerName    = regexp.MustCompile(`"?controller"?[:=]\s*"?([^",\s}]+)`)
 )
 
 // readiness follows what the log says.
 type readiness struct {
 	mu        sync.Mutex
-	announced map[string]bool // controllers, by name; those that tell none count as one
-	started   map[string]bool // those whose workers run
-	leader    bool            // it waits, or waited, for a lease
-	lease     string          // namespace and name of that, if the log tells
-	missing   string          // a kind that the cluster does not have
+	announced map[string]bool  // controllers, by name; those that tell none count as one
+	started   map[string]bool  // those whose workers run
+	leader    bool             // it waits, or waited, for a lease
+	lease     string           // namespace and name of that, if the log tells
+	wanted    []project.Wanted // kinds that the cluster does not have
+	watched   []string         // namespaces that it says it watches; empty if it says nothing, or all
 	said      bool
 
 	workersRun chan struct{} // closed when the workers of all controllers run
+	lacks      chan struct{} // closed when a kind is known to be missing
 }
 
 func newReadiness() *readiness {
-	return &readiness{announced: map[string]bool{}, started: map[string]bool{}, workersRun: make(chan struct{})}
+	return &readiness{announced: map[string]bool{}, started: map[string]bool{}, workersRun: make(chan struct{}), lacks: make(chan struct{})}
 }
 
 // read takes notice of a line. Controllers announce themselves before their workers start, and all at about the same time.
 func (r *readiness) read(line string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if match := kindIsMissing.FindStringSubmatch(line); match != nil {
-		r.missing = match[1] + " of " + match[2]
+	if wanted, found := wantedIn(line); found && !slices.Contains(r.wanted, wanted) {
+		if r.wanted = append(r.wanted, wanted); len(r.wanted) == 1 {
+			close(r.lacks)
+		}
+	}
+	if match := watchesNamespaces.FindStringSubmatch(line); match != nil {
+		r.watched = namespacesIn(match[1])
 	}
 	if r.said {
 		return
@@ -92,6 +109,34 @@ func (r *readiness) read(line string) {
 	close(r.workersRun)
 }
 
+// wantedIn finds the kind in a line about one that the cluster does not have.
+func wantedIn(line string) (wanted project.Wanted, found bool) {
+	if match := kindIsMissing.FindStringSubmatch(line); match != nil {
+		group, _, _ := strings.Cut(match[2], "/")
+		return project.Wanted{Group: group, Kind: match[1]}, strings.Contains(match[2], "/")
+	}
+	if match := resourceIsMissing.FindStringSubmatch(line); match != nil {
+		return project.Wanted{Group: match[2], Resource: match[1]}, true
+	}
+	return wanted, false
+}
+
+// namespacesIn reads names from the end of a line, as text, JSON or key and value:
+//
+//	a,b
+//	","namespaces":["a","b"]}
+//	{"namespace": "a"}
+//	namespaces=a
+func namespacesIn(text string) (names []string) {
+	text = strings.TrimSpace(text)
+	if match := loggedValue.FindStringSubmatch(text); match != nil {
+		text = match[1]
+	} else if text, _, _ = strings.Cut(text, " "); strings.EqualFold(text, "all") {
+		return nil
+	}
+	return namespaceName.FindAllString(text, -1)
+}
+
 func nameIn(line string) string {
 	if match := controllerName.FindStringSubmatch(line); match != nil {
 		return match[1]
@@ -105,10 +150,18 @@ func (r *readiness) waits() bool {
 	return r.leader
 }
 
-func (r *readiness) missingKind() string {
+// missing are the kinds that the cluster does not have, by the log.
+func (r *readiness) missing() []project.Wanted {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.missing
+	return slices.Clone(r.wanted)
+}
+
+// watches are the namespaces that the operator says it watches; empty if it says nothing, or watches all.
+func (r *readiness) watches() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.watched)
 }
 
 // wantedLease is the namespace and name of the lease that it asked for; empty if it asked for none.
@@ -118,9 +171,22 @@ func (r *readiness) wantedLease() string {
 	return r.lease
 }
 
-// awaitReady waits until the operator is known to work, and returns how that is known. It returns nothing if the operator
-// ends, or the context does. The probe's address may be empty.
+// awaitReady waits until the operator is known to work, and returns how that is known, or that it lacks a kind. It returns
+// nothing if the operator ends, or the context does. The probe's address may be empty.
 func (p *process) awaitReady(ctx context.Context, probe string) stage {
+	return p.await(ctx, probe, p.ready.lacks)
+}
+
+// awaitLacking is the same for an operator that lacks a kind, which may do its work nevertheless.
+func (p *process) awaitLacking(ctx context.Context, probe string) stage {
+	reached := p.await(ctx, probe, nil)
+	if reached == probed || reached == alive {
+		return lacking // for all that is known, a controller has not started
+	}
+	return reached
+}
+
+func (p *process) await(ctx context.Context, probe string, lacks <-chan struct{}) stage {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var answers chan struct{}
@@ -135,6 +201,8 @@ func (p *process) awaitReady(ctx context.Context, probe string) stage {
 		select {
 		case <-p.ready.workersRun:
 			return reconciling
+		case <-lacks:
+			return lacking
 		case <-answers:
 			answers, silent = nil, time.After(silence)
 		case <-silent:

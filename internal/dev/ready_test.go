@@ -4,8 +4,11 @@
 package dev
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/opdock/opdock/internal/project"
 )
 
 func TestReconcilingIsReadFromTheLog(t *testing.T) {
@@ -59,10 +62,42 @@ INFO Starting workers {"controller": "captain"}`, true},
 	}
 }
 
-func TestMissingKindIsReadFromTheLog(t *testing.T) {
+func TestMissingKindsAreReadFromTheLog(t *testing.T) {
 	r := newReadiness()
-	r.read(`ERROR if kind is a CRD, it should be installed before calling Start {"error": "no matches for kind \"Certificate\" in version \"cert-manager.io/v1\""}`)
-	if got := r.missingKind(); got != "Certificate of cert-manager.io/v1" {
-		t.Errorf("got %q", got)
+	for _, line := range []string{
+		`ERROR if kind is a CRD, it should be installed before calling Start {"error": "no matches for kind \"Certificate\" in version \"cert-manager.io/v1\""}`,
+		`ERROR if kind is a CRD, it should be installed before calling Start {"error": "no matches for kind \"Certificate\" in version \"cert-manager.io/v1\""}`,
+		`E1116 reflector.go:125] Failed to list *v1.Foo: the server could not find the requested resource (get foos.sample.example.com)`,
+		`no matches for kind "Pod" in version "v2"`,
+	} {
+		r.read(line)
+	}
+	want := []project.Wanted{{Group: "cert-manager.io", Kind: "Certificate"}, {Group: "sample.example.com", Resource: "foos"}}
+	if got := r.missing(); !slices.Equal(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	select {
+	case <-r.lacks:
+	default:
+		t.Error("nobody is told")
+	}
+}
+
+func TestWatchedNamespacesAreReadFromTheLog(t *testing.T) {
+	for line, want := range map[string][]string{
+		`INFO setup Watching namespace(s) harbour`:                                          {"harbour"},
+		`{"level":"info","msg":"Watching namespace(s)","namespaces":["harbour","dock-2"]}`:  {"harbour", "dock-2"},
+		"2026-01-01T00:00:00Z\tINFO\tsetup\tWatching namespaces\t{\"namespaces\": \"a,b\"}": {"a", "b"},
+		`INFO Watching namespace {"namespace": "harbour"}`:                                  {"harbour"},
+		`INFO watching all namespaces`:                                                      nil,
+		`INFO Watching namespace(s) all namespaces`:                                         nil,
+		`INFO Watching namespace(s) {"namespaces": ""}`:                                     nil,
+		`INFO Starting EventSource {"source": "kind source: *v1.Namespace"}`:                nil,
+	} {
+		r := newReadiness()
+		r.read(line)
+		if got := r.watches(); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q", line, got)
+		}
 	}
 }

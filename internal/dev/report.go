@@ -45,6 +45,8 @@ type Step struct {
 	Name string   `json:"name"` // generate, build, apply, restart or samples
 	Text string   `json:"text"` // for people
 	Took Duration `json:"took,omitzero"`
+	// Files are those that were generated, relative to the project.
+	Files []string `json:"files,omitempty"`
 }
 
 // Problem is something that the user has to do something about.

@@ -17,17 +17,17 @@ func TestLine(t *testing.T) {
 	for want, round := range map[string]Round{
 		"12:01:07 internal/controller/x.go changed · built 1.2 s · restarted · reconciling after 0.3 s": {
 			Changed: []string{"internal/controller/x.go"},
-			Steps:   []Step{{"build", "built", seconds(1.21)}, {"restart", "restarted", 0}}, State: "reconciling", After: seconds(0.3),
+			Steps:   []Step{{Name: "build", Text: "built", Took: seconds(1.21)}, {Name: "restart", Text: "restarted"}}, State: "reconciling", After: seconds(0.3),
 		},
 		"12:01:07 a.yaml and b.yaml changed · 2 samples applied": {
-			Changed: []string{"a.yaml", "b.yaml"}, Steps: []Step{{"samples", "2 samples applied", 0}},
+			Changed: []string{"a.yaml", "b.yaml"}, Steps: []Step{{Name: "samples", Text: "2 samples applied"}},
 		},
 		"12:01:07 role.yaml changed · nothing to do": {Changed: []string{"role.yaml"}},
 		"12:01:07 a.go and 2 more files changed · the build failed": {
 			Changed: []string{"a.go", "b.go", "c.go"}, Problem: &Problem{Text: "the build failed"},
 		},
 		"12:01:07 started · built 2 min 5 s · started · ready after 11 s · 1 sample applied": {
-			Reason: "started", Steps: []Step{{"build", "built", seconds(125)}, {"restart", "started", 0}, {"samples", "1 sample applied", 0}},
+			Reason: "started", Steps: []Step{{Name: "build", Text: "built", Took: seconds(125)}, {Name: "restart", Text: "started"}, {Name: "samples", Text: "1 sample applied"}},
 			State: "ready", After: seconds(11.4),
 		},
 	} {
@@ -51,7 +51,7 @@ func TestDetails(t *testing.T) {
 }
 
 func TestRoundAsJSON(t *testing.T) {
-	data, err := json.Marshal(Round{Changed: []string{"a.go"}, Steps: []Step{{"build", "built", Duration(1234567890)}}, State: "reconciling", After: Duration(300 * time.Millisecond)})
+	data, err := json.Marshal(Round{Changed: []string{"a.go"}, Steps: []Step{{Name: "build", Text: "built", Took: Duration(1234567890)}}, State: "reconciling", After: Duration(300 * time.Millisecond)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +85,11 @@ func TestBuildArguments(t *testing.T) {
 		builder builder
 		want    string
 	}{
-		"by default":    {builder{main: "./cmd"}, "build -o out -ldflags=-w -buildvcs=false ./cmd"},
-		"for debuggers": {builder{main: ".", BuildOptions: BuildOptions{Debug: true}}, "build -o out -buildvcs=false ."},
-		"tags and race": {builder{main: ".", BuildOptions: BuildOptions{Tags: "a,b", Race: true}}, "build -o out -tags a,b -race -ldflags=-w -buildvcs=false ."},
+		"by default":    {builder{main: "./cmd"}, "build -v -o out -ldflags=-w -buildvcs=false ./cmd"},
+		"for debuggers": {builder{main: ".", BuildOptions: BuildOptions{Debug: true}}, "build -v -o out -buildvcs=false ."},
+		"tags and race": {builder{main: ".", BuildOptions: BuildOptions{Tags: "a,b", Race: true}}, "build -v -o out -tags a,b -race -ldflags=-w -buildvcs=false ."},
 		"the user's own": {
-			builder{main: ".", env: []string{"GOFLAGS=-mod=mod", "GOFLAGS=-mod=vendor -ldflags=-X=main.v=1 --buildvcs=true"}}, "build -o out .",
+			builder{main: ".", env: []string{"GOFLAGS=-mod=mod", "GOFLAGS=-mod=vendor -ldflags=-X=main.v=1 --buildvcs=true"}}, "build -v -o out .",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +12,18 @@ import (
 	"strconv"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/why"
+)
+
+const (
+	accountInterval = 50 * time.Millisecond
+	accountPatience = 10 * time.Second
 )
 
 // renewPorts exchanges ports that somebody else has taken. As long as the operator runs, they are its own.
@@ -58,13 +67,24 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 	if s.builder.built == (digest{}) {
 		return errors.New("no binary has been built yet")
 	}
-	if err := s.writeKubeconfig(ctx); err != nil {
+	kubeconfig, err := s.writeKubeconfig(ctx)
+	if err != nil {
 		return err
 	}
+	if err := makeHome(s.homePath(), lastValue(s.Env, "HOME"), s.KubeconfigPath()); err != nil {
+		return err
+	}
+	files, err := s.layOutFiles()
+	if err != nil {
+		return err
+	}
+	visible, hidden := s.tryMounts(files)
 	if err := ctx.Err(); err != nil {
 		return err // from here on the operator is restarted, whatever changes meanwhile
 	}
 	verb := "started"
+	s.debugger.stop()
+	s.debugger = nil
 	if s.process.running() {
 		verb = "restarted"
 		if s.process.stop(stopGrace) {
@@ -73,6 +93,9 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 	}
 	s.Observer.End()
 	s.releaseLease(ctx, s.process)
+	if s.process != nil {
+		s.installMissing(ctx, s.process.ready.missing()) // for lack of which the last one may have ended
+	}
 	if s.manifests.serves() {
 		if err := checkPort(s.plan.webhookPort); err != nil {
 			return err
@@ -80,8 +103,9 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 	}
 	s.lens.begin(userOf(s.manifests.identity), s.builder.isInstrumented())
 	advice := newAdvice(s.Screen.Say)
+	advice.hidden, advice.granted = hidden, s.grants
 	next, err := startProcess(processSpec{
-		binary: s.builder.output, dir: s.Project.Dir, args: s.plan.args, env: s.environment(),
+		binary: s.builder.output, dir: s.Project.Dir, args: s.plan.args, env: s.environment(), mounts: visible,
 		line: func(line string) {
 			s.log.line(line)
 			s.Screen.Log(line)
@@ -92,11 +116,12 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 		return err
 	}
 	s.process, s.advice = next, advice
+	go s.watchConnections(next, kubeconfig)
 	s.Observer.Begin(s.plan.records)
 	*todo &^= workRestart
 	*todo |= workWebhooks | workAwait
 	round.Steps = append(round.Steps, Step{Name: stepRestart, Text: verb})
-	return nil
+	return s.debug(ctx, next)
 }
 
 // configureWebhooks tells the API server where the webhooks are.
@@ -121,11 +146,24 @@ func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) e
 // await waits until the operator does its work.
 func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 	reached := s.process.awaitReady(ctx, s.plan.probe)
-	if reached == "" {
-		if ctx.Err() != nil {
-			return ctx.Err()
+	if reached == lacking && s.installMissing(ctx, s.process.ready.missing()) {
+		// controller-runtime looks for a kind every ten seconds only; a new process finds it at once.
+		if err := s.restart(ctx, round, todo); err != nil {
+			return err
 		}
+		reached = s.process.awaitReady(ctx, s.plan.probe)
+	}
+	if reached == lacking {
+		reached = s.process.awaitLacking(ctx, s.plan.probe)
+	}
+	switch {
+	case reached == "" && ctx.Err() != nil:
+		return ctx.Err()
+	case reached == "":
 		return errEnded
+	case reached == lacking:
+		*todo &^= workAwait
+		return &lackingError{kinds: s.process.ready.missing()}
 	}
 	round.State, round.After = string(reached), Duration(time.Since(s.process.began))
 	s.Observer.Works()
@@ -134,28 +172,39 @@ func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 }
 
 // writeKubeconfig gives the operator an identity.
-func (s *Session) writeKubeconfig(ctx context.Context) error {
-	content := s.Cluster.Kubeconfig
+func (s *Session) writeKubeconfig(ctx context.Context) (content []byte, err error) {
+	content = s.Cluster.Kubeconfig
 	if identity := s.manifests.identity; identity != nil {
-		var err error
-		if content, err = s.Cluster.KubeconfigAs(ctx, identity.Namespace, identity.ServiceAccount); err != nil {
-			return err
+		if content, err = s.kubeconfigAs(ctx, identity); err != nil {
+			return nil, err
 		}
 	}
 	if s.Lens {
-		var err error
 		if content, err = s.throughLens(ctx, content); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := writePrivate(s.KubeconfigPath(), content); err != nil {
-		return fmt.Errorf("writing the operator's kubeconfig: %w", err)
+		return nil, fmt.Errorf("writing the operator's kubeconfig: %w", err)
 	}
-	return nil
+	return content, nil
+}
+
+// kubeconfigAs waits for the account: the one called default is created by the cluster, a moment after its namespace.
+func (s *Session) kubeconfigAs(ctx context.Context, identity *project.Identity) (content []byte, err error) {
+	var failed error
+	err = wait.PollUntilContextTimeout(ctx, accountInterval, accountPatience, true, func(ctx context.Context) (bool, error) {
+		content, failed = s.Cluster.KubeconfigAs(ctx, identity.Namespace, identity.ServiceAccount)
+		return !apierrors.IsNotFound(failed), nil
+	})
+	return content, cmp.Or(failed, err)
 }
 
 func (s *Session) environment() []string {
-	forced := []string{"KUBECONFIG=" + s.KubeconfigPath()}
+	// Without a service address, an operator does not take this machine for a pod of another cluster.
+	forced := []string{
+		"KUBECONFIG=" + s.KubeconfigPath(), "HOME=" + s.homePath(), "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT=",
+	}
 	if s.lens != nil {
 		forced = append(forced, lens.HookVariable+"="+s.lens.proxy.HookAddress())
 	}

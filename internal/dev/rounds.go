@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +24,7 @@ type manifests struct {
 	webhooks    []*unstructured.Unstructured
 	identity    *project.Identity // nil if the project has none
 	env         []string
+	all         []*unstructured.Unstructured
 }
 
 // serves says whether the operator is to be called by the API server.
@@ -98,7 +100,14 @@ func (s *Session) generate(ctx context.Context, round *Round, todo *work) error 
 			s.Screen.Say("warning: " + warning.String())
 		}
 	}
-	round.Steps = append(round.Steps, Step{Name: "generate", Text: generatedText(result), Took: Duration(time.Since(began))})
+	made := Step{Name: "generate", Text: generatedText(result), Took: Duration(time.Since(began))}
+	for _, one := range result.Changes {
+		made.Files = append(made.Files, one.Path)
+	}
+	if len(made.Files) > 2 {
+		s.Screen.Say("generated " + strings.Join(made.Files, ", "))
+	}
+	round.Steps = append(round.Steps, made)
 	return nil
 }
 
@@ -109,7 +118,19 @@ func generatedText(result *generate.Result) string {
 	case len(result.Changes) == 0:
 		return "generated files unchanged"
 	default:
-		return "generated " + plural(len(result.Changes), "file", "files")
+		return "generated " + someOf(result.Changes)
+	}
+}
+
+// someOf names files: one or two, or one and how many more.
+func someOf(changes []generate.Change) string {
+	switch n := len(changes); n {
+	case 1:
+		return changes[0].Path
+	case 2:
+		return changes[0].Path + " and " + changes[1].Path
+	default:
+		return changes[0].Path + " and " + plural(n-1, "more file", "more files")
 	}
 }
 

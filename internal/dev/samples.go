@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func (s *Session) applySamples(ctx context.Context, round *Round, todo *work) error {
@@ -26,9 +28,12 @@ func (s *Session) applySamples(ctx context.Context, round *Round, todo *work) er
 	// The user may have deleted what was applied before, and asks for it again.
 	again := round.Reason == "samples" && len(round.Changed) == 0
 	applied := 0
+	namespace := s.sampleNamespace()
+	// Namespaces before what goes into them.
+	slices.SortStableFunc(samples, func(a, b *unstructured.Unstructured) int { return isNamespace(b) - isNamespace(a) })
 	var refused samplesError
 	for _, sample := range samples {
-		changed, err := s.applySample(ctx, sample, again)
+		changed, err := s.applySample(ctx, sample, namespace, again)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -56,15 +61,28 @@ type samplesError []error
 
 func (e samplesError) Error() string { return errors.Join(e...).Error() }
 
-func (s *Session) applySample(ctx context.Context, sample *unstructured.Unstructured, again bool) (changed bool, err error) {
-	placed, err := s.applier.inNamespace([]*unstructured.Unstructured{withSpec(sample)}, s.Namespace)
+func isNamespace(object *unstructured.Unstructured) int {
+	if object.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+		return 1
+	}
+	return 0
+}
+
+func (s *Session) applySample(ctx context.Context, sample *unstructured.Unstructured, namespace string, again bool) (changed bool, err error) {
+	placed, err := s.applier.inNamespace([]*unstructured.Unstructured{withSpec(sample)}, namespace)
 	if err != nil {
+		return false, err
+	}
+	if err := s.ensureNamespace(ctx, placed[0].GetNamespace()); err != nil {
 		return false, err
 	}
 	if again {
 		s.applier.forget(placed)
 	}
 	applied, err := s.applier.apply(ctx, placed)
+	if err == nil {
+		s.sayUnwatched(placed[0])
+	}
 	return len(applied) > 0, err
 }
 
@@ -92,6 +110,9 @@ func (s *Session) explainSample(err error) []string {
 			line = place.String() + ": " + line
 		}
 		lines = append(lines, line)
+	}
+	if missing := missingNamespace(refused.err); missing != "" {
+		lines = append(lines, "create the namespace: kubectl create namespace "+missing)
 	}
 	return lines
 }

@@ -11,11 +11,14 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/opdock/opdock/internal/dev/mounts"
 	"github.com/opdock/opdock/internal/instrument"
+	"github.com/opdock/opdock/internal/project"
 )
 
 // ErrClusterEnded ends a session whose cluster is gone.
@@ -42,6 +45,7 @@ type Session struct {
 	plan       plan
 	manifests  manifests
 	process    *process
+	debugger   *debugger                    // attached to that process; nil without one
 	advice     *advice                      // about the log of that process
 	configured []*unstructured.Unstructured // the webhook configurations on the cluster
 	rights     []*unstructured.Unstructured // what makes the operator who it is, as applied last
@@ -50,6 +54,12 @@ type Session struct {
 	external   []*unstructured.Unstructured // CRDs of other modules' kinds
 	// lookedForExternal is true once external is complete.
 	lookedForExternal bool
+	granted           atomic.Pointer[project.Identity] // the rights that the manifests give; read while the operator logs
+	standIn           *unstructured.Unstructured       // the Pod in place of the operator's own; nil if it needs none
+	mountable         *mounts.List                     // what the operator was last seen to be able to see
+	namespaces        map[string]bool                  // known to exist
+	toldOnce          map[string]bool                  // what was said and need not be repeated
+	sought            map[project.Wanted]bool          // kinds whose CRDs were looked for because the operator lacked them
 
 	// These belong to the loop.
 	sampled  bool // the user wants samples
@@ -59,6 +69,7 @@ type Session struct {
 	reason   string
 	noticed  time.Time
 	round    *runningRound
+	tests    *testRun // nil if none runs
 	seen     *process // the last process whose end was told
 	crashes  int
 	retry    *time.Timer
@@ -89,10 +100,11 @@ const (
 func New(o Options) (*Session, error) {
 	s := &Session{Options: o, sampled: o.Samples, files: newFiles(o.Project.Dir)}
 	s.builder = &builder{
-		dir: o.Project.Dir, main: o.Main, output: filepath.Join(o.StateDir, "bin", o.Project.Name),
-		env: o.Env, BuildOptions: o.Build, say: func(text string) { s.Screen.Say(text) },
+		dir: o.Project.Dir, module: o.Project.Module, main: o.Main, output: filepath.Join(o.StateDir, "bin", o.Project.Name),
+		env: o.Env, BuildOptions: o.Build, progress: o.Screen.Busy,
 	}
 	if o.Lens {
+		s.builder.say = func(text string) { s.Screen.Say(text) }
 		s.builder.instrument = &instrument.Project{Dir: o.Project.Dir, Env: o.Env, CacheDir: filepath.Join(o.CacheDir, "instrumented"), StateDir: o.StateDir}
 	}
 	var err error
@@ -117,6 +129,9 @@ func (s *Session) LogPath() string { return logPath(s.StateDir) }
 
 // KubeconfigPath is the operator's kubeconfig.
 func (s *Session) KubeconfigPath() string { return filepath.Join(s.StateDir, "kubeconfig") }
+
+// homePath is the operator's home directory.
+func (s *Session) homePath() string { return filepath.Join(s.StateDir, "home") }
 
 // Run works until the context ends, the user quits or the cluster is gone. Afterwards the operator has ended.
 func (s *Session) Run(ctx context.Context) error {
@@ -156,6 +171,10 @@ func (s *Session) loop(ctx context.Context, watcher *watcher) error {
 		}
 		var finished chan outcome
 		var ended chan struct{}
+		var tested chan string
+		if s.tests != nil {
+			tested = s.tests.finished
+		}
 		if s.round != nil {
 			finished = s.round.finished
 		} else if s.process != nil && s.process != s.seen {
@@ -175,13 +194,16 @@ func (s *Session) loop(ctx context.Context, watcher *watcher) error {
 		case result := <-finished:
 			s.round = nil
 			s.conclude(result)
+		case text := <-tested:
+			s.tests = nil
+			s.Screen.Say(text)
 		case <-ended:
 			s.crash(Round{Began: time.Now(), Reason: "the operator " + s.process.how(), Steps: []Step{}})
 		case <-s.retry.C:
 			s.add(workRestart|s.leftover, nil, "again")
 			s.leftover = 0
 		case input := <-s.Keys:
-			if s.press(input) {
+			if s.press(ctx, input) {
 				s.abandon()
 				return nil
 			}
@@ -291,8 +313,8 @@ func (s *Session) crash(round Round) {
 	problem := &Problem{Step: StepRun, Text: fmt.Sprintf("restarting in %s, or when a file changes", Duration(delay)), Lines: lines}
 	if taken := portInLog(lines); taken != nil {
 		problem.Hint = taken.Error()
-	} else if kind := s.process.ready.missingKind(); kind != "" {
-		problem.Hint = "one of the controllers needs kind " + kind + ", which the cluster does not have; install its CRD"
+	} else if kinds := s.process.ready.missing(); len(kinds) > 0 {
+		problem.Hint = (&lackingError{kinds}).Error() + "; " + "apply its CRD"
 	}
 	if round.Problem == nil {
 		round.Problem = problem
@@ -300,8 +322,9 @@ func (s *Session) crash(round Round) {
 	s.Screen.Round(round)
 }
 
-// abandon ends the round that runs.
+// abandon ends the round and the tests that run.
 func (s *Session) abandon() {
+	s.endTests()
 	if s.round != nil {
 		s.round.cancel()
 		<-s.round.finished
@@ -312,6 +335,7 @@ func (s *Session) abandon() {
 
 // end stops the operator, and takes back what would be in the way without it.
 func (s *Session) end() {
+	s.debugger.stop()
 	if s.process.running() {
 		s.process.stop(stopGrace)
 	}
@@ -319,7 +343,11 @@ func (s *Session) end() {
 		s.Screen.Say(err.Error())
 	}
 	s.Observer.End()
-	if len(s.configured) == 0 {
+	leftover := s.configured
+	if s.standIn != nil {
+		leftover = append(leftover, s.standIn)
+	}
+	if len(leftover) == 0 {
 		return
 	}
 	select {
@@ -330,7 +358,7 @@ func (s *Session) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
 	// Their webhooks are served by nobody now, and the API server would refuse whatever it has to ask them about.
-	if err := s.applier.remove(ctx, s.configured); err != nil {
+	if err := s.applier.remove(ctx, leftover); err != nil {
 		s.Screen.Say(err.Error())
 	}
 }

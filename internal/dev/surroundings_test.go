@@ -13,10 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/opdock/opdock/internal/project"
 )
 
 func TestPortInUse(t *testing.T) {
@@ -88,40 +84,6 @@ func TestPortsAreRenewed(t *testing.T) {
 	s.process = &process{done: make(chan struct{})}
 	if todo := renew(); todo != 0 || s.ports != taken {
 		t.Errorf("while the operator runs there is %b to do, and %+v became %+v", todo, taken, s.ports)
-	}
-}
-
-func TestEnvironmentOfTheManifests(t *testing.T) {
-	deployment := object(t, `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: manager, namespace: crew-system}
-spec:
-  template:
-    spec:
-      serviceAccountName: crew
-      containers:
-      - {name: proxy, env: [{name: NOT, value: ours}]}
-      - name: manager
-        env:
-        - {name: MODE, value: fast}
-        - {name: EMPTY, value: ""}
-        - {name: NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
-        - {name: ACCOUNT, valueFrom: {fieldRef: {fieldPath: spec.serviceAccountName}}}
-        - {name: SECRET, valueFrom: {secretKeyRef: {name: x, key: y}}}
-        - {name: DERIVED, value: "$(MODE)-er"}
-`)
-	identity := &project.Identity{Namespace: "crew-system", ServiceAccount: "crew"}
-	got := environmentIn([]*unstructured.Unstructured{deployment}, identity)
-	if want := []string{"MODE=fast", "EMPTY=", "NAMESPACE=crew-system", "ACCOUNT=crew"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := environmentIn(nil, identity); got != nil {
-		t.Errorf("got %q", got)
-	}
-	merged := mergeEnvironments([]string{"MODE=slow", "HOME=/h"}, got, []string{"KUBECONFIG=/k"})
-	if lastValue(merged, "MODE") != "slow" || lastValue(merged, "NAMESPACE") != "crew-system" || lastValue(merged, "KUBECONFIG") != "/k" {
-		t.Errorf("merged: %q", merged)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Recovered is what was found of a process that was killed while it wrote.
@@ -23,8 +24,8 @@ type Recovered struct {
 
 // Recover takes back what a process that was killed has done in a project. It waits for one that is still at work.
 func Recover(ctx context.Context, root string) (Recovered, error) {
-	if _, err := os.Lstat(filepath.Join(root, JournalName)); errors.Is(err, fs.ErrNotExist) {
-		return Recovered{}, nil
+	if _, err := os.Lstat(filepath.Join(root, JournalName)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return Recovered{}, nil // there is no journal, or not even a folder for one
 	}
 	root, err := filepath.EvalSymlinks(root)
 	if err != nil {

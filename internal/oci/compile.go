@@ -5,6 +5,8 @@ package oci
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -64,20 +66,30 @@ type Source struct {
 	Tags string
 	// Env is the environment of the compiler; nil means that of this process.
 	Env []string
+	// Cache is a folder in which programs are kept, so that one whose source has not changed is not linked again. Empty: none.
+	Cache string
 	// Errors is where the compiler writes what is wrong.
 	Errors io.Writer
 }
 
 // Compile returns the program as a static binary. The same source at the same path makes the same binary.
 func (s Source) Compile(ctx context.Context, platform Platform) (Program, error) {
-	folder, err := os.MkdirTemp("", "opdock-build-")
+	folder, release, err := s.folder(platform)
 	if err != nil {
-		return Program{}, err
+		return Program{}, fmt.Errorf("compiling %s for %s: %w", s.Package, platform, err)
 	}
-	defer os.RemoveAll(folder)
-	path := filepath.Join(folder, "program")
-	command := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "-tags", s.Tags,
-		"-ldflags", strings.TrimSpace("-s -w -buildid= "+s.LDFlags), s.Package)
+	defer release()
+	// Build ID and all, although nobody needs it in an image: by it, go knows that a program is up to date. It is the same for
+	// the same source.
+	flags := []string{"-buildvcs=false", "-tags", s.Tags, "-ldflags", strings.TrimSpace("-s -w " + s.LDFlags)}
+	arguments := slices.Concat([]string{"build", "-o", filepath.Join(folder, "program")}, flags, []string{s.Package})
+	var env []string
+	if s.Cache != "" && platform == HostPlatform() && runtime.GOOS == platform.OS {
+		// Other than build, install does not link a program that is up to date. It cannot do so for other platforms.
+		arguments = slices.Concat([]string{"install"}, flags, []string{s.Package})
+		env = []string{"GOBIN=" + folder}
+	}
+	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = s.Dir
 	command.Stderr = s.Errors
 	command.Env = s.Env
@@ -85,15 +97,38 @@ func (s Source) Compile(ctx context.Context, platform Platform) (Program, error)
 		command.Env = os.Environ()
 	}
 	command.Env = append(command.Env[:len(command.Env):len(command.Env)], "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture)
-	command.Env = append(command.Env, variantEnv(platform)...)
+	command.Env = append(append(command.Env, variantEnv(platform)...), env...)
 	if err := command.Run(); err != nil {
 		return Program{}, fmt.Errorf("compiling %s for %s: %w", s.Package, platform, err)
 	}
-	content, err := os.ReadFile(path)
+	content, err := onlyFile(folder)
 	if err != nil {
 		return Program{}, fmt.Errorf("compiling %s for %s: %w", s.Package, platform, err)
 	}
 	return Program{Platform: platform, Content: content}, nil
+}
+
+// onlyFile reads the file in a folder, which go may have named.
+func onlyFile(folder string) ([]byte, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) != 1 {
+		return nil, fmt.Errorf("%s has %d files instead of the program alone", folder, len(entries))
+	}
+	return os.ReadFile(filepath.Join(folder, entries[0].Name()))
+}
+
+// folder is where the program goes, and what to do with it afterwards.
+func (s Source) folder(platform Platform) (dir string, release func(), err error) {
+	if s.Cache == "" {
+		dir, err = os.MkdirTemp("", "opdock-build-")
+		return dir, func() { os.RemoveAll(dir) }, err
+	}
+	key := sha256.Sum256(fmt.Appendf(nil, "%q", []string{s.Dir, s.Package, s.LDFlags, s.Tags, platform.String()}))
+	dir = filepath.Join(s.Cache, hex.EncodeToString(key[:])[:16])
+	return dir, func() {}, os.MkdirAll(dir, 0o700)
 }
 
 // variantEnv is how the go command is told about a variant.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // program writes a Go module to compile.
@@ -53,6 +54,41 @@ func TestCompile(t *testing.T) {
 	}
 	if out, err := exec.Command(path).CombinedOutput(); err != nil || string(out) != "something\n" {
 		t.Errorf("the program said %q, %v", out, err)
+	}
+}
+
+// A program whose source has not changed is not linked again.
+func TestCompileAgain(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("for another platform, go links it each time")
+	}
+	source := program(t, "package main\n\nfunc main() { println(1) }\n")
+	source.Cache = t.TempDir()
+	compile := func() (content []byte, written time.Time) {
+		t.Helper()
+		made, err := source.Compile(t.Context(), HostPlatform())
+		if err != nil {
+			t.Fatalf("%v: %s", err, source.Errors)
+		}
+		kept, err := filepath.Glob(filepath.Join(source.Cache, "*", "*"))
+		if err != nil || len(kept) != 1 {
+			t.Fatalf("kept are %q, %v", kept, err)
+		}
+		info, err := os.Stat(kept[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.Content, info.ModTime()
+	}
+	first, linked := compile()
+	if again, relinked := compile(); !bytes.Equal(first, again) || !relinked.Equal(linked) {
+		t.Error("the program was linked again")
+	}
+	if err := os.WriteFile(filepath.Join(source.Dir, "cmd", "main.go"), []byte("package main\n\nfunc main() { println(2) }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if other, _ := compile(); bytes.Equal(first, other) {
+		t.Error("the program from before was taken")
 	}
 }
 

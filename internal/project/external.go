@@ -50,16 +50,44 @@ func (p *Project) moduleOf(ctx context.Context, importPath string, env []string)
 	return strings.TrimSpace(string(output))
 }
 
-// definitionsIn looks through the usual folders of a module. What cannot be read there is no definition for a server.
+// definitionsIn looks through the usual folders of a module.
 func definitionsIn(dir string, wanted []schema.GroupKind) []*unstructured.Unstructured {
 	module := &Project{Dir: dir}
 	best := map[schema.GroupKind]found{}
-	for _, folder := range module.existing(usualFolders...) {
-		_ = filepath.WalkDir(module.path(folder), func(path string, entry fs.DirEntry, err error) error {
+	all := definitionsBelow(module, module.existing(usualFolders...), func(definition *unstructured.Unstructured) bool {
+		return slices.Contains(wanted, GroupKindOf(definition))
+	})
+	for _, one := range all {
+		kind := GroupKindOf(one.Unstructured)
+		if known, again := best[kind]; !again || capability(one) > capability(known) {
+			best[kind] = one
+		}
+	}
+	var definitions []*unstructured.Unstructured
+	for _, kind := range wanted {
+		if one, known := best[kind]; known {
+			definitions = append(definitions, withoutInstallation(one.Unstructured))
+		}
+	}
+	return definitions
+}
+
+// withoutInstallation is a definition without labels and annotations: they are about how it is installed, and may even be
+// templates.
+func withoutInstallation(definition *unstructured.Unstructured) *unstructured.Unstructured {
+	definition.SetLabels(nil)
+	definition.SetAnnotations(nil)
+	return definition
+}
+
+// definitionsBelow looks for definitions in YAML files. What cannot be read there is no definition for a server.
+func definitionsBelow(p *Project, folders []string, wanted func(*unstructured.Unstructured) bool) (all []found) {
+	for _, folder := range folders {
+		_ = filepath.WalkDir(p.path(folder), func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return nil //nolint:nilerr // it is looked at as far as that is possible
-			case entry.IsDir() && module.holdsNoManifests(path, entry.Name()):
+			case entry.IsDir() && path != p.path(folder) && p.holdsNoManifests(path, entry.Name()):
 				return filepath.SkipDir
 			case entry.IsDir() || !isYAML(entry.Name()):
 				return nil
@@ -68,30 +96,17 @@ func definitionsIn(dir string, wanted []schema.GroupKind) []*unstructured.Unstru
 			if err != nil || !bytes.Contains(content, []byte(definitionKind)) {
 				return nil //nolint:nilerr // as above
 			}
-			objects, err := module.readFile(path)
+			objects, err := p.readFile(path)
 			if err != nil {
 				return nil //nolint:nilerr // a template
 			}
 			for _, one := range objects {
-				kind := GroupKindOf(one.Unstructured)
-				if !IsCRD(one.Unstructured) || !slices.Contains(wanted, kind) {
-					continue
-				}
-				if known, again := best[kind]; capability(one) > 0 && (!again || capability(one) > capability(known)) {
-					best[kind] = one
+				if IsCRD(one.Unstructured) && capability(one) > 0 && wanted(one.Unstructured) {
+					all = append(all, one)
 				}
 			}
 			return nil
 		})
 	}
-	var definitions []*unstructured.Unstructured
-	for _, kind := range wanted {
-		if one, known := best[kind]; known {
-			// Labels and annotations are about how it is installed, and may even be templates.
-			one.SetLabels(nil)
-			one.SetAnnotations(nil)
-			definitions = append(definitions, one.Unstructured)
-		}
-	}
-	return definitions
+	return all
 }

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-func TestCRDsOfKindsOfOtherModules(t *testing.T) {
-	definition := func(kind, plural string) string {
-		return `apiVersion: apiextensions.k8s.io/v1
+func definition(kind, plural string) string {
+	return `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
   name: ` + plural + `.other.io
@@ -22,7 +21,9 @@ spec:
   names: {kind: ` + kind + `, plural: ` + plural + `}
   versions: [{name: v1}]
 `
-	}
+}
+
+func TestCRDsOfKindsOfOtherModules(t *testing.T) {
 	p := write(t, map[string]string{
 		"go.mod": "module example.com/mine\n\ngo 1.26\n\nrequire other.io/things v1.0.0\n\nreplace other.io/things => ./things\n",
 		"PROJECT": `domain: example.com
@@ -58,6 +59,36 @@ func TestProjectsWithoutKindsOfOtherModules(t *testing.T) {
 	for _, folder := range []string{"single", "multigroup", "sdk", "plain"} {
 		if found := fixture(t, folder).ExternalCRDs(t.Context(), os.Environ()); len(found) > 0 {
 			t.Errorf("%s: got %s", folder, names(found))
+		}
+	}
+}
+
+// An operator may need kinds that nothing in the project's manifests or in PROJECT tells about.
+func TestDefinitionOfAKindThatTheOperatorLooksFor(t *testing.T) {
+	p := write(t, map[string]string{
+		"go.mod":                              "module example.com/mine\n\ngo 1.26\n\nrequire other.io/things v1.0.0\n\nreplace other.io/things => ./things\n",
+		"cmd/main.go":                         "package main\n\nimport _ \"other.io/things/v1\"\n\nfunc main() {}\n",
+		"config/crd/kustomization.yaml":       "resources: []\n",
+		"config/crd/thirdparty/chair.yaml":    definition("Chair", "chairs"),
+		"test/crds/table.yaml":                definition("Table", "tables"),
+		"things/go.mod":                       "module other.io/things\n\ngo 1.26\n",
+		"things/v1/types.go":                  "package v1\n",
+		"things/deploy/crds/lamp.yaml":        definition("Lamp", "lamps"),
+		"things/deploy/crds/chair.yaml":       definition("Chair", "chairs"),
+		"things/somewhere/else/cupboard.yaml": definition("Cupboard", "cupboards"),
+	})
+	for wanted, place := range map[Wanted]string{
+		{Group: "other.io", Kind: "Chair"}:       "config/crd/thirdparty/chair.yaml",
+		{Group: "other.io", Resource: "chairs"}:  "config/crd/thirdparty/chair.yaml",
+		{Group: "other.io", Kind: "Table"}:       "test/crds/table.yaml",
+		{Group: "other.io", Kind: "Lamp"}:        "module other.io/things",
+		{Group: "another.io", Kind: "Lamp"}:      "",
+		{Group: "other.io", Kind: "Lampion"}:     "",
+		{Group: "other.io", Resource: "lampion"}: "",
+	} {
+		found, got := p.DefinitionOf(t.Context(), wanted, "./cmd", append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off"))
+		if got != place || (found == nil) != (place == "") {
+			t.Errorf("%s: got %q", wanted, got)
 		}
 	}
 }

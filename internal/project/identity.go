@@ -4,6 +4,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -14,6 +15,8 @@ import (
 const (
 	rbacGroup        = "rbac.authorization.k8s.io"
 	defaultNamespace = "default"
+	// defaultAccount is what the cluster creates in every namespace, and what pods have that name no other.
+	defaultAccount = "default"
 )
 
 // Identity is who the operator is on a server, and the objects that make it so.
@@ -39,40 +42,98 @@ func (p *Project) Identity(ctx context.Context) (*Identity, error) {
 }
 
 // IdentityIn is the identity that manifests contain: that of the operator's workload or, if they have none, of their only
-// ServiceAccount. It is nil if there is no ServiceAccount.
+// ServiceAccount. A workload that names no account runs as the one called default, which every namespace has: this is how
+// kubebuilder v2 does it. It is nil if the manifests give no account any rights, and have none.
 func IdentityIn(manifests []*unstructured.Unstructured) *Identity {
-	accounts := only(manifests, schema.GroupKind{Kind: "ServiceAccount"})
-	account := (*unstructured.Unstructured)(nil)
-	if workload := Workload(manifests); workload != nil {
-		name, _, _ := unstructured.NestedString(workload.Object, "spec", "template", "spec", "serviceAccountName")
-		if i := slices.IndexFunc(accounts, func(one *unstructured.Unstructured) bool {
-			return one.GetName() == name && namespaceOf(one) == namespaceOf(workload)
-		}); i >= 0 {
-			account = accounts[i]
-		}
-	}
-	if account == nil && len(accounts) == 1 {
-		account = accounts[0]
-	}
-	if account == nil {
+	identity, account := accountIn(manifests)
+	if identity == nil {
 		return nil
 	}
-	identity := &Identity{Namespace: namespaceOf(account), ServiceAccount: account.GetName()}
-	account = account.DeepCopy()
-	account.SetNamespace(identity.Namespace)
 	roles, bindings := rightsOf(manifests, identity)
+	if account == nil && len(bindings) == 0 {
+		return nil
+	}
+	var own []*unstructured.Unstructured
+	if account != nil {
+		account = account.DeepCopy()
+		account.SetNamespace(identity.Namespace)
+		own = append(own, account)
+	}
+	own = append(append(own, roles...), bindings...)
 	namespaces := map[string]bool{}
-	for _, object := range append(append([]*unstructured.Unstructured{account}, roles...), bindings...) {
+	for _, object := range own {
 		namespaces[object.GetNamespace()] = true
 	}
 	for _, namespace := range only(manifests, schema.GroupKind{Kind: "Namespace"}) {
-		if namespaces[namespace.GetName()] {
+		if namespaces[namespace.GetName()] || namespace.GetName() == identity.Namespace {
 			identity.Objects = append(identity.Objects, namespace)
 		}
 	}
-	identity.Objects = append(identity.Objects, account)
-	identity.Objects = append(identity.Objects, roles...)
-	identity.Objects = append(identity.Objects, bindings...)
+	identity.Objects = append(identity.Objects, own...)
+	return identity
+}
+
+// accountIn finds out which account the operator has. There is no object of it if it is one that the cluster creates.
+func accountIn(manifests []*unstructured.Unstructured) (*Identity, *unstructured.Unstructured) {
+	accounts := only(manifests, schema.GroupKind{Kind: "ServiceAccount"})
+	of := func(account *unstructured.Unstructured) (*Identity, *unstructured.Unstructured) {
+		return &Identity{Namespace: namespaceOf(account), ServiceAccount: account.GetName()}, account
+	}
+	workload := Workload(manifests)
+	if workload != nil {
+		name := accountName(workload)
+		if i := slices.IndexFunc(accounts, func(one *unstructured.Unstructured) bool {
+			return one.GetName() == name && namespaceOf(one) == namespaceOf(workload)
+		}); i >= 0 {
+			return of(accounts[i])
+		}
+		if name == defaultAccount {
+			return &Identity{Namespace: namespaceOf(workload), ServiceAccount: defaultAccount}, nil
+		}
+	}
+	if len(accounts) == 1 {
+		return of(accounts[0])
+	}
+	if workload == nil && len(accounts) == 0 {
+		return onlySubject(manifests), nil
+	}
+	return nil, nil
+}
+
+// accountName is the name of the account that the pods of a workload have.
+func accountName(workload *unstructured.Unstructured) string {
+	for _, field := range []string{"serviceAccountName", "serviceAccount"} { // the second is the old name of the first
+		if name, _, _ := unstructured.NestedString(workload.Object, "spec", "template", "spec", field); name != "" {
+			return name
+		}
+	}
+	return defaultAccount
+}
+
+// onlySubject is the account that all bindings name: of an operator whose manifests are only about its rights. It is nil if
+// they name several or, because an account has to be created, another than the default one.
+func onlySubject(manifests []*unstructured.Unstructured) *Identity {
+	var identity *Identity
+	for _, kind := range []string{"ClusterRoleBinding", "RoleBinding"} {
+		for _, binding := range only(manifests, schema.GroupKind{Group: rbacGroup, Kind: kind}) {
+			subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+			for _, one := range subjects {
+				subject, _ := one.(map[string]any)
+				if subject["kind"] != "ServiceAccount" {
+					continue
+				}
+				name, _ := subject["name"].(string)
+				namespace, _ := subject["namespace"].(string)
+				named := Identity{Namespace: cmp.Or(namespace, namespaceOf(binding)), ServiceAccount: name}
+				switch {
+				case identity == nil && name == defaultAccount:
+					identity = &named
+				case identity == nil, identity.User() != named.User():
+					return nil
+				}
+			}
+		}
+	}
 	return identity
 }
 

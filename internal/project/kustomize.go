@@ -6,13 +6,19 @@ package project
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
@@ -31,7 +37,10 @@ func (p *Project) kustomize(folder string) ([]*unstructured.Unstructured, error)
 	options := krusty.MakeDefaultOptions()
 	// Namespaces and CRDs first.
 	options.Reorder = krusty.ReorderOptionLegacy
-	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), p.path(folder))
+	resources, warnings, err := runKustomize(options, p.path(folder))
+	for _, one := range warnings {
+		p.warn("kustomize: %s", one)
+	}
 	if err != nil {
 		return nil, p.explainKustomize(folder, err)
 	}
@@ -48,6 +57,43 @@ func (p *Project) kustomize(folder string) ([]*unstructured.Unstructured, error)
 		objects = append(objects, object)
 	}
 	return objects, nil
+}
+
+// kustomizing is held while kustomize runs, because what it writes is caught by changing variables of the process.
+var kustomizing sync.Mutex
+
+// runKustomize returns what kustomize would write to standard error, where it would be in the way of whatever is shown there.
+func runKustomize(options *krusty.Options, dir string) (resources resmap.ResMap, warnings []string, err error) {
+	kustomizing.Lock()
+	defer kustomizing.Unlock()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("running kustomize: %w", err)
+	}
+	defer reader.Close()
+	written := make(chan []byte)
+	go func() {
+		all, _ := io.ReadAll(reader) // as far as it can be read
+		written <- all
+	}()
+	stderr, logged, flags := os.Stderr, log.Writer(), log.Flags()
+	os.Stderr = writer
+	log.SetOutput(writer)
+	log.SetFlags(0)
+	defer func() {
+		os.Stderr = stderr
+		log.SetOutput(logged)
+		log.SetFlags(flags)
+		writer.Close()
+		for line := range strings.Lines(string(<-written)) {
+			line = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(line), "# "), "Warning: ")
+			if line != "" && !slices.Contains(warnings, line) {
+				warnings = append(warnings, line)
+			}
+		}
+	}()
+	resources, err = krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
+	return resources, warnings, err
 }
 
 // explainKustomize finds the line that kustomize could not read: it tells of a whole chain of folders, and of the line

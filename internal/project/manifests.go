@@ -4,6 +4,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -70,7 +71,7 @@ func kindsOf(definitions []*unstructured.Unstructured) map[schema.GroupKind]bool
 }
 
 // Samples are objects of the project's kinds to try it with: those in config/samples, through its kustomization if there
-// is one, and otherwise all of the project's own kinds in YAML files of the usual folders.
+// is one, and otherwise those in YAML files of the usual folders and of folders of examples.
 func (p *Project) Samples(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	const folder = "config/samples"
 	if p.hasKustomization(folder) {
@@ -92,13 +93,57 @@ func (p *Project) Samples(ctx context.Context) ([]*unstructured.Unstructured, er
 	if err != nil {
 		return nil, fmt.Errorf("reading the samples: %w", err)
 	}
-	all = slices.DeleteFunc(all, func(one found) bool { return !own[one.GroupVersionKind().GroupKind()] })
-	return objectsOf(all), nil
+	return objectsOf(p.chooseSamples(all, own)), nil
 }
+
+// companionKinds are what samples refer to: they need it to work.
+var companionKinds = []schema.GroupKind{
+	{Kind: "Namespace"}, {Kind: "Secret"}, {Kind: "ConfigMap"}, {Kind: "PersistentVolumeClaim"}, {Kind: "Service"},
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"},
+}
+
+// chooseSamples takes the objects of the project's own kinds, and with them what is in the same file, or of a kind that samples
+// refer to and in a folder of examples. What else is in those folders is named.
+func (p *Project) chooseSamples(all []found, own map[schema.GroupKind]bool) (chosen []found) {
+	withOwn := map[string]bool{} // by file
+	for _, one := range all {
+		if own[one.GroupVersionKind().GroupKind()] {
+			withOwn[one.file] = true
+		}
+	}
+	for _, one := range all {
+		kind := one.GroupVersionKind().GroupKind()
+		inExamples := slices.Contains(exampleFolders, strings.Split(one.file, "/")[0]) || isForReading(one.file)
+		switch {
+		case own[kind]:
+			chosen = append(chosen, one)
+		case IsCRD(one.Unstructured) || !inExamples || len(withOwn) == 0:
+		case withOwn[one.file] || slices.Contains(companionKinds, kind):
+			chosen = append(chosen, one)
+		default:
+			p.warn("%s:%d: %s %s is not applied with the samples; apply it yourself if they need it", one.file, one.line, one.GetKind(), one.GetName())
+		}
+	}
+	// What they refer to first.
+	slices.SortStableFunc(chosen, func(a, b found) int {
+		return cmp.Compare(btoi(own[a.GroupVersionKind().GroupKind()]), btoi(own[b.GroupVersionKind().GroupKind()]))
+	})
+	return chosen
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// exampleFolders hold nothing but samples.
+var exampleFolders = []string{"examples", "samples", "example"}
 
 // sampleFolders are where samples are looked for that have no folder of their own.
 func sampleFolders() []string {
-	return append(slices.Clone(usualFolders), "examples", "samples", "example")
+	return append(slices.Clone(usualFolders), exampleFolders...)
 }
 
 func objectsOf(all []found) []*unstructured.Unstructured {
@@ -124,7 +169,11 @@ func (p *Project) Folders() Folders {
 		}
 		return usual
 	}
+	samples := p.existing("config/samples")
+	if len(samples) == 0 {
+		samples = p.existing(sampleFolders()...)
+	}
 	return Folders{
-		CRDs: or("config/crd"), Manifests: usual, RBAC: or("config/rbac"), Webhooks: or("config/webhook"), Samples: or("config/samples"),
+		CRDs: or("config/crd"), Manifests: usual, RBAC: or("config/rbac"), Webhooks: or("config/webhook"), Samples: samples,
 	}
 }

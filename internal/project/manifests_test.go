@@ -5,6 +5,9 @@ package project
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -180,6 +183,18 @@ func TestTemplatesAreNoManifests(t *testing.T) {
 	}
 }
 
+// A project without a kind has patches, which are lists, and no folder for CRDs.
+func TestPatchesAreNoManifests(t *testing.T) {
+	p := write(t, map[string]string{
+		"go.mod":                    "module example.com/a\n",
+		"config/default/patch.yaml": "- op: add\n  path: /spec/a\n  value: b\n",
+		"config/default/other.yaml": "just some text\n---\n42\n",
+	})
+	if crds, err := p.CRDs(t.Context()); err != nil || len(crds) != 0 {
+		t.Errorf("the CRDs are %s, %v", names(crds), err)
+	}
+}
+
 func TestNoCRDs(t *testing.T) {
 	p := write(t, map[string]string{"go.mod": "module example.com/a\n"})
 	crds, err := p.CRDs(t.Context())
@@ -213,5 +228,67 @@ items:
 	}
 	if got := names(identity.Objects); got != "ServiceAccount here/a, ClusterRole all, ClusterRole part, ClusterRoleBinding bind" {
 		t.Errorf("the identity is %s", got)
+	}
+}
+
+// What kustomize has to say does not go to the terminal, where it would be in the way of what is shown there.
+func TestWarningsOfKustomize(t *testing.T) {
+	p := write(t, map[string]string{
+		"go.mod":                            "module example.com/a\n",
+		"config/default/kustomization.yaml": "commonLabels: {app: a}\nresources: [a.yaml]\n",
+		"config/default/a.yaml":             "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n",
+	})
+	var warnings []string
+	p.Warn = func(message string) { warnings = append(warnings, message) }
+	stderr := os.Stderr
+	caught, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caught.Close()
+	os.Stderr = caught
+	defer func() { os.Stderr = stderr }()
+	for range 2 {
+		if _, err := p.Manifests(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if os.Stderr != caught {
+		t.Error("standard error was not put back")
+	}
+	if written, err := os.ReadFile(caught.Name()); err != nil || len(written) > 0 {
+		t.Errorf("%q was written, %v", written, err)
+	}
+	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "kustomize: 'commonLabels' is deprecated.") {
+		t.Errorf("the warnings are %q", warnings)
+	}
+}
+
+// Folders of examples have what the samples refer to as well.
+func TestSamplesInFoldersOfExamples(t *testing.T) {
+	p := write(t, map[string]string{
+		"go.mod":          "module example.com/a\n",
+		"deploy/crd.yaml": definition("Thing", "things"),
+		"examples/thing.yaml": "{apiVersion: other.io/v1, kind: Thing, metadata: {name: a}}\n---\n" +
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: beside}}\n",
+		"examples/secret.yaml":     "{apiVersion: v1, kind: Secret, metadata: {name: login}}\n",
+		"examples/hpa.yaml":        "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: more}}\n",
+		"examples/deployment.yaml": "# Something else.\n---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: apart}}\n",
+		"deploy/secret.yaml":       "{apiVersion: v1, kind: Secret, metadata: {name: not-a-sample}}\n",
+	})
+	var warnings []string
+	p.Warn = func(message string) { warnings = append(warnings, message) }
+	samples, err := p.Samples(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(samples); got != "HorizontalPodAutoscaler more, Secret login, Deployment beside, Thing a" {
+		t.Errorf("the samples are %s", got)
+	}
+	if want := "examples/deployment.yaml:3: Deployment apart is not applied with the samples; apply it yourself if they need it"; !slices.Equal(warnings, []string{want}) {
+		t.Errorf("the warnings are %q", warnings)
+	}
+	if got := p.Folders().Samples; !slices.Equal(got, []string{"deploy", "examples"}) {
+		t.Errorf("samples are watched in %q", got)
 	}
 }

@@ -78,9 +78,13 @@ func (p *Project) readFile(path string) ([]found, error) {
 	}
 	var objects []found
 	for _, document := range splitDocuments(content) {
-		var fields map[string]any
-		if err := yaml.Unmarshal(document.content, &fields); err != nil {
+		var value any
+		if err := yaml.Unmarshal(document.content, &value); err != nil {
 			return nil, yamlError(p.relative(path), document.line, err)
+		}
+		fields, isMap := value.(map[string]any)
+		if !isMap {
+			continue // such as a JSON patch of a kustomization, which is a list
 		}
 		object := &unstructured.Unstructured{Object: fields}
 		if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetKind() == "Kustomization" {

@@ -10,44 +10,11 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
-
-// describeConditions reads the conditions that every kind of the fleet has.
-func (o *Object) describeConditions(object *unstructured.Unstructured) {
-	conditions := conditionsOf(object)
-	ready := meta.FindStatusCondition(conditions, sharedv1.ConditionReady)
-	stalled := meta.FindStatusCondition(conditions, sharedv1.ConditionStalled)
-	o.State = Busy
-	switch {
-	case ready == nil:
-		o.Status, o.Message = "New", "no controller has looked at it yet"
-		return
-	case ready.ObservedGeneration != 0 && ready.ObservedGeneration < object.GetGeneration():
-		// What the conditions say is about an earlier spec.
-		o.Status, o.Message = "Changed", "no controller has looked at its new spec yet"
-		return
-	case ready.Status == metav1.ConditionTrue:
-		o.State, o.Status = Good, "Ready"
-		return
-	case stalled != nil && stalled.Status == metav1.ConditionTrue:
-		o.State, o.Status = Bad, "Stalled"
-		ready = stalled
-	case ready.Status == metav1.ConditionUnknown:
-		// Suspended, as a rule: the reason says it better than the status.
-		o.State, o.Status, o.Message = Paused, ready.Reason, ready.Message
-		return
-	default:
-		o.Status = "Reconciling"
-	}
-	o.Reason, o.Message = ready.Reason, ready.Message
-}
 
 // conditionsIn are the conditions of the kinds that have them.
 func conditionsIn(object client.Object) []Condition {

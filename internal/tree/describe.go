@@ -82,7 +82,7 @@ func (o *Object) describe(object client.Object) {
 	case *networkingv1.NetworkPolicy:
 		o.Status = Plural(len(object.Spec.Ingress), "ingress rule")
 	case *unstructured.Unstructured:
-		o.describeConditions(object)
+		o.describeStatus(object)
 	}
 }
 

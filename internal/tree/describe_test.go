@@ -119,14 +119,14 @@ func TestDescribeFleet(t *testing.T) {
 		why    string
 		detail string
 	}{
-		"new":       {`{}`, Busy, "New: no controller has looked at it yet", "size 2"},
-		"old news":  {`{conditions: [{type: Ready, status: "True", observedGeneration: 2}]}`, Busy, "Changed: no controller has looked at its new spec yet", "size 2"},
+		"new":       {`{}`, Busy, "New: no controller has written its status yet", "size 2"},
+		"old news":  {`{conditions: [{type: Ready, status: "True", observedGeneration: 2}]}`, Busy, "Changed: its status is about an earlier spec", "size 2"},
 		"ready":     {`{availableReplicas: 2, url: "http://web", conditions: [{type: Ready, status: "True", observedGeneration: 3}]}`, Good, "Ready", "size 2, available 2, http://web"},
 		"waiting":   {`{conditions: [{type: Ready, status: "False", reason: RollingOut, message: wait, observedGeneration: 3}]}`, Busy, "Reconciling (RollingOut): wait", "size 2"},
 		"suspended": {`{conditions: [{type: Ready, status: Unknown, reason: Suspended, message: asleep, observedGeneration: 3}]}`, Paused, "Suspended: asleep", "size 2"},
 		"stalled": {`{conditions: [{type: Ready, status: "False", reason: R, message: m, observedGeneration: 3},
 			{type: Stalled, status: "True", reason: Why, message: because, observedGeneration: 3}]}`, Bad, "Stalled (Why): because", "size 2"},
-		"nonsense": {`{conditions: [3, {type: 5}]}`, Busy, "New: no controller has looked at it yet", "size 2"},
+		"nonsense": {`{conditions: [3, {type: 5}]}`, Busy, "New: no controller has written its status yet", "size 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &unstructured.Unstructured{}

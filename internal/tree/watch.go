@@ -122,7 +122,8 @@ func (f *follower) handleAll(ctx context.Context) error {
 		object.SetGroupVersionKind(gvk)
 		describe := func(o client.Object) Object {
 			described := DescribeFleet(o, gvk, columns)
-			if f.sources.Foreign && len(described.Conditions) == 0 && !described.Deleting {
+			if f.sources.Foreign && described.Status == statusNew {
+				// Many operators never write a status, so that it may be long since it was reconciled.
 				described.State, described.Status, described.Message = Plain, "", ""
 			}
 			return described

@@ -41,6 +41,7 @@ type project struct {
 	dir        string
 	home       string
 	kubeconfig string // of an administrator of the cluster
+	env        []string
 
 	command *exec.Cmd
 	rounds  chan dev.Round
@@ -76,7 +77,8 @@ func (p *project) start(t *testing.T, arguments ...string) {
 	t.Helper()
 	p.command = exec.Command(testenv.Program(t), append([]string{"dev", "-o", "json", "--dir", p.dir}, arguments...)...)
 	p.command.Env = append(os.Environ(), "OPDOCK_HOME="+p.home, "OPDOCK_CLUSTER=", "KUBECONFIG=/nonexistent", "GOFLAGS=-mod=mod", "GOPROXY=off",
-		"XDG_CACHE_HOME="+filepath.Join(p.home, "cache"), "GOCACHE="+goCache(t))
+		"XDG_CACHE_HOME="+filepath.Join(p.home, "cache"), "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"))
+	p.command.Env = append(p.command.Env, p.env...)
 	p.command.Stderr = p.said
 	output, err := p.command.StdoutPipe()
 	if err != nil {
@@ -107,10 +109,10 @@ func (p *project) start(t *testing.T, arguments ...string) {
 	})
 }
 
-// goCache is the one that the tests themselves are built with, which knows all dependencies.
-func goCache(t *testing.T) string {
+// goEnv is a setting that the tests themselves are built with: those caches know all dependencies.
+func goEnv(t *testing.T, name string) string {
 	t.Helper()
-	output, err := exec.Command("go", "env", "GOCACHE").Output()
+	output, err := exec.Command("go", "env", name).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

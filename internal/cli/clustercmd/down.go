@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/hint"
 )
 
@@ -50,7 +52,7 @@ If the cluster is already dead, the command fails, because the cluster did not s
 	}
 	a.AddNameFlag(cmd, &name, a.DefaultName(), "name of the cluster")
 	cmd.Flags().BoolVar(&all, "all", false, "stop all clusters")
-	cmd.Flags().BoolVar(&remove, "delete", false, "also remove the state: all objects, the keys and the kubeconfig")
+	cmd.Flags().BoolVar(&remove, "delete", false, "also remove the state: all objects, the keys, the kubeconfig and the files of opdock dev")
 	return cmd
 }
 
@@ -141,5 +143,21 @@ func (a verbs) remove(s cluster.Status) error {
 		return err
 	}
 	fmt.Fprintf(a.Out, "Removed %s: all objects of cluster %q, its keys and its kubeconfig.\n", s.Dir, s.Name)
+	return a.removeDevelopment(s.Name)
+}
+
+// removeDevelopment removes what opdock dev keeps about a cluster, such as binaries of the operator.
+func (a verbs) removeDevelopment(name string) error {
+	dir := a.DevStateDir(name)
+	if _, err := os.Stat(dir); err != nil {
+		return nil //nolint:nilerr // there is none
+	}
+	if dev.Busy(dir) {
+		return hint.With(fmt.Errorf("%s is still used by opdock dev", dir), "stop opdock dev, then remove the directory")
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("removing the state of opdock dev: %w", err)
+	}
+	fmt.Fprintf(a.Out, "Removed %s: the binary, the log and other files of opdock dev.\n", dir)
 	return nil
 }

@@ -6,6 +6,9 @@ package clustercmd
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/opdock/opdock/cluster"
@@ -119,4 +122,33 @@ func TestDownGoesOnWhenSomeClustersCannotBeRead(t *testing.T) {
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
 	golden.Compare(t, "down/unreadable", screen)
 	clitest.ExpectSame(t, "stopped", dock.Stopped, []string{"dock"})
+}
+
+// What opdock dev has built for a cluster goes with it.
+func TestDownRemovesTheFilesOfDev(t *testing.T) {
+	home := t.TempDir()
+	binary := filepath.Join(home, "dev", "old", "bin", "ship")
+	if err := os.MkdirAll(filepath.Dir(binary), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(binary, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	down := func(args ...string) string {
+		s := newConsole(&clitest.FakeDock{Clusters: clitest.Clusters(clitest.Stopped)})
+		s.Dock.Home = func() string { return home }
+		code, screen := s.Screen(t.Context(), append([]string{"down", "--name", "old"}, args...)...)
+		clitest.ExpectCode(t, code, cmdutil.ExitOK)
+		return screen
+	}
+	down()
+	if _, err := os.Stat(binary); err != nil {
+		t.Errorf("the cluster is only stopped: %v", err)
+	}
+	if screen := down("--delete"); !strings.Contains(screen, "Removed "+filepath.Join(home, "dev", "old")) {
+		t.Errorf("it says:\n%s", screen)
+	}
+	if _, err := os.Stat(filepath.Join(home, "dev", "old")); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
+	}
 }

@@ -49,6 +49,9 @@ Alive, Dead, Stopped and NeverStarted.`,
 func (a verbs) statusOfAll(format cmdutil.OutputFormat) error {
 	// Clusters that cannot be read come as an error beside the others.
 	all, unreadable := a.Dock.List()
+	if len(all) == 0 && unreadable != nil {
+		return unreadable // which does not mean that there are none
+	}
 	return errors.Join(a.printAll(all, format), unreadable)
 }
 

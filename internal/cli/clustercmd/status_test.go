@@ -5,6 +5,7 @@ package clustercmd
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,19 @@ func TestAgo(t *testing.T) {
 	} {
 		if got := app.Ago(clitest.Noon.Add(-before)); got != want {
 			t.Errorf("%v: got %q, want %q", before, got, want)
+		}
+	}
+}
+
+// What cannot be read is not the same as nothing.
+func TestStatusOfWhatCannotBeRead(t *testing.T) {
+	for _, arguments := range [][]string{{"status"}, {"status", "-o", "json"}} {
+		s := newConsole(&clitest.FakeDock{})
+		s.Dock.List = func() ([]cluster.Status, error) { return nil, errors.New("listing clusters: permission denied") }
+		code, screen := s.Screen(t.Context(), arguments...)
+		clitest.ExpectCode(t, code, cmdutil.ExitError)
+		if strings.Contains(screen, "No clusters") || s.OutText.Len() > 0 || !strings.Contains(screen, "permission denied") {
+			t.Errorf("it says:\n%s", screen)
 		}
 	}
 }

@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/freeport"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/target"
 )
@@ -27,6 +29,7 @@ func NewUp(app *cmdutil.App) *cobra.Command {
 		Long: `Starts a Kubernetes control plane with simulated nodes and leaves it running. The command returns as
 soon as a Deployment can become Available. The objects of the cluster are stored in $OPDOCK_HOME, or
 in the XDG state directory if it is not set, and are still there after "opdock down" and "opdock up".
+If the cluster is already running, the command changes nothing and succeeds.
 
 If there is no control plane binary next to opdock or in $OPDOCK_CONTROLPLANE, it is built from
 source once. The build takes minutes, which do not count towards --timeout.`,
@@ -38,13 +41,13 @@ source once. The build takes minutes, which do not count towards --timeout.`,
 			if err := checkUp(cmd, &o); err != nil {
 				return err
 			}
-			return a.up(cmd.Context(), o)
+			return a.up(cmd, o)
 		},
 	}
 	flags := cmd.Flags()
 	a.AddNameFlag(cmd, &o.Name, a.DefaultName(), "name of the cluster; several clusters can run at the same time")
 	flags.IntVar(&o.Nodes, "nodes", 0, "number of simulated nodes (default: 1 for a new cluster, unchanged for an existing one)")
-	flags.IntVar(&o.Port, "port", 0, "port of the API server on 127.0.0.1 (default: a free port, kept across restarts)")
+	flags.IntVar(&o.Port, "port", 0, "port of the API server on 127.0.0.1; 0 for another free one (default: a free port, then kept)")
 	flags.BoolVar(&o.Ephemeral, "ephemeral", false, "remove the state when the cluster stops")
 	flags.BoolVar(&o.Durable, "durable", false, "sync each write to disk to survive a power failure; slower")
 	flags.BoolVar(&o.Foreground, "foreground", false, "run until Ctrl-C, then stop the cluster")
@@ -57,10 +60,10 @@ source once. The build takes minutes, which do not count towards --timeout.`,
 func checkUp(cmd *cobra.Command, o *cmdutil.StartOptions) error {
 	var message string
 	switch flags := cmd.Flags(); {
-	case flags.Changed("nodes") && o.Nodes < 1:
-		message = fmt.Sprintf("--nodes must be at least 1, not %d", o.Nodes)
-	case flags.Changed("port") && (o.Port < 1 || o.Port > 65535):
-		message = fmt.Sprintf("--port must be between 1 and 65535, not %d", o.Port)
+	case flags.Changed("nodes") && (o.Nodes < 1 || o.Nodes > cmdutil.MaxNodes):
+		message = fmt.Sprintf("--nodes must be between 1 and %d, not %d", cmdutil.MaxNodes, o.Nodes)
+	case o.Port < 0 || o.Port > 65535:
+		message = fmt.Sprintf("--port must be between 0 and 65535, not %d", o.Port)
 	case o.Timeout <= 0:
 		message = fmt.Sprintf("--timeout must be more than 0, not %s", o.Timeout)
 	case o.Ephemeral && o.Durable:
@@ -75,13 +78,20 @@ func checkUp(cmd *cobra.Command, o *cmdutil.StartOptions) error {
 	return &cmdutil.UsageError{Message: message, Hints: []string{cmdutil.SeeHelp(cmd)}}
 }
 
-func (a verbs) up(ctx context.Context, o cmdutil.StartOptions) error {
+func (a verbs) up(cmd *cobra.Command, o cmdutil.StartOptions) error {
+	ctx := cmd.Context()
 	before, err := a.Dock.Find(o.Name)
 	if err != nil {
 		return err
 	}
 	if before.State == cluster.Alive {
-		return a.AlreadyUp(before)
+		return a.alreadyUp(cmd, before, o)
+	}
+	if cmd.Flags().Changed("port") && o.Port == 0 {
+		// Without a port, the cluster would use the one from before.
+		if o.Port, err = freeport.Find(); err != nil {
+			return fmt.Errorf("finding a free port: %w", err)
+		}
 	}
 	hasState := before.State != cluster.NeverStarted && !before.Ephemeral
 	if hasState && o.Ephemeral {
@@ -96,15 +106,44 @@ func (a verbs) up(ctx context.Context, o cmdutil.StartOptions) error {
 		title += " again"
 	}
 	c, err := a.Start(ctx, o, title)
+	if locked := (*cluster.StartError)(nil); errors.As(err, &locked) && locked.Reason == cluster.ReasonLocked {
+		// It was not alive a moment ago: another up was faster.
+		if now, findErr := a.Dock.Find(o.Name); findErr == nil && now.State == cluster.Alive {
+			return a.alreadyUp(cmd, now, o)
+		}
+	}
 	if err != nil {
 		return a.ExplainStart(ctx, o, before.Dir, err)
 	}
 	if !o.Quiet {
-		a.printUsage(c, o)
+		a.printUsage(fmt.Sprintf("Cluster %q is ready.", o.Name), c, o)
 	}
 	if o.Foreground {
 		return a.stayWith(ctx, c, o, before.Dir)
 	}
+	return nil
+}
+
+// alreadyUp is content with a cluster that runs, unless it was to be another one.
+func (a verbs) alreadyUp(cmd *cobra.Command, s cluster.Status, o cmdutil.StartOptions) error {
+	for _, name := range []string{"nodes", "port", "ephemeral", "durable", "foreground"} {
+		same := name == "ephemeral" && o.Ephemeral == s.Ephemeral || name == "port" && strings.HasSuffix(s.Server, fmt.Sprintf(":%d", o.Port))
+		if cmd.Flags().Changed(name) && !same {
+			return hint.With(fmt.Errorf("--%s applies only when a cluster starts, and cluster %q is already running%s",
+				name, s.Name, cmdutil.InParentheses(cmdutil.PIDOf(s), s.Server)),
+				"use it as it is:       "+a.Command("kubectl", s.Name, "get nodes"),
+				"stop it first:         "+a.Command("down", s.Name),
+				"start another cluster: "+a.Command("up", "another"))
+		}
+	}
+	if o.Quiet {
+		return nil
+	}
+	c, err := a.Dock.Open(s.Name)
+	if err != nil {
+		return err
+	}
+	a.printUsage(fmt.Sprintf("Cluster %q is already running%s.", s.Name, cmdutil.InParentheses(cmdutil.PIDOf(s), s.Server)), c, o)
 	return nil
 }
 
@@ -116,18 +155,18 @@ func (a verbs) wouldLoseState(s cluster.Status) error {
 		"start an ephemeral cluster:  "+a.Command("up", "another", "--ephemeral"))
 }
 
-func (a verbs) printUsage(c target.Running, o cmdutil.StartOptions) {
+func (a verbs) printUsage(title string, c target.Running, o cmdutil.StartOptions) {
 	stopIt := a.Command("down", o.Name)
 	if o.Foreground {
 		stopIt = "Ctrl-C"
 	}
 	fmt.Fprintf(a.Out, `
-Cluster %q is ready.
+%s
 
   use it:   export KUBECONFIG=%s
             %s
   stop it:  %s
-`, o.Name, cmdutil.ShellQuote(c.Kubeconfig()), a.Command("kubectl", o.Name, "get nodes"), stopIt)
+`, title, cmdutil.ShellQuote(c.Kubeconfig()), a.Command("kubectl", o.Name, "get nodes"), stopIt)
 }
 
 // stayWith waits until the user has had enough of the cluster, or the cluster has ended.

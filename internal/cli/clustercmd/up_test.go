@@ -66,9 +66,10 @@ func TestUpFails(t *testing.T) {
 		args  []string
 		start func(context.Context, cluster.Options) (target.Running, error)
 	}{
-		"alive":                 {args: []string{"up"}},
 		"keeps-state-ephemeral": {args: []string{"up", "--name", "old", "--ephemeral"}},
 		"alive-port":            {args: []string{"up", "--port", "80"}},
+		"alive-nodes":           {args: []string{"up", "--nodes", "3"}},
+		"alive-foreground":      {args: []string{"up", "--foreground"}},
 		"port-taken": {
 			args: []string{"up", "--name", "other"},
 			start: clitest.FailsWith(&cluster.StartError{
@@ -105,8 +106,31 @@ func TestUpLosesARaceAgainstAnotherUp(t *testing.T) {
 		return nil, &cluster.StartError{Reason: cluster.ReasonLocked, Message: "locked"}
 	}
 	code, screen := newConsole(dock).Screen(t.Context(), "up")
-	clitest.ExpectCode(t, code, cmdutil.ExitError)
+	clitest.ExpectCode(t, code, cmdutil.ExitOK)
 	golden.Compare(t, "up/race", screen)
+}
+
+// Whoever wants a cluster to run is content if it does.
+func TestUpOfARunningCluster(t *testing.T) {
+	for name, args := range map[string][]string{
+		"alive": {"up"}, "alive-same-port": {"up", "--port", "41234"}, "alive-quiet": {"up", "--quiet"},
+	} {
+		dock := &clitest.FakeDock{Clusters: clitest.Clusters(clitest.Alive)}
+		code, screen := newConsole(dock).Screen(t.Context(), args...)
+		clitest.ExpectCode(t, code, cmdutil.ExitOK)
+		golden.Compare(t, "up/"+name, screen)
+		if len(dock.Started) > 0 {
+			t.Errorf("%s: another one was started", name)
+		}
+	}
+}
+
+func TestUpOnAnyFreePort(t *testing.T) {
+	dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane", Start: clitest.FailsWith(errors.New("that is enough"))}
+	newConsole(dock).Screen(t.Context(), "up", "--port", "0")
+	if len(dock.Started) != 1 || dock.Started[0].Port == 0 {
+		t.Errorf("it was started with %+v", dock.Started)
+	}
 }
 
 func TestUpInterrupted(t *testing.T) {

@@ -4,8 +4,12 @@
 package cmdutil
 
 import (
+	"fmt"
+	"net"
+
 	"github.com/spf13/cobra"
 
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/page"
 )
 
@@ -37,4 +41,16 @@ func (o *PageOptions) Check(cmd *cobra.Command) error {
 		message = "--page-address: " + err.Error()
 	}
 	return &UsageError{Message: message, Hints: []string{SeeHelp(cmd)}}
+}
+
+// CheckFree returns an error if the page cannot be served at its address, because something else is.
+func (o *PageOptions) CheckFree() error {
+	if !o.Serve || o.Address == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", o.Address)
+	if err != nil {
+		return hint.With(fmt.Errorf("the page cannot be served at %s: %w", o.Address, err), "choose another address with --page-address, or do without: --page=false")
+	}
+	return listener.Close()
 }

@@ -5,8 +5,11 @@ package cmdutil
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,10 +22,46 @@ import (
 	"github.com/opdock/opdock/internal/project"
 )
 
-// ClusterNameFor returns the name of the cluster for a project.
-func ClusterNameFor(found *project.Project) string {
+// ClusterNameFor returns the name of the cluster for a project. It is the name of the project unless a project in another
+// directory has that cluster: then the directory's hash tells them apart.
+func (a *App) ClusterNameFor(found *project.Project) string {
 	const limit = 40
-	return strings.Trim(found.Name[:min(len(found.Name), limit)], "-")
+	name := strings.Trim(found.Name[:min(len(found.Name), limit)], "-")
+	if owner := a.projectOf(name); owner == "" || owner == found.Dir || gomodule.Dir(owner) != owner {
+		return name
+	}
+	const digits = 6
+	sum := sha256.Sum256([]byte(found.Dir))
+	return strings.Trim(name[:min(len(name), limit-digits-1)], "-") + "-" + hex.EncodeToString(sum[:])[:digits]
+}
+
+// projectFile is where the state directory of opdock dev says which project it is about.
+const projectFile = "project"
+
+// projectOf returns the directory of the project that has a cluster; empty if none has.
+func (a *App) projectOf(cluster string) string {
+	content, err := os.ReadFile(filepath.Join(a.DevStateDir(cluster), projectFile))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
+}
+
+// WasDeveloped reports whether opdock dev has run a project on its own cluster.
+func (a *App) WasDeveloped(found *project.Project) bool {
+	return a.projectOf(a.ClusterNameFor(found)) == found.Dir
+}
+
+// RememberProject makes a cluster the one of a project.
+func (a *App) RememberProject(cluster string, found *project.Project) error {
+	dir := a.DevStateDir(cluster)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("creating the state directory: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, projectFile), []byte(found.Dir+"\n"), 0o600); err != nil {
+		return fmt.Errorf("writing the state directory: %w", err)
+	}
+	return nil
 }
 
 // DevStateDir returns the state directory of an opdock dev session.
@@ -63,6 +102,9 @@ func (a *App) NoProject(err error) error {
 // RecoverProject rolls back the changes of an opdock that was killed while writing to dir, and prints a message if there
 // were any.
 func (a *App) RecoverProject(ctx context.Context, dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return &UsageError{Message: fmt.Sprintf("%s is a file, not a directory", dir), Hints: []string{"select a directory: --dir DIR"}}
+	}
 	found, err := filewrite.Recover(ctx, dir)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -4,6 +4,8 @@
 package cmdutil
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 )
 
@@ -95,22 +97,21 @@ func AddVerbs(root *cobra.Command, group string, verbs ...*cobra.Command) {
 
 func newHelp() *cobra.Command {
 	return &cobra.Command{
-		Use:     "help [COMMAND]",
+		Use:     "help [COMMAND]...",
 		Short:   "Show the help of a command",
 		Long:    "Shows the same text as \"opdock COMMAND --help\".",
-		Example: "  opdock help up",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return &UsageError{Message: "help takes one command", Hints: []string{SeeHelp(cmd)}}
-			}
-			return nil
-		},
+		Example: "  opdock help up\n  opdock help create api",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			verb, rest, err := cmd.Root().Find(args)
 			if err != nil {
 				return err
 			}
-			if len(rest) > 0 {
+			switch {
+			case len(rest) > 0 && verb.HasSubCommands() && verb != cmd.Root():
+				return verb.Args(verb, rest)
+			case len(rest) > 0 && verb != cmd.Root():
+				return &UsageError{Message: fmt.Sprintf("%q has no command %q", verb.CommandPath(), rest[0]), Hints: []string{SeeHelp(verb)}}
+			case len(rest) > 0:
 				return unknownVerb(cmd.Root(), rest)
 			}
 			verb.InitDefaultHelpFlag() // as running the verb with --help would

@@ -14,6 +14,9 @@ import (
 	"github.com/opdock/opdock/internal/target"
 )
 
+// MaxNodes is how many nodes a cluster can have: what Kubernetes supports.
+const MaxNodes = 5000
+
 // CheckWhich validates the flags that select the cluster.
 func CheckWhich(cmd *cobra.Command, w *target.Which) error {
 	var message string
@@ -23,8 +26,8 @@ func CheckWhich(cmd *cobra.Command, w *target.Which) error {
 		message = fmt.Sprintf("--namespace cannot be %q: a name consists of lower case letters, digits and dashes", w.Namespace)
 	case w.Timeout <= 0:
 		message = fmt.Sprintf("--timeout must be more than 0, not %s", w.Timeout)
-	case flags.Changed("nodes") && w.Nodes < 1:
-		message = fmt.Sprintf("--nodes must be at least 1, not %d", w.Nodes)
+	case flags.Changed("nodes") && (w.Nodes < 1 || w.Nodes > MaxNodes):
+		message = fmt.Sprintf("--nodes must be between 1 and %d, not %d", MaxNodes, w.Nodes)
 	}
 	for _, flag := range []string{"name", "nodes", "keep"} {
 		if w.Foreign() && flags.Changed(flag) {

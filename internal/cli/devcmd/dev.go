@@ -4,14 +4,18 @@
 package devcmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/freeport"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/librarylog"
 	"github.com/opdock/opdock/internal/project"
@@ -28,6 +32,7 @@ type devOptions struct {
 	quiet      bool
 	lens       bool
 	build      dev.BuildOptions
+	debugPort  int
 	format     cmdutil.OutputFormat
 	page       cmdutil.PageOptions
 }
@@ -52,14 +57,17 @@ written with plain client-go. If the operator has flags for a kubeconfig, leader
 ports, dev sets them for this machine. Arguments after -- are passed to the operator and take
 precedence. Webhooks work: dev creates a certificate and configures the API server to call this machine.
 
-Keys on a terminal: s applies the samples, r restarts, q quits, ? shows the keys. At the end, dev stops
-the operator, and also the cluster if dev started it, unless you set --keep. The objects of the cluster
-are kept. Your kubeconfig is not changed.`,
+The operator does not see your kubeconfig: in its home directory, .kube/config is its own.
+
+Keys on a terminal: s applies the samples, r restarts, t runs the tests, q quits, ? shows the keys. At the
+end, dev stops the operator, and also the cluster if dev started it, unless you set --keep. The objects of
+the cluster are kept. Your kubeconfig is not changed.`,
 		Example: `  opdock dev
   opdock dev --samples                     # also apply config/samples, now and when they change
   opdock dev --dir ../guestbook --name test
   opdock dev --main ./cmd/manager -- --zap-log-level=debug
   opdock dev --context staging --namespace guestbook-dev
+  opdock dev --debug                       # then attach an editor to 127.0.0.1:2345
   opdock dev --quiet -o json | jq .state   # one line of JSON per round, without the operator's log`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
@@ -84,12 +92,14 @@ are kept. Your kubeconfig is not changed.`,
 	flags.IntVar(&o.Nodes, "nodes", 0, "number of simulated nodes if the cluster is started (default: as with up)")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead; without webhooks")
 	flags.StringVar(&o.Context, "context", "", "use the cluster of this context instead; without webhooks")
-	flags.StringVarP(&o.Namespace, "namespace", "n", "default", "namespace for samples that do not set one")
+	flags.StringVarP(&o.Namespace, "namespace", "n", "default", "namespace for samples that do not set one (default: one that the operator watches)")
+	flags.Lookup("namespace").DefValue = "" // it is default, unless the operator does not watch that
 	flags.BoolVar(&o.samples, "samples", false, "apply the samples at the start")
 	flags.BoolVar(&o.noGenerate, "no-generate", false, "do not generate code or manifests")
 	flags.StringVar(&o.build.Tags, "tags", "", "build tags, separated by commas")
 	flags.BoolVar(&o.build.Race, "race", false, "build with the race detector")
-	flags.BoolVar(&o.build.Debug, "debug", false, "include debug information in the binary; slower builds")
+	flags.BoolVar(&o.build.Debug, "debug", false, "attach the debugger Delve to the operator, again after each restart; slower builds")
+	flags.IntVar(&o.debugPort, "debug-port", dev.DebugPort, "port on 127.0.0.1 where debuggers connect to Delve, with DAP")
 	flags.BoolVar(&o.lens, "lens", true, "record the operator's requests with a local proxy, for why, trace and rbac")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "do not show the operator's log; it is also written to a file")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the cluster running at the end, even if this command started it")
@@ -103,7 +113,16 @@ func (o *devOptions) check(cmd *cobra.Command) error {
 	if err := cmdutil.CheckWhich(cmd, &o.Which); err != nil {
 		return err
 	}
-	return o.page.Check(cmd)
+	var message string
+	switch changed := cmd.Flags().Changed("debug-port"); {
+	case changed && !o.build.Debug:
+		message = "--debug-port needs --debug"
+	case changed && (o.debugPort < 1 || o.debugPort > 65535):
+		message = fmt.Sprintf("--debug-port must be between 1 and 65535, not %d", o.debugPort)
+	default:
+		return o.page.Check(cmd)
+	}
+	return &cmdutil.UsageError{Message: message, Hints: []string{cmdutil.SeeHelp(cmd)}}
 }
 
 func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err error) {
@@ -115,8 +134,20 @@ func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err er
 	if err != nil {
 		return err
 	}
+	// Whatever would be in the way later on is better said before a cluster starts.
+	if _, err := exec.LookPath("go"); err != nil {
+		return hint.With(errors.New("the go command was not found on PATH; dev builds the operator with it"), "install Go: https://go.dev/dl")
+	}
+	if err := o.page.CheckFree(); err != nil {
+		return err
+	}
+	debugger, err := a.findDebugger(ctx, o)
+	if err != nil {
+		return err
+	}
+	own := o.Name == "" && !o.Foreign()
 	if o.Name == "" {
-		o.Name = cmdutil.ClusterNameFor(found)
+		o.Name = a.ClusterNameFor(found)
 	}
 	if !o.Foreign() && dev.Busy(a.DevStateDir(o.Name)) {
 		return busyWith(fmt.Sprintf("cluster %q", o.Name)) // before the cluster is opened, which would be left with a message
@@ -125,6 +156,11 @@ func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err er
 	if err != nil {
 		return err
 	}
+	if own {
+		if err := a.RememberProject(o.Name, found); err != nil {
+			return errors.Join(err, t.Leave())
+		}
+	}
 	defer func() { err = errors.Join(err, t.Leave()) }()
 	librarylog.Discard() // what they log is about requests of this process, and must not be taken for the operator's log
 	show := a.newDevShow(o)
@@ -132,8 +168,9 @@ func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err er
 	found.Warn = show.Say
 	options := dev.Options{
 		Project: found, Main: main, Build: o.build, Arguments: arguments, Env: a.Env,
-		StateDir: t.stateDir, Cluster: t.cluster, Namespace: o.Namespace, Samples: o.samples,
-		Generate: a.generateApart, Screen: show, Keys: show.keys, Lens: o.lens, CacheDir: a.Dock.Home(),
+		StateDir: t.stateDir, Cluster: t.cluster, Namespace: o.Namespace, NamespaceGiven: cmd.Flags().Changed("namespace"), Samples: o.samples,
+		Generate: a.generateApart, Assets: a.assets, Debugger: debugger, Screen: show, Keys: show.keys,
+		Lens: o.lens, CacheDir: a.Dock.Home(),
 	}
 	if o.noGenerate {
 		options.Generate = nil
@@ -157,6 +194,30 @@ func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err er
 		return errors.Join(t.Ended(), &cmdutil.SaidError{Reason: "the cluster has stopped"})
 	}
 	return err
+}
+
+// findDebugger makes sure that the operator can be debugged, if the user wants to.
+func (a verbs) findDebugger(ctx context.Context, o devOptions) (dev.Debugger, error) {
+	if !o.build.Debug {
+		return dev.Debugger{}, nil
+	}
+	if taken, err := freeport.Taken(o.debugPort); taken || err != nil {
+		return dev.Debugger{}, hint.With(errors.Join(fmt.Errorf("port %d for the debugger is in use", o.debugPort), err), "choose another one: --debug-port")
+	}
+	d := a.NewDisplay(o.format == cmdutil.OutputJSON)
+	stop := d.Animate()
+	defer stop()
+	path, err := dev.FindDebugger(ctx, filepath.Join(a.Dock.Home(), "tools"), a.Env, d.Run)
+	return dev.Debugger{Path: path, Port: o.debugPort}, err
+}
+
+// assets returns a directory for envtest.
+func (a verbs) assets(ctx context.Context) (string, error) {
+	binary, err := a.ControlPlaneBinary(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	return a.Dock.Assets(binary)
 }
 
 func busyWith(title string) error {

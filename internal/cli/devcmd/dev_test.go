@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,8 +62,11 @@ func TestDevThatCannotBegin(t *testing.T) {
 		"a stray argument":        {nil, []string{"ship"}, cmdutil.ExitUsage, []string{"dev --dir ship", "dev -- ship"}},
 		"one before the dashes":   {nil, []string{"ship", "--", "--verbose"}, cmdutil.ExitUsage, []string{"dev --dir ship"}},
 		"an impossible name":      {nil, []string{"--namespace", "Not_A_Name"}, cmdutil.ExitUsage, []string{"--namespace cannot be"}},
-		"no nodes":                {nil, []string{"--nodes", "0"}, cmdutil.ExitUsage, []string{"--nodes must be at least 1"}},
+		"no nodes":                {nil, []string{"--nodes", "0"}, cmdutil.ExitUsage, []string{"--nodes must be between 1 and 5000, not 0"}},
 		"no time":                 {nil, []string{"--timeout", "0s"}, cmdutil.ExitUsage, []string{"--timeout must be more than 0"}},
+		"too many nodes":          {nil, []string{"--nodes", "1000000"}, cmdutil.ExitUsage, []string{"--nodes must be between 1 and 5000"}},
+		"a port for no debugger":  {nil, []string{"--debug-port", "2000"}, cmdutil.ExitUsage, []string{"--debug-port needs --debug"}},
+		"no port of a debugger":   {nil, []string{"--debug", "--debug-port", "0"}, cmdutil.ExitUsage, []string{"--debug-port must be between 1 and 65535"}},
 		"two clusters":            {nil, []string{"--context", "staging", "--name", "dock"}, cmdutil.ExitUsage, []string{"--name applies to a cluster of Opdock"}},
 		"keeping somebody else's": {nil, []string{"--kubeconfig", "/k", "--keep"}, cmdutil.ExitUsage, []string{"--keep applies to a cluster of Opdock"}},
 	} {
@@ -106,13 +110,35 @@ func TestSecondDev(t *testing.T) {
 }
 
 func TestClusterOfAProject(t *testing.T) {
+	a := newConsole(&clitest.FakeDock{}).App
+	home := t.TempDir()
+	a.Dock.Home = func() string { return home }
 	for name, want := range map[string]string{
 		"ship": "ship",
 		strings.Repeat("a", 39) + "-" + strings.Repeat("b", 10): strings.Repeat("a", 39),
 	} {
-		if got := cmdutil.ClusterNameFor(&project.Project{Name: name}); got != want {
+		if got := a.ClusterNameFor(&project.Project{Name: name}); got != want {
 			t.Errorf("%s: got %s", name, got)
 		}
+	}
+	// Two projects of one name have a cluster each, and keep it.
+	first := &project.Project{Name: "ship", Dir: writeFiles(t, map[string]string{"go.mod": "module a/ship\n"})}
+	second := &project.Project{Name: "ship", Dir: writeFiles(t, map[string]string{"go.mod": "module b/ship\n"})}
+	if err := a.RememberProject(a.ClusterNameFor(first), first); err != nil {
+		t.Fatal(err)
+	}
+	other := a.ClusterNameFor(second)
+	if got := a.ClusterNameFor(first); got != "ship" || other == got || !strings.HasPrefix(other, "ship-") {
+		t.Errorf("they have %s and %s", got, other)
+	}
+	if !a.WasDeveloped(first) || a.WasDeveloped(second) {
+		t.Error("only the first was developed")
+	}
+	if err := os.RemoveAll(first.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.ClusterNameFor(second); got != "ship" {
+		t.Errorf("the first is gone, and the second has %s", got)
 	}
 }
 
@@ -225,5 +251,42 @@ func TestReadGenerated(t *testing.T) {
 	result, err := readGenerated(encoded, "  something for people", nil)
 	if err != nil || result.Dir != "/src" || len(result.Changes) != 1 || result.Files != 3 {
 		t.Errorf("got %+v, %v", result, err)
+	}
+}
+
+// What would be in the way later on is said before a cluster starts.
+func TestDevLooksBeforeItStartsACluster(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	address := listener.Addr().String()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		arguments []string
+		path      string // none: as it is
+		says      string
+	}{
+		"no Go":         {nil, t.TempDir(), "the go command was not found on PATH"},
+		"page address":  {[]string{"--page-address", address}, "", "the page cannot be served at " + address},
+		"debugger port": {[]string{"--debug", "--debug-port", port}, "", "port " + port + " for the debugger is in use"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.path != "" {
+				t.Setenv("PATH", test.path)
+			}
+			dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane"}
+			code, screen := newConsole(dock).Screen(t.Context(), append([]string{"dev", "--dir", writeFiles(t, map[string]string{
+				"go.mod": "module example.com/ship\n", "main.go": "package main\n\nfunc main() {}\n",
+			})}, test.arguments...)...)
+			clitest.ExpectCode(t, code, cmdutil.ExitError)
+			if !strings.Contains(screen, test.says) || len(dock.Started) > 0 {
+				t.Errorf("%d clusters were started, and it says:\n%s", len(dock.Started), screen)
+			}
+		})
 	}
 }

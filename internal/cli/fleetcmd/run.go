@@ -87,6 +87,9 @@ func (a verbs) run(cmd *cobra.Command, o runOptions) (err error) {
 		return &cmdutil.UsageError{Message: err.Error(), Hints: []string{"samples: " + strings.Join(run.SampleNames(), ", ")}}
 	}
 	o.NamespaceOfContext = !cmd.Flags().Changed("namespace")
+	if err := o.page.CheckFree(); err != nil {
+		return err // before a cluster starts
+	}
 	t, err := a.Targets().Open(ctx, o.Which)
 	if err != nil {
 		return err

@@ -76,7 +76,7 @@ func TestRunPlainLines(t *testing.T) {
 	show := r.newShow(clitest.Noon)
 	web := func(o tree.Object) { model.Set(fleetObject("AppService", "default", "web", o)) }
 	for _, change := range []func(){
-		func() { web(tree.Object{Status: "New", Message: "no controller has looked at it yet"}) },
+		func() { web(tree.Object{Status: "New", Message: "no controller has written its status yet"}) },
 		func() { web(tree.Object{Status: "Reconciling", Reason: "RollingOut", Message: "0 of 2"}) },
 		func() { web(tree.Object{Status: "Reconciling", Reason: "RollingOut", Message: "1 of 2"}) }, // no change of readiness
 		func() { model.Set(fleetObject("Robot", "team-b", "arm", tree.Object{Status: "Ready"})) },

@@ -217,6 +217,12 @@ func (a verbs) compile(ctx context.Context, p *project.Project, main string, o b
 	d := a.NewDisplay(o.quiet)
 	d.Title("Building %s of %s for %s", main, p.Name, strings.Join(o.platforms, ", "))
 	source := oci.Source{Dir: p.Dir, Package: main, LDFlags: o.ldflags, Env: a.Env, Errors: a.Err}
+	switch cache, home := a.Getenv("XDG_CACHE_HOME"), a.Getenv("HOME"); { // without either, the program is linked each time
+	case cache != "":
+		source.Cache = filepath.Join(cache, "opdock", "build")
+	case home != "":
+		source.Cache = filepath.Join(home, ".cache", "opdock", "build")
+	}
 	var programs []oci.Program
 	for _, text := range o.platforms {
 		platform, err := oci.ParsePlatform(text)

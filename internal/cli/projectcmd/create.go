@@ -56,14 +56,18 @@ func (a verbs) askName(cmd *cobra.Command, n *apiName) error {
 	if a.Ask == nil || !onlyChanged(cmd, "dir", "quiet", "from", "empty", "force", "keep-edited") {
 		return nil
 	}
+	ctx, dir := cmd.Context(), cmd.Flag("dir").Value.String()
+	if err := scaffold.CheckProject(dir); err != nil {
+		return explainScaffold(err) // before the questions, not after them
+	}
 	var err error
-	if n.group, err = a.Ask("Group of the kind, without the domain", ""); err != nil {
+	if n.group, err = a.Ask(ctx, "Group of the kind, without the domain", "", func(group string) error { return scaffold.CheckGroup(dir, group) }); err != nil {
 		return err
 	}
-	if n.version, err = a.Ask("Version", "v1"); err != nil {
+	if n.version, err = a.Ask(ctx, "Version", "v1", scaffold.CheckVersion); err != nil {
 		return err
 	}
-	n.kind, err = a.Ask("Kind, such as Frigate", "")
+	n.kind, err = a.Ask(ctx, "Kind, such as Frigate", "", scaffold.CheckKind)
 	return err
 }
 

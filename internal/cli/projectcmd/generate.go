@@ -191,6 +191,9 @@ func (a verbs) explainGenerate(cmd *cobra.Command, err error, format cmdutil.Out
 			return hint.With(err, "to add the missing modules: go mod tidy")
 		}
 		return err
+	case errors.As(err, new(*generate.UnfitClientError)):
+		return hint.With(err, "to leave clients out: opdock generate --only deepcopy,crd,rbac,webhook, or generate.skip in opdock.yaml",
+			"to generate them as before, use k8s.io/code-generator of the project's own version")
 	case errors.Is(err, generate.ErrNothing):
 		return hint.With(err, cmdutil.SeeHelp(cmd))
 	case errors.Is(err, context.Canceled):

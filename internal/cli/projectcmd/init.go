@@ -81,17 +81,21 @@ func (a verbs) askInit(cmd *cobra.Command, o *scaffold.InitOptions) error {
 	if o.Domain != "" || a.Ask == nil || cmd.Flags().NFlag() > 0 && !onlyChanged(cmd, "dir", "quiet") {
 		return nil
 	}
+	ctx := cmd.Context()
+	if err := scaffold.CheckInit(o.Dir); err != nil {
+		return explainScaffold(err) // before the questions, not after them
+	}
 	var err error
-	if o.Domain, err = a.Ask("Domain of the API groups", "example.com"); err != nil {
+	if o.Domain, err = a.Ask(ctx, "Domain of the API groups", "example.com", scaffold.CheckDomain); err != nil {
 		return err
 	}
 	guess := scaffold.InitDefaults(*o)
-	if o.Repo, err = a.Ask("Path of the Go module", guess.Repo); err != nil {
+	if o.Repo, err = a.Ask(ctx, "Path of the Go module", guess.Repo, scaffold.CheckRepo); err != nil {
 		return err
 	}
-	if o.Owner, err = a.Ask("Copyright owner", guess.Owner); err != nil {
+	if o.Owner, err = a.Ask(ctx, "Copyright owner", guess.Owner, nil); err != nil {
 		return err
 	}
-	o.License, err = a.Ask("License ("+strings.Join(scaffold.Licenses, ", ")+")", guess.License)
+	o.License, err = a.Ask(ctx, "License ("+strings.Join(scaffold.Licenses, ", ")+", or a file)", guess.License, scaffold.CheckLicense)
 	return err
 }

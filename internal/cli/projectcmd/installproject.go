@@ -103,7 +103,7 @@ func (a verbs) newProjectRun(cmd *cobra.Command, o projectOptions) (*projectRun,
 		return nil, err
 	}
 	if r.Name == "" {
-		r.Name = cmdutil.ClusterNameFor(r.project) // which dev uses as well
+		r.Name = a.ClusterNameFor(r.project) // which dev uses as well
 	}
 	return r, nil
 }

@@ -34,7 +34,7 @@ func projectOnRealCluster(t *testing.T, fixture string) (run func(args ...string
 		t.Fatal(err)
 	}
 	its := clitest.Alive
-	its.Name = cmdutil.ClusterNameFor(found)
+	its.Name = newProjectConsole(&clitest.FakeDock{}).ClusterNameFor(found)
 	run = func(args ...string) (int, *clitest.Console) {
 		user := newProjectConsole(&clitest.FakeDock{Clusters: clitest.Clusters(its)})
 		user.Now = time.Now

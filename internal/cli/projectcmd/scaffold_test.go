@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -271,14 +272,40 @@ func TestInterruptedBeforeWriting(t *testing.T) {
 
 func TestAsking(t *testing.T) {
 	var out bytes.Buffer
-	ask := cmdutil.Asking(strings.NewReader("one\n\nlast"), &out)
-	for _, want := range []string{"one", "proposal", "last"} {
-		if got, err := ask("Question", "proposal"); err != nil || got != want {
+	ask := cmdutil.Asking(strings.NewReader("one\n\nwrong\nright\nlast"), &out)
+	notWrong := func(answer string) error {
+		if answer == "wrong" {
+			return errors.New("that is wrong")
+		}
+		return nil
+	}
+	for _, want := range []string{"one", "proposal", "right", "last"} {
+		if got, err := ask(t.Context(), "Question", "proposal", notWrong); err != nil || got != want {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	}
-	if _, err := ask("Question", "proposal"); err == nil {
+	if strings.Count(out.String(), "  that is wrong\n") != 1 {
+		t.Errorf("it was asked:\n%s", out.String())
+	}
+	if _, err := ask(t.Context(), "Question", "proposal", nil); err == nil {
 		t.Error("no answer is no error")
+	}
+}
+
+// The first Ctrl-C ends a question, although nothing is typed.
+func TestAskingIsInterrupted(t *testing.T) {
+	typed, keyboard := io.Pipe()
+	defer keyboard.Close()
+	ctx, interrupt := context.WithCancel(t.Context())
+	ask := cmdutil.Asking(typed, io.Discard)
+	failed := make(chan error)
+	go func() {
+		_, err := ask(ctx, "Question", "", nil)
+		failed <- err
+	}()
+	interrupt()
+	if err := <-failed; err == nil || err.Error() != "interrupted: no file was changed" {
+		t.Errorf("got %v", err)
 	}
 }
 

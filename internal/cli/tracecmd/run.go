@@ -42,7 +42,7 @@ func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err 
 	if o.Name == "" {
 		o.Name = a.DefaultName()
 		if found != nil {
-			o.Name = cmdutil.ClusterNameFor(found)
+			o.Name = a.ClusterNameFor(found)
 		}
 	}
 	t, err := a.Targets().Open(ctx, o.Which)

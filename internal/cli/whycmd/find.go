@@ -14,6 +14,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/project"
 )
 
 // findEndpoint finds whoever records: at an address that is given, or by the page of the operator that is developed in this
@@ -31,6 +32,9 @@ func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
 		}
 		if len(pages) > 0 {
 			return endpointOf(pages, fmt.Errorf("no response from the page of the operator in %s", pages[0].Project)), nil
+		}
+		if found, err := project.Find("."); err == nil && a.WasDeveloped(found) {
+			return nil, a.notDeveloped(found)
 		}
 	}
 	status, err := a.Dock.Find(o.name)
@@ -54,6 +58,12 @@ func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
 		return nil, absent
 	}
 	return endpointOf(pages, absent), nil
+}
+
+// notDeveloped says that the operator of this folder does not run, instead of asking a cluster that has nothing to do with it.
+func (a verbs) notDeveloped(found *project.Project) error {
+	return hint.With(fmt.Errorf("opdock dev is not running in %s", found.Dir), "start it: "+cmdutil.ShellQuote(a.Program)+" dev",
+		"or select another cluster: "+cmdutil.ShellQuote(a.Program)+" why --name NAME")
 }
 
 func endpointOf(pages []page.File, absent error) *whyEndpoint {

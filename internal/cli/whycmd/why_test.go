@@ -19,6 +19,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/golden"
 	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/why"
 )
 
@@ -232,4 +233,32 @@ func TestWhyNoticesThatThePageIsDead(t *testing.T) {
 	code, screen := newConsole(&clitest.FakeDock{Clusters: map[string]cluster.Status{here.Name: here}}).Screen(t.Context(), "why")
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
 	golden.Compare(t, "why/killed", screen)
+}
+
+// In the folder of a project whose session has ended, it is about that project, and not about the cluster of the fleet.
+func TestWhyInTheFolderOfAStoppedProject(t *testing.T) {
+	dir, home := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/ship\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	found, err := project.Find(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newConsole(&clitest.FakeDock{})
+	s.Dock.Home = func() string { return home }
+	if _, screen := s.Screen(t.Context(), "why"); !strings.Contains(screen, `"dock"`) {
+		t.Errorf("a project that was never developed is not meant:\n%s", screen)
+	}
+	if err := s.RememberProject(s.ClusterNameFor(found), found); err != nil {
+		t.Fatal(err)
+	}
+	again := newConsole(&clitest.FakeDock{})
+	again.Dock.Home = s.Dock.Home
+	code, screen := again.Screen(t.Context(), "why")
+	clitest.ExpectCode(t, code, cmdutil.ExitError)
+	if !strings.Contains(screen, "opdock dev is not running in "+found.Dir) || strings.Contains(screen, `"dock"`) {
+		t.Errorf("it says:\n%s", screen)
+	}
 }

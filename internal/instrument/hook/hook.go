@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package hook marks the reconciles of an operator for whoever watches it. It is compiled into a copy of controller-runtime, for
-// builds of a developer alone, so it uses nothing but the standard library. Without the environment variable it does nothing.
+// builds of a developer alone, so it uses nothing but the standard library, in the language of Go 1.20. Without the environment
+// variable it does nothing.
 package hook
 
 import (
@@ -77,7 +78,9 @@ func start() chan mark {
 	if !found {
 		return nil
 	}
-	lastID.Store(uint64(max(time.Now().Unix()-epoch, 0)) * eachSecond) //nolint:gosec // not negative
+	if seconds := time.Now().Unix() - epoch; seconds > 0 {
+		lastID.Store(uint64(seconds) * eachSecond)
+	}
 	queue := make(chan mark, maxQueued)
 	go send(address, credential, queue)
 	return queue
@@ -138,7 +141,9 @@ func Begin(ctx context.Context, controller string, request any) (context.Context
 		ended := r
 		ended.Ended, ended.Duration, ended.Panicked = true, time.Since(began), panicked
 		if err != nil {
-			ended.Error = err.Error()[:min(len(err.Error()), maxError)]
+			if ended.Error = err.Error(); len(ended.Error) > maxError {
+				ended.Error = ended.Error[:maxError]
+			}
 			ended.Terminal = isTerminal(err)
 			ended.Panicked = panicked || strings.HasPrefix(ended.Error, "panic: ") && strings.HasSuffix(ended.Error, "[recovered]")
 		}

@@ -72,7 +72,7 @@ func scene() tree.Snapshot {
 
 	kapp := of(tree.Object{Kind: "KAPP", Name: "store", Fleet: true, State: tree.Busy, Status: "Reconciling", Reason: "ComponentsNotReady", Message: "1 of 2 components are ready; waiting for workers"})
 	members := of(tree.Object{Kind: "PodCluster", Name: "store-members", Fleet: true, State: tree.Good, Status: "Ready", Detail: "replicas 3, available 3"}, kapp)
-	workers := of(tree.Object{Kind: "Robot", Name: "store-workers", Fleet: true, State: tree.Busy, Status: "New", Message: "no controller has looked at it yet"}, kapp)
+	workers := of(tree.Object{Kind: "Robot", Name: "store-workers", Fleet: true, State: tree.Busy, Status: "New", Message: "no controller has written its status yet"}, kapp)
 	set(kapp, members, workers, of(tree.Object{Kind: "ControllerRevision", Name: "store-members-1", Spent: true}, members))
 	for i := range 3 {
 		set(of(tree.Object{Kind: "Pod", Name: fmt.Sprintf("store-members-%d", i), State: tree.Good, Status: "Running"}, members))

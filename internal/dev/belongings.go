@@ -1,0 +1,70 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// belongingsIn are objects beside its rights that an operator finds on its cluster in production: ConfigMaps and Secrets of its
+// namespace, such as its settings, or a Secret that it fills with certificates.
+func belongingsIn(all []*unstructured.Unstructured, namespace string) (belongings []*unstructured.Unstructured) {
+	for _, object := range all {
+		kind := object.GroupVersionKind().GroupKind()
+		if kind.Group == "" && (kind.Kind == "ConfigMap" || kind.Kind == "Secret") && object.GetNamespace() == namespace {
+			belongings = append(belongings, object)
+		}
+	}
+	return belongings
+}
+
+// applyBelongings brings those to the cluster, and a Pod to stand in for the operator's own, where the cluster is for
+// development only. What is there already stays as it is: the operator may have written it.
+func (s *Session) applyBelongings(ctx context.Context) error {
+	identity := s.manifests.identity
+	if identity == nil || !s.Cluster.CallsBack {
+		return nil
+	}
+	for _, object := range belongingsIn(s.manifests.all, identity.Namespace) {
+		err := s.applier.server.Create(ctx, object.DeepCopy(), client.FieldOwner(fieldOwner))
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return &refusedError{object: object, err: err}
+		}
+	}
+	c, found := containerIn(s.manifests.all, identity)
+	if !found || !c.readsOwnName() {
+		return nil
+	}
+	pod := c.standIn()
+	if err := s.createPod(ctx, pod); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		// Only operators need it that look themselves up.
+		s.sayOnce(fmt.Sprintf("no Pod stands in for the operator's own (%s): %v", pod.GetName(), err))
+		return nil
+	}
+	s.standIn = pod
+	return nil
+}
+
+// createPod waits for the account of the pod: the one called default is created by the cluster.
+func (s *Session) createPod(ctx context.Context, pod *unstructured.Unstructured) error {
+	var failed error
+	err := wait.PollUntilContextTimeout(ctx, accountInterval, accountPatience, true, func(ctx context.Context) (bool, error) {
+		failed = s.applier.server.Create(ctx, pod.DeepCopy(), client.FieldOwner(fieldOwner))
+		return failed == nil || apierrors.IsAlreadyExists(failed) || !apierrors.IsForbidden(failed), nil
+	})
+	if apierrors.IsAlreadyExists(failed) {
+		return nil
+	}
+	return errors.Join(failed, err)
+}

@@ -1,0 +1,169 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/opdock/opdock/internal/hint"
+)
+
+const (
+	// DebugPort is where a debugger is reached unless the user says otherwise. Delve has made it usual.
+	DebugPort = 2345
+
+	delvePackage = "github.com/go-delve/delve/cmd/dlv"
+	// delveVersion is installed for those who have none.
+	delveVersion = "v1.27.2"
+
+	// debuggerPatience is how long Delve may take to attach to the operator and to listen.
+	debuggerPatience = 20 * time.Second
+	// detachGrace is how long it may take to detach.
+	detachGrace = 2 * time.Second
+)
+
+// FindDebugger returns the path of Delve: the user's own, or one that is installed in a directory of ours. The first
+// installation compiles it.
+func FindDebugger(ctx context.Context, dir string, env []string, progress func(text string)) (string, error) {
+	if own, err := exec.LookPath("dlv"); err == nil {
+		return own, nil
+	}
+	path := filepath.Join(dir, "delve-"+delveVersion, "dlv")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	progress("installing Delve " + delveVersion)
+	install := exec.CommandContext(ctx, "go", "install", delvePackage+"@"+delveVersion)
+	install.Dir = os.TempDir() // no project's go.mod has a say in it
+	install.Env = append(slices.Clone(env), "GOBIN="+filepath.Dir(path), "GOFLAGS=", "GOWORK=off", "GOOS=", "GOARCH=", "CGO_ENABLED=0")
+	if output, err := install.CombinedOutput(); err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return "", hint.With(fmt.Errorf("installing Delve: %w: %s", err, bytes.TrimSpace(output)), "install it yourself: go install "+delvePackage+"@latest")
+	}
+	return path, nil
+}
+
+// debugger is Delve, attached to the operator.
+type debugger struct {
+	cmd    *exec.Cmd
+	output *tailBuffer
+	done   chan struct{}
+}
+
+// attachDebugger lets Delve attach to a process and serve DAP. The process goes on, until a client has set a breakpoint.
+func attachDebugger(ctx context.Context, delve string, p *process, binary string, port int, env []string) (*debugger, error) {
+	address := net.JoinHostPort(loopback, strconv.Itoa(port))
+	if err := awaitProgram(ctx, p, binary); err != nil {
+		return nil, err
+	}
+	d := &debugger{output: &tailBuffer{}, done: make(chan struct{})}
+	d.cmd = exec.Command(delve, "attach", strconv.Itoa(p.cmd.Process.Pid), binary, "--headless", "--listen="+address, "--accept-multiclient",
+		"--continue", "--api-version=2", "--check-go-version=false")
+	d.cmd.Env = env
+	d.cmd.Stdout, d.cmd.Stderr = d.output, d.output
+	d.cmd.SysProcAttr = processAttributes()
+	started := make(chan error)
+	go func() {
+		keepThread() // processAttributes say why
+		err := d.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = d.cmd.Wait() // how it ends does not matter
+			close(d.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting the debugger: %w", err)
+	}
+	if err := d.awaitListening(ctx, p, address); err != nil {
+		d.stop()
+		return nil, err
+	}
+	return d, nil
+}
+
+// awaitProgram waits until a process has become the program: it begins as this one, which prepares what the other sees.
+func awaitProgram(ctx context.Context, p *process, binary string) error {
+	ctx, cancel := context.WithTimeout(ctx, debuggerPatience)
+	defer cancel()
+	ticker := time.NewTicker(dialInterval)
+	defer ticker.Stop()
+	for {
+		now, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "exe"))
+		if err != nil || now == binary {
+			return nil //nolint:nilerr // where there is no such link, there is no such beginning either
+		}
+		select {
+		case <-ticker.C:
+		case <-p.done:
+			return errEnded
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s to start: %w", binary, context.Cause(ctx))
+		}
+	}
+}
+
+// awaitListening waits until clients can connect. Delve begins to listen before it has attached.
+func (d *debugger) awaitListening(ctx context.Context, p *process, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, debuggerPatience)
+	defer cancel()
+	ticker := time.NewTicker(dialInterval)
+	defer ticker.Stop()
+	for {
+		if strings.Contains(d.output.String(), "listening at: "+address) {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-p.done:
+			return errEnded
+		case <-d.done:
+			return fmt.Errorf("the debugger has exited: %s", d.output)
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("the debugger does not listen on %s: %s", address, d.output), context.Cause(ctx))
+		}
+	}
+}
+
+// stop detaches from the operator, which goes on.
+func (d *debugger) stop() {
+	if d == nil {
+		return
+	}
+	_ = d.cmd.Process.Signal(syscall.SIGINT)
+	select {
+	case <-d.done:
+	case <-time.After(detachGrace):
+		_ = syscall.Kill(-d.cmd.Process.Pid, syscall.SIGKILL)
+		<-d.done
+	}
+}
+
+// debug attaches the debugger to the operator that was just started.
+func (s *Session) debug(ctx context.Context, next *process) error {
+	if s.Debugger.Path == "" {
+		return nil
+	}
+	attached, err := attachDebugger(ctx, s.Debugger.Path, next, s.builder.output, s.Debugger.Port, s.Env)
+	if err != nil {
+		return err
+	}
+	s.debugger = attached
+	s.Screen.Say(fmt.Sprintf("the debugger is attached; connect to %s (DAP)", net.JoinHostPort(loopback, strconv.Itoa(s.Debugger.Port))))
+	return nil
+}

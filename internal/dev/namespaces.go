@@ -1,0 +1,109 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// watchVariable is how operator-sdk tells an operator which namespaces to watch.
+const watchVariable = "WATCH_NAMESPACE"
+
+// watchedNamespaces are those that the operator watches, as far as its log or its environment tells. It is empty if it
+// watches all, or nothing is known.
+func (s *Session) watchedNamespaces() []string {
+	if s.process != nil {
+		if watched := s.process.ready.watches(); len(watched) > 0 {
+			return watched
+		}
+	}
+	var watched []string
+	for name := range strings.SplitSeq(lastValue(s.environment(), watchVariable), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			watched = append(watched, name)
+		}
+	}
+	return watched
+}
+
+// sampleNamespace is where samples go that name no namespace: where the user says or else where the operator sees them.
+func (s *Session) sampleNamespace() string {
+	watched := s.watchedNamespaces()
+	if s.NamespaceGiven || len(watched) == 0 || slices.Contains(watched, s.Namespace) {
+		return s.Namespace
+	}
+	s.sayOnce(fmt.Sprintf("the operator watches only %s; samples that set no namespace are applied to %s", quotedList("namespace", watched), watched[0]))
+	return watched[0]
+}
+
+// sayUnwatched tells about a sample that the operator does not see.
+func (s *Session) sayUnwatched(sample *unstructured.Unstructured) {
+	watched, namespace := s.watchedNamespaces(), sample.GetNamespace()
+	if len(watched) == 0 || namespace == "" || slices.Contains(watched, namespace) {
+		return
+	}
+	s.sayOnce(fmt.Sprintf("%s %s is in namespace %s, but the operator watches only %s, so it is not reconciled; use --namespace %s or change the sample",
+		sample.GetKind(), sample.GetName(), namespace, quotedList("namespace", watched), watched[0]))
+}
+
+// ensureNamespace creates a namespace that a sample names, on a cluster that is for development only.
+func (s *Session) ensureNamespace(ctx context.Context, name string) error {
+	if name == "" || !s.Cluster.CallsBack || s.namespaces[name] {
+		return nil
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace.SetName(name)
+	err := s.applier.server.Get(ctx, client.ObjectKeyFromObject(namespace), namespace.DeepCopy())
+	switch {
+	case apierrors.IsNotFound(err):
+		if _, err := s.applier.apply(ctx, []*unstructured.Unstructured{namespace}); err != nil {
+			return err
+		}
+		s.Screen.Say("created namespace " + name + " for the samples")
+	case err != nil:
+		return fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	if s.namespaces == nil {
+		s.namespaces = map[string]bool{}
+	}
+	s.namespaces[name] = true
+	return nil
+}
+
+// missingNamespace is the namespace that an API server misses; empty if the answer is about something else.
+func missingNamespace(err error) string {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil || status.Status().Details.Kind != "namespaces" {
+		return ""
+	}
+	return status.Status().Details.Name
+}
+
+// sayOnce says something once in a session.
+func (s *Session) sayOnce(text string) {
+	if s.toldOnce == nil {
+		s.toldOnce = map[string]bool{}
+	}
+	if !s.toldOnce[text] {
+		s.toldOnce[text] = true
+		s.Screen.Say(text)
+	}
+}
+
+func quotedList(noun string, names []string) string {
+	if len(names) > 1 {
+		noun += "s"
+	}
+	return noun + " " + strings.Join(names, ", ")
+}

@@ -1,0 +1,44 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/project"
+)
+
+// grants says whether the operator's manifests give it a right, as far as can be told from the rules alone.
+func (s *Session) grants(verb, resource, group, namespace string) bool {
+	return grantedBy(s.granted.Load(), verb, resource, group, namespace)
+}
+
+func grantedBy(identity *project.Identity, verb, resource, group, namespace string) bool {
+	if identity == nil {
+		return false
+	}
+	return slices.ContainsFunc(identity.Objects, func(object *unstructured.Unstructured) bool {
+		switch object.GetKind() {
+		case "ClusterRole":
+		case "Role":
+			if object.GetNamespace() != namespace {
+				return false
+			}
+		default:
+			return false
+		}
+		rules, _, _ := unstructured.NestedSlice(object.Object, "rules")
+		return slices.ContainsFunc(mapsIn(rules), func(rule map[string]any) bool {
+			_, named := rule["resourceNames"]
+			return !named && allows(rule["verbs"], verb) && allows(rule["apiGroups"], group) && allows(rule["resources"], resource)
+		})
+	})
+}
+
+func allows(list any, wanted string) bool {
+	all, _ := list.([]any)
+	return slices.ContainsFunc(all, func(one any) bool { return one == wanted || one == "*" })
+}

@@ -1,0 +1,46 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/project"
+)
+
+// Whoever has undeployed the operator beside its session needs no marker: it is in the source already.
+func TestRightsThatTheManifestsGive(t *testing.T) {
+	identity := &project.Identity{Objects: []*unstructured.Unstructured{
+		object(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, rules: [
+  {apiGroups: [apps], resources: [deployments], verbs: [get, list]}, {apiGroups: [""], resources: [secrets], verbs: ["*"], resourceNames: [one]}]}`),
+		object(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, namespace: harbour}, rules: [
+  {apiGroups: [""], resources: ["*"], verbs: [create]}]}`),
+	}}
+	s := &Session{}
+	s.granted.Store(identity)
+	for line, given := range map[string]bool{
+		`User "b" cannot list resource "deployments" in API group "apps" at the cluster scope`:          true,
+		`User \"b\" cannot get resource \"deployments\" in API group \"apps\" in the namespace \"sea\"`: true,
+		`User "b" cannot watch resource "deployments" in API group "apps" at the cluster scope`:         false,
+		`User "b" cannot create resource "configmaps" in API group "" in the namespace "harbour"`:       true,
+		`User "b" cannot create resource "configmaps" in API group "" in the namespace "sea"`:           false,
+		`User "b" cannot create resource "configmaps" in API group "" at the cluster scope`:             false,
+		`User "b" cannot get resource "secrets" in API group "" in the namespace "sea"`:                 false,
+	} {
+		var said string
+		a := newAdvice(func(text string) { said = text })
+		a.granted = s.grants
+		a.roundIsOver()
+		a.read(line)
+		if got := strings.Contains(said, "although its role in the manifests allows it"); got != given || strings.Contains(said, "+kubebuilder:rbac") == given {
+			t.Errorf("%s: it says %q", line, said)
+		}
+	}
+	if grantedBy(nil, "get", "pods", "", "") {
+		t.Error("nobody gives rights")
+	}
+}

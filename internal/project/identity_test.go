@@ -1,0 +1,91 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package project
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func objectsIn(t *testing.T, text string) (objects []*unstructured.Unstructured) {
+	t.Helper()
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), object); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+func TestIdentityOfAWorkload(t *testing.T) {
+	const (
+		deployment = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: manager, namespace: harbour}
+spec: {template: {spec: {containers: [{name: manager}]}}}`
+		named = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: manager, namespace: harbour}
+spec: {template: {spec: {serviceAccount: captain, containers: [{name: manager}]}}}`
+		namespace = `apiVersion: v1
+kind: Namespace
+metadata: {name: harbour}`
+		account = `apiVersion: v1
+kind: ServiceAccount
+metadata: {name: captain, namespace: harbour}`
+		metricsReader = `apiVersion: v1
+kind: ServiceAccount
+metadata: {name: reader, namespace: harbour}`
+		role = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: manager-role}`
+		toDefault = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: manager-rolebinding}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: manager-role}
+subjects: [{kind: ServiceAccount, name: default, namespace: harbour}]`
+		toCaptain = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: captain}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: manager-role}
+subjects: [{kind: ServiceAccount, name: captain, namespace: harbour}]`
+	)
+	for name, test := range map[string]struct {
+		manifests     []string
+		user, objects string
+	}{
+		"kubebuilder v2": {
+			[]string{namespace, deployment, role, toDefault}, "system:serviceaccount:harbour:default",
+			"Namespace harbour, ClusterRole manager-role, ClusterRoleBinding manager-rolebinding",
+		},
+		"kubebuilder v2, with another account": {
+			[]string{deployment, metricsReader, role, toDefault}, "system:serviceaccount:harbour:default",
+			"ClusterRole manager-role, ClusterRoleBinding manager-rolebinding",
+		},
+		"the field's old name": {
+			[]string{named, account, metricsReader, role, toCaptain}, "system:serviceaccount:harbour:captain",
+			"ServiceAccount harbour/captain, ClusterRole manager-role, ClusterRoleBinding captain",
+		},
+		"no rights":                  {[]string{namespace, deployment}, "", ""},
+		"rights of another":          {[]string{deployment, role, toCaptain}, "", ""},
+		"only rights, of default":    {[]string{role, toDefault}, "system:serviceaccount:harbour:default", "ClusterRole manager-role, ClusterRoleBinding manager-rolebinding"},
+		"only rights, of several":    {[]string{role, toDefault, toCaptain}, "", ""},
+		"only rights, of an account": {[]string{role, toCaptain}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			identity := IdentityIn(objectsIn(t, strings.Join(test.manifests, "\n---\n")))
+			switch {
+			case identity == nil && test.user != "":
+				t.Error("there is none")
+			case identity != nil && (identity.User() != test.user || names(identity.Objects) != test.objects):
+				t.Errorf("it is %s by %s", identity.User(), names(identity.Objects))
+			}
+		})
+	}
+}
