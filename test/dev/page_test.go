@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -129,7 +128,7 @@ func TestPage(t *testing.T) {
 	server, address := p.server(t), p.pageAddress(t)
 
 	t.Run("the project as it is", func(t *testing.T) {
-		told(t, address, "operator", func(data string) bool { return strings.Contains(data, `"state":"silent"`) })
+		told(t, address, "operator", func(data string) bool { return strings.Contains(data, `"state":"recording"`) })
 		told(t, address, "tree", func(data string) bool {
 			return strings.Contains(data, `"kind":"Ship","namespace":"default","name":"sample"`)
 		})
@@ -137,9 +136,13 @@ func TestPage(t *testing.T) {
 		told(t, address, "changes", func(data string) bool {
 			return strings.Contains(data, `"path":"spec.greeting"`) && strings.Contains(data, `"manager":"passenger"`)
 		})
-		said, err := p.why(t)
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || !strings.Contains(said, "this operator does not use package why") {
+		// The operator says nothing itself: this was seen from outside.
+		record := reconciled(t, address, 0, "all")
+		if len(record.Writes) != 1 || record.Writes[0].Object.Kind != "ConfigMap" || record.Controller != "ship" {
+			t.Errorf("it is %+v", record)
+		}
+		said, err := p.why(t, "ship/sample", "--last", "5")
+		if err != nil || !strings.Contains(said, `→ "all"`) || !strings.Contains(said, "by passenger") {
 			t.Errorf("opdock why: %v\n%s", err, said)
 		}
 	})
