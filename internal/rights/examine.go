@@ -96,7 +96,7 @@ func (c *comparison) usersOf(part atom) (users []*Need) {
 		if n.GivenAway && c.escalates {
 			continue
 		}
-		if part.includes(n.Right) && slices.ContainsFunc(n.Evidence.places(n.Right), func(at place) bool { return part.rule.covers(n.Right, at) }) {
+		if part.includes(n.Right) && slices.ContainsFunc(n.Evidence.places(n.Right), func(at place) bool { return part.rule.reaches(n.Right, at) }) {
 			users = append(users, n)
 		}
 	}

@@ -158,10 +158,9 @@ func Compare(o *Observed, granted Granted, options Options) *Report {
 
 // weigh decides about a need.
 func (c *comparison) weigh(n *Need, options Options) {
-	n.Granted = !c.nobody
-	for _, at := range n.Evidence.places(n.Right) {
-		n.Granted = n.Granted && covered(c.rules, n.Right, at)
-	}
+	// What is granted in the whole cluster and for all names is granted at all places.
+	n.Granted = !c.nobody && (covered(c.rules, n.Right, place{}) ||
+		!slices.ContainsFunc(n.Evidence.places(n.Right), func(at place) bool { return !covered(c.rules, n.Right, at) }))
 	n.Proposed = !n.Refused || n.Granted || options.IncludeRefused
 	switch {
 	case n.GivenAway:
@@ -213,6 +212,12 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 			note("recording %s was cut off: what followed is not counted", r.Name)
 		}
 	}
+	for _, n := range c.Needs {
+		if n.Granted && n.Evidence.Refused > 0 {
+			note("%s on %s is granted, but %s refused: the role has changed since, or admission, a quota or the check against escalation is the reason",
+				n.Verb, n.Object(), wereRefused(n.Evidence.Refused))
+		}
+	}
 	if len(o.facts.impersonated) > 0 {
 		note("requests that were sent as another user are counted as the operator's own")
 	}
@@ -226,6 +231,13 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 	if s.everywhere != nil && !c.nobody {
 		c.remarkScope(s, note)
 	}
+}
+
+func wereRefused(count uint64) string {
+	if count == 1 {
+		return "1 request was"
+	}
+	return fmt.Sprintf("%d requests were", count)
 }
 
 // remarkScope explains why no Role is proposed where all writes were in few namespaces.

@@ -75,13 +75,15 @@ type place struct{ namespace, name string }
 
 // covers says whether a rule grants a right at a place.
 func (r *Rule) covers(right Right, at place) bool {
+	return r.reaches(right, at) && slices.ContainsFunc(r.atoms(), func(part atom) bool { return part.includes(right) })
+}
+
+// reaches says whether a rule holds at a place.
+func (r *Rule) reaches(right Right, at place) bool {
 	if r.Namespace != "" && r.Namespace != at.namespace {
 		return false
 	}
-	if right.URL == "" && len(r.ResourceNames) > 0 && !slices.Contains(r.ResourceNames, at.name) {
-		return false
-	}
-	return slices.ContainsFunc(r.atoms(), func(part atom) bool { return part.includes(right) })
+	return right.URL != "" || len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, at.name)
 }
 
 func covered(rules []Rule, right Right, at place) bool {

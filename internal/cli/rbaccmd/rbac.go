@@ -169,7 +169,9 @@ type subject struct {
 	identity *project.Identity
 	markers  []rights.Marker
 	granted  rights.Granted
-	options  rights.Options
+	// roles are the rules of the roles that the manifests bind, whatever is compared.
+	roles   rights.Granted
+	options rights.Options
 }
 
 func (a verbs) rbac(ctx context.Context, o rbacOptions, files, command []string) error {
@@ -283,7 +285,7 @@ func (s *subject) withoutOthers(grants []rights.Grant) []rights.Grant {
 	if len(s.markers) == 0 {
 		return grants
 	}
-	return rights.NotIn(grants, rights.Elsewhere(s.granted.Rules, s.markers))
+	return rights.NotIn(grants, rights.Elsewhere(s.roles.Rules, s.markers))
 }
 
 // scopesOf says of the project's custom resources whether they are in no namespace.

@@ -283,6 +283,21 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// TestWriteKnowsOtherRoles has markers that need not ask for what the role for leader election grants.
+func TestWriteKnowsOtherRoles(t *testing.T) {
+	dir := writeFiles(t, shipFiles)
+	recording := record(t, filepath.Join(dir, "sailing.jsonl"), "ship", sailing())
+	s := newConsole(nil)
+	s.Generate = generator(t, dir, false, nil)
+	code, _ := s.Screen(t.Context(), "rbac", recording, "--dir", dir, "--write", "--against", "markers")
+	clitest.ExpectCode(t, code, cmdutil.ExitOK)
+	source, err := os.ReadFile(filepath.Join(dir, "internal/controller/frigate.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, "write-frigate.go", string(source))
+}
+
 func TestWriteChangesNothingIfItFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		stale bool

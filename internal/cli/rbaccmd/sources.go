@@ -112,6 +112,9 @@ func (a verbs) readSubject(ctx context.Context, found *project.Project, o rbacOp
 	}
 	if about.identity != nil {
 		about.options.Namespace = about.identity.Namespace
+		if about.roles, err = rights.FromObjects(about.identity.Objects); err != nil {
+			return nil, err
+		}
 	}
 	if about.granted, err = about.grantedBy(o.against); err != nil {
 		return nil, err
@@ -132,12 +135,8 @@ func (s *subject) grantedBy(against string) (granted rights.Granted, err error) 
 		notes = append(notes, found.Notes...)
 		granted = found
 	}
-	if wants(againstRole) && s.identity != nil {
-		found, err := rights.FromObjects(s.identity.Objects)
-		if err != nil {
-			return granted, err
-		}
-		take(found)
+	if wants(againstRole) {
+		take(s.roles)
 	}
 	if wants(againstChart) {
 		charts, err := rights.ReadCharts(s.project.Dir, s.options.Namespace)

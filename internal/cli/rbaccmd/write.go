@@ -38,7 +38,7 @@ func (a verbs) write(ctx context.Context, o rbacOptions, about *subject, report 
 			return err
 		}
 	}
-	plan, err := rights.PlanEdits(dir, about.markers, report.Grants, rights.Elsewhere(about.granted.Rules, about.markers))
+	plan, err := rights.PlanEdits(dir, about.markers, report.Grants, rights.Elsewhere(about.roles.Rules, about.markers))
 	if errors.Is(err, rights.ErrNoMarkers) {
 		return noMarkers(err)
 	}
