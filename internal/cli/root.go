@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cli puts the opdock command together. The verbs stand in packages of their own, grouped by what they are about:
-// clustercmd, projectcmd, devcmd, fleetcmd, whycmd, tracecmd and experimentcmd. What all of them need is in cmdutil, and what tests of
-// verbs need is in clitest. A verb has its flags and its words there; what it does is in a package outside of cli.
+// clustercmd, projectcmd, devcmd, rbaccmd, fleetcmd, whycmd, tracecmd and experimentcmd. What all of them need is in cmdutil, and
+// what tests of verbs need is in clitest. A verb has its flags and its words there; what it does is in a package outside of cli.
 package cli
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/experimentcmd"
 	"github.com/opdock/opdock/internal/cli/fleetcmd"
 	"github.com/opdock/opdock/internal/cli/projectcmd"
+	"github.com/opdock/opdock/internal/cli/rbaccmd"
 	"github.com/opdock/opdock/internal/cli/tracecmd"
 	"github.com/opdock/opdock/internal/cli/whycmd"
 )
@@ -32,7 +33,7 @@ func withVerbs(a *cmdutil.App) *cobra.Command {
 		clustercmd.NewAssets(a))
 	cmdutil.AddVerbs(root, cmdutil.GroupUse, whycmd.NewWhy(a), tracecmd.NewTrace(a), experimentcmd.NewExperiment(a))
 	cmdutil.AddVerbs(root, cmdutil.GroupCode, projectcmd.NewInit(a), projectcmd.NewCreate(a), projectcmd.NewDelete(a),
-		projectcmd.NewGenerate(a), devcmd.NewDev(a))
+		projectcmd.NewGenerate(a), devcmd.NewDev(a), rbaccmd.NewRBAC(a))
 	cmdutil.AddVerbs(root, cmdutil.GroupCode, projectcmd.NewInstall(a), projectcmd.NewUninstall(a), projectcmd.NewDeploy(a),
 		projectcmd.NewUndeploy(a), projectcmd.NewBuild(a))
 	cmdutil.AddVerbs(root, "", newVersion(a), newCompletion(), clustercmd.NewBuildControlPlane(a))

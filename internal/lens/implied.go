@@ -6,6 +6,7 @@ package lens
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,11 +30,50 @@ func (o *observer) implied(r *Request, before *version, now *unstructured.Unstru
 	switch {
 	case place.Group == rbacv1.GroupName && (place.Resource == "roles" || place.Resource == "clusterroles"):
 		rights = append(rights, Implied{"escalate", bare(place), "a role can grant only what its writer has, unless the writer may escalate"})
+		rights = append(rights, givenAway(now)...)
 	case place.Group == rbacv1.GroupName:
 		rights = append(rights, o.bound(now)...)
 	case place.Group == certificatesv1.GroupName && place.Subresource == "approval":
 		signer, _, _ := unstructured.NestedString(now.Object, "spec", "signerName")
 		rights = append(rights, Implied{"approve", Resource{Group: place.Group, Resource: "signers", Name: signer}, "approving a request of this signer"})
+	}
+	return rights
+}
+
+// GivenAway is why somebody needs a right who writes a role that grants it and may not escalate.
+const GivenAway = "a role that the operator writes grants it"
+
+// givenAway are the rights that a role grants. Those to URLs are left out: only roles for people have them.
+func givenAway(role *unstructured.Unstructured) (rights []Implied) {
+	const most = 256 // of a role that somebody has written; one with more has wildcards
+	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+	for _, one := range rules {
+		rule, ok := one.(map[string]any)
+		if !ok {
+			continue
+		}
+		list := func(field string) []string {
+			values, _, _ := unstructured.NestedStringSlice(rule, field)
+			return values
+		}
+		names := list("resourceNames")
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range list("apiGroups") {
+			for _, resource := range list("resources") {
+				base, subresource, _ := strings.Cut(resource, "/")
+				for _, verb := range list("verbs") {
+					for _, name := range names {
+						if len(rights) == most {
+							return rights
+						}
+						place := Resource{Group: group, Resource: base, Subresource: subresource, Namespace: role.GetNamespace(), Name: name}
+						rights = append(rights, Implied{verb, place, GivenAway})
+					}
+				}
+			}
+		}
 	}
 	return rights
 }

@@ -27,7 +27,7 @@ import (
 func (a *App) ClusterNameFor(found *project.Project) string {
 	const limit = 40
 	name := strings.Trim(found.Name[:min(len(found.Name), limit)], "-")
-	if owner := a.projectOf(name); owner == "" || owner == found.Dir || gomodule.Dir(owner) != owner {
+	if owner := a.ProjectOf(name); owner == "" || owner == found.Dir || gomodule.Dir(owner) != owner {
 		return name
 	}
 	const digits = 6
@@ -38,8 +38,8 @@ func (a *App) ClusterNameFor(found *project.Project) string {
 // projectFile is where the state directory of opdock dev says which project it is about.
 const projectFile = "project"
 
-// projectOf returns the directory of the project that has a cluster; empty if none has.
-func (a *App) projectOf(cluster string) string {
+// ProjectOf returns the directory of the project that has a cluster; empty if none has.
+func (a *App) ProjectOf(cluster string) string {
 	content, err := os.ReadFile(filepath.Join(a.DevStateDir(cluster), projectFile))
 	if err != nil {
 		return ""
@@ -49,7 +49,7 @@ func (a *App) projectOf(cluster string) string {
 
 // WasDeveloped reports whether opdock dev has run a project on its own cluster.
 func (a *App) WasDeveloped(found *project.Project) bool {
-	return a.projectOf(a.ClusterNameFor(found)) == found.Dir
+	return a.ProjectOf(a.ClusterNameFor(found)) == found.Dir
 }
 
 // RememberProject makes a cluster the one of a project.

@@ -1,0 +1,159 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbaccmd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/rights"
+)
+
+// recordingsDir is where recordings are, below the state directories of sessions.
+const recordingsDir = "recordings"
+
+// recordings reads those that are named, or else the latest of the project.
+func (a verbs) recordings(ctx context.Context, found *project.Project, o rbacOptions, files []string) (all []*rights.Recording, err error) {
+	if len(files) == 0 {
+		if files, err = a.recordingsOf(found, o.last); err != nil {
+			return nil, err
+		}
+	}
+	for _, file := range files {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		recording, err := rights.CollectFile(file)
+		var other *lens.NotARecordingError
+		switch {
+		case errors.As(err, &other):
+			return nil, &cmdutil.UsageError{Message: err.Error(), Hints: []string{"make a recording: " + cmdutil.ShellQuote(a.Program) + " trace -- COMMAND"}}
+		case err != nil:
+			return nil, err
+		}
+		all = append(all, recording)
+	}
+	return all, nil
+}
+
+// recordingsOf finds the latest recordings of a project, on whatever cluster they were made.
+func (a verbs) recordingsOf(found *project.Project, last int) ([]string, error) {
+	paths, err := filepath.Glob(filepath.Join(a.DevStateDir("*"), recordingsDir, "*.jsonl"))
+	if err != nil {
+		return nil, fmt.Errorf("looking for recordings: %w", err)
+	}
+	type one struct {
+		path   string
+		header lens.Header
+	}
+	var own []one
+	for _, path := range paths {
+		// Projects in two directories may have the same name.
+		if owner := a.ProjectOf(filepath.Base(filepath.Dir(filepath.Dir(path)))); owner != "" && owner != found.Dir {
+			continue
+		}
+		if header, ok := headerOf(path); ok && header.Project == found.Name {
+			own = append(own, one{path, header})
+		}
+	}
+	if len(own) == 0 {
+		return nil, hint.With(fmt.Errorf("there are no recordings of %s", found.Name),
+			"record the operator while you create, change and delete its samples: "+cmdutil.ShellQuote(a.Program)+" dev --samples",
+			"or record any program: "+cmdutil.ShellQuote(a.Program)+" trace -- COMMAND")
+	}
+	slices.SortStableFunc(own, func(x, y one) int { return x.header.Began.Compare(y.header.Began) })
+	own = own[max(0, len(own)-last):]
+	files := make([]string, 0, len(own))
+	for _, recording := range own {
+		files = append(files, recording.path)
+	}
+	return files, nil
+}
+
+// headerOf reads only the first line; false if that cannot be read, as of a recording that has just begun.
+func headerOf(path string) (header lens.Header, ok bool) {
+	file, err := os.Open(path)
+	if err != nil {
+		return header, false
+	}
+	defer file.Close()
+	line, err := bufio.NewReader(file).ReadBytes('\n')
+	return header, err == nil && json.Unmarshal(line, &header) == nil
+}
+
+// readSubject reads what a project grants.
+func (a verbs) readSubject(ctx context.Context, found *project.Project, o rbacOptions) (*subject, error) {
+	about := &subject{project: found, options: rights.Options{IncludeRefused: o.includeRefused}}
+	if found == nil {
+		return about, nil
+	}
+	var err error
+	if about.markers, err = rights.ReadMarkers(found.Dir); err != nil {
+		return nil, err
+	}
+	definitions, err := found.CRDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	about.options.ClusterScoped = scopesOf(definitions)
+	if about.identity, err = found.Identity(ctx); err != nil {
+		return nil, err
+	}
+	if about.identity != nil {
+		about.options.Namespace = about.identity.Namespace
+		if about.roles, err = rights.FromObjects(about.identity.Objects); err != nil {
+			return nil, err
+		}
+	}
+	if about.granted, err = about.grantedBy(o.against); err != nil {
+		return nil, err
+	}
+	if about.granted.Source == "" && o.against != againstAuto && o.against != againstNothing {
+		return nil, hint.With(fmt.Errorf("the project %s has no rights to compare with: --against %s found none", found.Name, o.against), about.granted.Notes...)
+	}
+	return about, nil
+}
+
+// grantedBy reads the rules from one source, or from the first that has any.
+func (s *subject) grantedBy(against string) (granted rights.Granted, err error) {
+	wants := func(source string) bool {
+		return granted.Source == "" && (against == source || against == againstAuto)
+	}
+	var notes []string
+	take := func(found rights.Granted) {
+		notes = append(notes, found.Notes...)
+		granted = found
+	}
+	if wants(againstRole) {
+		take(s.roles)
+	}
+	if wants(againstChart) {
+		charts, err := rights.ReadCharts(s.project.Dir, s.options.Namespace)
+		if err != nil {
+			return granted, err
+		}
+		for _, chart := range charts {
+			if granted.Source == "" {
+				take(chart.Granted)
+			} else if chart.Source != "" {
+				notes = append(notes, chart.Source+" is not compared: the project has several charts")
+			}
+		}
+	}
+	if wants(againstMarkers) {
+		take(rights.FromMarkers(s.markers))
+	}
+	granted.Notes = notes
+	return granted, nil
+}

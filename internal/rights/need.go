@@ -1,0 +1,172 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/opdock/opdock/internal/lens"
+)
+
+// Need is a right that an operator needs, and why.
+type Need struct {
+	Right
+	// Namespaces are where it is proposed; empty for the whole cluster. Names are the only objects that it is proposed for;
+	// empty for all.
+	Namespaces []string `json:"namespaces,omitempty"`
+	Names      []string `json:"names,omitempty"`
+	// Why says what needs it, besides the requests that ask for it, and Part which part of a manager does.
+	Why  []string `json:"why,omitempty"`
+	Part Part     `json:"part,omitempty"`
+	// Implied says that no request asks for it.
+	Implied bool `json:"implied,omitempty"`
+	// Refused says that all requests for it were refused, so nothing shows that the operator needs an answer.
+	Refused bool `json:"refused,omitempty"`
+	// Alternative says that there is another way to be allowed the same. It is proposed only where it is granted.
+	Alternative bool `json:"alternative,omitempty"`
+	// GivenAway says that it is needed only to grant it to others. It is not proposed to an operator that may escalate.
+	GivenAway bool `json:"givenAway,omitempty"`
+	// Granted says whether it is granted wherever it was used, and Proposed whether the proposal has it.
+	Granted  bool     `json:"granted"`
+	Proposed bool     `json:"proposed"`
+	Evidence Evidence `json:"evidence"`
+}
+
+func (n *Need) because(why string) {
+	if why != "" && !slices.Contains(n.Why, why) {
+		n.Why = append(n.Why, why)
+	}
+}
+
+// needs are the rights that were asked for, and those that come along with them.
+func (o *Observed) needs(s *scopes) []*Need {
+	byRight := map[Right]*Need{}
+	var all []*Need
+	need := func(right Right) *Need {
+		if byRight[right] == nil {
+			byRight[right] = &Need{Right: right, Part: managerRights[right], Refused: true, Implied: true, GivenAway: true}
+			all = append(all, byRight[right])
+		}
+		return byRight[right]
+	}
+	for _, used := range o.uses {
+		if everybodys(used.Right) != "" {
+			continue
+		}
+		n := need(used.Right)
+		evidence := s.normal(used)
+		if used.implied != "" {
+			// What is counted are the writes that imply it, and those were answered.
+			n.because(used.implied)
+			n.Alternative = isAlternative(used.Right)
+			n.GivenAway = n.GivenAway && used.implied == lens.GivenAway
+			n.Refused = n.Refused && evidence.Refused == evidence.Requests
+			if n.Implied {
+				n.Evidence.add(&evidence)
+			}
+			continue
+		}
+		if n.Implied {
+			n.Evidence = Evidence{}
+		}
+		n.Implied, n.Alternative, n.GivenAway = false, false, false
+		n.Evidence.add(&evidence)
+		n.Refused = n.Evidence.Refused == n.Evidence.Requests
+	}
+	for _, n := range slices.Clone(all) {
+		o.alongWith(n, need)
+	}
+	o.impersonation(need)
+	for _, n := range all {
+		if n.Part != "" {
+			n.because(n.Part.why())
+		}
+		n.Namespaces = s.namespaces(n)
+		n.Names = s.names(n)
+	}
+	slices.SortFunc(all, func(a, b *Need) int { return compareRights(a.Right, b.Right) })
+	return all
+}
+
+// isAlternative is true for the rights to give away what one does not have: without them, one has to have it.
+func isAlternative(right Right) bool {
+	return right.Group == rbacv1.GroupName && (right.Verb == "escalate" || right.Verb == "bind")
+}
+
+// alongWith adds the rights that somebody needs who needs a certain one, although the recordings may not show them.
+func (o *Observed) alongWith(n *Need, need func(Right) *Need) {
+	along := func(right Right, why string) {
+		other := need(right)
+		if other.Implied && other.Evidence.Requests == 0 {
+			other.Evidence = n.Evidence
+			other.Evidence.Requests, other.Evidence.Refused = 0, 0
+			other.Evidence.First, other.Evidence.Last = time.Time{}, time.Time{}
+			other.Evidence.Recording, other.Evidence.Request, other.Evidence.Reconcile = "", 0, nil
+			if !namesCount(right) || !namesCount(n.Right) {
+				other.Evidence.Names, other.Evidence.Unnamed = nil, 1
+			}
+			other.Refused = n.Refused
+		}
+		other.GivenAway = false
+		other.because(why)
+	}
+	switch {
+	case n.Implied && n.Evidence.Requests > 0:
+		// What a write implies brings nothing along.
+	case n.Verb == "watch" && !strings.Contains(n.Resource, "/"):
+		n.because(o.informer(n.Right))
+		along(Right{Verb: "list", Group: n.Group, Resource: n.Resource},
+			"an informer lists before it watches; only newer API servers stream the list as part of the watch")
+	case n.Part == LeaderElection || n.Part == EventRecorder:
+		for right, part := range managerRights {
+			if part == n.Part && right.Group == n.Group && right != n.Right {
+				along(right, part.why())
+			}
+		}
+	}
+}
+
+// informer explains why something is watched.
+func (o *Observed) informer(right Right) string {
+	count := o.cachedReads(schema.GroupResource{Group: right.Group, Resource: right.Resource})
+	switch count {
+	case 0:
+		return "an informer: reads from its cache need list and watch, not get"
+	case 1:
+		return "an informer: 1 read was answered from its cache, which needs list and watch, not get"
+	default:
+		return fmt.Sprintf("an informer: %d reads were answered from its cache, which needs list and watch, not get", count)
+	}
+}
+
+// impersonation adds the rights to act as others.
+func (o *Observed) impersonation(need func(Right) *Need) {
+	for user, count := range o.facts.impersonated {
+		right := Right{Verb: "impersonate", Resource: "users"}
+		evidence := Evidence{Requests: count, ClusterWide: count, Names: map[string]uint64{user: count}}
+		if namespace, name, ok := serviceAccount(user); ok {
+			right.Resource = "serviceaccounts"
+			evidence = Evidence{Requests: count, Namespaces: map[string]uint64{namespace: count}, Names: map[string]uint64{name: count}}
+		}
+		n := need(right)
+		n.Implied, n.Refused, n.GivenAway = false, false, false
+		n.Evidence.add(&evidence)
+		n.because("requests were sent as another user")
+	}
+}
+
+// serviceAccount reads the name that a server knows a service account by.
+func serviceAccount(user string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, ":")
+}

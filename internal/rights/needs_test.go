@@ -1,0 +1,277 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/opdock/opdock/internal/lens"
+)
+
+// noon is when the last request was sent.
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+const operator = "system:serviceaccount:ship-system:ship"
+
+// asked makes a use from words: verb, resource.group/subresource, and then where: a namespace with a slash and perhaps a name,
+// a name after a sole slash for what is in no namespace, "all" for all namespaces.
+func asked(times uint64, verb, resource string, where ...string) *lens.Use {
+	u := &lens.Use{Verb: verb, Count: times, First: noon, Last: noon, Example: 7, Namespaces: map[string]uint64{}, Names: map[string]uint64{}}
+	resource, u.Subresource, _ = strings.Cut(resource, "/")
+	u.Resource, u.Group, _ = strings.Cut(resource, ".")
+	for _, at := range where {
+		namespace, name, _ := strings.Cut(at, "/")
+		switch {
+		case at == "all" || namespace == "":
+			u.ClusterWide += times
+		default:
+			u.Namespaces[namespace] += times
+		}
+		if name == "" {
+			u.Unnamed += times
+		} else {
+			u.Names[name] += times
+		}
+	}
+	return u
+}
+
+func refused(u *lens.Use) *lens.Use {
+	u.Forbidden = u.Count
+	return u
+}
+
+func implied(u *lens.Use, why string) *lens.Use {
+	u.Implied = why
+	return u
+}
+
+// recorded makes a recording of uses, in which a Frigate called victory was reconciled.
+func recorded(uses ...*lens.Use) *Recording {
+	r := &Recording{Name: "one.jsonl", Header: lens.Header{Began: noon, Identity: operator}, facts: newFacts()}
+	r.Totals = lens.Totals{Since: noon, Last: noon, Uses: uses}
+	r.facts.see(&lens.Event{Reconcile: &lens.Reconcile{ID: 3, Controller: "frigate", Kind: "Frigate", Namespace: "default", Name: "victory"}})
+	return r
+}
+
+// lines are needs, one on each line.
+func lines(needs []*Need) string {
+	var text strings.Builder
+	for _, n := range needs {
+		fmt.Fprintf(&text, "%s %s", n.Verb, n.Object())
+		if len(n.Namespaces) > 0 {
+			fmt.Fprintf(&text, " in %s", strings.Join(n.Namespaces, ","))
+		}
+		if len(n.Names) > 0 {
+			fmt.Fprintf(&text, " only %s", strings.Join(n.Names, ","))
+		}
+		for _, word := range []struct {
+			set  bool
+			text string
+		}{{n.Implied, "implied"}, {n.Refused, "refused"}, {n.Alternative, "alternative"}, {n.Part != "", string(n.Part)}} {
+			if word.set {
+				fmt.Fprintf(&text, " (%s)", word.text)
+			}
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
+func TestNeeds(t *testing.T) {
+	for name, test := range map[string]struct {
+		uses []*lens.Use
+		want string
+	}{
+		"apply is patch": {
+			[]*lens.Use{asked(2, "apply", "deployments.apps", "default/victory"), asked(1, "patch", "deployments.apps", "default/victory"), asked(1, "watch", "frigates.sea", "all")},
+			"patch deployments.apps\nlist frigates.sea (implied)\nwatch frigates.sea\n",
+		},
+		"an apply that creates needs create": {
+			[]*lens.Use{asked(1, "apply", "services", "default/victory"), implied(asked(1, "create", "services", "default/"), "this apply created the object"), asked(1, "watch", "services", "all")},
+			"list services (implied)\nwatch services\ncreate services (implied)\npatch services\n",
+		},
+		"discovery and questions about oneself are free": {
+			[]*lens.Use{
+				{Verb: "get", Path: "/api", Count: 1}, {Verb: "get", Path: "/apis/apps/v1", Count: 1}, {Verb: "get", Path: "/openapi/v3/apis", Count: 1},
+				{Verb: "get", Path: "/metrics", Count: 1, ClusterWide: 1, Unnamed: 1}, asked(1, "create", "selfsubjectaccessreviews.authorization.k8s.io", "all"),
+			},
+			"get /metrics\n",
+		},
+		"one who lists directly does not watch": {
+			[]*lens.Use{asked(1, "list", "nodes", "all")}, "list nodes\n",
+		},
+		"leader election": {
+			[]*lens.Use{asked(9, "update", "leases.coordination.k8s.io", "ship-system/ship-lock"), asked(1, "watch", "frigates.sea", "all")},
+			"get leases.coordination.k8s.io in ship-system only ship-lock (implied) (leader election)\n" +
+				"create leases.coordination.k8s.io in ship-system (implied) (leader election)\n" +
+				"update leases.coordination.k8s.io in ship-system only ship-lock (leader election)\n" +
+				"list frigates.sea (implied)\nwatch frigates.sea\n",
+		},
+		"events are where the objects are": {
+			[]*lens.Use{asked(9, "create", "events", "ship-system/"), asked(1, "watch", "frigates.sea", "all")},
+			"create events (event recorder)\npatch events (implied) (event recorder)\nlist frigates.sea (implied)\nwatch frigates.sea\n",
+		},
+		"a namespaced install": {
+			[]*lens.Use{
+				asked(1, "watch", "frigates.sea", "team-a/"), asked(1, "watch", "frigates.sea", "team-b/"), asked(1, "apply", "services", "team-a/victory"),
+				asked(1, "get", "nodes", "/node-1"), asked(1, "get", "secrets", "ship-system/credentials"),
+			},
+			"get nodes\nget secrets in ship-system only credentials\npatch services in team-a,team-b\n" +
+				"list frigates.sea in team-a,team-b (implied)\nwatch frigates.sea in team-a,team-b\n",
+		},
+		"names that come from what is reconciled are not fixed": {
+			[]*lens.Use{asked(1, "get", "secrets", "ship-system/victory-key"), asked(1, "get", "configmaps", "ship-system/victor"), asked(1, "watch", "frigates.sea", "all")},
+			"get configmaps in ship-system\nget secrets in ship-system\nlist frigates.sea (implied)\nwatch frigates.sea\n",
+		},
+		"names elsewhere may come from a custom resource": {
+			[]*lens.Use{asked(1, "get", "secrets", "default/password"), asked(1, "get", "storageclasses.storage.k8s.io", "/fast"), asked(1, "watch", "frigates.sea", "all")},
+			"get secrets\nlist frigates.sea (implied)\nwatch frigates.sea\nget storageclasses.storage.k8s.io\n",
+		},
+		"names of what comes with the operator are fixed": {
+			[]*lens.Use{
+				asked(1, "update", "validatingwebhookconfigurations.admissionregistration.k8s.io", "/hooks"),
+				asked(1, "watch", "customresourcedefinitions.apiextensions.k8s.io", "/frigates.sea"), asked(1, "create", "customresourcedefinitions.apiextensions.k8s.io", "/"),
+			},
+			"update validatingwebhookconfigurations.admissionregistration.k8s.io only hooks\n" +
+				"list customresourcedefinitions.apiextensions.k8s.io only frigates.sea (implied)\n" +
+				"watch customresourcedefinitions.apiextensions.k8s.io only frigates.sea\n" +
+				"create customresourcedefinitions.apiextensions.k8s.io\n",
+		},
+		"what was refused is not needed": {
+			[]*lens.Use{refused(asked(3, "watch", "services", "all")), asked(1, "watch", "frigates.sea", "all")},
+			"list services (implied) (refused)\nwatch services (refused)\nlist frigates.sea (implied)\nwatch frigates.sea\n",
+		},
+		"owners, roles and bindings": {
+			[]*lens.Use{
+				implied(asked(1, "update", "frigates.sea/finalizers", "default/victory"), "owner"),
+				implied(asked(1, "escalate", "roles.rbac.authorization.k8s.io", "default/"), "role"),
+				implied(asked(1, "bind", "clusterroles.rbac.authorization.k8s.io", "/view"), "binding"),
+			},
+			"bind clusterroles.rbac.authorization.k8s.io (implied) (alternative)\nescalate roles.rbac.authorization.k8s.io in default (implied) (alternative)\n" +
+				"update frigates.sea/finalizers in default (implied)\n",
+		},
+		"an owner that is in no namespace": {
+			[]*lens.Use{asked(1, "update", "fleets.sea", "/royal"), implied(asked(1, "update", "fleets.sea/finalizers", "default/royal"), "owner")},
+			"update fleets.sea\nupdate fleets.sea/finalizers (implied)\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := Compare(Merge([]*Recording{recorded(test.uses...)}), Granted{}, Options{})
+			if got := lines(report.Needs); got != test.want {
+				t.Errorf("got\n%swant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestCachedReadsExplainListAndWatch(t *testing.T) {
+	r := recorded(asked(1, "watch", "deployments.apps", "all"))
+	r.facts.see(&lens.Event{Delivery: &lens.Delivery{
+		Resource: lens.Resource{Group: "apps", Resource: "deployments"}, Object: &lens.Object{Group: "apps", Kind: "Deployment", Namespace: "default", Name: "victory"},
+	}})
+	for range 12 {
+		r.facts.see(&lens.Event{Read: &lens.Read{Group: "apps", Kind: "Deployment", Namespace: "default", Name: "victory"}})
+	}
+	report := Compare(Merge([]*Recording{r}), Granted{}, Options{})
+	watch := report.Needs[slices.IndexFunc(report.Needs, func(n *Need) bool { return n.Verb == "watch" })]
+	if want := "an informer: 12 reads were answered from its cache, which needs list and watch, not get"; !slices.Contains(watch.Why, want) {
+		t.Errorf("got %q, want %q", watch.Why, want)
+	}
+}
+
+func TestImpersonation(t *testing.T) {
+	r := recorded()
+	for _, user := range []string{"alice", "system:serviceaccount:team-a:deployer"} {
+		r.facts.see(&lens.Event{Request: &lens.Request{Verb: "get", As: user}})
+	}
+	got := lines(Compare(Merge([]*Recording{r}), Granted{}, Options{}).Needs)
+	if want := "impersonate serviceaccounts in team-a only deployer\nimpersonate users only alice\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestMergeAddsUp(t *testing.T) {
+	later := asked(2, "patch", "services", "team-b/x")
+	later.Last, later.Example, later.Reconcile = noon.Add(time.Hour), 99, 3
+	second := recorded(later)
+	second.Name, second.Header.Began, second.Header.Identity = "two.jsonl", noon.Add(time.Minute), "administrator"
+	o := Merge([]*Recording{second, recorded(asked(1, "apply", "services", "team-a/y"), refused(asked(1, "patch", "services", "team-c/z")))})
+	if len(o.uses) != 1 || o.Identity != "administrator" {
+		t.Fatalf("got %d uses as %q", len(o.uses), o.Identity)
+	}
+	e := o.uses[0].Evidence
+	if e.Requests != 4 || e.Refused != 1 || e.Recording != "two.jsonl" || e.Request != 99 || !e.First.Equal(noon) || !e.Last.Equal(noon.Add(time.Hour)) {
+		t.Errorf("got %+v", e)
+	}
+	if e.Reconcile == nil || e.Reconcile.String() != "reconcile #3 of frigate default/victory" {
+		t.Errorf("got reconcile %v", e.Reconcile)
+	}
+	if len(e.Namespaces) != 3 || len(e.Names) != 3 {
+		t.Errorf("got namespaces %v and names %v", e.Namespaces, e.Names)
+	}
+}
+
+// rule makes a rule from words: groups, resources and verbs, separated by commas.
+func rule(from, namespace, groups, resources, verbs string, names ...string) Rule {
+	return Rule{
+		PolicyRule: rbacv1.PolicyRule{
+			APIGroups: strings.Split(groups, ","), Resources: strings.Split(resources, ","), Verbs: strings.Split(verbs, ","), ResourceNames: names,
+		},
+		Namespace: namespace, From: from,
+	}
+}
+
+func TestIncludes(t *testing.T) {
+	for _, test := range []struct {
+		granted, asked Right
+		want           bool
+	}{
+		{Right{"get", "", "pods", ""}, Right{"get", "", "pods", ""}, true},
+		{Right{"get", "", "pods", ""}, Right{"get", "", "pods/status", ""}, false},
+		{Right{"get", "", "pods/status", ""}, Right{"get", "", "pods", ""}, false},
+		{Right{"*", "*", "*", ""}, Right{"bind", "rbac.authorization.k8s.io", "roles", ""}, true},
+		{Right{"*", "*", "*", ""}, Right{"get", "", "pods/log", ""}, true},
+		{Right{"get", "apps", "*", ""}, Right{"get", "", "pods", ""}, false},
+		{Right{"get", "", "*/status", ""}, Right{"get", "", "pods/status", ""}, true},
+		{Right{"get", "", "*/status", ""}, Right{"get", "", "pods", ""}, false},
+		{Right{"*", "*", "*", ""}, Right{"get", "", "", "/metrics"}, false},
+		{Right{"get", "", "", "/metrics"}, Right{"get", "", "", "/metrics"}, true},
+		{Right{"get", "", "", "/metrics"}, Right{"get", "", "", "/metrics/x"}, false},
+		{Right{"get", "", "", "/metrics/*"}, Right{"get", "", "", "/metrics/x"}, true},
+		{Right{"*", "", "", "*"}, Right{"post", "", "", "/x"}, true},
+		{Right{"get", "", "", "*"}, Right{"get", "", "pods", ""}, false},
+	} {
+		if got := test.granted.includes(test.asked); got != test.want {
+			t.Errorf("%+v includes %+v: got %t", test.granted, test.asked, got)
+		}
+	}
+}
+
+func TestCovers(t *testing.T) {
+	for _, test := range []struct {
+		rule  Rule
+		right Right
+		at    place
+		want  bool
+	}{
+		{rule("", "", "", "pods", "get"), Right{"get", "", "pods", ""}, place{"a", "x"}, true},
+		{rule("", "a", "", "pods", "get"), Right{"get", "", "pods", ""}, place{"a", "x"}, true},
+		{rule("", "a", "", "pods", "get"), Right{"get", "", "pods", ""}, place{"b", "x"}, false},
+		{rule("", "a", "", "pods", "list"), Right{"list", "", "pods", ""}, place{"", ""}, false},
+		{rule("", "", "", "pods", "get", "x", "y"), Right{"get", "", "pods", ""}, place{"a", "x"}, true},
+		{rule("", "", "", "pods", "get", "x", "y"), Right{"get", "", "pods", ""}, place{"a", "z"}, false},
+		{rule("", "", "", "pods", "create", "x"), Right{"create", "", "pods", ""}, place{"a", ""}, false},
+	} {
+		if got := test.rule.covers(test.right, test.at); got != test.want {
+			t.Errorf("%+v covers %+v at %+v: got %t", test.rule, test.right, test.at, got)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/opdock/opdock/internal/lens"
+)
+
+const (
+	// maxReconciles and maxSubjects bound what is remembered of a recording; one of its greatest size has fewer.
+	maxReconciles = 1 << 20
+	maxSubjects   = 1 << 16
+)
+
+// Recording is what matters for rights in one recording.
+type Recording struct {
+	// Name is the one of its file.
+	Name   string
+	Header lens.Header
+	Totals lens.Totals
+	// Cut says that the end of the recording is missing.
+	Cut bool
+
+	facts facts
+}
+
+// facts are what events tell and totals do not.
+type facts struct {
+	// reconciles are those that have begun, by their IDs.
+	reconciles map[uint64]Reconcile
+	// subjects are the names of objects that are reconciled, or own others. What is called after them is called otherwise the
+	// next time. subjectNamespaces are where those objects are.
+	subjects          map[string]bool
+	subjectNamespaces map[string]bool
+	// inNamespaces are the resources of which an object in a namespace was seen.
+	inNamespaces map[schema.GroupResource]bool
+	resources    map[schema.GroupKind]schema.GroupResource
+	// cached is how many reads of a kind a cache has answered.
+	cached map[schema.GroupKind]uint64
+	// impersonated are the users that requests were sent as, and how many.
+	impersonated map[string]uint64
+}
+
+func newFacts() facts {
+	return facts{
+		reconciles: map[uint64]Reconcile{}, subjects: map[string]bool{}, subjectNamespaces: map[string]bool{},
+		inNamespaces: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
+		cached: map[schema.GroupKind]uint64{}, impersonated: map[string]uint64{},
+	}
+}
+
+// Reconcile names a reconcile.
+type Reconcile struct {
+	ID         uint64 `json:"id"`
+	Controller string `json:"controller,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name,omitempty"`
+}
+
+func (r Reconcile) String() string {
+	if r.Name == "" {
+		return fmt.Sprintf("reconcile #%d", r.ID)
+	}
+	object := r.Name
+	if r.Namespace != "" {
+		object = r.Namespace + "/" + r.Name
+	}
+	return fmt.Sprintf("reconcile #%d of %s %s", r.ID, r.Controller, object)
+}
+
+// Collect reads a recording.
+func Collect(name string, from io.Reader) (*Recording, error) {
+	r := &Recording{Name: name, facts: newFacts()}
+	read, err := lens.ReadRecording(from, func(e *lens.Event) error {
+		r.facts.see(e)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	r.Header, r.Totals, r.Cut = read.Header, read.Totals, read.Cut
+	return r, nil
+}
+
+// CollectFile reads the recording in a file.
+func CollectFile(path string) (*Recording, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening a recording: %w", err)
+	}
+	defer file.Close()
+	return Collect(filepath.Base(path), file)
+}
+
+func (f *facts) see(e *lens.Event) {
+	switch {
+	case e.Reconcile != nil:
+		f.reconcile(e.Reconcile)
+	case e.Read != nil:
+		f.cached[schema.GroupKind{Group: e.Read.Group, Kind: e.Read.Kind}]++
+	case e.Delivery != nil:
+		f.object(e.Delivery.Object, e.Delivery.Resource)
+	case e.Request != nil:
+		f.object(e.Request.Object, e.Request.Resource)
+		if e.Request.As != "" && !e.Request.Open {
+			f.impersonated[e.Request.As]++
+		}
+	}
+}
+
+func (f *facts) reconcile(r *lens.Reconcile) {
+	if r.Ended {
+		return
+	}
+	if len(f.reconciles) < maxReconciles {
+		f.reconciles[r.ID] = Reconcile{r.ID, r.Controller, r.Kind, r.Namespace, r.Name}
+	}
+	f.subject(r.Namespace, r.Name)
+}
+
+func (f *facts) subject(namespace, name string) {
+	if len(f.subjects) < maxSubjects {
+		f.subjects[name] = true
+	}
+	if namespace != "" && len(f.subjectNamespaces) < maxSubjects {
+		f.subjectNamespaces[namespace] = true
+	}
+}
+
+func (f *facts) object(o *lens.Object, at lens.Resource) {
+	if o == nil || at.Subresource != "" {
+		return
+	}
+	resource := schema.GroupResource{Group: at.Group, Resource: at.Resource}
+	f.resources[schema.GroupKind{Group: o.Group, Kind: o.Kind}] = resource
+	if o.Namespace != "" {
+		f.inNamespaces[resource] = true
+	}
+	if isCustom(at.Group) {
+		f.subject(o.Namespace, o.Name)
+	}
+	for _, owner := range o.Owners {
+		if isCustom(owner.Group) {
+			f.subject(o.Namespace, owner.Name)
+		}
+	}
+}
+
+// isCustom says whether a group is not one of Kubernetes itself.
+func isCustom(group string) bool {
+	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
+}
+
+// latest is the later of two points in time.
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

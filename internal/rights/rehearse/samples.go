@@ -1,0 +1,119 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// goneInterval is how often it is looked whether an object is gone.
+const goneInterval = 100 * time.Millisecond
+
+// changedAnnotation is set on each sample that is changed.
+const changedAnnotation = "opdock.dev/rehearsed"
+
+// Samples are the acts with the samples of an operator: create, change, delete. Each is done with a client that may do
+// anything. Samples that name no namespace go to the given one, if their kind is in namespaces.
+func Samples(objects client.Client, samples []*unstructured.Unstructured, namespace string) []Act {
+	placed := make([]*unstructured.Unstructured, 0, len(samples))
+	for _, sample := range samples {
+		sample = sample.DeepCopy()
+		if spec, found := sample.Object["spec"]; found && spec == nil {
+			sample.Object["spec"] = map[string]any{} // kubebuilder writes samples with nothing but a comment there
+		}
+		placed = append(placed, sample)
+	}
+	each := func(do func(context.Context, *unstructured.Unstructured) error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			var failed []error
+			for _, sample := range placed {
+				if err := do(ctx, sample); err != nil {
+					failed = append(failed, fmt.Errorf("%s %s: %w", sample.GetKind(), sample.GetName(), err))
+				}
+			}
+			return errors.Join(failed...)
+		}
+	}
+	return []Act{
+		{"create the samples", each(func(ctx context.Context, sample *unstructured.Unstructured) error {
+			inNamespace, err := objects.IsObjectNamespaced(sample)
+			if err != nil {
+				return err
+			}
+			if inNamespace && sample.GetNamespace() == "" {
+				sample.SetNamespace(namespace)
+			}
+			return objects.Create(ctx, sample.DeepCopy())
+		})},
+		{"change the samples", each(func(ctx context.Context, sample *unstructured.Unstructured) error {
+			return change(ctx, objects, sample)
+		})},
+		{"delete the samples", each(func(ctx context.Context, sample *unstructured.Unstructured) error {
+			return client.IgnoreNotFound(objects.Delete(ctx, sample.DeepCopy()))
+		})},
+		{"wait until they are gone", func(ctx context.Context) error { return gone(ctx, objects, placed) }},
+	}
+}
+
+// change changes an annotation and, if the API server accepts that, a number in the spec: many operators act only on the latter.
+func change(ctx context.Context, objects client.Client, sample *unstructured.Unstructured) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(sample.GroupVersionKind())
+	if err := objects.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
+		return err
+	}
+	spec, _, _ := unstructured.NestedMap(live.Object, "spec")
+	for _, field := range slices.Sorted(maps.Keys(spec)) {
+		number, ok := spec[field].(int64)
+		if !ok {
+			continue
+		}
+		changed := annotated(live)
+		if err := unstructured.SetNestedField(changed.Object, number+1, "spec", field); err != nil {
+			continue
+		}
+		err := objects.Patch(ctx, changed, client.MergeFrom(live))
+		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
+			return err
+		}
+	}
+	return objects.Patch(ctx, annotated(live), client.MergeFrom(live))
+}
+
+func annotated(live *unstructured.Unstructured) *unstructured.Unstructured {
+	changed := live.DeepCopy()
+	annotations := changed.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[changedAnnotation] = "true"
+	changed.SetAnnotations(annotations)
+	return changed
+}
+
+// gone waits until objects do not exist any more, which may take a finalizer that the operator has to remove.
+func gone(ctx context.Context, objects client.Client, samples []*unstructured.Unstructured) error {
+	for _, sample := range samples {
+		err := wait.PollUntilContextCancel(ctx, goneInterval, true, func(ctx context.Context) (bool, error) {
+			live := &unstructured.Unstructured{}
+			live.SetGroupVersionKind(sample.GroupVersionKind())
+			err := objects.Get(ctx, client.ObjectKeyFromObject(sample), live)
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			return fmt.Errorf("%s %s still exists: %w", sample.GetKind(), sample.GetName(), err)
+		}
+	}
+	return nil
+}

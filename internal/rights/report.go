@@ -1,0 +1,260 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/opdock/opdock/internal/lens"
+)
+
+// Granted is what a project grants to its operator.
+type Granted struct {
+	// Source says where the rules come from; empty if no rules are known.
+	Source string
+	Rules  []Rule
+	// Notes say what could not be read.
+	Notes []string
+}
+
+// Options say more about an operator than its recordings do.
+type Options struct {
+	// Namespace is where the operator runs; by default the namespace of its service account in the recordings.
+	Namespace string
+	// ClusterScoped says of custom resources whether they are in no namespace.
+	ClusterScoped map[schema.GroupResource]bool
+	// IncludeRefused proposes rights although all requests for them were refused.
+	IncludeRefused bool
+}
+
+// FindingType says how what is granted differs from what is needed.
+type FindingType string
+
+// The types of findings.
+const (
+	// Missing is a right that is needed and not granted.
+	Missing FindingType = "missing"
+	// Refused is one for which all requests were refused, so only the operator's author can say whether it is needed.
+	Refused FindingType = "refused"
+	// Unused is a right that is granted and that no request in the recordings needed.
+	Unused FindingType = "unused"
+	// Broader is a right that grants more than was used.
+	Broader FindingType = "broader"
+	// Kept is an unused right of a part of a manager that recordings seldom show. It stays in the proposal.
+	Kept FindingType = "kept"
+)
+
+// Finding is a difference between what is granted and what is needed.
+type Finding struct {
+	Type     FindingType `json:"type"`
+	Group    string      `json:"group"`
+	Resource string      `json:"resource,omitempty"`
+	URL      string      `json:"url,omitempty"`
+	Verbs    []string    `json:"verbs"`
+	// Names are those that are granted and unused, if only some are.
+	Names []string `json:"names,omitempty"`
+	// From is the role or marker that grants it, and Namespace where it does; empty for the whole cluster.
+	From      string `json:"from,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	// Markers are the lines of source code that ask for it.
+	Markers []string `json:"markers,omitempty"`
+	// Message says why, or what would be enough.
+	Message  string    `json:"message,omitempty"`
+	Evidence *Evidence `json:"evidence,omitempty"`
+}
+
+// Source is a recording that a report is based on.
+type Source struct {
+	Name     string    `json:"name"`
+	Began    time.Time `json:"began"`
+	Identity string    `json:"identity,omitempty"`
+	Requests uint64    `json:"requests"`
+	Cut      bool      `json:"cut,omitempty"`
+}
+
+// Report is what an operator needs, and how that differs from what it has.
+type Report struct {
+	Recordings []Source `json:"recordings"`
+	Identity   string   `json:"identity,omitempty"`
+	// Granted says what the findings compare with; empty if nothing that grants rights was found.
+	Granted  string    `json:"granted,omitempty"`
+	Needs    []*Need   `json:"needs"`
+	Findings []Finding `json:"findings"`
+	// Grants are the proposal, one right at a time, and Proposal is the same as roles.
+	Grants   []Grant  `json:"-"`
+	Proposal []Role   `json:"proposal"`
+	Notes    []string `json:"notes,omitempty"`
+}
+
+// Count is how many findings of some types there are.
+func (r *Report) Count(types ...FindingType) (count int) {
+	for i := range r.Findings {
+		if slices.Contains(types, r.Findings[i].Type) {
+			count++
+		}
+	}
+	return count
+}
+
+// Grant is a proposed right: in the whole cluster if it names no namespaces, and on all objects if it has no names.
+type Grant struct {
+	Right
+	Namespaces []string
+	Names      []string
+}
+
+// comparison is a report in the making.
+type comparison struct {
+	*Report
+	rules []Rule
+	// nobody says that nothing is known of what is granted.
+	nobody bool
+	// escalates says that a rule names the verb escalate: the operator's author has chosen that over having what it gives away.
+	escalates bool
+}
+
+// Compare makes a report of what was observed and what is granted.
+func Compare(o *Observed, granted Granted, options Options) *Report {
+	c := &comparison{rules: granted.Rules, nobody: granted.Source == ""}
+	c.Report = &Report{Identity: o.Identity, Granted: granted.Source, Findings: []Finding{}, Notes: slices.Clone(granted.Notes)}
+	for _, r := range o.Recordings {
+		source := Source{Name: r.Name, Began: r.Header.Began, Identity: r.Header.Identity, Cut: r.Cut}
+		for _, used := range r.Totals.Uses {
+			if used.Implied == "" {
+				source.Requests += used.Count
+			}
+		}
+		c.Recordings = append(c.Recordings, source)
+	}
+	own := options.Namespace
+	if own == "" {
+		own, _, _ = serviceAccount(o.Identity)
+	}
+	c.escalates = slices.ContainsFunc(c.rules, func(rule Rule) bool { return slices.Contains(rule.Verbs, "escalate") })
+	s := newScopes(o, own, options.ClusterScoped)
+	c.Needs = o.needs(s)
+	for _, n := range c.Needs {
+		c.weigh(n, options)
+	}
+	if !c.nobody {
+		for i := range c.rules {
+			c.examine(&c.rules[i])
+		}
+	}
+	c.sort()
+	c.Proposal = Propose(c.Grants)
+	c.remark(o, s)
+	if c.Count(Refused) > 0 && !options.IncludeRefused {
+		c.Notes = append(c.Notes, "rights whose requests were all refused are proposed only with --include-refused")
+	}
+	return c.Report
+}
+
+// weigh decides about a need.
+func (c *comparison) weigh(n *Need, options Options) {
+	// What is granted in the whole cluster and for all names is granted at all places.
+	n.Granted = !c.nobody && (covered(c.rules, n.Right, place{}) ||
+		!slices.ContainsFunc(n.Evidence.places(n.Right), func(at place) bool { return !covered(c.rules, n.Right, at) }))
+	n.Proposed = !n.Refused || n.Granted || options.IncludeRefused
+	switch {
+	case n.GivenAway:
+		n.Proposed = n.Proposed && !c.escalates
+	case n.Alternative && n.Verb == "escalate" && c.givesAway():
+		n.Proposed = c.escalates
+	case n.Alternative:
+		n.Proposed = n.Proposed && (n.Granted || c.nobody)
+	}
+	if n.Proposed {
+		c.Grants = append(c.Grants, Grant{n.Right, n.Namespaces, n.Names})
+	}
+	if n.Granted || c.nobody || n.Alternative || n.GivenAway && c.escalates {
+		return
+	}
+	finding := Finding{Type: Missing, Group: n.Group, Resource: n.Resource, URL: n.URL, Verbs: []string{n.Verb}, Message: sentence(n.Why), Evidence: &n.Evidence}
+	if n.Refused {
+		finding.Type = Refused
+	}
+	c.Findings = append(c.Findings, finding)
+}
+
+// givesAway says whether it is known what the operator gives away.
+func (c *comparison) givesAway() bool {
+	return slices.ContainsFunc(c.Needs, func(n *Need) bool { return slices.Contains(n.Why, lens.GivenAway) })
+}
+
+func sentence(parts []string) string { return strings.Join(parts, "; ") }
+
+var typeOrder = []FindingType{Missing, Refused, Unused, Broader, Kept}
+
+func (c *comparison) sort() {
+	slices.SortStableFunc(c.Findings, func(a, b Finding) int {
+		if a.Type != b.Type {
+			return slices.Index(typeOrder, a.Type) - slices.Index(typeOrder, b.Type)
+		}
+		return compareRights(Right{a.Verbs[0], a.Group, a.Resource, a.URL}, Right{b.Verbs[0], b.Group, b.Resource, b.URL})
+	})
+}
+
+// remark says what a reader has to know besides.
+func (c *comparison) remark(o *Observed, s *scopes) {
+	note := func(format string, args ...any) { c.Notes = append(c.Notes, fmt.Sprintf(format, args...)) }
+	if o.Lost > 0 {
+		note("%d events are missing in these recordings: rights that only they used look unused", o.Lost)
+	}
+	for _, r := range o.Recordings {
+		if r.Cut {
+			note("recording %s was cut off: what followed is not counted", r.Name)
+		}
+	}
+	for _, n := range c.Needs {
+		if n.Granted && n.Evidence.Refused > 0 {
+			note("%s on %s is granted, but %s refused: the role has changed since, or admission, a quota or the check against escalation is the reason",
+				n.Verb, n.Object(), wereRefused(n.Evidence.Refused))
+		}
+	}
+	if len(o.facts.impersonated) > 0 {
+		note("requests that were sent as another user are counted as the operator's own")
+	}
+	writesRoles := slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Alternative && (n.Verb == "bind" || !c.givesAway()) })
+	switch {
+	case writesRoles && c.nobody:
+		note("the operator writes roles or bindings: escalate and bind are proposed, and are not needed if it has all rights that it gives away")
+	case writesRoles && slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Alternative && !n.Granted && (n.Verb == "bind" || !c.givesAway()) }):
+		note("the operator writes roles or bindings without escalate or bind: it needs every right that it gives away, even if that looks unused here")
+	}
+	if s.everywhere != nil && !c.nobody {
+		c.remarkScope(s, note)
+	}
+}
+
+func wereRefused(count uint64) string {
+	if count == 1 {
+		return "1 request was"
+	}
+	return fmt.Sprintf("%d requests were", count)
+}
+
+// remarkScope explains why no Role is proposed where all writes were in few namespaces.
+func (c *comparison) remarkScope(s *scopes, note func(string, ...any)) {
+	const few = 1
+	namespaces := map[string]bool{}
+	for _, n := range c.Needs {
+		for namespace := range n.Evidence.Namespaces {
+			namespaces[namespace] = true
+		}
+	}
+	delete(namespaces, s.own)
+	if len(namespaces) != few {
+		return
+	}
+	for namespace := range namespaces {
+		note("all requests for objects outside of the operator's own namespace were in namespace %s, but it lists or watches %s in all namespaces: "+
+			"no Role is proposed for them unless the cache of the operator is limited to namespaces", namespace, (Right{Group: s.everywhere.Group, Resource: s.everywhere.Resource}).Object())
+	}
+}

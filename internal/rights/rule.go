@@ -1,0 +1,125 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// all is the wildcard of RBAC.
+const all = "*"
+
+// Rule is a rule of RBAC that somebody has granted.
+type Rule struct {
+	rbacv1.PolicyRule
+	// Namespace is where it holds; empty for the whole cluster.
+	Namespace string
+	// From says where it is written: the role, or the line of a marker.
+	From string
+}
+
+// atom is the smallest part of a rule that can be unused: one verb on one resource, or on one URL.
+type atom struct {
+	Right
+	rule *Rule
+}
+
+// atoms takes a rule apart.
+func (r *Rule) atoms() (parts []atom) {
+	for _, verb := range r.Verbs {
+		for _, url := range r.NonResourceURLs {
+			parts = append(parts, atom{Right{Verb: verb, URL: url}, r})
+		}
+	}
+	for _, group := range r.APIGroups {
+		for _, resource := range r.Resources {
+			for _, verb := range r.Verbs {
+				parts = append(parts, atom{Right{Verb: verb, Group: group, Resource: resource}, r})
+			}
+		}
+	}
+	return parts
+}
+
+// isWild says whether a right has a wildcard.
+func (r Right) isWild() bool {
+	return r.Verb == all || r.Group == all || r.Resource == all || strings.HasPrefix(r.Resource, "*/") || strings.HasSuffix(r.URL, all)
+}
+
+// includes says whether a right, which may have wildcards, grants another one, as the API server's authorizer for RBAC does.
+func (r Right) includes(other Right) bool {
+	if r.Verb != all && r.Verb != other.Verb {
+		return false
+	}
+	if other.URL != "" || r.URL != "" {
+		prefix, wild := strings.CutSuffix(r.URL, all)
+		return r.URL != "" && other.URL != "" && (r.URL == other.URL || wild && strings.HasPrefix(other.URL, prefix))
+	}
+	if r.Group != all && r.Group != other.Group {
+		return false
+	}
+	if r.Resource == all || r.Resource == other.Resource {
+		return true
+	}
+	_, subresource, has := strings.Cut(other.Resource, "/")
+	return has && r.Resource == "*/"+subresource
+}
+
+// place is where a right is used: in a namespace, or in the whole cluster, and on an object, or on all.
+type place struct{ namespace, name string }
+
+// covers says whether a rule grants a right at a place.
+func (r *Rule) covers(right Right, at place) bool {
+	return r.reaches(right, at) && slices.ContainsFunc(r.atoms(), func(part atom) bool { return part.includes(right) })
+}
+
+// reaches says whether a rule holds at a place.
+func (r *Rule) reaches(right Right, at place) bool {
+	if r.Namespace != "" && r.Namespace != at.namespace {
+		return false
+	}
+	return right.URL != "" || len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, at.name)
+}
+
+func covered(rules []Rule, right Right, at place) bool {
+	return slices.ContainsFunc(rules, func(rule Rule) bool { return rule.covers(right, at) })
+}
+
+// places are those at which a right was used. Which name was used in which namespace is not counted, so each is taken to have
+// been used in each: whoever grants less than that has said so by namespaces and names.
+func (e *Evidence) places(right Right) (at []place) {
+	namespaces := slices.Sorted(maps.Keys(e.Namespaces))
+	if e.ClusterWide > 0 || len(namespaces) == 0 {
+		namespaces = append(namespaces, "")
+	}
+	var names []string
+	if namesCount(right) {
+		names = slices.Sorted(maps.Keys(e.Names))
+	}
+	if e.Unnamed > 0 || len(names) == 0 {
+		names = append(names, "")
+	}
+	for _, namespace := range namespaces {
+		for _, name := range names {
+			at = append(at, place{namespace, name})
+		}
+	}
+	return at
+}
+
+// namesCount says whether RBAC can limit a right to names. The name of what is created is not known when a request is
+// authorized, unless it is a subresource; a collection has none. Reads of lists count when they select a name.
+func namesCount(right Right) bool {
+	switch right.Verb {
+	case "create":
+		return strings.Contains(right.Resource, "/")
+	case "deletecollection":
+		return false
+	}
+	return right.URL == ""
+}

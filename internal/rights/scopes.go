@@ -1,0 +1,145 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// maxFixedNames is how many names are still taken for a list that somebody could have written.
+const maxFixedNames = 8
+
+// scopes decides where rights are proposed, and for which objects.
+type scopes struct {
+	o *Observed
+	// own is the namespace of the operator; empty if it is not known.
+	own string
+	// inNoNamespace are resources that are known to be in no namespace.
+	inNoNamespace map[schema.GroupResource]bool
+	// byResource is what was asked of a resource and its subresources.
+	byResource map[schema.GroupResource]*Evidence
+	// everywhere names a resource that the operator asked for in all namespaces; nil if there is none.
+	everywhere *schema.GroupResource
+	// watched are the namespaces in which the operator lists or watches.
+	watched map[string]bool
+}
+
+// newScopes looks at all that was asked for. Custom says of custom resources whether they are in no namespace.
+func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool) *scopes {
+	s := &scopes{
+		o: o, own: own, inNoNamespace: maps.Clone(clusterScoped), byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{},
+	}
+	maps.Copy(s.inNoNamespace, custom)
+	for _, used := range o.uses {
+		resource, named := baseOf(used.Right), len(used.Names) > 0 && used.Verb != "list" && used.Verb != "watch"
+		if _, known := s.inNoNamespace[resource]; !known && named && used.ClusterWide > 0 && used.implied == "" && !o.facts.inNamespaces[resource] {
+			s.inNoNamespace[resource] = true // a request for one object in a namespace names that namespace
+		}
+	}
+	for _, used := range o.uses {
+		if used.URL != "" || everybodys(used.Right) != "" {
+			continue
+		}
+		resource, evidence := baseOf(used.Right), s.normal(used)
+		if s.byResource[resource] == nil {
+			s.byResource[resource] = &Evidence{}
+		}
+		s.byResource[resource].add(&evidence)
+		if s.inNoNamespace[resource] {
+			continue
+		}
+		if evidence.ClusterWide > 0 && s.everywhere == nil && used.implied == "" {
+			s.everywhere = &resource
+		}
+		if used.Verb == "list" || used.Verb == "watch" {
+			for namespace := range evidence.Namespaces {
+				s.watched[namespace] = true
+			}
+		}
+	}
+	return s
+}
+
+func baseOf(right Right) schema.GroupResource {
+	resource, _, _ := strings.Cut(right.Resource, "/")
+	return schema.GroupResource{Group: right.Group, Resource: resource}
+}
+
+// normal is the evidence of a use, where what is in no namespace is in none: the owner of an object in a namespace, for
+// example, may be.
+func (s *scopes) normal(used *use) Evidence {
+	evidence := used.Evidence
+	if s.inNoNamespace[baseOf(used.Right)] && len(evidence.Namespaces) > 0 {
+		for _, count := range evidence.Namespaces {
+			evidence.ClusterWide += count
+		}
+		evidence.Namespaces = nil
+	}
+	return evidence
+}
+
+// namespaces are where a right is proposed; nil for the whole cluster. An operator that watches all namespaces does the same
+// in each, so only what it does in its own namespace, where it reconciles nothing, is limited to that.
+func (s *scopes) namespaces(n *Need) []string {
+	resource := baseOf(n.Right)
+	seen := s.byResource[resource]
+	if seen == nil {
+		seen = &n.Evidence
+	}
+	switch {
+	case n.URL != "", s.inNoNamespace[resource], seen.ClusterWide > 0, seen.Many && len(seen.Namespaces) > maxFixedNames, len(seen.Namespaces) == 0:
+		return nil
+	case s.onlyInOwn(seen) && n.Part != EventRecorder:
+		return []string{s.own}
+	case s.everywhere != nil:
+		return nil
+	}
+	all := maps.Clone(s.watched)
+	for namespace := range seen.Namespaces {
+		all[namespace] = true
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// onlyInOwn says whether something happened only in the operator's own namespace, where nothing is reconciled.
+func (s *scopes) onlyInOwn(e *Evidence) bool {
+	return s.own != "" && len(e.Namespaces) == 1 && e.Namespaces[s.own] > 0 && e.ClusterWide == 0 && !s.o.facts.subjectNamespaces[s.own]
+}
+
+// names are the only objects that a right is proposed for; nil for all. Names that come from custom resources are others the
+// next time, so only those are taken that cannot.
+func (s *scopes) names(n *Need) []string {
+	e := &n.Evidence
+	switch {
+	case !namesCount(n.Right), e.Unnamed > 0, e.Many, len(e.Names) == 0, len(e.Names) > maxFixedNames:
+		return nil
+	case n.Verb == "impersonate":
+		// A user is somebody on every cluster.
+	case n.Part == EventRecorder, isCustom(n.Group):
+		return nil
+	case !s.onlyInOwn(e) && !installed[baseOf(n.Right)]:
+		return nil
+	case len(s.o.facts.subjects) == 0 && n.Part != LeaderElection:
+		return nil // nothing was reconciled, so nothing shows what depends on it
+	}
+	names := slices.Sorted(maps.Keys(e.Names))
+	if slices.ContainsFunc(names, s.o.facts.isNamedAfter) {
+		return nil
+	}
+	return names
+}
+
+// isNamedAfter says whether a name may come from an object that is reconciled.
+func (f *facts) isNamedAfter(name string) bool {
+	for subject := range f.subjects {
+		if strings.Contains(name, subject) || strings.Contains(subject, name) {
+			return true
+		}
+	}
+	return false
+}
