@@ -204,13 +204,16 @@ func newWatching(stream *lens.Stream) *watching {
 	return w
 }
 
-// count says whether an event shows that the operator is at work. Leader election never ends, and is not.
+// neverEnds says of a resource that something changes in it all the time: leader election, and the heartbeats of nodes.
+func neverEnds(r lens.Resource) bool { return r.Resource == "leases" || r.Resource == "nodes" }
+
+// count says whether an event shows that the operator is at work.
 func (w *watching) count(e *lens.Event) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	switch {
 	case e.Delivery != nil:
-		return e.Delivery.Type != "BOOKMARK"
+		return e.Delivery.Type != "BOOKMARK" && !neverEnds(e.Delivery.Resource)
 	case e.Request == nil:
 		return e.Reconcile != nil
 	}
@@ -222,7 +225,7 @@ func (w *watching) count(e *lens.Event) bool {
 	if r.Status == http.StatusForbidden {
 		w.refused = append(w.refused, Refusal{Verb: r.Verb, Resource: r.Resource, Message: r.Message})
 	}
-	return r.Resource.Resource != "leases"
+	return !neverEnds(r.Resource)
 }
 
 func (w *watching) started() bool {
