@@ -143,6 +143,11 @@ verify-generated:
 bench: build chromium ## Measure start-up, memory and throughput
 	go run ./bench
 
+.PHONY: compatibility
+compatibility: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
+compatibility: build ## Build and run operators with all supported versions of controller-runtime
+	go test -tags compatibility -timeout 60m -run TestVersions -v ./test/instrument
+
 .PHONY: image
 image: ## Make an image of the manager in dist/image, without Docker
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} go run ./hack/ship image --version=$(VERSION)

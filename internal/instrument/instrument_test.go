@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,7 +154,7 @@ func TestWorkspaces(t *testing.T) {
 		t.Fatalf("the build is %+v", build)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", module+"/pkg/cluster")
-	cmd.Dir, cmd.Env = p.Dir, append(p.Env, build.Env...)
+	cmd.Dir, cmd.Env = p.Dir, slices.Concat(p.Env, build.Env)
 	output, err := cmd.CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(output), p.CacheDir) {
 		t.Errorf("the build uses %s: %v", output, err)

@@ -107,7 +107,7 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if faults := x.lens.faults; faults != nil {
-		x.Call.Body = x.decodeSent
+		x.Body = x.decodeSent
 		if x.apply(w, faults.Request(r.Context(), &x.Call)) {
 			return
 		}

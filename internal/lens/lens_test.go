@@ -58,7 +58,10 @@ func newStage(t *testing.T, o Options, serve http.HandlerFunc) *stage {
 	return &stage{t, proxy, client}
 }
 
-func (s *stage) request(method, path, body string, header ...string) *http.Response {
+// reply is an answer, whose body is closed when the test ends.
+type reply struct{ *http.Response }
+
+func (s *stage) request(method, path, body string, header ...string) reply {
 	s.Helper()
 	request, err := http.NewRequestWithContext(s.Context(), method, s.lens.Config().Host+path, strings.NewReader(body))
 	if err != nil {
@@ -72,10 +75,10 @@ func (s *stage) request(method, path, body string, header ...string) *http.Respo
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { response.Body.Close() })
-	return response
+	return reply{response}
 }
 
-func (s *stage) read(response *http.Response) string {
+func (s *stage) read(response reply) string {
 	s.Helper()
 	data, err := io.ReadAll(response.Body)
 	if err != nil {
@@ -208,7 +211,7 @@ func TestKubeconfigLeadsThroughTheLens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if text := s.read(response); text != "ok" {
+	if text := s.read(reply{response}); text != "ok" {
 		t.Errorf("the answer is %q", text)
 	}
 	<-s.lens.Used()
@@ -367,6 +370,7 @@ func TestUpgradesPass(t *testing.T) {
 	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("the answer is %v, %v", response, err)
 	}
+	defer response.Body.Close()
 	fmt.Fprintln(conn, "hello")
 	if line, err := answers.ReadString('\n'); line != "echo hello\n" {
 		t.Errorf("the answer is %q, %v", line, err)

@@ -90,6 +90,7 @@ func (w *world) events() (all []lens.Event) {
 }
 
 func must[T any](t *testing.T) func(T, error) T {
+	t.Helper()
 	return func(value T, err error) T {
 		t.Helper()
 		if err != nil {
@@ -97,6 +98,34 @@ func must[T any](t *testing.T) func(T, error) T {
 		}
 		return value
 	}
+}
+
+// say tells a request in few words.
+func say(r *lens.Request) string {
+	var line strings.Builder
+	fmt.Fprintf(&line, "%s %s %d", r.Verb, r.Resource.Name, r.Status)
+	if r.DryRun {
+		line.Reset()
+		fmt.Fprintf(&line, "%s dry run %d", r.Verb, r.Status)
+	}
+	if r.Change != nil {
+		for _, f := range r.Change.Fields {
+			fmt.Fprintf(&line, " %s:%s>%s", f.Path, f.Old, f.New)
+		}
+		if r.Change.None {
+			line.WriteString(" none")
+		}
+	}
+	for _, implied := range r.Implies {
+		line.WriteString(" needs " + implied.Verb)
+	}
+	if r.Reason != "" {
+		line.WriteString(" " + r.Reason)
+	}
+	if r.Undecoded != "" {
+		line.WriteString(" undecoded: " + r.Undecoded)
+	}
+	return line.String()
 }
 
 func TestWhatAClientDoes(t *testing.T) {
@@ -125,28 +154,7 @@ func TestWhatAClientDoes(t *testing.T) {
 			}
 			var said []string
 			for _, r := range w.requests("configmaps") {
-				line := fmt.Sprintf("%s %s %d", r.Verb, r.Resource.Name, r.Status)
-				if r.DryRun {
-					line = fmt.Sprintf("%s dry run %d", r.Verb, r.Status)
-				}
-				if r.Change != nil {
-					for _, f := range r.Change.Fields {
-						line += fmt.Sprintf(" %s:%s>%s", f.Path, f.Old, f.New)
-					}
-					if r.Change.None {
-						line += " none"
-					}
-				}
-				for _, implied := range r.Implies {
-					line += " needs " + implied.Verb
-				}
-				if r.Reason != "" {
-					line += " " + r.Reason
-				}
-				if r.Undecoded != "" {
-					line += " undecoded: " + r.Undecoded
-				}
-				said = append(said, line)
+				said = append(said, say(r))
 			}
 			want := []string{
 				"create a 201", `update a 200 data.x:"1">"2"`, "update a 200 none", `patch a 200 data.y:>"new"`, "apply b 201 needs create",
@@ -207,7 +215,7 @@ func TestInformersThroughTheLens(t *testing.T) {
 						line += " initial"
 					}
 					if d.Write != 0 {
-						line += " own"
+						line += " (its own)"
 					}
 					if d.Change != nil && len(d.Change.By) > 0 {
 						line += " by " + d.Change.By[0].Manager
@@ -215,7 +223,7 @@ func TestInformersThroughTheLens(t *testing.T) {
 					said = append(said, line)
 				}
 			}
-			want := []string{"ADDED ConfigMap early initial", "ADDED ConfigMap own own", "MODIFIED ConfigMap own by somebody", "DELETED ConfigMap own"}
+			want := []string{"ADDED ConfigMap early initial", "ADDED ConfigMap own (its own)", "MODIFIED ConfigMap own by somebody", "DELETED ConfigMap own"}
 			if !slices.Equal(said, want) {
 				t.Errorf("recorded are\n%s\ninstead of\n%s (own is %s)", strings.Join(said, "\n"), strings.Join(want, "\n"), own.UID)
 			}

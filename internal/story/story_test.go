@@ -74,35 +74,35 @@ func wrote(request, reconcile uint64, verb string, object *lens.Object) lens.Eve
 
 // say tells records in few words.
 func say(records []*why.Record) string {
-	var lines []string
+	var text strings.Builder
 	for _, r := range records {
-		line := fmt.Sprintf("%d %s/%s", r.ID, r.Object.Kind, r.Object.Name)
+		fmt.Fprintf(&text, "%d %s/%s", r.ID, r.Object.Kind, r.Object.Name)
 		for _, c := range r.Causes {
-			line += " <" + string(c.Type)
+			fmt.Fprintf(&text, " <%s", c.Type)
 			if c.Object != nil {
-				line += " " + c.Object.Kind + "/" + c.Object.Name
+				fmt.Fprintf(&text, " %s/%s", c.Object.Kind, c.Object.Name)
 			}
 			for _, change := range c.Changes {
-				line += " " + change.Path
+				text.WriteString(" " + change.Path)
 			}
 			for _, by := range c.By {
-				line += " by " + by.Manager
+				text.WriteString(" by " + by.Manager)
 			}
 			if c.Write != nil {
-				line += fmt.Sprintf(" echo of %d.%d", c.Write.Record, c.Write.Index)
+				fmt.Fprintf(&text, " echo of %d.%d", c.Write.Record, c.Write.Index)
 			}
-			line += ">"
+			text.WriteString(">")
 		}
 		for _, w := range r.Writes {
-			line += fmt.Sprintf(" [%s %s/%s]", w.Verb, w.Object.Kind, w.Object.Name)
+			fmt.Fprintf(&text, " [%s %s/%s]", w.Verb, w.Object.Kind, w.Object.Name)
 		}
-		line += " " + string(r.Outcome)
+		fmt.Fprintf(&text, " %s", r.Outcome)
 		for _, f := range r.Findings {
-			line += " " + string(f.Type)
+			fmt.Fprintf(&text, " %s", f.Type)
 		}
-		lines = append(lines, line)
+		text.WriteString("\n")
 	}
-	return strings.Join(lines, "\n")
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 func TestMarkedReconciles(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -94,7 +95,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 // run starts the program and waits for its end.
 func (o *Options) run(ctx context.Context, kubeconfig string, used <-chan struct{}) (how string, code int, err error) {
 	cmd := exec.CommandContext(ctx, o.Command[0], o.Command[1:]...)
-	cmd.Env = append(o.Env, "KUBECONFIG="+kubeconfig)
+	cmd.Env = append(slices.Clone(o.Env), "KUBECONFIG="+kubeconfig)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
 	// Ctrl-C reaches the program by its terminal already; this is for other ends.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -63,7 +64,7 @@ func orDash(n uint64) string {
 	if n == 0 {
 		return "-"
 	}
-	return fmt.Sprint(n)
+	return strconv.FormatUint(n, 10)
 }
 
 func useName(u *lens.Use) string {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -120,7 +121,7 @@ func build(t *testing.T, dir string) string {
 	binary := filepath.Join(t.TempDir(), "operator")
 	args := append([]string{"build", "-o", binary, "-ldflags=-s -w", "-buildvcs=false"}, how.Flags...)
 	cmd := exec.CommandContext(t.Context(), "go", append(args, ".")...)
-	cmd.Dir, cmd.Env = dir, append(p.Env, how.Env...)
+	cmd.Dir, cmd.Env = dir, slices.Concat(p.Env, how.Env)
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building with controller-runtime %s: %v\n%s", how.Version, err, output)
 	}
@@ -184,26 +185,27 @@ func (r *records) add(record *why.Record) {
 	if record.Object.Namespace != r.namespace {
 		return
 	}
-	line := record.Object.Kind + "/" + record.Object.Name
+	var line strings.Builder
+	line.WriteString(record.Object.Kind + "/" + record.Object.Name)
 	for _, cause := range record.Causes {
-		line += " <" + string(cause.Type)
+		fmt.Fprintf(&line, " <%s", cause.Type)
 		if cause.Object != nil {
-			line += " " + cause.Object.Kind + "/" + cause.Object.Name
+			fmt.Fprintf(&line, " %s/%s", cause.Object.Kind, cause.Object.Name)
 		}
 		for _, change := range cause.Changes {
-			line += " " + change.Path
+			line.WriteString(" " + change.Path)
 		}
 		for _, writer := range cause.By {
-			line += " by " + writer.Manager
+			line.WriteString(" by " + writer.Manager)
 		}
-		line += ">"
+		line.WriteString(">")
 	}
 	for _, write := range record.Writes {
-		line += fmt.Sprintf(" %s %s/%s", write.Verb, write.Object.Kind, write.Object.Name)
+		fmt.Fprintf(&line, " %s %s/%s", write.Verb, write.Object.Kind, write.Object.Name)
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	r.all = append(r.all, line)
+	r.all = append(r.all, line.String())
 }
 
 func (r *records) await(t *testing.T, want string) {

@@ -72,7 +72,7 @@ func operate() error {
 		if !ok {
 			return
 		}
-		err := retry.OnError(retry.DefaultBackoff, func(err error) bool { return apierrors.IsConflict(err) }, func() error { return sail(ctx, kube, found) })
+		err := retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error { return sail(ctx, kube, found) })
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
