@@ -26,16 +26,16 @@ func TestAnotherVersionIsACopy(t *testing.T) {
 		return string(content)
 	}
 	must(t)(CreateAPI(kind("v1")))
-	replaceIn(t, filepath.Join(dir, "api/v1/frigate_types.go"), "	// replicas is", "	// hull is what it is made of.\n	Hull Hull `json:\"hull\"`\n\n	// replicas is")
+	replaceIn(t, filepath.Join(dir, "api/v1/frigate_types.go"), "	// replicas is", "	// hull is what it is made of.\n	Hull Wood `json:\"hull\"`\n\n	// replicas is")
 	replaceIn(t, filepath.Join(dir, "config/samples/ship_v1_frigate.yaml"), "  replicas: 2", "  replicas: 2\n  hull: oak")
-	if err := os.WriteFile(filepath.Join(dir, "api/v1/hull.go"), []byte("package v1\n\n// Hull is wood.\ntype Hull string\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "api/v1/hull.go"), []byte("package v1\n\n// Wood is what ships are made of.\ntype Wood string\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	before := snapshot(t, dir)
 	must(t)(CreateAPI(kind("v2")))
 	for name, parts := range map[string][]string{
-		"api/v2/frigate_types.go":             {"\npackage v2\n", "Hull Hull `json:\"hull\"`"},
-		"api/v2/hull.go":                      {"package v2\n", "type Hull string"},
+		"api/v2/frigate_types.go":             {"\npackage v2\n", "Hull Wood `json:\"hull\"`"},
+		"api/v2/hull.go":                      {"package v2\n", "type Wood string"},
 		"config/samples/ship_v2_frigate.yaml": {"/v2\n", "name: frigate-sample-v2\n", "  hull: oak"},
 	} {
 		for _, part := range parts {

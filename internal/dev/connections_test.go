@@ -64,7 +64,7 @@ func TestKernelAddresses(t *testing.T) {
 }
 
 func TestAnOperatorOnAnotherCluster(t *testing.T) {
-	at := func(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }
+	at := netip.MustParseAddrPort
 	o := overlook{
 		given: endpoint{server: "https://127.0.0.1:6443", addresses: []netip.AddrPort{at("127.0.0.1:6443")}},
 		own:   []endpoint{{name: "production", server: "https://prod.example:443", addresses: []netip.AddrPort{at("10.0.0.1:443"), at("10.0.0.2:443")}}},

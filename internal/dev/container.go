@@ -168,10 +168,10 @@ func mountedFiles(manifests []*unstructured.Unstructured, identity *project.Iden
 		at, _ := mount["mountPath"].(string)
 		part, _ := mount["subPath"].(string)
 		for file, content := range volumes[name] {
-			switch {
-			case part == "":
+			switch part {
+			case "":
 				files[path.Join(at, file)] = content
-			case part == file:
+			case file:
 				files[path.Clean(at)] = content
 			}
 		}

@@ -106,7 +106,7 @@ func awaitProgram(ctx context.Context, p *process, binary string) error {
 	for {
 		now, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "exe"))
 		if err != nil || now == binary {
-			return nil //nolint:nilerr // where there is no such link, there is no such beginning either
+			return nil // where there is no such link, there is no such beginning either
 		}
 		select {
 		case <-ticker.C:

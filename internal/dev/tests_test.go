@@ -14,7 +14,7 @@ import (
 )
 
 func TestFailuresOfTests(t *testing.T) {
-	const output = "ok  \texample.com/a\t0.1s\n?   \texample.com/b\t[no test files]\n--- FAIL: TestC (0.00s)\n    c_test.go:3: got 1\nFAIL\nFAIL\texample.com/c\t0.2s\nFAIL\n"
+	const output = "ok  \texample.com/a\t0.1s\n?   \texample.com/b\t[no test files]\n--- FAIL: TestC (0.00s)\n    c_test.go:3: got 1\nFAIL\n" + "FAIL\texample.com/c\t0.2s\nFAIL\n"
 	if got := failuresIn(output); !slices.Equal(got, []string{"--- FAIL: TestC (0.00s)", "    c_test.go:3: got 1", "FAIL\texample.com/c\t0.2s"}) {
 		t.Errorf("got %q", got)
 	}

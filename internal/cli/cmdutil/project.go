@@ -103,7 +103,7 @@ func (a *App) NoProject(err error) error {
 // were any.
 func (a *App) RecoverProject(ctx context.Context, dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return &UsageError{Message: fmt.Sprintf("%s is a file, not a directory", dir), Hints: []string{"select a directory: --dir DIR"}}
+		return &UsageError{Message: dir + " is a file, not a directory", Hints: []string{"select a directory: --dir DIR"}}
 	}
 	found, err := filewrite.Recover(ctx, dir)
 	switch {
