@@ -56,6 +56,7 @@ var sections = []struct {
 	measure func(context.Context, environment) (string, error)
 }{
 	{"startup", startupSection},
+	{"forks", forksSection},
 	{"load", loadSection},
 	{"generate", generateSection},
 	{"fleet", fleetSection},

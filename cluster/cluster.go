@@ -23,6 +23,7 @@ type Cluster struct {
 	kubeconfig string
 	config     *rest.Config
 	process    *process // nil for a cluster that Open found
+	binary     string   // that runs it; empty for a cluster that Open found
 
 	stopping sync.Mutex // held during Stop, so that a second caller waits for the same end
 	stopped  bool       // by Stop: whoever runs under this name from then on is not this cluster

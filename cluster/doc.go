@@ -32,6 +32,12 @@
 // [Options.Durable] is set: nothing is lost when a process is killed, but a power failure may lose the
 // last writes.
 //
+// # Snapshots and forks
+//
+// [Cluster.Fork] starts another cluster with everything that one has, and [Cluster.Save] writes it to a
+// file, which [Options.From] starts from on any machine. Both copy one revision, and neither stops the
+// original nor keeps it from working. A copy has keys of its own.
+//
 // # Under which identity to act
 //
 // [Cluster.Config] is an administrator. [Cluster.As] gives any other user, group or service account, so
@@ -43,6 +49,6 @@
 // takes some minutes and a Go toolchain, and keeps it in the user's cache folder.
 //
 // Tests use the clustertest package, which gives a test binary one shared control plane and each test a
-// namespace of its own. Suites written for envtest can stay as they are: [Assets] is the folder to name
+// namespace of its own, or a fork of its own. Suites written for envtest can stay as they are: [Assets] is the folder to name
 // in KUBEBUILDER_ASSETS.
 package cluster

@@ -26,6 +26,12 @@ const (
 	ReasonKeptState Reason = "KeptState"
 	// ReasonInterrupted means that a signal stopped the control plane before it was ready.
 	ReasonInterrupted Reason = "Interrupted"
+	// ReasonBadSnapshot means that the snapshot file is missing, damaged, or no snapshot.
+	ReasonBadSnapshot Reason = "BadSnapshot"
+	// ReasonNoSource means that the cluster to be forked or saved does not run.
+	ReasonNoSource Reason = "NoSource"
+	// ReasonBadOption means that the control plane cannot serve what was asked for, such as an unknown version.
+	ReasonBadOption Reason = "BadOption"
 	// ReasonInternal means any other failure; the message says which.
 	ReasonInternal Reason = "Internal"
 )

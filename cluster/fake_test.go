@@ -6,6 +6,7 @@ package cluster
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -42,6 +43,8 @@ func TestMain(m *testing.M) {
 		os.Exit(fakeGo(os.Args[1:]))
 	case mode == "serve":
 		os.Exit(fakeControlPlane(os.Args[2:], os.Getenv(behaviourEnv)))
+	case mode == "snapshot":
+		os.Exit(fakeSnapshot(os.Args[2:], os.Getenv(behaviourEnv)))
 	case mode == "hold":
 		os.Exit(fakeHolder(os.Args[2]))
 	case mode == "bystander":
@@ -84,6 +87,11 @@ func fakeControlPlane(args []string, behaviour string) int {
 	port := flags.Int("port", 0, "")
 	ephemeral := flags.Bool("ephemeral", false, "")
 	flags.Bool("durable", false, "")
+	from := flags.String("from", "", "")
+	flags.Bool("replace", false, "")
+	flags.String("history", "", "")
+	flags.String("kubernetes", "", "")
+	flags.String("admission-plugins", "", "")
 	reportTo := flags.Int("report-fd", -1, "")
 	lifeline := flags.Int("lifeline-fd", -1, "")
 	_ = flags.Parse(args)
@@ -123,6 +131,9 @@ func fakeControlPlane(args []string, behaviour string) int {
 		reports.Close()
 		fmt.Fprintln(os.Stderr, "fake control plane: closed the report pipe")
 		return 0
+	}
+	if *from != "" {
+		_ = os.WriteFile(filepath.Join(*dir, "from"), []byte(*from), 0o600)
 	}
 	if err := writeFakeState(*dir, *port, *ephemeral); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -167,6 +178,30 @@ func fakeControlPlane(args []string, behaviour string) int {
 		_ = lock.Truncate(0)
 	}
 	return 0
+}
+
+// fakeSnapshot writes a file as the real control plane does.
+func fakeSnapshot(args []string, behaviour string) int {
+	flags := flag.NewFlagSet("snapshot", flag.ExitOnError)
+	flags.String("dir", "", "")
+	out := flags.String("out", "", "")
+	name := flags.String("cluster", "", "")
+	_ = flags.Parse(args)
+	switch behaviour {
+	case "error NoSource":
+		fmt.Println(`{"event":"error","reason":"NoSource","message":"it is gone","hint":"start it"}`)
+		return 1
+	case "die":
+		fmt.Fprintln(os.Stderr, "fake control plane: something is wrong")
+		return 3
+	}
+	return map[bool]int{true: 0, false: 1}[writeFakeSnapshot(*out, *name) == nil]
+}
+
+func writeFakeSnapshot(path, name string) error {
+	content := fmt.Sprintf("%s%d\n"+`{"kubernetes":%q,"cluster":%q,"revision":4711,"objects":12,"created":"2026-05-04T12:00:00Z","size":9}`+"\nsome data",
+		snapshotMagic, snapshotFormat, KubernetesVersion, name)
+	return os.WriteFile(path, fmt.Appendf([]byte(content), "%x\n", sha256.Sum256([]byte(content))), 0o600)
 }
 
 func takeLock(dir string) (*os.File, error) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -107,6 +108,21 @@ func serveArgs(dir string, o Options) []string {
 	}
 	if o.Durable {
 		args = append(args, "--durable")
+	}
+	if o.From != "" {
+		args = append(args, "--from", absolute(o.From))
+	}
+	if o.Replace {
+		args = append(args, "--replace")
+	}
+	if o.History > 0 {
+		args = append(args, "--history", o.History.String())
+	}
+	if o.Kubernetes != "" {
+		args = append(args, "--kubernetes", o.Kubernetes)
+	}
+	if o.AdmissionPlugins != nil {
+		args = append(args, "--admission-plugins", strings.Join(o.AdmissionPlugins, ","))
 	}
 	return args
 }

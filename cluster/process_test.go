@@ -28,6 +28,10 @@ func TestServeArgs(t *testing.T) {
 		"detached": {Options{Name: "dev", Detach: true}, "serve --dir /d --report-fd 3"},
 		"all": {Options{Name: "dev", Nodes: 3, Port: 6443, Ephemeral: true, Durable: true},
 			"serve --dir /d --report-fd 3 --lifeline-fd 4 --nodes 3 --port 6443 --ephemeral --durable"},
+		"from elsewhere": {Options{Name: "dev", From: "/s/base.snapshot", Replace: true, History: time.Hour, Kubernetes: "1.34"},
+			"serve --dir /d --report-fd 3 --lifeline-fd 4 --from /s/base.snapshot --replace --history 1h0m0s --kubernetes 1.34"},
+		"plugins": {Options{Name: "dev", AdmissionPlugins: []string{"AlwaysPullImages", "OwnerReferencesPermissionEnforcement"}},
+			"serve --dir /d --report-fd 3 --lifeline-fd 4 --admission-plugins AlwaysPullImages,OwnerReferencesPermissionEnforcement"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

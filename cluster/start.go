@@ -39,6 +39,27 @@ type Options struct {
 	// even if that is killed.
 	Detach bool
 
+	// Kubernetes is the minor version to be, such as "1.34": that of the control plane, or one of the three
+	// before it, which it emulates. Empty means what the cluster was before; for a new one $OPDOCK_KUBERNETES,
+	// else the version of the control plane. A cluster can move to a newer version, not to an older one.
+	Kubernetes string
+
+	// From is the path of a snapshot file, which [Cluster.Save] writes, with whose objects the cluster
+	// starts. A cluster that has state already is refused unless Replace is set.
+	From string
+
+	// Replace lets From replace the objects of an existing cluster. Its port, its keys and its kubeconfig
+	// stay. If the start fails, so do its objects.
+	Replace bool
+
+	// History is how long old revisions of objects can be read at least, by listing with
+	// resourceVersionMatch=Exact. 0 means five minutes, as in any cluster.
+	History time.Duration
+
+	// AdmissionPlugins are names of admission plugins of kube-apiserver to enable beside the default ones,
+	// for instance OwnerReferencesPermissionEnforcement. nil means those that the cluster had before.
+	AdmissionPlugins []string
+
 	// Binary is the path of the control plane. Empty means what FindBinary finds, and if there is none,
 	// that it is built from source first.
 	Binary string
@@ -109,6 +130,12 @@ func (o *Options) check() error {
 		return fmt.Errorf("starting %s: the log of a detached cluster must be an *os.File, not a %T, because it outlives this process",
 			title(o.Name), o.Log)
 	}
+	if o.History < 0 {
+		return fmt.Errorf("starting %s: %v is not a valid history", title(o.Name), o.History)
+	}
+	if o.Replace && o.From == "" {
+		return fmt.Errorf("starting %s: Replace needs From, which says what to replace its objects with", title(o.Name))
+	}
 	if o.Detach && o.Name == "" {
 		return errors.New("starting the private cluster: a detached cluster needs a name; set Name")
 	}
@@ -165,7 +192,7 @@ func startIn(ctx context.Context, o Options, binary, dir string) (*Cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{name: o.Name, dir: dir, kubeconfig: ready.Kubeconfig, process: p}
+	c := &Cluster{name: o.Name, dir: dir, kubeconfig: ready.Kubeconfig, process: p, binary: binary}
 	if c.kubeconfig == "" {
 		c.kubeconfig = filepath.Join(dir, kubeconfigFileName)
 	}

@@ -99,6 +99,7 @@ type savedState struct {
 	Kubernetes string `json:"kubernetes"`
 	Port       int    `json:"port"`
 	Ephemeral  bool   `json:"ephemeral"`
+	Emulated   string `json:"emulated"`
 }
 
 // readState says whether there is a state file, and what could be understood of it. To judge a damaged

@@ -41,7 +41,8 @@ type Status struct {
 	PID        int       `json:"pid,omitempty"` // of the process that runs it; for a dead one, that ran it
 	Server     string    `json:"server,omitempty"`
 	Kubeconfig string    `json:"kubeconfig,omitempty"`
-	Version    string    `json:"version,omitempty"` // of Kubernetes
+	Version    string    `json:"version,omitempty"`  // of Kubernetes
+	Emulated   string    `json:"emulated,omitempty"` // the version that it emulates, such as 1.34; empty if it is its own
 	Started    time.Time `json:"started,omitzero"`
 	Ephemeral  bool      `json:"ephemeral"`
 	LastWords  string    `json:"lastWords,omitempty"` // what a dead one logged about its end, if it had the time
@@ -114,7 +115,7 @@ func inspect(name, dir string) (Status, error) {
 		s.LastWords = lastWords(filepath.Join(dir, logFileName))
 	}
 	s.PID, s.Started = who.pid, who.started
-	s.Version, s.Ephemeral = state.Kubernetes, state.Ephemeral
+	s.Version, s.Emulated, s.Ephemeral = state.Kubernetes, state.Emulated, state.Ephemeral
 	if state.Port != 0 {
 		s.Server = "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(state.Port))
 	}

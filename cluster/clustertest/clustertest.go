@@ -118,7 +118,7 @@ func awaitServiceAccount(ctx context.Context, client *typedcorev1.CoreV1Client, 
 }
 
 func start() (*cluster.Cluster, string, error) {
-	log, err := openLog()
+	log, err := openLog("")
 	if err != nil {
 		return nil, "", err
 	}
@@ -136,8 +136,9 @@ func start() (*cluster.Cluster, string, error) {
 }
 
 // openLog returns a file that is written anew by each run of the same test binary: it is still there
-// after a failure, even a panic or a timeout, without a new one being left behind each time.
-func openLog() (*os.File, error) {
+// after a failure, even a panic or a timeout, without a new one being left behind each time. A test that
+// has a cluster of its own has a log of its own.
+func openLog(test string) (*os.File, error) {
 	directory, err := os.Getwd()
 	if err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func openLog() (*os.File, error) {
 	}
 	// go test runs each package's tests in that package's directory.
 	sum := sha256.Sum256([]byte(directory))
-	name := fmt.Sprintf("%s-%s.log", filepath.Base(directory), hex.EncodeToString(sum[:6]))
+	name := fmt.Sprintf("%s-%s%s.log", filepath.Base(directory), hex.EncodeToString(sum[:6]), test)
 	// Appending lets two runs at once share the file without writing over each other.
 	return os.OpenFile(filepath.Join(folder, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 }

@@ -16,5 +16,6 @@
 //
 // The first use on a machine compiles the control plane, which takes some minutes; run the tests with a
 // longer -timeout then, or build it beforehand with "opdock up". A test that needs a cluster to itself,
-// because it changes what has no namespace or stops the cluster, calls cluster.Start with empty options.
+// because it changes what has no namespace or stops the cluster, gets a copy of a [Base], or calls
+// cluster.Start with empty options.
 package clustertest

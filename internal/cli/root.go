@@ -28,7 +28,8 @@ func withVerbs(a *cmdutil.App) *cobra.Command {
 	root.Version = ownVersion()
 	root.SetVersionTemplate("opdock {{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of opdock; \"opdock version\" prints more")
-	cmdutil.AddVerbs(root, cmdutil.GroupCluster, clustercmd.NewUp(a), clustercmd.NewDown(a), clustercmd.NewStatus(a))
+	cmdutil.AddVerbs(root, cmdutil.GroupCluster, clustercmd.NewUp(a), clustercmd.NewDown(a), clustercmd.NewStatus(a),
+		clustercmd.NewFork(a), clustercmd.NewSnapshot(a), clustercmd.NewImport(a))
 	cmdutil.AddVerbs(root, cmdutil.GroupUse, fleetcmd.NewRun(a), clustercmd.NewKubectl(a), clustercmd.NewKubeconfig(a),
 		clustercmd.NewAssets(a))
 	cmdutil.AddVerbs(root, cmdutil.GroupUse, whycmd.NewWhy(a), tracecmd.NewTrace(a), experimentcmd.NewExperiment(a))

@@ -19,6 +19,8 @@ type Running interface {
 	KubeconfigAs(user string, groups ...string) ([]byte, error)
 	Stop() error
 	Done() <-chan struct{}
+	// Fork starts another cluster with the same objects.
+	Fork(context.Context, cluster.Options) (Running, error)
 }
 
 // Dock is what the verbs need of package cluster, as fields that a test can replace.
@@ -28,6 +30,14 @@ type Dock struct {
 	Find   func(name string) (cluster.Status, error)
 	List   func() ([]cluster.Status, error)
 	Delete func(name string) error
+	// Save writes the objects of the cluster of that name to a file.
+	Save func(ctx context.Context, name, path string) (cluster.Snapshot, error)
+	// SnapshotFile returns the path of a snapshot that is given by name or path.
+	SnapshotFile   func(nameOrPath string) (string, error)
+	ReadSnapshot   func(path string) (cluster.Snapshot, error)
+	CheckSnapshot  func(path string) (cluster.Snapshot, error)
+	Snapshots      func() ([]cluster.Snapshot, error)
+	DeleteSnapshot func(name string) error
 	// Home is the folder of what opdock keeps.
 	Home func() string
 	// MarkStopped turns a dead cluster into a stopped one.
@@ -55,7 +65,20 @@ func NewDock() Dock {
 		Start: func(ctx context.Context, o cluster.Options) (Running, error) {
 			return running(cluster.Start(ctx, o))
 		},
-		Open:         func(name string) (Running, error) { return running(cluster.Open(name)) },
+		Open: func(name string) (Running, error) { return running(cluster.Open(name)) },
+		Save: func(ctx context.Context, name, path string) (cluster.Snapshot, error) {
+			c, err := cluster.Open(name)
+			if err != nil {
+				return cluster.Snapshot{}, err
+			}
+			return c.Save(ctx, path)
+		},
+		SnapshotFile:   cluster.SnapshotFile,
+		ReadSnapshot:   cluster.ReadSnapshot,
+		CheckSnapshot:  cluster.CheckSnapshot,
+		Snapshots:      cluster.Snapshots,
+		DeleteSnapshot: cluster.DeleteSnapshot,
+
 		Find:         cluster.Find,
 		List:         cluster.List,
 		Delete:       cluster.Delete,
@@ -78,6 +101,10 @@ func running(c *cluster.Cluster, err error) (Running, error) {
 }
 
 type runningCluster struct{ *cluster.Cluster }
+
+func (c runningCluster) Fork(ctx context.Context, o cluster.Options) (Running, error) {
+	return running(c.Cluster.Fork(ctx, o))
+}
 
 func (c runningCluster) KubeconfigAs(user string, groups ...string) ([]byte, error) {
 	identity, err := c.As(user, groups...)

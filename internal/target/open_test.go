@@ -28,6 +28,9 @@ func (c fakeCluster) KubeconfigAs(user string, _ ...string) ([]byte, error) {
 }
 func (c fakeCluster) Done() <-chan struct{} { return nil }
 func (c fakeCluster) Stop() error           { *c.stopped = true; return nil }
+func (c fakeCluster) Fork(context.Context, cluster.Options) (Running, error) {
+	return nil, errors.New("nobody forks here")
+}
 
 // opener returns one whose cluster is in a state, what it says about leaving it, and whether it was stopped.
 func opener(t *testing.T, state cluster.State) (o *Opener, file string, told *[]Leaving, stopped *bool) {

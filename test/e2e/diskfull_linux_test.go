@@ -101,3 +101,46 @@ func fill(t *testing.T, path string) {
 		try(t, err)
 	}
 }
+
+// TestDiskFullDuringACopy has room for a cluster, but not for a copy of it. The original does not notice.
+func TestDiskFullDuringACopy(t *testing.T) {
+	home := smallDisk(t, 420)
+	u := newCLIIn(t, home)
+	u.ok(t, "up", "--quiet")
+	config := must(clientcmd.BuildConfigFromFlags("", u.status(t, "dock").Kubeconfig))(t)
+	client := clientFor(t, config).CoreV1().ConfigMaps("default")
+	for i := range 100 {
+		big := configMap(fmt.Sprintf("big-%d", i))
+		big.Data = map[string]string{"text": strings.Repeat("x", 900<<10)}
+		must(client.Create(t.Context(), big, metav1.CreateOptions{}))(t)
+	}
+	// Enough for the check at the start, not for all the data.
+	fillUntil(t, filepath.Join(home, "ballast"), home, 135<<20)
+	u.fails(t, "full", "fork", "copy")
+	u.fails(t, "full", "fork", "copy") // nothing is left behind that takes the name or the room
+	if s := u.status(t, "copy"); s.State != cluster.NeverStarted {
+		t.Errorf("the copy: %+v", s)
+	}
+	fillUntil(t, filepath.Join(home, "more"), home, 60<<20)
+	u.fails(t, "full", "snapshot", "save", "base")
+	if out := u.ok(t, "snapshot", "list", "-o", "json"); strings.TrimSpace(out) != "[]" {
+		t.Errorf("snapshots: %s", out)
+	}
+	u.ok(t, "kubectl", "create", "configmap", "another")
+}
+
+// fillUntil takes room until so many bytes are left.
+func fillUntil(t *testing.T, path, home string, left uint64) {
+	t.Helper()
+	file := must(os.Create(path))(t)
+	defer file.Close()
+	block := make([]byte, 64<<10)
+	for {
+		var fs syscall.Statfs_t
+		try(t, syscall.Statfs(home, &fs))
+		if uint64(fs.Bavail)*uint64(fs.Bsize) <= left { //nolint:unconvert // the types differ between systems
+			return
+		}
+		must(file.Write(block))(t)
+	}
+}

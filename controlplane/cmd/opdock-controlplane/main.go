@@ -22,11 +22,11 @@ import (
 
 	"github.com/spf13/pflag"
 	etcdversion "go.etcd.io/etcd/api/v3/version"
-	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
+	"github.com/opdock/opdock/controlplane/internal/emulation"
 	"github.com/opdock/opdock/controlplane/internal/serve"
 	"github.com/opdock/opdock/controlplane/internal/state"
 	"github.com/opdock/opdock/controlplane/internal/upstream"
@@ -35,8 +35,9 @@ import (
 const usage = `opdock-controlplane is a Kubernetes control plane in one process.
 
 Usage:
-  opdock-controlplane serve --dir DIR [flags]   run a cluster whose state is in DIR
-  opdock-controlplane version                   print the versions of its parts as JSON
+  opdock-controlplane serve --dir DIR [flags]           run a cluster whose state is in DIR
+  opdock-controlplane snapshot --dir DIR --out FILE     save the objects of a cluster that runs
+  opdock-controlplane version                           print the versions of its parts as JSON
 
 Linked as etcd, kube-apiserver or kubectl it is that program.
 `
@@ -60,6 +61,8 @@ func run(started time.Time) int {
 	switch verb {
 	case "serve":
 		return runServe(started, os.Args[2:])
+	case "snapshot":
+		return runSnapshot(started, os.Args[2:])
 	case "version":
 		return printVersion()
 	case "", "help", "-h", "--help":
@@ -76,6 +79,7 @@ func printVersion() int {
 		"kubernetes": version.Get().GitVersion,
 		"etcd":       etcdversion.Version,
 		"kwok":       moduleVersion("sigs.k8s.io/kwok"),
+		"emulates":   emulation.Available(),
 		"state":      state.Format,
 	})
 	if err != nil {
@@ -109,6 +113,11 @@ func runServe(started time.Time, args []string) int {
 	flags.BoolVar(&o.Ephemeral, "ephemeral", false, "remove the state when the cluster stops")
 	flags.BoolVar(&o.Durable, "durable", false, "survive a power loss: wait for the disk on every write")
 	flags.Float32Var(&o.ControllerQPS, "controller-qps", 0, "limit each controller to this many requests a second; 0: no limit")
+	flags.StringVar(&o.From, "from", "", "start with the objects of this snapshot file, or of the running cluster whose state is in this folder")
+	flags.BoolVar(&o.Replace, "replace", false, "let --from replace the objects of an existing cluster")
+	flags.DurationVar(&o.History, "history", 0, "keep old revisions readable for at least this long; 0: as kube-apiserver does, 5m")
+	flags.StringVar(&o.Emulated, "kubernetes", "", "the version to emulate, such as 1.34; empty: as it was, or its own for a new cluster")
+	plugins := flags.StringSlice("admission-plugins", nil, "admission plugins to enable beside the default ones (default: as it was)")
 	reportFD := flags.Int("report-fd", -1, "write JSON lines about the start to this file descriptor")
 	lifelineFD := flags.Int("lifeline-fd", -1, "stop when this file descriptor, a pipe, is closed at its other end")
 	verbosity := flags.IntP("v", "v", 0, "how much to log")
@@ -123,6 +132,9 @@ func runServe(started time.Time, args []string) int {
 		return 2
 	}
 
+	if flags.Changed("admission-plugins") {
+		o.AdmissionPlugins = append([]string{}, *plugins...)
+	}
 	o.Report = serve.NewReporter(nil, started)
 	if report := descriptor(*reportFD, "report"); report != nil {
 		o.Report = serve.NewReporter(report, started)
@@ -155,6 +167,33 @@ func runServe(started time.Time, args []string) int {
 	return 0
 }
 
+// runSnapshot reports errors on standard output, one JSON object, and is silent if it succeeds.
+func runSnapshot(started time.Time, args []string) int {
+	flags := pflag.NewFlagSet("opdock-controlplane snapshot", pflag.ContinueOnError)
+	var o serve.SaveOptions
+	flags.StringVar(&o.Dir, "dir", "", "the folder that holds the state of the running cluster (required)")
+	flags.StringVar(&o.Out, "out", "", "the file to write (required)")
+	flags.StringVar(&o.Cluster, "cluster", "", "what the snapshot calls the cluster")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
+		return 0
+	case err == nil && (o.Dir == "" || o.Out == ""):
+		err = errors.New("--dir and --out are required")
+		fallthrough
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "opdock-controlplane snapshot:", err)
+		return 2
+	}
+	syscall.Umask(0o077)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := serve.Save(ctx, o); err != nil {
+		serve.NewReporter(os.Stdout, started).Error(err)
+		return 1
+	}
+	return 0
+}
+
 // configure sets what all parts of the process share.
 func configure(verbosity int) error {
 	var level klog.Level
@@ -163,10 +202,6 @@ func configure(verbosity int) error {
 	}
 	// Components warn themselves about deprecated kinds that they watch.
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
-	// Feature gates are the process's, not a component's: upstream's defaults.
-	if err := compatibility.DefaultComponentGlobalsRegistry.Set(); err != nil {
-		return fmt.Errorf("feature gates: %w", err)
-	}
 	return nil
 }
 

@@ -81,8 +81,9 @@ func canBootstrap(opts options.CompletedOptions) bool {
 	return opts.Etcd.EncryptionProviderConfigFilepath == "" && transport.CertFile == "" && transport.TrustedCAFile == ""
 }
 
-// bootstrapTimeout is for an etcd that has stopped answering.
-const bootstrapTimeout = 30 * time.Second
+// bootstrapTimeout is for an etcd that has stopped answering. Many objects to
+// import take a while.
+const bootstrapTimeout = 5 * time.Minute
 
 // bootstrap writes what is missing of the bootstrap objects into etcd.
 func bootstrap(ctx context.Context, config *app.Config, o Options) error {
@@ -94,6 +95,14 @@ func bootstrap(ctx context.Context, config *app.Config, o Options) error {
 		return fmt.Errorf("connecting to etcd: %w", err)
 	}
 	defer func() { _ = client.Close() }()
+	if o.Objects != nil {
+		storage := config.Options.Etcd.StorageConfig
+		result, err := o.Objects.Write(ctx, client, storage.Prefix, config.KubeAPIs.ControlPlane.StorageFactory)
+		if err != nil {
+			return err
+		}
+		o.Imported(result)
+	}
 
 	var puts []clientv3.Op
 	for _, b := range bootstrapObjects(config.KubeAPIs, o) {

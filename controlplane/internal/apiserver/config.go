@@ -38,6 +38,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubeapiserver"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 
+	"github.com/opdock/opdock/controlplane/internal/emulation"
+	"github.com/opdock/opdock/controlplane/internal/metrics"
 	"github.com/opdock/opdock/controlplane/internal/pki"
 )
 
@@ -86,6 +88,7 @@ func newGenericConfig(opts options.CompletedOptions) (*genericapiserver.Config, 
 	if err := opts.GenericServerRunOptions.ApplyTo(config); err != nil {
 		return fail(err)
 	}
+	config.EffectiveVersion = emulation.Version{EffectiveVersion: config.EffectiveVersion}
 	if err := applySecureServing(opts, config); err != nil {
 		return fail(err)
 	}
@@ -167,7 +170,7 @@ func applySecureServing(opts options.CompletedOptions, config *genericapiserver.
 
 func applyOpenAPI(config *genericapiserver.Config) {
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
-	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme)
+	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme, metrics.Scheme)
 	// Two of the three servers build a (small) version 2 document at start-up,
 	// each from all definitions. They may share them, for builders only read,
 	// and find them made on another core when they get there.

@@ -11,25 +11,42 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/server/egressselector"
 	kubecontrolplane "k8s.io/kubernetes/pkg/controlplane"
+
+	"github.com/opdock/opdock/controlplane/internal/kubelet"
 )
 
 // dialOnlyLoopback makes the connections that the server opens for its users
-// (to kubelets for logs and exec, to pods and services for proxying, webhooks
-// and extension servers) fail unless they go to this machine.
+// (to pods and services for proxying, to webhooks and extension servers) fail
+// unless they go to this machine.
 func dialOnlyLoopback(config *kubecontrolplane.Config) {
 	config.ControlPlane.ProxyTransport.DialContext = dialLoopback
-	config.KubeletClientConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
-		return dialLoopback, nil
+}
+
+// dialSimulated leads connections to kubelets, for logs and exec, to the
+// simulated ones. A node of this machine that somebody has registered is asked
+// itself.
+func dialSimulated(config *kubecontrolplane.Config, kubelets *kubelet.Server) {
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		if isLoopback(address) {
+			return dialLoopback(ctx, network, address)
+		}
+		return kubelets.Dial(ctx, network, address)
 	}
+	config.KubeletClientConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) { return dial, nil }
 }
 
 func dialLoopback(ctx context.Context, network, address string) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !isLoopback(address) {
 		return nil, fmt.Errorf("%s is simulated and has no network; only addresses of this machine can be reached", address)
 	}
 	return (&net.Dialer{}).DialContext(ctx, network, address)
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }

@@ -32,6 +32,10 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
+
+	"github.com/opdock/opdock/controlplane/internal/kubelet"
+	"github.com/opdock/opdock/controlplane/internal/metrics"
+	"github.com/opdock/opdock/controlplane/internal/objects"
 )
 
 const (
@@ -56,6 +60,12 @@ type Options struct {
 	// Bootstrapped says that this very version has written what a cluster starts
 	// with before, so that it need not be written again.
 	Bootstrapped bool
+	// Objects are written into etcd before anything else; nil if there are none.
+	Objects *objects.File
+	// Imported is told what became of Objects.
+	Imported func(objects.Result)
+	// Logs is a folder with log files of pods, by namespace and name; it need not exist.
+	Logs string
 	// LoopbackOnly keeps the server from dialing anything that is not on this
 	// machine on behalf of its users: kubelets, pods and services are simulated,
 	// and their addresses may be somebody's real ones.
@@ -72,6 +82,7 @@ type Server struct {
 	options     Options
 	config      *app.Config
 	enablesRBAC bool
+	kubelets    *kubelet.Server // of simulated nodes; nil if there are none
 
 	// The rest is set by Assemble.
 	aggregator *aggregatorapiserver.APIAggregator
@@ -102,10 +113,18 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if o.LoopbackOnly {
 		dialOnlyLoopback(config.KubeAPIs)
 	}
+	var kubelets *kubelet.Server
+	if o.Cluster {
+		core := config.KubeAPIs.ControlPlane.VersionedInformers.Core().V1()
+		if kubelets, err = kubelet.New(core.Pods().Lister(), core.Nodes().Lister(), o.Logs); err != nil {
+			return nil, err
+		}
+		dialSimulated(config.KubeAPIs, kubelets)
+	}
 	loopback := rest.CopyConfig(config.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig)
 	loopback.QPS, loopback.Burst = -1, 0
 	return &Server{
-		Loopback: loopback, options: o, config: config,
+		Loopback: loopback, options: o, config: config, kubelets: kubelets,
 		enablesRBAC: !config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Has(rbacrest.PostStartHookName),
 	}, nil
 }
@@ -119,6 +138,9 @@ func (s *Server) Assemble(ctx context.Context) error {
 		for name := range deferredHooks() {
 			generic.DisabledPostStartHooks.Insert(name)
 		}
+	}
+	if s.options.Objects != nil && !s.hooksDeferred {
+		return errors.New("objects cannot be imported into an etcd that encrypts them")
 	}
 	if s.hooksDeferred && (!s.options.Bootstrapped || s.options.Nodes > 0) {
 		go func() { written <- bootstrap(ctx, s.config, s.options) }()
@@ -141,6 +163,12 @@ func (s *Server) Assemble(ctx context.Context) error {
 	kube, ok := s.aggregator.GenericAPIServer.NextDelegate().(*genericapiserver.GenericAPIServer)
 	if !ok {
 		return errors.New("assembling the API server: the aggregator does not delegate to the kube-apiserver")
+	}
+	if s.options.Cluster {
+		core := s.config.KubeAPIs.ControlPlane.VersionedInformers.Core().V1()
+		if err := metrics.Install(kube, core.Pods().Lister(), core.Nodes().Lister()); err != nil {
+			return err
+		}
 	}
 	s.openAPI = installLazyOpenAPI(kube, generic)
 	return <-written
@@ -174,6 +202,9 @@ func (s *Server) Err() error {
 // Stop ends the server and returns when open requests are done with. Started or
 // not, it releases what Assemble took.
 func (s *Server) Stop() error {
+	if s.kubelets != nil {
+		s.kubelets.Close() // whoever follows a log would be waited for
+	}
 	if s.done == nil {
 		if s.aggregator != nil {
 			s.aggregator.GenericAPIServer.Destroy()
@@ -239,6 +270,13 @@ func (s *Server) WaitReady(ctx context.Context) error {
 func (s *Server) AfterReady(ctx context.Context) {
 	if s.hooksDeferred {
 		go s.runDeferredHooks(ctx)
+	}
+	if s.options.Cluster {
+		go func() {
+			if err := metrics.Register(ctx, s.Loopback); ctx.Err() == nil {
+				logIfFailed("Registering the API of metrics", err)
+			}
+		}()
 	}
 	s.openAPI.buildSoon(ctx)
 }

@@ -20,7 +20,13 @@ const (
 	DiskFull     Reason = "DiskFull"
 	KeptState    Reason = "KeptState"
 	Interrupted  Reason = "Interrupted"
-	Internal     Reason = "Internal"
+	// BadSnapshot is for a snapshot file that is missing, damaged or no snapshot.
+	BadSnapshot Reason = "BadSnapshot"
+	// NoSource is for a cluster to be copied that does not run.
+	NoSource Reason = "NoSource"
+	// BadOption is for a value that the control plane cannot serve, such as an unknown version.
+	BadOption Reason = "BadOption"
+	Internal  Reason = "Internal"
 )
 
 // Error is a failure with a way out.

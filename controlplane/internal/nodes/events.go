@@ -17,6 +17,8 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
+
+	"github.com/opdock/opdock/controlplane/internal/usage"
 )
 
 // eventWriter writes the events of pods and nodes.
@@ -56,10 +58,22 @@ func kubeletOf(pod *corev1.Pod) corev1.EventSource {
 	return corev1.EventSource{Component: fieldManager, Host: pod.Spec.NodeName}
 }
 
-// unknownBehaviour warns once about a value that means nothing. The event's name follows from the
-// pod and the value, so the store itself keeps it from being written twice, after a restart as well.
+// unknownBehaviour warns about a behaviour that means nothing.
 func (w *eventWriter) unknownBehaviour(ctx context.Context, pod *corev1.Pod, reason error) {
-	value := pod.Annotations[Annotation]
+	w.badAnnotation(ctx, pod, Annotation, "UnknownBehaviour",
+		fmt.Sprintf("%v; the pod runs as if it had none. Valid are: %s", reason, validBehaviours))
+}
+
+// unknownUsage warns about a usage that means nothing.
+func (w *eventWriter) unknownUsage(ctx context.Context, pod *corev1.Pod, reason error) {
+	w.badAnnotation(ctx, pod, usage.Annotation, "UnknownUsage",
+		fmt.Sprintf("%v; the pod uses the default amounts. Valid are: %s", reason, usage.Valid))
+}
+
+// badAnnotation warns once about a value that means nothing. The event's name follows from the
+// pod and the value, so the store itself keeps it from being written twice, after a restart as well.
+func (w *eventWriter) badAnnotation(ctx context.Context, pod *corev1.Pod, annotation, reason, explanation string) {
+	value := pod.Annotations[annotation]
 	name := fmt.Sprintf("%s.%s", pod.Name, digest(string(pod.UID) + value)[:16])
 	if _, written := w.warned.Load(name); written {
 		return
@@ -73,10 +87,9 @@ func (w *eventWriter) unknownBehaviour(ctx context.Context, pod *corev1.Pod, rea
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		},
-		Type:   corev1.EventTypeWarning,
-		Reason: "UnknownBehaviour",
-		Message: fmt.Sprintf("annotation %s: %q: %v; the pod runs as if it had none. Valid are: %s",
-			Annotation, value, reason, validBehaviours),
+		Type:                corev1.EventTypeWarning,
+		Reason:              reason,
+		Message:             fmt.Sprintf("annotation %s: %q: %s", annotation, value, explanation),
 		Source:              kubeletOf(pod),
 		FirstTimestamp:      now,
 		LastTimestamp:       now,

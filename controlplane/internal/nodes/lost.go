@@ -19,6 +19,9 @@ import (
 // whoever wonders about the node which pod is the reason.
 const Lost corev1.NodeConditionType = "opdock.dev/Lost"
 
+// IsLost says whether a node has been made to fall silent.
+func IsLost(node *corev1.Node) bool { return isLost(node) }
+
 func isLost(node *corev1.Node) bool {
 	condition := nodeCondition(&node.Status, Lost)
 	return condition != nil && condition.Status == corev1.ConditionTrue

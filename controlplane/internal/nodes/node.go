@@ -18,7 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/component-base/version"
+
+	"github.com/opdock/opdock/controlplane/internal/emulation"
 )
 
 // Ensure makes node-0 to node-(n-1) exist; nodes that exist already stay as they are. The client
@@ -139,7 +140,7 @@ func nodeInfo() corev1.NodeSystemInfo {
 		OSImage:                 "Opdock (simulated)",
 		KernelVersion:           "simulated",
 		ContainerRuntimeVersion: containerRuntimeURI + "2.2.0",
-		KubeletVersion:          version.Get().GitVersion,
+		KubeletVersion:          emulation.Current(),
 		OperatingSystem:         "linux",
 		Architecture:            architecture,
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+
+	"github.com/opdock/opdock/controlplane/internal/usage"
 )
 
 // fieldManager is under which name the status of a pod is written, as in a real cluster.
@@ -54,6 +56,9 @@ func (k *podKubelet) sync(ctx context.Context, key string) (time.Duration, error
 	behaviour, err := behaviourOf(pod)
 	if err != nil {
 		k.events.unknownBehaviour(ctx, pod, err)
+	}
+	if _, err := usage.Parse(pod.Annotations[usage.Annotation]); err != nil {
+		k.events.unknownUsage(ctx, pod, err)
 	}
 	at, err := k.place(pod, node)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/opdock/opdock/controlplane/internal/identity"
 	"github.com/opdock/opdock/controlplane/internal/nodes"
 	"github.com/opdock/opdock/controlplane/internal/scheduler"
+	"github.com/opdock/opdock/controlplane/internal/standin"
 )
 
 // ClientOptions say what runs beside the API server.
@@ -128,7 +129,12 @@ func (c *Clients) WaitUsable(ctx context.Context) error {
 }
 
 // AfterReady starts what was put off to be ready sooner.
-func (c *Clients) AfterReady() { c.controllers.Ready() }
+func (c *Clients) AfterReady() {
+	c.controllers.Ready()
+	c.run(func() error {
+		return standin.Run(c.ctx, identity.As(c.api.Loopback, standin.User, "opdock-stand-in", "system:masters"))
+	})
+}
 
 // Err delivers the failure of a part.
 func (c *Clients) Err() <-chan error { return c.failed }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -54,6 +55,10 @@ func (p *plane) apiOptions() (*options.ServerRunOptions, error) {
 	o.ServiceClusterIPRanges = serviceRange
 	o.AllowPrivileged = true
 	o.Etcd.StorageConfig.Transport.ServerList = []string{p.etcd.Endpoint()}
+	if p.options.History > 0 {
+		// What was current when it compacted last is what it compacts next.
+		o.Etcd.StorageConfig.CompactionInterval = p.options.History
+	}
 	o.Authorization.Modes = []string{"Node", "RBAC"}
 	o.Authentication.BootstrapToken.Enable = true
 	o.Authentication.ClientCert.ClientCA = p.folder.Path("pki", "ca.crt")
@@ -68,7 +73,7 @@ func (p *plane) apiOptions() (*options.ServerRunOptions, error) {
 	o.Authentication.RequestHeader.ExtraHeaderPrefixes = []string{"X-Remote-Extra-"}
 	o.ProxyClientCertFile = p.folder.Path("pki", frontProxyClient+".crt")
 	o.ProxyClientKeyFile = p.folder.Path("pki", frontProxyClient+".key")
-	o.Admission.GenericAdmission.EnablePlugins = []string{"NodeRestriction"}
+	o.Admission.GenericAdmission.EnablePlugins = append(slices.Clone(defaultPlugins), p.folder.Info.AdmissionPlugins...)
 	return o, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/opdock/opdock/controlplane/internal/controllers"
 	"github.com/opdock/opdock/controlplane/internal/etcd"
 	"github.com/opdock/opdock/controlplane/internal/nodes"
+	"github.com/opdock/opdock/controlplane/internal/objects"
 	"github.com/opdock/opdock/controlplane/internal/pki"
 	"github.com/opdock/opdock/controlplane/internal/state"
 )
@@ -28,8 +29,10 @@ type plane struct {
 	folder  *state.Folder
 	report  *Reporter
 
-	listener net.Listener // set by prepare
-	keys     *pki.Set     // set by prepare
+	listener net.Listener  // set by prepare
+	keys     *pki.Set      // set by prepare
+	origin   *origin       // set by prepare if the data came from elsewhere
+	imported *objects.File // set by prepare if objects are to be imported
 
 	etcd    *etcd.Server      // set by start
 	api     *apiserver.Server // set by start
@@ -52,9 +55,12 @@ func (p *plane) start(ctx context.Context) error {
 	p.api, err = apiserver.New(setup, apiserver.Options{
 		Run:          opts,
 		Cluster:      true,
-		New:          p.folder.Info.Complete == "",
+		New:          p.bootstrappedBy() == "",
 		Nodes:        p.wantedNodes(),
-		Bootstrapped: p.folder.Info.Complete == p.options.Kubernetes,
+		Bootstrapped: p.bootstrappedBy() == p.release(),
+		Objects:      p.imported,
+		Imported:     p.tellImported,
+		Logs:         p.folder.Path("logs"),
 		LoopbackOnly: true,
 	})
 	if err != nil {
@@ -85,7 +91,8 @@ func (p *plane) start(ctx context.Context) error {
 func (p *plane) startEtcd(ctx context.Context) error {
 	var err error
 	p.etcd, err = etcd.Start(ctx, etcd.Options{
-		Dir: "etcd", Socket: "etcd.sock", Durable: p.options.Durable, Existing: p.folder.Info.Complete != "",
+		Dir: etcdData, Socket: etcdSocket, Durable: p.options.Durable,
+		Existing: p.folder.Info.Complete != "" && p.origin == nil,
 	})
 	switch {
 	case err == nil:
@@ -93,7 +100,7 @@ func (p *plane) startEtcd(ctx context.Context) error {
 		return nil
 	case ctx.Err() != nil:
 		return interrupted(ctx, "starting etcd")
-	case p.folder.New:
+	case p.folder.New || p.origin != nil:
 		return err
 	default:
 		return state.Unusable(p.folder.Dir, err)
@@ -160,7 +167,10 @@ func (p *plane) untilFailure(ctx context.Context, condition func(context.Context
 // wantedNodes is how many nodes must exist: 0 leaves them as they are. A cluster
 // that was killed before it was ready for the first time is still a new one.
 func (p *plane) wantedNodes() int {
-	if p.options.Nodes == 0 && p.folder.Info.Complete == "" {
+	if p.imported != nil && p.imported.Header.Nodes > 0 {
+		return p.options.Nodes
+	}
+	if p.options.Nodes == 0 && p.bootstrappedBy() == "" {
 		return 1
 	}
 	return p.options.Nodes
@@ -169,6 +179,9 @@ func (p *plane) wantedNodes() int {
 func (p *plane) afterReady() {
 	p.clients.AfterReady()
 	p.api.AfterReady(p.clients.ctx)
+	if p.origin != nil {
+		go renewTokens(p.clients.ctx, p.clients.admin)
+	}
 }
 
 // roomInterval is how often the disk is looked at. etcd panics when it cannot
@@ -213,6 +226,9 @@ func (p *plane) stop() {
 	}
 	if p.listener != nil {
 		_ = p.listener.Close()
+	}
+	if p.imported != nil {
+		p.imported.Close()
 	}
 }
 

@@ -17,10 +17,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/opdock/opdock/controlplane/internal/early"
+	"github.com/opdock/opdock/controlplane/internal/etcd"
 	"github.com/opdock/opdock/controlplane/internal/fault"
 	"github.com/opdock/opdock/controlplane/internal/pki"
 	"github.com/opdock/opdock/controlplane/internal/state"
@@ -35,6 +37,19 @@ type Options struct {
 	Durable   bool
 	// ControllerQPS limits each controller's requests; 0 does not.
 	ControllerQPS float32
+	// From is a snapshot file, or the state folder of a cluster that runs, whose
+	// objects a new cluster starts with.
+	From string
+	// Replace lets From replace the objects of an existing cluster.
+	Replace bool
+	// History is how long old revisions can be read at least; 0 is upstream's default.
+	History time.Duration
+	// AdmissionPlugins are enabled beside the default ones; nil: those that the
+	// cluster had.
+	AdmissionPlugins []string
+	// Emulated is the version of Kubernetes to emulate; empty: the one that the
+	// cluster had.
+	Emulated string
 	// Kubernetes is the version that is about to run.
 	Kubernetes string
 	Report     *Reporter
@@ -47,19 +62,27 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("state folder %q: %w", o.Dir, err)
 	}
+	if o.From != "" {
+		if o.From, err = filepath.Abs(o.From); err != nil {
+			return fmt.Errorf("source %q: %w", o.From, err)
+		}
+	}
 	folder, err := state.Open(dir, o.Kubernetes)
 	if err != nil {
 		return err
 	}
 	folder.Durable = o.Durable
 	plane := &plane{options: o, folder: folder, report: o.Report}
-	err = plane.prepare()
+	err = plane.prepare(ctx)
 	if err == nil {
 		o.Report.Progress("state", "state is in "+dir)
 		err = plane.start(ctx)
 	}
 	if err == nil {
-		folder.Info.Complete = o.Kubernetes
+		err = folder.Commit()
+	}
+	if err == nil {
+		folder.Info.Complete, folder.Info.Filling = plane.release(), ""
 		err = folder.Save()
 	}
 	if err != nil {
@@ -67,12 +90,15 @@ func Run(ctx context.Context, o Options) (err error) {
 		// take the process with them.
 		o.Report.Error(err)
 		plane.stop()
-		return errors.Join(err, folder.Abandon())
+		return errors.Join(err, folder.RollBack(), folder.Abandon())
 	}
 
 	o.Report.Ready(plane.server(), folder.Path("kubeconfig"), o.Kubernetes)
 	early.ResumeGarbageCollection()
 	plane.afterReady()
+	if err := folder.Sweep(); err != nil {
+		klog.ErrorS(err, "The next start removes it")
+	}
 	err = plane.wait(ctx)
 	plane.stop()
 	return errors.Join(err, folder.Close(err == nil))
@@ -80,7 +106,7 @@ func Run(ctx context.Context, o Options) (err error) {
 
 // prepare does everything that needs no running part: the port, the keys and
 // what the folder remembers.
-func (p *plane) prepare() error {
+func (p *plane) prepare(ctx context.Context) error {
 	// Relative paths keep the socket of etcd below the length limit of unix
 	// sockets, however deep the folder is.
 	if err := os.Chdir(p.folder.Dir); err != nil {
@@ -92,6 +118,12 @@ func (p *plane) prepare() error {
 			Message: fmt.Sprintf("there is state in %s that was meant to last, and an ephemeral cluster would remove it", p.folder.Dir),
 			Hint:    "start it without --ephemeral, remove the state first, or choose another name",
 		}
+	}
+	if err := p.fill(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(p.emulate(), p.choosePlugins()); err != nil {
+		return err
 	}
 	if err := p.listen(); err != nil {
 		return err
@@ -116,7 +148,7 @@ func (p *plane) prepare() error {
 		return state.Unusable(p.folder.Dir, err)
 	}
 	// A large database takes memory from the start, so collecting must not wait.
-	if info, err := os.Stat(p.folder.Path("etcd", "member", "snap", "db")); err == nil && info.Size() > largeDatabase {
+	if info, err := os.Stat(etcd.Database(p.folder.Path(etcdData))); err == nil && info.Size() > largeDatabase {
 		early.ResumeGarbageCollection()
 	}
 	return p.writeKubeconfig()

@@ -43,6 +43,15 @@ type Info struct {
 	// from then on everything that a cluster starts with is there.
 	Complete string    `json:"complete,omitempty"`
 	Created  time.Time `json:"created"`
+	// Emulated is the Kubernetes version that is emulated, such as 1.34; empty
+	// if it is that of the control plane itself. It is for those who look on:
+	// which version the data has is in Complete.
+	Emulated string `json:"emulated,omitempty"`
+	// AdmissionPlugins are those that are enabled beside the default ones.
+	AdmissionPlugins []string `json:"admissionPlugins,omitempty"`
+	// Filling names what the first data of the cluster is copied from, until it
+	// has been ready once.
+	Filling string `json:"filling,omitempty"`
 }
 
 // Holder is what the lock file says about the living process.
@@ -68,13 +77,16 @@ type Folder struct {
 // The kubernetes version is the one that is about to run on it.
 func Open(dir, kubernetes string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, writeFault("creating the state folder", dir, err)
+		return nil, WriteFault("creating the state folder", dir, err)
 	}
 	f := &Folder{Dir: dir}
 	if err := f.takeLock(); err != nil {
 		return nil, err
 	}
 	err := f.load(kubernetes)
+	if err == nil && !f.New {
+		err = f.RollBack()
+	}
 	if err == nil {
 		err = CheckRoom(dir, roomToStart)
 	}
@@ -160,7 +172,7 @@ func (f *Folder) takeLock() error {
 	path := f.Path("lock")
 	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return writeFault("opening the lock file", path, err)
+		return WriteFault("opening the lock file", path, err)
 	}
 	err = flock(lock)
 	if errors.Is(err, unix.EWOULDBLOCK) || (err == nil && !sameFile(lock, path)) {
@@ -180,10 +192,10 @@ func (f *Folder) takeLock() error {
 		return fmt.Errorf("encoding the lock: %w", err)
 	}
 	if err := lock.Truncate(0); err != nil {
-		return writeFault("writing the lock file", path, err)
+		return WriteFault("writing the lock file", path, err)
 	}
 	if _, err := lock.WriteAt(append(data, '\n'), 0); err != nil {
-		return writeFault("writing the lock file", path, err)
+		return WriteFault("writing the lock file", path, err)
 	}
 	return nil
 }
@@ -239,8 +251,9 @@ func (f *Folder) load(kubernetes string) error {
 		}
 	}
 
-	if f.Info.Ephemeral {
-		// Its process was killed before it could clean up. Nobody asked to keep it.
+	if f.Info.Ephemeral || f.Info.Filling != "" {
+		// Its process was killed before it could clean up. Nobody asked to keep it,
+		// or it is a copy that was not complete and that nobody has used.
 		if err := f.clear(); err != nil {
 			return err
 		}
@@ -260,6 +273,19 @@ func (f *Folder) load(kubernetes string) error {
 	}
 	f.Info.Kubernetes = kubernetes
 	return nil
+}
+
+// ReadInfo returns what a state folder remembers, which another process may be using.
+func ReadInfo(dir string) (Info, error) {
+	var info Info
+	data, err := os.ReadFile(filepath.Join(dir, "state.json"))
+	if err != nil {
+		return info, fmt.Errorf("reading state: %w", err)
+	}
+	if err := json.Unmarshal(data, &info); err != nil {
+		return info, Corrupt(dir, fmt.Errorf("state.json does not parse: %w", err))
+	}
+	return info, nil
 }
 
 // refuseStrangers makes sure that a folder without state.json has nothing else
@@ -326,68 +352,6 @@ func Corrupt(dir string, cause error) error {
 		Reason:  fault.CorruptState,
 		Message: fmt.Sprintf("the state in %s is damaged", dir),
 		Hint:    "nothing was changed; restore the folder from a copy, or remove it and start anew",
-		Cause:   cause,
-	}
-}
-
-// WriteFile writes a file that only its owner can read, all of it or nothing.
-func WriteFile(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
-	if err != nil {
-		return writeFault("writing", path, err)
-	}
-	defer func() { _ = os.Remove(temp.Name()) }()
-	_, err = temp.Write(data)
-	if closeErr := temp.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return writeFault("writing", path, err)
-	}
-	return nil
-}
-
-func writeFault(doing, path string, err error) error {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return diskFull(path, err)
-	}
-	return fmt.Errorf("%s %s: %w", doing, path, err)
-}
-
-// Sync makes files and folders survive a power failure.
-func Sync(paths ...string) error {
-	for _, path := range paths {
-		file, err := os.Open(path)
-		if err != nil {
-			return fmt.Errorf("syncing: %w", err)
-		}
-		if err := errors.Join(file.Sync(), file.Close()); err != nil {
-			return writeFault("syncing", path, err)
-		}
-	}
-	return nil
-}
-
-// CheckRoom returns a fault when less than this many bytes are free.
-func CheckRoom(dir string, needed uint64) error {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		return fmt.Errorf("looking for free space at %s: %w", dir, err)
-	}
-	if free := uint64(fs.Bavail) * uint64(fs.Bsize); free < needed { //nolint:unconvert // the types differ between systems
-		return diskFull(dir, fmt.Errorf("%d MiB are free, %d MiB are needed", free>>20, needed>>20))
-	}
-	return nil
-}
-
-func diskFull(path string, cause error) error {
-	return &fault.Error{
-		Reason:  fault.DiskFull,
-		Message: fmt.Sprintf("the disk that holds %s is full", path),
-		Hint:    "free some space, or keep the state elsewhere with OPDOCK_HOME",
 		Cause:   cause,
 	}
 }

@@ -26,6 +26,8 @@ import (
 	"github.com/opdock/opdock/controlplane/internal/apiserver"
 	"github.com/opdock/opdock/controlplane/internal/controllers"
 	"github.com/opdock/opdock/controlplane/internal/early"
+	"github.com/opdock/opdock/controlplane/internal/emulation"
+	"github.com/opdock/opdock/controlplane/internal/fault"
 	"github.com/opdock/opdock/controlplane/internal/serve"
 )
 
@@ -136,6 +138,23 @@ func runUntilStopped(ctx context.Context, api *apiserver.Server, clients *serve.
 	return api.Stop()
 }
 
+// setVersion applies the version that the environment selects, unless a flag does, and the feature gates.
+func setVersion(flags *pflag.FlagSet) error {
+	wanted := ""
+	if !flags.Changed("emulated-version") {
+		wanted = os.Getenv(emulation.Variable)
+	}
+	emulated, err := emulation.Normalize(wanted)
+	if err != nil {
+		var shown *fault.Error
+		if errors.As(err, &shown) {
+			return fmt.Errorf("%s: %w; %s", emulation.Variable, err, shown.Hint)
+		}
+		return err
+	}
+	return emulation.Set(emulated)
+}
+
 // parseOptions reads the flags of kube-apiserver, all of them.
 func parseOptions(args []string) (*options.ServerRunOptions, error) {
 	opts := options.NewServerRunOptions()
@@ -161,8 +180,8 @@ func parseOptions(args []string) (*options.ServerRunOptions, error) {
 	}
 
 	registry := opts.GenericServerRunOptions.ComponentGlobalsRegistry
-	if err := registry.Set(); err != nil {
-		return nil, fmt.Errorf("feature gates: %w", err)
+	if err := setVersion(flags); err != nil {
+		return nil, err
 	}
 	if err := logsapi.ValidateAndApply(opts.Logs, registry.FeatureGateFor(basecompatibility.DefaultKubeComponent)); err != nil {
 		return nil, fmt.Errorf("logging: %w", err)

@@ -7,9 +7,12 @@ package clitest
 import (
 	"bytes"
 	"context"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,13 +28,21 @@ var Noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 // FakeDock stands in for package cluster. Its fields say what there is, and record what was done.
 type FakeDock struct {
+	mu sync.Mutex // guards what several forks record
+
 	Clusters map[string]cluster.Status
 	Start    func(context.Context, cluster.Options) (target.Running, error)
 	StopErr  error
 	Binary   string // empty: there is none
 	Build    func(ctx context.Context, out string, progress func(cluster.BuildProgress)) error
 
+	// Saved are the snapshots that there are, by name. Damaged is the error of reading one to its end.
+	Saved   map[string]cluster.Snapshot
+	Damaged error
+	SaveErr error
+
 	Started       []cluster.Options
+	Forked        []cluster.Options
 	Stopped       []string
 	MarkedStopped []string
 	Deleted       []string
@@ -57,6 +68,29 @@ func (f *FakeDock) dock() target.Dock {
 				all = append(all, f.Clusters[name])
 			}
 			return all, nil
+		},
+		Save: func(_ context.Context, name, path string) (cluster.Snapshot, error) {
+			if s := f.find(name); s.State != cluster.Alive {
+				return cluster.Snapshot{}, &cluster.NotRunningError{Status: s}
+			}
+			return cluster.Snapshot{Path: path, Cluster: name, Revision: 4711, Objects: 120, Bytes: 3 << 20}, f.SaveErr
+		},
+		SnapshotFile:  func(given string) (string, error) { return "/state/snapshots/" + given + ".snapshot", nil },
+		ReadSnapshot:  func(path string) (cluster.Snapshot, error) { return f.snapshot(path, nil) },
+		CheckSnapshot: func(path string) (cluster.Snapshot, error) { return f.snapshot(path, f.Damaged) },
+		Snapshots: func() ([]cluster.Snapshot, error) {
+			var all []cluster.Snapshot
+			for _, name := range slices.Sorted(maps.Keys(f.Saved)) {
+				all = append(all, f.Saved[name])
+			}
+			return all, f.Damaged
+		},
+		DeleteSnapshot: func(name string) error {
+			if _, exists := f.Saved[name]; !exists {
+				return fs.ErrNotExist
+			}
+			f.Deleted = append(f.Deleted, name)
+			return nil
 		},
 		Delete: func(name string) error {
 			f.Deleted = append(f.Deleted, name)
@@ -84,6 +118,15 @@ func (f *FakeDock) dock() target.Dock {
 			return target.ControlPlaneVersions{Kubernetes: "v1.36.3", Etcd: "3.6.8", Kwok: "v0.8.0"}, nil
 		},
 	}
+}
+
+func (f *FakeDock) snapshot(path string, failure error) (cluster.Snapshot, error) {
+	name := strings.TrimSuffix(filepath.Base(path), ".snapshot")
+	s, exists := f.Saved[name]
+	if !exists {
+		return s, fs.ErrNotExist
+	}
+	return s, failure
 }
 
 func (f *FakeDock) find(name string) cluster.Status {
@@ -121,6 +164,15 @@ func (c *FakeCluster) KubeconfigAs(user string, groups ...string) ([]byte, error
 func (c *FakeCluster) Stop() error {
 	c.Dock.Stopped = append(c.Dock.Stopped, c.Name)
 	return c.Dock.StopErr
+}
+
+// Fork starts a cluster as the dock starts all.
+func (c *FakeCluster) Fork(ctx context.Context, o cluster.Options) (target.Running, error) {
+	c.Dock.mu.Lock()
+	c.Dock.Forked = append(c.Dock.Forked, o)
+	c.Dock.mu.Unlock()
+	o.Progress = func(cluster.Progress) {}
+	return c.Dock.Start(ctx, o)
 }
 
 // quoted shows where one word ends and the next begins.

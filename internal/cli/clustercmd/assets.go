@@ -20,12 +20,14 @@ func NewAssets(app *cmdutil.App) *cobra.Command {
 		Long: `Prints the path of a directory that contains etcd, kube-apiserver and kubectl. All three are the
 control plane binary under another name. Test suites written for controller-runtime's envtest run on
 it unmodified, without downloading anything. Set OPDOCK_CONTROLLERS=1 to also give the tests
-controllers, a scheduler, garbage collection and nodes.
+controllers, a scheduler, garbage collection and nodes. Set OPDOCK_KUBERNETES to a minor version, such as
+1.34, to test against that version.
 
 Standard output contains only the path. If the binary has to be built first, the progress of the
 build goes to standard error.`,
 		Example: `  KUBEBUILDER_ASSETS=$(opdock assets) go test ./...
-  OPDOCK_CONTROLLERS=1 KUBEBUILDER_ASSETS=$(opdock assets) go test ./...`,
+  OPDOCK_CONTROLLERS=1 KUBEBUILDER_ASSETS=$(opdock assets) go test ./...
+  OPDOCK_KUBERNETES=1.34 KUBEBUILDER_ASSETS=$(opdock assets) go test ./...`,
 		Args: cmdutil.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			binary, err := a.ControlPlaneBinary(cmd.Context(), false)

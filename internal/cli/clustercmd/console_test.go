@@ -7,5 +7,6 @@ import "github.com/opdock/opdock/internal/cli/clitest"
 
 // newConsole is a user of the verbs of this package.
 func newConsole(dock *clitest.FakeDock) *clitest.Console {
-	return clitest.NewConsole(dock, NewUp, NewDown, NewStatus, NewKubectl, NewKubeconfig, NewAssets, NewBuildControlPlane)
+	return clitest.NewConsole(dock, NewUp, NewDown, NewStatus, NewFork, NewSnapshot, NewImport, NewKubectl, NewKubeconfig, NewAssets,
+		NewBuildControlPlane)
 }

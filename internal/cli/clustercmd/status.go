@@ -70,7 +70,7 @@ func (a verbs) printAll(all []cluster.Status, format cmdutil.OutputFormat) error
 	fmt.Fprintln(table, "NAME\tSTATE\tPID\tSERVER\tVERSION\tSTARTED")
 	for _, s := range all {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, cmdutil.StateWord(s.State),
-			cmdutil.OrDash(cmdutil.Number(s.PID)), cmdutil.OrDash(s.Server), cmdutil.OrDash(s.Version), cmdutil.OrDash(a.Ago(s.Started)))
+			cmdutil.OrDash(cmdutil.Number(s.PID)), cmdutil.OrDash(s.Server), versionOf(s.Version, s.Emulated), cmdutil.OrDash(a.Ago(s.Started)))
 	}
 	return table.Flush()
 }
@@ -106,6 +106,13 @@ func (a verbs) printStatus(s cluster.Status) error {
 	return nil
 }
 
+func versionFact(s cluster.Status) string {
+	if s.Version == "" {
+		return ""
+	}
+	return versionOf(s.Version, s.Emulated)
+}
+
 // printFacts lists what is known about a cluster and leaves out what is not.
 func (a verbs) printFacts(s cluster.Status) error {
 	if s.State == cluster.NeverStarted {
@@ -122,7 +129,7 @@ func (a verbs) printFacts(s cluster.Status) error {
 	table := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
 	for _, fact := range []struct{ name, value string }{
 		{"server", s.Server},
-		{"version", s.Version},
+		{"version", versionFact(s)},
 		{"last message", s.LastWords},
 		{"started", started},
 		{"pid", process},

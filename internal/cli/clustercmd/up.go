@@ -31,10 +31,16 @@ soon as a Deployment can become Available. The objects of the cluster are stored
 in the XDG state directory if it is not set, and are still there after "opdock down" and "opdock up".
 If the cluster is already running, the command changes nothing and succeeds.
 
+With --from, a new cluster starts with the objects of a snapshot: see "opdock snapshot". With --kubernetes, the
+cluster behaves like an older minor version: see docs/clusters.md for what that covers. Both the version and the
+admission plugins of a cluster stay the same until you change them.
+
 If there is no control plane binary next to opdock or in $OPDOCK_CONTROLPLANE, it is built from
 source once. The build takes minutes, which do not count towards --timeout.`,
 		Example: `  opdock up
   opdock up --name other --nodes 3
+  opdock up --name test --from base      # with the objects of snapshot "base"
+  opdock up --name old --kubernetes 1.34 # behave like Kubernetes 1.34
   opdock up --ephemeral --foreground     # Ctrl-C stops the cluster and removes its state`,
 		Args: cmdutil.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,12 +56,20 @@ source once. The build takes minutes, which do not count towards --timeout.`,
 	flags.IntVar(&o.Port, "port", 0, "port of the API server on 127.0.0.1; 0 for another free one (default: a free port, then kept)")
 	flags.BoolVar(&o.Ephemeral, "ephemeral", false, "remove the state when the cluster stops")
 	flags.BoolVar(&o.Durable, "durable", false, "sync each write to disk to survive a power failure; slower")
+	flags.StringVar(&o.From, "from", "", "start a new cluster with the objects of this snapshot, given by name or path")
+	flags.StringVar(&o.Kubernetes, "kubernetes", "", "minor version to emulate, such as `1.34` (default: unchanged, or $"+
+		kubernetesVariable+")")
+	flags.DurationVar(&o.History, "history", 0, "keep old revisions readable for at least this long (default 5m)")
+	flags.StringSliceVar(&o.AdmissionPlugins, "admission", nil, "`list` of admission plugins to enable beside the default ones (default: unchanged)")
 	flags.BoolVar(&o.Foreground, "foreground", false, "run until Ctrl-C, then stop the cluster")
 	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "stop the cluster and fail if it is not ready in this time")
 	flags.BoolVarP(&o.Quiet, "quiet", "q", false, "do not show progress or usage hints")
 	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "show the log of the control plane (with --foreground)")
 	return cmd
 }
+
+// kubernetesVariable selects the version of new clusters.
+const kubernetesVariable = "OPDOCK_KUBERNETES"
 
 func checkUp(cmd *cobra.Command, o *cmdutil.StartOptions) error {
 	var message string
@@ -66,6 +80,8 @@ func checkUp(cmd *cobra.Command, o *cmdutil.StartOptions) error {
 		message = fmt.Sprintf("--port must be between 0 and 65535, not %d", o.Port)
 	case o.Timeout <= 0:
 		message = fmt.Sprintf("--timeout must be more than 0, not %s", o.Timeout)
+	case flags.Changed("history") && o.History <= 0:
+		message = fmt.Sprintf("--history must be more than 0, not %s", o.History)
 	case o.Ephemeral && o.Durable:
 		message = "--ephemeral and --durable cannot be used together: the state of an ephemeral cluster is removed when it stops"
 	case o.Verbose && o.Quiet:
@@ -91,6 +107,11 @@ func (a verbs) up(cmd *cobra.Command, o cmdutil.StartOptions) error {
 		// Without a port, the cluster would use the one from before.
 		if o.Port, err = freeport.Find(); err != nil {
 			return fmt.Errorf("finding a free port: %w", err)
+		}
+	}
+	if o.From != "" {
+		if o.From, err = a.snapshotForNew(o.From, before); err != nil {
+			return err
 		}
 	}
 	hasState := before.State != cluster.NeverStarted && !before.Ephemeral
@@ -126,7 +147,7 @@ func (a verbs) up(cmd *cobra.Command, o cmdutil.StartOptions) error {
 
 // alreadyUp is content with a cluster that runs, unless it was to be another one.
 func (a verbs) alreadyUp(cmd *cobra.Command, s cluster.Status, o cmdutil.StartOptions) error {
-	for _, name := range []string{"nodes", "port", "ephemeral", "durable", "foreground"} {
+	for _, name := range []string{"nodes", "port", "ephemeral", "durable", "foreground", "from", "kubernetes", "history", "admission"} {
 		same := name == "ephemeral" && o.Ephemeral == s.Ephemeral || name == "port" && strings.HasSuffix(s.Server, fmt.Sprintf(":%d", o.Port))
 		if cmd.Flags().Changed(name) && !same {
 			return hint.With(fmt.Errorf("--%s applies only when a cluster starts, and cluster %q is already running%s",
@@ -145,6 +166,20 @@ func (a verbs) alreadyUp(cmd *cobra.Command, s cluster.Status, o cmdutil.StartOp
 	}
 	a.printUsage(fmt.Sprintf("Cluster %q is already running%s.", s.Name, cmdutil.InParentheses(cmdutil.PIDOf(s), s.Server)), c, o)
 	return nil
+}
+
+// snapshotForNew returns the path of the snapshot that a new cluster starts from.
+func (a verbs) snapshotForNew(given string, before cluster.Status) (string, error) {
+	found, err := a.findSnapshot(given, a.Dock.ReadSnapshot)
+	if err != nil {
+		return "", err
+	}
+	if before.State != cluster.NeverStarted && !before.Ephemeral {
+		return "", hint.With(fmt.Errorf("cluster %q has objects from an earlier run, and --from is for new clusters", before.Name),
+			"replace its objects:  "+a.Command("snapshot restore", before.Name, cmdutil.ShellQuote(given)),
+			"start a new cluster:  "+a.Command("up", "another", "--from", cmdutil.ShellQuote(given)))
+	}
+	return found.Path, nil
 }
 
 // wouldLoseState refuses to start a cluster as ephemeral whose state was meant to last: its next stop would remove it.

@@ -45,7 +45,9 @@ func NewGroup(verb *cobra.Command, what ...*cobra.Command) *cobra.Command {
 	verb.SetUsageTemplate(groupTemplate)
 	for _, one := range what {
 		one.DisableFlagsInUseLine = true
-		one.Args = NoArguments
+		if one.Args == nil {
+			one.Args = NoArguments
+		}
 		verb.AddCommand(one)
 	}
 	return verb
