@@ -21,6 +21,13 @@ import (
 	"github.com/opdock/opdock/internal/testenv"
 )
 
+// applierOf applies to a fake cluster.
+func applierOf(server client.WithWatch) *applier {
+	return &applier{
+		engine: apply.New(server, nil), server: server, options: apply.Options{Manager: fieldOwner}, tried: map[string]digest{}, sampled: map[string]digest{},
+	}
+}
+
 // clusterSession is a session on the cluster that tests share, as far as it applies something. Each has a memory of its own
 // only on the cluster, as one has that was started anew.
 func clusterSession(t *testing.T, name string) (*Session, *said) {
@@ -218,7 +225,7 @@ func TestASessionIsKnownToOthers(t *testing.T) {
 // Whoever presses r has perhaps deleted something by hand.
 func TestRestartAppliesAgain(t *testing.T) {
 	s := &Session{retry: time.NewTimer(time.Hour)}
-	if quit := s.press("r"); quit || !s.pending.has(workRestart) || !s.pending.has(workManifests) {
+	if quit := s.press(t.Context(), "r"); quit || !s.pending.has(workRestart) || !s.pending.has(workManifests) {
 		t.Errorf("it will do %b", s.pending)
 	}
 }
