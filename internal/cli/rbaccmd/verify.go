@@ -234,7 +234,7 @@ func (a verbs) prepare(ctx context.Context, cluster target.Running, about *subje
 		}
 	}
 	objects = append(objects, roles...)
-	if _, err := server.Apply(ctx, objects, apply.Options{Manager: "opdock-rbac", Namespace: "default", MakeNamespaces: true}); err != nil {
+	if _, err := server.Apply(ctx, objects, apply.Options{Manager: apply.ProjectManager, Namespace: "default", MakeNamespaces: true}); err != nil {
 		return nil, nil, err
 	}
 	kubeconfig, err := cluster.KubeconfigAs(about.identity.User())
