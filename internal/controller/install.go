@@ -8,17 +8,13 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/opdock/opdock/config/crd"
+	"github.com/opdock/opdock/internal/apply"
 )
 
 // CRDs are the definitions of the given kinds, as they are in config/crd.
@@ -59,45 +55,30 @@ func Install(ctx context.Context, config *rest.Config, kinds []Kind) error {
 	if err != nil {
 		return err
 	}
-	applier, err := client.New(config, client.Options{})
+	server, err := apply.Connect(config)
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return err
 	}
-	for _, definition := range definitions {
-		err := applier.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition), client.FieldOwner("opdock"), client.ForceOwnership)
-		if err != nil {
-			return fmt.Errorf("installing CRD %s: %w", definition.GetName(), err)
-		}
-	}
-	return awaitServed(ctx, config, kinds)
+	_, err = server.Apply(ctx, definitions, apply.Options{Manager: apply.FleetManager})
+	return err
 }
 
-// awaitServed asks for the resources themselves: a CRD is Established a moment before they can be used.
-func awaitServed(ctx context.Context, config *rest.Config, kinds []Kind) error {
-	server, err := discovery.NewDiscoveryClientForConfig(config)
+// Upgrade does the same on a cluster on which others may rely on the kinds: it leaves CRDs alone that are as they should be, and
+// returns an *apply.DowngradeError if one of them has what this version lacks. It returns the names of those that it changed.
+func Upgrade(ctx context.Context, config *rest.Config, kinds []Kind) (changed []string, err error) {
+	definitions, err := CRDs(kinds)
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return nil, err
 	}
-	for _, kind := range kinds {
-		err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
-			return serves(server, kind.GroupVersionKind, kind.Plural), nil
-		})
-		if err != nil {
-			return fmt.Errorf("waiting until %s is served: %w", kind.CRD(), err)
+	server, err := apply.Connect(config)
+	if err != nil {
+		return nil, err
+	}
+	outcomes, err := server.Upgrade(ctx, definitions, apply.Options{Manager: apply.FleetManager})
+	for _, one := range outcomes {
+		if one.Action == apply.Configured {
+			changed = append(changed, one.Name)
 		}
 	}
-	return nil
-}
-
-func serves(server discovery.DiscoveryInterface, gvk schema.GroupVersionKind, plural string) bool {
-	list, err := server.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
-	if err != nil {
-		return false
-	}
-	for _, resource := range list.APIResources {
-		if resource.Name == plural {
-			return true
-		}
-	}
-	return false
+	return changed, err
 }

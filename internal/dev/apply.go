@@ -8,8 +8,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,31 +20,47 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/project"
 )
 
+// The parts of what a session applies. Each is pruned on its own.
+const (
+	partRights      = "rights" // the namespace, the service account, roles and bindings
+	partDefinitions = "crds"
+	partWebhooks    = "webhooks"
+)
+
 // fieldOwner is the manager of everything that a session applies.
-const fieldOwner = "opdock-dev"
+const fieldOwner = apply.DevManager
 
 // servedTimeout is how long a CRD may take to be served.
 const servedTimeout = 30 * time.Second
 
-// applier applies objects, each only if it is not what was applied last.
+// applier applies objects with package apply, in the name of a session.
 type applier struct {
+	engine   *apply.Server
 	server   client.Client
-	kinds    *deploy.Server
 	requests rest.Interface
-	applied  map[string]digest // by kind, namespace and name
-	tried    map[string]digest // the same
+	set      apply.Set
+	options  apply.Options     // what all parts have in common
+	tried    map[string]digest // CRDs that the API server was asked about, by kind, namespace and name
+	sampled  map[string]digest // the samples as they were applied last
+	told     sync.Map          // what was said about objects, which holds for each round
 }
 
-func newApplier(config *rest.Config) (*applier, error) {
-	server, err := client.New(config, client.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("creating a client: %w", err)
+// once returns a function that says each text once.
+func (a *applier) once(say func(string)) func(string) {
+	return func(text string) {
+		if _, before := a.told.LoadOrStore(text, true); !before {
+			say(text)
+		}
 	}
-	kinds, err := deploy.Connect(config)
+}
+
+// newApplier returns an applier for a cluster. Inventories are in the given namespace.
+func newApplier(config *rest.Config, set apply.Set) (*applier, error) {
+	engine, err := apply.Connect(config)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +68,10 @@ func newApplier(config *rest.Config) (*applier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
-	return &applier{server: server, kinds: kinds, requests: found.RESTClient(), applied: map[string]digest{}, tried: map[string]digest{}}, nil
+	return &applier{
+		engine: engine, server: engine.Client(), requests: found.RESTClient(), set: set,
+		options: apply.Options{Manager: fieldOwner}, tried: map[string]digest{}, sampled: map[string]digest{},
+	}, nil
 }
 
 func keyOf(object *unstructured.Unstructured) string {
@@ -69,20 +90,56 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Unwrap() error { return e.err }
 
-// apply returns those objects that were not what was applied last.
+// applyPart makes the cluster have these objects, and no other ones that the part had before, in this session or in an earlier
+// one. Shared objects are not pruned.
+func (a *applier) applyPart(ctx context.Context, part string, objects []*unstructured.Unstructured, shared map[apply.ID]string) (changed []*unstructured.Unstructured, pruned int, err error) {
+	options, set := a.options, a.set
+	set.Part = part
+	options.Set, options.Shared = &set, shared
+	outcomes, err := a.engine.Apply(ctx, objects, options)
+	for _, one := range outcomes {
+		switch one.Action {
+		case apply.Created, apply.Configured:
+			changed = append(changed, one.Live)
+		case apply.Pruned:
+			pruned++
+		}
+	}
+	return changed, pruned, asRefused(err)
+}
+
+// asRefused names the object that the API server does not take.
+func asRefused(err error) error {
+	var (
+		refused *apply.ObjectError
+		unknown *apply.UnknownKindsError
+	)
+	switch {
+	case errors.As(err, &refused):
+		return &refusedError{object: refused.Object, err: refused.Err}
+	case errors.As(err, &unknown):
+		return &refusedError{object: unknown.Objects[0], err: fmt.Errorf("the cluster does not have %s", unknown.Objects[0].GroupVersionKind())}
+	default:
+		return err
+	}
+}
+
+// apply applies samples that are not what was applied last, and returns them. They are not remembered: whoever removes a sample
+// from the project may want to keep the object.
 func (a *applier) apply(ctx context.Context, objects []*unstructured.Unstructured) (changed []*unstructured.Unstructured, err error) {
-	return a.applyUnless(ctx, a.applied, objects)
+	return a.applyUnless(ctx, a.sampled, objects, a.options)
 }
 
 // try lets the API server say which definitions it would refuse.
 func (a *applier) try(ctx context.Context, definitions []*unstructured.Unstructured) error {
-	_, err := a.applyUnless(ctx, a.tried, definitions, client.DryRunAll)
+	options := a.options
+	options.DryRun = true
+	_, err := a.applyUnless(ctx, a.tried, definitions, options)
 	return err
 }
 
 // applyUnless applies the objects that are not in known as they are now, and keeps them there.
-func (a *applier) applyUnless(ctx context.Context, known map[string]digest, objects []*unstructured.Unstructured, options ...client.ApplyOption) (changed []*unstructured.Unstructured, err error) {
-	options = append(options, client.FieldOwner(fieldOwner), client.ForceOwnership)
+func (a *applier) applyUnless(ctx context.Context, known map[string]digest, objects []*unstructured.Unstructured, options apply.Options) (changed []*unstructured.Unstructured, err error) {
 	for _, object := range objects {
 		encoded, err := object.MarshalJSON()
 		if err != nil {
@@ -93,8 +150,12 @@ func (a *applier) applyUnless(ctx context.Context, known map[string]digest, obje
 		if known[key] == sum {
 			continue
 		}
-		if err := a.server.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), options...); err != nil {
-			return changed, &refusedError{object: object, err: err}
+		if _, err := a.engine.Apply(ctx, []*unstructured.Unstructured{object}, options); err != nil {
+			missing := (*apply.MissingNamespaceError)(nil)
+			if errors.As(err, &missing) { // as the API server would say it
+				err = &refusedError{object: object, err: apierrors.NewNotFound(corev1.Resource("namespaces"), missing.Namespaces[0])}
+			}
+			return changed, asRefused(err)
 		}
 		known[key] = sum
 		changed = append(changed, object)
@@ -102,12 +163,66 @@ func (a *applier) applyUnless(ctx context.Context, known map[string]digest, obje
 	return changed, nil
 }
 
-// awaitServed waits until objects of the definitions can be created.
+// others are the objects that were deployed to the cluster, and by what: a session does not delete them.
+func (a *applier) others(ctx context.Context) (map[apply.ID]string, error) {
+	inventories, err := a.engine.Inventories(ctx, a.set.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	shared := map[apply.ID]string{}
+	for _, one := range inventories {
+		if one.Verb == a.set.Verb {
+			continue
+		}
+		for _, member := range one.Members() {
+			shared[member.ID] = fmt.Sprintf("opdock %s of %s", one.Verb, one.Project)
+		}
+	}
+	return shared, nil
+}
+
+// clear deletes webhook configurations that earlier sessions have left, under whatever names: nobody serves them.
+func (a *applier) clear(ctx context.Context) error {
+	inventories, err := a.engine.Inventories(ctx, a.set.Namespace)
+	if err != nil {
+		return err
+	}
+	for _, one := range inventories {
+		left := one.Parts[partWebhooks]
+		if one.Verb != a.set.Verb || len(left) == 0 {
+			continue
+		}
+		options := a.options
+		options.Set = &one.Set
+		if _, err := a.engine.Delete(ctx, apply.Objects(left), options); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold says on the cluster that a session uses what it has applied, or with an empty text that none does.
+func (a *applier) hold(ctx context.Context, session string) error {
+	err := a.engine.Update(ctx, &a.set, func(i *apply.Inventory) { i.Session = session })
+	if apierrors.IsForbidden(err) {
+		return nil // then nothing is remembered either, which is said when something is applied
+	}
+	return err
+}
+
+// removePart deletes objects of a part, and takes them off the inventory.
+func (a *applier) removePart(ctx context.Context, objects []*unstructured.Unstructured) error {
+	options := a.options
+	options.Set = &a.set
+	_, err := a.engine.Delete(ctx, objects, options)
+	return err
+}
+
+// awaitServed waits until objects of the definitions can be created and watched.
 func (a *applier) awaitServed(ctx context.Context, definitions []*unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
 	defer cancel()
-	err := a.kinds.AwaitEstablished(ctx, definitions)
-	if err != nil {
+	if err := a.engine.AwaitEstablished(ctx, definitions); err != nil {
 		a.forget(definitions) // another try has to wait again
 		return err
 	}
@@ -173,7 +288,6 @@ func (a *applier) inNamespace(objects []*unstructured.Unstructured, namespace st
 func (a *applier) remove(ctx context.Context, objects []*unstructured.Unstructured) error {
 	var problems []error
 	for _, object := range objects {
-		delete(a.applied, keyOf(object))
 		if err := a.server.Delete(ctx, object.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
 			problems = append(problems, fmt.Errorf("deleting %s %s: %w", object.GetKind(), object.GetName(), err))
 		}
@@ -181,9 +295,9 @@ func (a *applier) remove(ctx context.Context, objects []*unstructured.Unstructur
 	return errors.Join(problems...)
 }
 
-// forget makes the next apply take the objects for new.
+// forget makes the next apply take the samples for new.
 func (a *applier) forget(objects []*unstructured.Unstructured) {
 	for _, object := range objects {
-		delete(a.applied, keyOf(object))
+		delete(a.sampled, keyOf(object))
 	}
 }

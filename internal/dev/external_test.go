@@ -91,7 +91,7 @@ func TestMissingKindsThatAreDefined(t *testing.T) {
 	screen := &said{}
 	s := &Session{
 		Options: Options{Project: found, Main: ".", Env: os.Environ(), Cluster: Cluster{CallsBack: true}, Screen: screen},
-		applier: &applier{server: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRuntimeObjects(object(t, lamps)).Build(), applied: map[string]digest{}},
+		applier: applierOf(fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRuntimeObjects(object(t, lamps)).Build()),
 	}
 	if s.installMissing(t.Context(), []project.Wanted{{Group: "other.io", Kind: "Lamp"}}) || len(screen.texts) > 0 {
 		t.Errorf("it was installed: %q", screen.texts)

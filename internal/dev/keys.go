@@ -34,7 +34,7 @@ func (s *Session) press(ctx context.Context, input string) (quit bool) {
 		case keyRestart:
 			s.crashes = 0
 			s.retry.Stop()
-			s.add(workRestart|s.leftover, nil, "restart")
+			s.add(workManifests|workRestart|s.leftover, nil, "restart") // somebody may have deleted what was applied
 			s.leftover = 0
 		}
 	}

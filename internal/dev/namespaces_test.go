@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -70,11 +71,13 @@ func TestNamespacesOfSamples(t *testing.T) {
 	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	session := func(ours bool) (*Session, *said) {
 		screen := &said{}
 		return &Session{
 			Options: Options{Cluster: Cluster{CallsBack: ours}, Screen: screen},
-			applier: &applier{server: fake.NewClientBuilder().WithScheme(scheme).Build(), applied: map[string]digest{}},
+			applier: applierOf(fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).Build()),
 		}, screen
 	}
 	s, screen := session(true)

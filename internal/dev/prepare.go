@@ -5,15 +5,17 @@ package dev
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/project"
 )
 
@@ -27,8 +29,8 @@ func busyBuilding(todo work) string {
 // buildAndPrepare builds the operator and, while that goes on, prepares the cluster for it. What the API server refuses ends
 // the build: it would be in vain, and nobody wants to wait for it to learn that.
 func (s *Session) buildAndPrepare(ctx context.Context, round *Round, todo *work) error {
-	if !todo.has(workManifests) {
-		return s.build(ctx, round, todo)
+	if !todo.has(workManifests | workBuild) {
+		return nil // it is only restarted
 	}
 	building, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -37,10 +39,15 @@ func (s *Session) buildAndPrepare(ctx context.Context, round *Round, todo *work)
 		restarts bool
 	)
 	prepared := make(chan error, 1)
-	buildsMeanwhile := todo.has(workBuild)
+	buildsMeanwhile, readsManifests := todo.has(workBuild), todo.has(workManifests)
 	go func() {
 		var err error
-		if restarts, err = s.prepare(ctx, &aside, buildsMeanwhile); err != nil {
+		if readsManifests {
+			restarts, err = s.prepare(ctx, &aside, buildsMeanwhile)
+		} else {
+			err = s.applyIdentity(ctx, &aside) // somebody may have deleted something of it
+		}
+		if err != nil {
 			cancel()
 		}
 		prepared <- err
@@ -105,55 +112,63 @@ func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (rest
 	return restarts, s.applier.try(ctx, s.onThisCluster(found.definitions))
 }
 
-// applyIdentity brings the account, its roles and bindings to the cluster, and takes those away that the manifests no longer
-// have: otherwise the operator would keep a right here that it will not have in production.
+// applyIdentity brings the account, its roles and bindings to the cluster, and prunes those that the manifests no longer have,
+// whichever session has applied them: otherwise the operator would keep a right here that it will not have in production.
 func (s *Session) applyIdentity(ctx context.Context, round *Round) error {
-	identity := s.manifests.identity
-	if identity == nil {
-		return nil
-	}
 	began := time.Now()
-	objects := append(namespaceFor(identity.Namespace, identity.Objects), identity.Objects...)
-	applied, err := s.applier.apply(ctx, objects)
+	var objects []*unstructured.Unstructured
+	if identity := s.manifests.identity; identity != nil {
+		objects = append(namespaceFor(identity.Namespace, identity.Objects), identity.Objects...)
+	}
+	others, err := s.applier.others(ctx)
 	if err != nil {
 		return err
 	}
-	gone := outdatedRights(s.rights, objects)
-	if err := s.applier.remove(ctx, gone); err != nil {
+	if !s.Cluster.CallsBack {
+		s.sayDeployed(others)
+	}
+	applied, pruned, err := s.applier.applyPart(ctx, partRights, objects, others)
+	if err != nil {
 		return err
 	}
-	s.rights = objects
-	text := "identity and roles applied"
-	switch {
-	case len(applied) == 0 && len(gone) == 0:
-		return nil
-	case len(applied) == 0:
-		text = plural(len(gone), "role or binding", "roles and bindings") + " removed"
+	if text := rightsText(len(applied), pruned); text != "" {
+		round.Steps = append(round.Steps, Step{Name: stepApply, Text: text, Took: Duration(time.Since(began))})
 	}
-	round.Steps = append(round.Steps, Step{Name: stepApply, Text: text, Took: Duration(time.Since(began))})
 	return nil
 }
 
-// outdatedRights are the roles and bindings that are not among the objects any more.
-func outdatedRights(before, now []*unstructured.Unstructured) (gone []*unstructured.Unstructured) {
-	for _, object := range before {
-		stays := slices.ContainsFunc(now, func(other *unstructured.Unstructured) bool { return keyOf(other) == keyOf(object) })
-		if object.GroupVersionKind().Group == rbacv1.GroupName && !stays {
-			gone = append(gone, object)
+// sayDeployed tells that the operator was deployed to a cluster where pods really run.
+func (s *Session) sayDeployed(others map[apply.ID]string) {
+	for id, by := range others {
+		if id.Group == "apps" && strings.HasSuffix(by, " "+s.Project.Name) {
+			s.applier.options.Note(fmt.Sprintf("%s was applied by %s: if it runs, both reconcile the same objects; to stop it, scale it to 0", id, by))
 		}
 	}
-	return gone
 }
 
-// applyDefinitions brings the CRDs to the cluster.
+// rightsText says what was done about the identity of the operator; nothing if nothing was.
+func rightsText(applied, pruned int) string {
+	var parts []string
+	if applied > 0 {
+		parts = append(parts, "identity and roles applied")
+	}
+	if pruned > 0 {
+		parts = append(parts, plural(pruned, "role or binding", "roles and bindings")+" pruned")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// applyDefinitions brings the CRDs to the cluster. It comes before each restart, because somebody may have deleted one.
 func (s *Session) applyDefinitions(ctx context.Context, round *Round, todo *work) error {
 	began := time.Now()
-	changed, err := s.applier.apply(ctx, s.onThisCluster(s.manifests.definitions))
+	limited, cancel := context.WithTimeout(ctx, servedTimeout)
+	defer cancel()
+	changed, _, err := s.applier.applyPart(limited, partDefinitions, s.onThisCluster(s.manifests.definitions), nil)
 	if err != nil {
 		return err
 	}
-	if err := s.applier.awaitServed(ctx, changed); err != nil {
-		return err
+	for _, definition := range changed {
+		s.applier.warm(ctx, definition)
 	}
 	*todo &^= workManifests
 	*todo |= workWebhooks
@@ -164,16 +179,16 @@ func (s *Session) applyDefinitions(ctx context.Context, round *Round, todo *work
 	return nil
 }
 
-// clearWebhooks removes configurations that a session has left which was killed, or that were deployed: nobody serves their
-// webhooks, and what is to be applied may be refused because of them. Conversion leads here from now on.
+// clearWebhooks removes configurations that a session has left which was killed, under these names or under others, or that
+// were deployed: nobody serves their webhooks, and what is to be applied may be refused because of them.
 func (s *Session) clearWebhooks(ctx context.Context) error {
 	if s.cleared || !s.Cluster.CallsBack {
 		return nil
 	}
-	if err := s.applier.remove(ctx, s.manifests.webhooks); err != nil {
-		return err
+	err := s.applier.clear(ctx)
+	if err == nil {
+		err = s.applier.remove(ctx, s.manifests.webhooks)
 	}
-	err := s.applier.leadHere(ctx, s.onThisCluster(s.manifests.definitions))
 	s.cleared = err == nil // a round that was cancelled leaves it to the next
 	return err
 }

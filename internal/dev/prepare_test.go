@@ -5,15 +5,7 @@ package dev
 
 import (
 	"context"
-	"errors"
 	"testing"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/opdock/opdock/generate"
 	"github.com/opdock/opdock/internal/project"
@@ -53,43 +45,12 @@ func TestWarningsOfGenerators(t *testing.T) {
 	}
 }
 
-// A round that ends before the webhooks of an earlier session are gone leaves them to the next.
-func TestWebhooksAreClearedUntilTheyAreGone(t *testing.T) {
-	hooks := object(t, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: captains}}")
-	server := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRuntimeObjects(hooks).WithInterceptorFuncs(interceptor.Funcs{
-		Delete: func(ctx context.Context, server client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return server.Delete(ctx, object, options...)
-		},
-	}).Build()
-	s := &Session{
-		Options: Options{Cluster: Cluster{CallsBack: true}}, applier: &applier{server: server},
-		manifests: manifests{webhooks: []*unstructured.Unstructured{hooks}},
-	}
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.clearWebhooks(cancelled); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	if err := s.clearWebhooks(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := server.Get(t.Context(), client.ObjectKeyFromObject(hooks), hooks.DeepCopy()); !apierrors.IsNotFound(err) {
-		t.Errorf("they are still there: %v", err)
-	}
-}
-
-// A right that the manifests no longer give is taken away, but the account and its namespace stay.
-func TestOutdatedRights(t *testing.T) {
-	account := object(t, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: captain, namespace: old}}")
-	kept := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: captain}}")
-	changed := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: captain}, rules: []}")
-	role := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: captain, namespace: port}}")
-	elsewhere := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: captain, namespace: quay}}")
-	gone := outdatedRights([]*unstructured.Unstructured{account, kept, role}, []*unstructured.Unstructured{changed, elsewhere})
-	if len(gone) != 1 || gone[0] != role {
-		t.Errorf("got %v", gone)
+func TestRightsText(t *testing.T) {
+	for want, counts := range map[string][2]int{
+		"": {0, 0}, "identity and roles applied": {3, 0}, "1 role or binding pruned": {0, 1}, "identity and roles applied, 2 roles and bindings pruned": {1, 2},
+	} {
+		if got := rightsText(counts[0], counts[1]); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

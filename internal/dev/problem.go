@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/crdsource"
-	"github.com/opdock/opdock/internal/deploy"
 	"github.com/opdock/opdock/internal/project"
 )
 
@@ -23,7 +23,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		refused *refusedError
 		port    *PortError
 		samples samplesError
-		names   *deploy.RefusedError
+		names   *apply.RefusedError
 		unread  *manifestsError
 		lacks   *lackingError
 	)

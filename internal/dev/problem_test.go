@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/opdock/opdock/generate"
-	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/project"
 )
 
@@ -30,7 +30,7 @@ func TestProblem(t *testing.T) {
 			Problem{Step: "generate", Text: "generating failed", Lines: []string{"api/v1/t.go:3:4: no"}},
 		},
 		"CRD":   {"apply", &refusedError{definition, errors.New("no")}, Problem{Step: "apply", Text: "the API server rejected CustomResourceDefinition ships.x.example.com", Lines: []string{"no"}}},
-		"names": {"apply", &deploy.RefusedError{Definition: definition, Err: errors.New("taken")}, Problem{Step: "apply", Text: "the API server rejected CustomResourceDefinition ships.x.example.com", Lines: []string{"taken"}}},
+		"names": {"apply", &apply.RefusedError{Definition: definition, Err: errors.New("taken")}, Problem{Step: "apply", Text: "the API server rejected CustomResourceDefinition ships.x.example.com", Lines: []string{"taken"}}},
 		"role":  {"apply", &refusedError{role, errors.New("no\nreally")}, Problem{Step: "apply", Text: "the API server rejected ClusterRole captain", Lines: []string{"no", "really"}}},
 		"samples": {
 			"samples", samplesError{errors.New("one"), errors.New("two")},

@@ -135,7 +135,7 @@ func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) e
 			local = append(local, localWebhooks(one, s.plan.webhookPort, s.certificates.authority))
 		}
 		s.configured = local
-		if _, err := s.applier.apply(ctx, local); err != nil {
+		if _, _, err := s.applier.applyPart(ctx, partWebhooks, local, nil); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func (s *Session) do(ctx context.Context, todo work, round Round) (result outcom
 		{"build", workBuild | workManifests, busyBuilding(todo), s.buildAndPrepare},
 		{"ports", workRestart, "finding free ports", s.renewPorts},
 		{"flags", workFlags, "reading its flags", s.askFlags},
-		{stepApply, workManifests, "applying CRDs", s.applyDefinitions},
+		{stepApply, workManifests | workRestart, "applying CRDs", s.applyDefinitions},
 		{stepRestart, workRestart, "restarting", s.restart},
 		{"webhooks", workWebhooks, "waiting for its webhooks to be served", s.configureWebhooks},
 		{"await", workAwait, "waiting for it to reconcile", s.await},

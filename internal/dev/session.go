@@ -14,8 +14,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/dev/mounts"
 	"github.com/opdock/opdock/internal/instrument"
 	"github.com/opdock/opdock/internal/project"
@@ -48,7 +50,6 @@ type Session struct {
 	debugger   *debugger                    // attached to that process; nil without one
 	advice     *advice                      // about the log of that process
 	configured []*unstructured.Unstructured // the webhook configurations on the cluster
-	rights     []*unstructured.Unstructured // what makes the operator who it is, as applied last
 	cleared    bool                         // configurations of an earlier session are gone
 	acts       string                       // who the operator was said to be
 	external   []*unstructured.Unstructured // CRDs of other modules' kinds
@@ -108,9 +109,12 @@ func New(o Options) (*Session, error) {
 		s.builder.instrument = &instrument.Project{Dir: o.Project.Dir, Env: o.Env, CacheDir: filepath.Join(o.CacheDir, "instrumented"), StateDir: o.StateDir}
 	}
 	var err error
-	if s.applier, err = newApplier(o.Cluster.Config); err != nil {
+	set := apply.Set{Project: o.Project.Name, Verb: apply.VerbDev, Namespace: apply.InventoryNamespace(o.Cluster.CallsBack, o.Namespace)}
+	if s.applier, err = newApplier(o.Cluster.Config, set); err != nil {
 		return nil, err
 	}
+	s.applier.options.Namespace, s.applier.options.MakeNamespaces = metav1.NamespaceDefault, o.Cluster.CallsBack
+	s.applier.options.Note = s.applier.once(o.Screen.Say)
 	if err := s.ports.renew(); err != nil {
 		return nil, err
 	}
@@ -154,6 +158,9 @@ func (s *Session) Run(ctx context.Context) error {
 		return err
 	}
 	defer s.end()
+	if err := s.applier.hold(ctx, apply.SessionHere()); err != nil {
+		return err
+	}
 	s.add(workAll, nil, "started")
 	if s.sampled {
 		s.pending |= workSamples
@@ -343,12 +350,9 @@ func (s *Session) end() {
 		s.Screen.Say(err.Error())
 	}
 	s.Observer.End()
-	leftover := s.configured
+	var leftover []*unstructured.Unstructured
 	if s.standIn != nil {
 		leftover = append(leftover, s.standIn)
-	}
-	if len(leftover) == 0 {
-		return
 	}
 	select {
 	case <-s.Cluster.Done:
@@ -358,7 +362,7 @@ func (s *Session) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
 	// Their webhooks are served by nobody now, and the API server would refuse whatever it has to ask them about.
-	if err := s.applier.remove(ctx, leftover); err != nil {
+	if err := errors.Join(s.applier.removePart(ctx, s.configured), s.applier.remove(ctx, leftover), s.applier.hold(ctx, "")); err != nil {
 		s.Screen.Say(err.Error())
 	}
 }

@@ -9,12 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/opdock/opdock/config/samples"
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/target"
 	"github.com/opdock/opdock/internal/tree"
@@ -25,9 +24,6 @@ const (
 	AllSamples = "all"
 	NoSamples  = "none"
 )
-
-// samplesOwner is the field manager that applies samples.
-const samplesOwner = "opdock-run"
 
 // Sample is one of the manifests in config/samples.
 type Sample struct {
@@ -132,30 +128,31 @@ func isOlderVersion(s Sample) bool {
 
 // applySamples returns what has to become ready, and what the user should know about samples that were not applied.
 func applySamples(ctx context.Context, t *target.Target, chosen []Sample) (goals []Goal, notes []string, err error) {
-	server, err := client.New(t.Config, client.Options{})
+	server, err := apply.Connect(t.Config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("creating a client: %w", err)
+		return nil, nil, err
 	}
+	var objects []*unstructured.Unstructured
 	for _, s := range chosen {
-		gvk := s.Object.GroupVersionKind()
 		if _, known := kindOf(s); !known {
-			notes = append(notes, fmt.Sprintf("skipped sample %s: this fleet has no controller for %s", s.Name, gvk.Kind))
+			notes = append(notes, fmt.Sprintf("skipped sample %s: this fleet has no controller for %s", s.Name, s.Object.GetKind()))
 			continue
 		}
-		live := s.Object.DeepCopy()
-		live.SetNamespace(t.Namespace)
-		err := server.Apply(ctx, client.ApplyConfigurationFromUnstructured(live), client.FieldOwner(samplesOwner))
-		if apierrors.IsConflict(err) {
-			// Somebody has made another thing of it, and certainly not in order to lose it.
-			notes = append(notes, fmt.Sprintf("%s %s was changed after it was applied; its changes are kept", gvk.Kind, s.Object.GetName()))
-			live.SetGroupVersionKind(gvk)
-			err = server.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: s.Object.GetName()}, live)
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("applying sample %s: %w", s.Name, err)
+		sample := s.Object.DeepCopy()
+		sample.SetNamespace(t.Namespace)
+		objects = append(objects, sample)
+	}
+	// Who has made another thing of a sample has certainly not done so in order to lose it.
+	outcomes, err := server.Apply(ctx, objects, apply.Options{Manager: apply.SamplesManager, Yield: true})
+	if err != nil {
+		return nil, nil, fmt.Errorf("samples: %w", err)
+	}
+	for _, one := range outcomes {
+		if one.Action == apply.Kept {
+			notes = append(notes, fmt.Sprintf("%s %s was changed after it was applied; its changes are kept", one.Kind, one.Name))
 		}
 		goals = append(goals, Goal{
-			Group: gvk.Group, Kind: gvk.Kind, Namespace: t.Namespace, Name: live.GetName(), Generation: live.GetGeneration(),
+			Group: one.Live.GroupVersionKind().Group, Kind: one.Kind, Namespace: one.Namespace, Name: one.Name, Generation: one.Live.GetGeneration(),
 		})
 	}
 	return goals, notes, nil

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/findings"
 	"github.com/opdock/opdock/internal/hint"
@@ -88,7 +89,7 @@ func Start(ctx context.Context, o Options) (s *Session, err error) {
 		if err := s.Target.Reach(ctx); err != nil {
 			return err
 		}
-		return controller.Install(ctx, s.Target.Config, controller.Kinds)
+		return s.installCRDs(ctx)
 	})
 	if err != nil {
 		return nil, err
@@ -111,7 +112,9 @@ func Start(ctx context.Context, o Options) (s *Session, err error) {
 		return nil, err
 	}
 	err = s.Step("applying the samples", "samples applied in namespace "+s.Target.Namespace, func() (err error) {
-		s.goals, s.Notes, err = applySamples(ctx, s.Target, s.Samples)
+		var notes []string
+		s.goals, notes, err = applySamples(ctx, s.Target, s.Samples)
+		s.Notes = append(s.Notes, notes...)
 		return err
 	})
 	if err != nil {
@@ -172,6 +175,23 @@ func (s *Session) Follow(ctx context.Context, screen Screen) error {
 			return s.Target.Ended()
 		}
 	}
+}
+
+// installCRDs installs the CRDs of the fleet. On a cluster that is not Opdock's they may belong to another version of the fleet,
+// which others run there.
+func (s *Session) installCRDs(ctx context.Context) error {
+	if s.Target.Ours {
+		return controller.Install(ctx, s.Target.Config, controller.Kinds)
+	}
+	changed, err := controller.Upgrade(ctx, s.Target.Config, controller.Kinds)
+	if newer := (*apply.DowngradeError)(nil); errors.As(err, &newer) {
+		return hint.With(fmt.Errorf("%w; nothing was changed", err),
+			"run the version of opdock that the CRD belongs to", "or run the fleet on another cluster: --name, --kubeconfig or --context")
+	}
+	if len(changed) > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("upgraded CRDs on %s: %s", s.Target.Title, strings.Join(changed, ", ")))
+	}
+	return err
 }
 
 func kindNames() []string {

@@ -20,6 +20,7 @@ import (
 	"github.com/opdock/opdock/internal/gomodule"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/target"
 )
 
 // ClusterNameFor returns the name of the cluster for a project. It is the name of the project unless a project in another
@@ -66,6 +67,15 @@ func (a *App) RememberProject(cluster string, found *project.Project) error {
 
 // DevStateDir returns the state directory of an opdock dev session.
 func (a *App) DevStateDir(name string) string { return filepath.Join(a.Dock.Home(), "dev", name) }
+
+// DevStateDirOn returns the state directory of an opdock dev session for a project on a cluster. One of Opdock's clusters has
+// one session at a time.
+func (a *App) DevStateDirOn(t *target.Target, project string) string {
+	if t.Ours {
+		return a.DevStateDir(t.FileName)
+	}
+	return a.DevStateDir(t.FileName) + "-" + project
+}
 
 // AddDirFlag adds --dir, which selects the project.
 func (a *App) AddDirFlag(cmd *cobra.Command, dir *string) {

@@ -28,7 +28,7 @@ func (a verbs) findDevTarget(ctx context.Context, o devOptions, found *project.P
 		return nil, err
 	}
 	t := &devTarget{
-		Target: opened, stateDir: a.DevStateDir(opened.FileName),
+		Target: opened, stateDir: a.DevStateDirOn(opened, found.Name),
 		cluster: dev.Cluster{
 			Config: opened.Config, KubeconfigAs: opened.KubeconfigAs, CallsBack: opened.Ours, Done: opened.Done(),
 		},
@@ -36,7 +36,6 @@ func (a verbs) findDevTarget(ctx context.Context, o devOptions, found *project.P
 	if opened.Ours {
 		t.kubectl = a.Command("kubectl", o.Name, "get events -A")
 	} else {
-		t.stateDir += "-" + found.Name
 		// The namespace has to exist, as for the fleet.
 		err = opened.Reach(ctx)
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
@@ -198,6 +200,50 @@ func TestRunKeepsWhatTheUserHasChanged(t *testing.T) {
 	}
 	if err := server.Get(t.Context(), client.ObjectKeyFromObject(robot), robot); err != nil || *robot.Spec.Replicas != 3 {
 		t.Errorf("there are %d replicas, not 3 (%v)", *robot.Spec.Replicas, err)
+	}
+}
+
+// Somebody may run another version of the fleet on a cluster that is not Opdock's. Its CRDs are not replaced by older ones.
+func TestRunDoesNotReplaceNewerCRDs(t *testing.T) {
+	user, arguments, _ := onRealCluster(t)
+	server := fleettest.Client(t)
+	robots := &unstructured.Unstructured{}
+	robots.SetAPIVersion("apiextensions.k8s.io/v1")
+	robots.SetKind("CustomResourceDefinition")
+	read := func() {
+		t.Helper()
+		if err := server.Get(t.Context(), client.ObjectKey{Name: "robots.robot.llleon.io"}, robots); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read()
+	before := robots.GetResourceVersion()
+	arguments = append(arguments, "--until-ready", "--samples", "robot_v1_robot")
+	if code, screen := user.Screen(t.Context(), arguments...); code != cmdutil.ExitOK {
+		t.Fatalf("exit code %d\n%s", code, screen)
+	}
+	if read(); robots.GetResourceVersion() != before {
+		t.Error("a CRD was written although it is as it should be")
+	}
+	const patch = `[{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/newer", "value": {"type": "string"}}]`
+	if err := server.Patch(t.Context(), robots, client.RawPatch("application/json-patch+json", []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		const back = `[{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/newer"}]`
+		if err := server.Patch(context.Background(), robots, client.RawPatch("application/json-patch+json", []byte(back))); err != nil {
+			t.Error(err)
+		}
+	})
+	code, screen := user.Screen(t.Context(), arguments...)
+	clitest.ExpectCode(t, code, cmdutil.ExitError)
+	for _, want := range []string{"CRD robots.robot.llleon.io on the server is of another version: replacing it would drop v1 spec.newer; nothing was changed", "run the version of opdock that the CRD belongs to"} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("%q is not in\n%s", want, screen)
+		}
+	}
+	if read(); !strings.Contains(fmt.Sprint(robots.Object), "newer") {
+		t.Error("the field is gone")
 	}
 }
 

@@ -42,7 +42,8 @@ At the end, a cluster that this command started is stopped, unless you set --kee
 already running keeps running. The objects are kept in both cases, including your changes to samples.
 The controllers log to fleet.log in the state directory of the cluster.
 
-With --kubeconfig or --context, the fleet runs on that cluster and manages only the given namespace.`,
+With --kubeconfig or --context, the fleet runs on that cluster and manages only the given namespace. CRDs of
+the fleet that are already there are upgraded, but never replaced by older ones that lack some of their fields.`,
 		Example: `  opdock run
   opdock run --until-ready --timeout 1m    # for CI: exit code 0 once all samples are ready
   opdock run --samples appservice,ring     # only samples with these kinds or names

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
-	"github.com/opdock/opdock/internal/deploy"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/oci"
 	"github.com/opdock/opdock/internal/project"
@@ -189,7 +188,7 @@ func (a verbs) build(ctx context.Context, cmd *cobra.Command, o buildOptions) er
 // imageOf is the image without its programs.
 func (a verbs) imageOf(p *project.Project, manifests []*unstructured.Unstructured, o buildOptions) oci.Image {
 	reference := o.image
-	if deployed, ok := deploy.Image(manifests); reference == "" && ok && !deploy.IsPlaceholder(deployed) && !strings.Contains(deployed, "@") {
+	if deployed, ok := project.Image(manifests); reference == "" && ok && !project.IsPlaceholder(deployed) && !strings.Contains(deployed, "@") {
 		reference = deployed
 	}
 	reference = cmp.Or(reference, p.Name)
@@ -198,7 +197,7 @@ func (a verbs) imageOf(p *project.Project, manifests []*unstructured.Unstructure
 		name, tag = reference[:at], reference[at+1:]
 	}
 	return oci.Image{
-		Entrypoint: deploy.Entrypoint(manifests),
+		Entrypoint: project.Entrypoint(manifests),
 		// Manifests may name the program without its folder.
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/"},
 		Labels: map[string]string{

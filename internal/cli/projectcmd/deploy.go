@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
-	"github.com/opdock/opdock/internal/deploy"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/project"
 )
@@ -34,7 +34,8 @@ func NewDeploy(app *cmdutil.App) *cobra.Command {
 		Short: "Deploy a project to a cluster",
 		Long: `Applies all manifests of the Go operator project in the current directory with server-side apply, in
 dependency order. Returns when the CRDs are established and the operator is available. It does what "make
-deploy" does in kubebuilder projects, but does not write the image into a file.
+deploy" does in kubebuilder projects, but does not write the image into a file. Objects that an earlier
+deploy applied and that are no longer in the manifests are pruned, except CRDs, namespaces and volumes.
 
 The manifests come from the kustomization in config/default. In projects with another layout, they come
 from the YAML files in deploy and similar directories, without samples. Generated manifests are updated
@@ -77,9 +78,13 @@ func NewUndeploy(app *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undeploy [FLAG]...",
 		Short: "Remove a project from a cluster",
-		Long: `Deletes everything that "opdock deploy" applied and returns when it is gone. It does what "make undeploy"
-does in kubebuilder projects. Webhooks are deleted first, then the CRDs with their custom resources, while
-the operator can still clean up after them. Then the operator is deleted, and the namespace last.
+		Long: `Deletes everything that "opdock deploy" applied and returns when it is gone. What was applied is known from
+an inventory on the cluster, even if the manifests have changed since. Without an inventory, for example
+after "make deploy", the objects of the manifests are deleted, as "make undeploy" does.
+
+Webhooks are deleted first, then the CRDs with their custom resources, while the operator can still clean
+up after them. Then the operator is deleted, and the namespace last. Objects that a running "opdock dev"
+uses on the same cluster are kept.
 
 Deleting a CRD deletes all its custom resources. If there are any, nothing is deleted unless you set --force
 or confirm on the terminal. With --keep-crds, the CRDs and their custom resources are kept.`,
@@ -122,7 +127,7 @@ func (r *projectRun) manifests(ctx context.Context) ([]*unstructured.Unstructure
 	if err != nil {
 		return nil, r.explainProject(err)
 	}
-	if len(deploy.Workloads(manifests)) == 0 {
+	if len(project.Workloads(manifests)) == 0 {
 		return nil, hint.With(fmt.Errorf("nothing to deploy: the manifests of %s contain no Deployment, StatefulSet or DaemonSet", r.project.Name),
 			"to install only its CRDs:  "+cmdutil.ShellQuote(r.Program)+" install", "to run it on this machine: "+cmdutil.ShellQuote(r.Program)+" dev")
 	}
@@ -138,22 +143,22 @@ func (r *projectRun) deploy(ctx context.Context, o deployOptions) error {
 		return err
 	}
 	if o.image != "" {
-		if manifests, err = deploy.WithImage(manifests, o.image); err != nil {
+		if manifests, err = project.WithImage(manifests, o.image); err != nil {
 			return err
 		}
 	}
-	image, known := deploy.Image(manifests)
-	if known && deploy.IsPlaceholder(image) && r.Foreign() && r.format != manifestYAML {
+	image, known := project.Image(manifests)
+	if known && project.IsPlaceholder(image) && r.Foreign() && r.format != manifestYAML {
 		return &cmdutil.UsageError{
 			Message: fmt.Sprintf("--image is required: %q in the manifests is only a placeholder", image),
 			Hints:   []string{"build one: " + cmdutil.ShellQuote(r.Program) + " build --image NAME:TAG", cmdutil.SeeHelp(r.cmd)},
 		}
 	}
 	if r.format == manifestYAML {
-		return errors.Join(r.printManifests(deploy.Order(manifests)), r.conclude(nil))
+		return errors.Join(r.printManifests(apply.Order(manifests)), r.conclude(nil))
 	}
 	if err := r.reach(ctx, true); errors.Is(err, errNotRunning) {
-		return r.withoutServer(deploy.Order(manifests))
+		return r.withoutServer(apply.Order(manifests))
 	} else if err != nil {
 		return err
 	}
@@ -162,17 +167,18 @@ func (r *projectRun) deploy(ctx context.Context, o deployOptions) error {
 			return err
 		}
 	}
+	r.noteSessions(manifests)
 	r.noteConversion(manifests)
 	r.display.Title("Deploying %s to %s", r.project.Name, r.target.Title)
 	return r.applyAndAwait(ctx, manifests)
 }
 
 func (r *projectRun) applyAndAwait(ctx context.Context, manifests []*unstructured.Unstructured) error {
-	var outcomes []deploy.Outcome
+	var outcomes []apply.Outcome
 	limited, cancel := r.within(ctx)
 	defer cancel()
 	err := r.step("applying the manifests", func() (done string, err error) {
-		outcomes, err = r.server.Apply(limited, manifests, r.options())
+		outcomes, err = r.server.Apply(limited, manifests, r.options(apply.PartDeploy))
 		if r.dryRun {
 			return "dry run: nothing was changed", err
 		}
@@ -180,7 +186,7 @@ func (r *projectRun) applyAndAwait(ctx context.Context, manifests []*unstructure
 	})
 	if err == nil && !r.dryRun {
 		err = r.step("waiting for the operator to become available", func() (string, error) {
-			return "operator available", r.server.AwaitAvailable(limited, deploy.Workloads(manifests), r.Namespace)
+			return "operator available", r.server.AwaitReady(limited, project.Workloads(manifests), r.Namespace)
 		})
 	}
 	if err != nil {
@@ -218,32 +224,10 @@ func (r *projectRun) withoutUnserved(manifests []*unstructured.Unstructured, web
 func (r *projectRun) noteConversion(objects []*unstructured.Unstructured) {
 	for _, object := range objects {
 		strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy")
-		if r.target.Ours && project.IsCRD(object) && strategy == "Webhook" {
+		_, served := r.shared()[apply.IDOf(object)]
+		if r.target.Ours && project.IsCRD(object) && strategy == "Webhook" && !served {
 			r.note("CRD %s: no process serves its conversion webhook, so only the stored version works; use %s dev to run the webhook",
 				object.GetName(), cmdutil.ShellQuote(r.Program))
 		}
 	}
-}
-
-func (r *projectRun) undeploy(ctx context.Context, o uninstallOptions) error {
-	manifests, err := r.manifests(ctx)
-	if err != nil {
-		return err
-	}
-	var definitions []*unstructured.Unstructured
-	manifests = slices.DeleteFunc(manifests, func(object *unstructured.Unstructured) bool {
-		if project.IsCRD(object) && !o.keepCRDs {
-			definitions = append(definitions, object)
-		}
-		return project.IsCRD(object) && o.keepCRDs
-	})
-	if r.format == manifestYAML {
-		return errors.Join(r.printManifests(manifests), r.conclude(nil))
-	}
-	if err := r.reach(ctx, false); errors.Is(err, errNotRunning) {
-		return r.withoutServer(manifests)
-	} else if err != nil {
-		return err
-	}
-	return r.remove(ctx, manifests, definitions, o)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
-	"github.com/opdock/opdock/internal/deploy"
 	"github.com/opdock/opdock/internal/hint"
 )
 
@@ -67,7 +67,8 @@ func NewUninstall(app *cmdutil.App) *cobra.Command {
 		Use:   "uninstall [FLAG]...",
 		Short: "Remove the CRDs of a project from a cluster",
 		Long: `Deletes the CRDs of the Go operator project in the current directory and returns when they are gone. It
-does what "make uninstall" does in kubebuilder projects.
+does what "make uninstall" does in kubebuilder projects. CRDs that "opdock install" or "opdock deploy"
+applied are known from an inventory on the cluster, even if the project no longer has them.
 
 Deleting a CRD deletes all its custom resources. If there are any, nothing is deleted unless you set --force
 or confirm on the terminal.`,
@@ -122,13 +123,14 @@ func (r *projectRun) install(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
+	r.noteSessions(definitions)
 	r.noteConversion(definitions)
 	r.display.Title("Installing the CRDs of %s in %s", r.project.Name, r.target.Title)
-	var outcomes []deploy.Outcome
+	var outcomes []apply.Outcome
 	limited, cancel := r.within(ctx)
 	defer cancel()
 	err = r.step("applying the CRDs", func() (done string, err error) {
-		outcomes, err = r.server.Apply(limited, definitions, r.options())
+		outcomes, err = r.server.Apply(limited, definitions, r.options(apply.PartInstall))
 		return r.established(outcomes), err
 	})
 	if err != nil {
@@ -137,77 +139,15 @@ func (r *projectRun) install(ctx context.Context) error {
 	return r.conclude(outcomes)
 }
 
-func (r *projectRun) established(outcomes []deploy.Outcome) string {
+func (r *projectRun) established(outcomes []apply.Outcome) string {
 	if r.dryRun {
 		return "dry run: nothing was changed"
 	}
 	return "CRDs established: " + count(outcomes)
 }
 
-func (r *projectRun) uninstall(ctx context.Context, o uninstallOptions) error {
-	definitions, err := r.definitions(ctx)
-	if err != nil {
-		return err
-	}
-	if r.format == manifestYAML {
-		return errors.Join(r.printManifests(definitions), r.conclude(nil))
-	}
-	if err := r.reach(ctx, false); errors.Is(err, errNotRunning) {
-		return r.withoutServer(definitions)
-	} else if err != nil {
-		return err
-	}
-	return r.remove(ctx, definitions, definitions, o)
-}
-
-// remove deletes objects, once the user knows what goes with the definitions among them.
-func (r *projectRun) remove(ctx context.Context, objects, definitions []*unstructured.Unstructured, o uninstallOptions) error {
-	limited, cancel := r.within(ctx)
-	defer cancel()
-	left, err := r.server.Instances(limited, definitions)
-	if err != nil {
-		return r.explainDeploy(ctx, err)
-	}
-	if len(left) > 0 {
-		if err := r.mayDelete(ctx, left, o.force); err != nil {
-			return err
-		}
-	}
-	r.display.Title("Removing %s from %s", r.project.Name, r.target.Title)
-	var outcomes []deploy.Outcome
-	err = r.step("deleting", func() (done string, err error) {
-		outcomes, err = r.server.Delete(limited, objects, r.options())
-		if r.dryRun {
-			return "dry run: nothing was changed", err
-		}
-		if n := count(outcomes); strings.Contains(n, string(deploy.Deleted)) {
-			return "gone: " + n, err
-		}
-		return "", err
-	})
-	if err != nil {
-		return r.explainDeploy(ctx, err)
-	}
-	missing := 0
-	for _, one := range outcomes {
-		if one.Action == deploy.Absent {
-			missing++
-		}
-	}
-	switch {
-	case missing > 0 && !o.ignoreNotFound:
-		return errors.Join(r.conclude(outcomes), fmt.Errorf("%d of %d objects did not exist", missing, len(outcomes)))
-	case missing == len(outcomes):
-		r.note("no objects of %s found in %s", r.project.Name, r.target.Title)
-		if r.format == manifestText {
-			outcomes = nil // a table of nothing
-		}
-	}
-	return r.conclude(outcomes)
-}
-
 // mayDelete finds out whether the objects that go with their kinds may go.
-func (r *projectRun) mayDelete(ctx context.Context, left []deploy.Remainder, force bool) error {
+func (r *projectRun) mayDelete(ctx context.Context, left []apply.Remainder, force bool) error {
 	var all []string
 	for _, one := range left {
 		all = append(all, one.String())

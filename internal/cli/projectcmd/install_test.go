@@ -14,9 +14,9 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
-	"github.com/opdock/opdock/internal/deploy"
 	"github.com/opdock/opdock/internal/librarylog"
 	"github.com/opdock/opdock/internal/target"
 )
@@ -202,7 +202,7 @@ func TestManifestsAreGeneratedFirst(t *testing.T) {
 }
 
 func TestOutcomesAreCounted(t *testing.T) {
-	outcomes := []deploy.Outcome{{Action: deploy.Unchanged}, {Action: deploy.Created}, {Action: deploy.Created}}
+	outcomes := []apply.Outcome{{Action: apply.Unchanged}, {Action: apply.Created}, {Action: apply.Created}}
 	if got := count(outcomes); got != "2 created, 1 unchanged" {
 		t.Error(got)
 	}

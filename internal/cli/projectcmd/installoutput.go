@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/opdock/opdock/internal/deploy"
+	"github.com/opdock/opdock/internal/apply"
 )
 
 // manifestFormat is the value of the -o flag of verbs that apply manifests.
@@ -61,21 +61,21 @@ func (a verbs) printManifests(objects []*unstructured.Unstructured) error {
 
 // projectReport is what programs read.
 type projectReport struct {
-	Project string           `json:"project"`
-	Cluster string           `json:"cluster"`
-	DryRun  bool             `json:"dryRun"`
-	Objects []deploy.Outcome `json:"objects"`
-	Notes   []string         `json:"notes"`
+	Project string          `json:"project"`
+	Cluster string          `json:"cluster"`
+	DryRun  bool            `json:"dryRun"`
+	Objects []apply.Outcome `json:"objects"`
+	Notes   []string        `json:"notes"`
 }
 
-func (r *projectRun) printOutcomes(outcomes []deploy.Outcome) error {
+func (r *projectRun) printOutcomes(outcomes []apply.Outcome) error {
 	if r.format == manifestJSON {
 		report := projectReport{Project: r.project.Name, DryRun: r.dryRun, Objects: outcomes, Notes: r.notes}
 		if r.target != nil {
 			report.Cluster = r.target.Title
 		}
 		if report.Objects == nil {
-			report.Objects = []deploy.Outcome{}
+			report.Objects = []apply.Outcome{}
 		}
 		if report.Notes == nil {
 			report.Notes = []string{}
@@ -102,9 +102,9 @@ func (r *projectRun) printOutcomes(outcomes []deploy.Outcome) error {
 }
 
 // count is a sentence about outcomes, such as "2 created, 1 unchanged".
-func count(outcomes []deploy.Outcome) string {
+func count(outcomes []apply.Outcome) string {
 	var parts []string
-	for _, action := range []deploy.Action{deploy.Created, deploy.Configured, deploy.Unchanged, deploy.Deleted, deploy.Absent} {
+	for _, action := range apply.Actions {
 		n := 0
 		for _, one := range outcomes {
 			if one.Action == action {

@@ -16,9 +16,9 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/crdsource"
-	"github.com/opdock/opdock/internal/deploy"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/librarylog"
 	"github.com/opdock/opdock/internal/project"
@@ -81,9 +81,11 @@ type projectRun struct {
 	cmd     *cobra.Command
 	project *project.Project
 	target  *target.Target // set by reach
-	server  *deploy.Server // set by reach
-	display *cmdutil.Display
-	notes   []string
+	server  *apply.Server  // set by reach
+	// sessions are those of opdock dev that run on the cluster; set by reach
+	sessions []*apply.Inventory
+	display  *cmdutil.Display
+	notes    []string
 }
 
 // newProjectRun finds the project and makes its generated files up to date.
@@ -172,13 +174,18 @@ func (r *projectRun) reach(ctx context.Context, start bool) error {
 	if err := r.target.Answers(); err != nil {
 		return err
 	}
-	r.server, err = deploy.Connect(r.target.Config)
-	return err
+	if r.server, err = apply.Connect(r.target.Config); err != nil {
+		return err
+	}
+	return r.findSessions(ctx)
 }
 
-// options are those of package deploy.
-func (r *projectRun) options() deploy.Options {
-	return deploy.Options{Namespace: r.Namespace, MakeNamespaces: r.target.Ours, DryRun: r.dryRun}
+// options are those of package apply, for a part of what is remembered about the project.
+func (r *projectRun) options(part string) apply.Options {
+	return apply.Options{
+		Manager: apply.ProjectManager, Set: r.set(part), Shared: r.shared(), Namespace: r.Namespace, MakeNamespaces: r.target.Ours, DryRun: r.dryRun,
+		Note: func(text string) { r.note("%s", text) },
+	}
 }
 
 // within limits the time of something on the server.
@@ -199,14 +206,14 @@ func (r *projectRun) step(doing string, work func() (done string, err error)) er
 	return err
 }
 
-// explainDeploy adds to an error of package deploy what the user can do about it.
+// explainDeploy adds to an error of package apply what the user can do about it.
 func (r *projectRun) explainDeploy(ctx context.Context, err error) error {
 	var (
-		refused   *deploy.RefusedError
-		namespace *deploy.MissingNamespaceError
-		unknown   *deploy.UnknownKindsError
-		stuck     *deploy.StuckError
-		late      *deploy.UnavailableError
+		refused   *apply.RefusedError
+		namespace *apply.MissingNamespaceError
+		unknown   *apply.UnknownKindsError
+		stuck     *apply.StuckError
+		late      *apply.UnavailableError
 	)
 	switch {
 	case err == nil:
@@ -226,6 +233,8 @@ func (r *projectRun) explainDeploy(ctx context.Context, err error) error {
 			hints = append(hints, "if they wait for the operator: its pods are simulated here; to run it: "+cmdutil.ShellQuote(r.Program)+" dev")
 		}
 		return hint.With(fmt.Errorf("not gone after %s: %w", r.Timeout, err), hints...)
+	case errors.As(err, &late) && errors.Is(err, apply.ErrFailed):
+		return hint.With(err, "the objects are kept; remove them: "+cmdutil.ShellQuote(r.Program)+" undeploy")
 	case errors.As(err, &late):
 		return hint.With(fmt.Errorf("not available after %s: %w", r.Timeout, err),
 			"the objects are kept; remove them: "+cmdutil.ShellQuote(r.Program)+" undeploy", "or wait longer: --timeout "+(2*r.Timeout).String())
@@ -235,7 +244,7 @@ func (r *projectRun) explainDeploy(ctx context.Context, err error) error {
 }
 
 // explainRefused shows where in the source that comes from which the server does not take.
-func (r *projectRun) explainRefused(refused *deploy.RefusedError) error {
+func (r *projectRun) explainRefused(refused *apply.RefusedError) error {
 	reasons := crdsource.Refusals(r.project.Dir, refused.Definition, refused.Err)
 	lines := make([]string, 0, len(reasons))
 	for _, reason := range reasons {
@@ -245,7 +254,7 @@ func (r *projectRun) explainRefused(refused *deploy.RefusedError) error {
 }
 
 // conclude prints what happened to the objects, and the notes.
-func (r *projectRun) conclude(outcomes []deploy.Outcome) error {
+func (r *projectRun) conclude(outcomes []apply.Outcome) error {
 	err := r.printOutcomes(outcomes)
 	if r.format == manifestJSON {
 		return err // which has the notes
@@ -258,9 +267,9 @@ func (r *projectRun) conclude(outcomes []deploy.Outcome) error {
 
 // withoutServer is the answer of a dry run if there is nobody to ask.
 func (r *projectRun) withoutServer(objects []*unstructured.Unstructured) error {
-	var outcomes []deploy.Outcome
+	var outcomes []apply.Outcome
 	for _, object := range objects {
-		outcomes = append(outcomes, deploy.Outcome{
+		outcomes = append(outcomes, apply.Outcome{
 			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), Action: "unknown",
 		})
 	}

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
-	"github.com/opdock/opdock/internal/deploy"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/librarylog"
@@ -219,7 +219,7 @@ func (a verbs) prepare(ctx context.Context, cluster target.Running, about *subje
 	if admin, _, err = a.Targets().LoadKubeconfig(cluster.Kubeconfig(), ""); err != nil {
 		return nil, nil, err
 	}
-	server, err := deploy.Connect(admin)
+	server, err := apply.Connect(admin)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -234,7 +234,7 @@ func (a verbs) prepare(ctx context.Context, cluster target.Running, about *subje
 		}
 	}
 	objects = append(objects, roles...)
-	if _, err := server.Apply(ctx, objects, deploy.Options{Namespace: "default", MakeNamespaces: true}); err != nil {
+	if _, err := server.Apply(ctx, objects, apply.Options{Manager: apply.ProjectManager, Namespace: "default", MakeNamespaces: true}); err != nil {
 		return nil, nil, err
 	}
 	kubeconfig, err := cluster.KubeconfigAs(about.identity.User())

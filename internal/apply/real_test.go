@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package deploy
+package apply
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster/clustertest"
@@ -53,6 +52,9 @@ func applied(t *testing.T, s *Server, objects []*unstructured.Unstructured, o Op
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	if o.Manager == "" {
+		o.Manager = ProjectManager
+	}
 	outcomes, err := s.Apply(ctx, objects, o)
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +79,11 @@ func exists(t *testing.T, s *Server, object *unstructured.Unstructured) bool {
 		t.Fatal(err)
 	}
 	return err == nil
+}
+
+// workloads are the objects that are waited for.
+func workloads(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return project.Workloads(objects)
 }
 
 func all(action Action, objects []*unstructured.Unstructured) string {
@@ -104,13 +111,13 @@ func TestAProjectComesAndGoes(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := s.AwaitAvailable(ctx, Workloads(manifests), ""); err != nil {
+	if err := s.AwaitReady(ctx, workloads(manifests), ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := applied(t, s, manifests, Options{}); got != all(Unchanged, ordered) {
 		t.Errorf("the second time: %s", got)
 	}
-	changed, err := WithImage(manifests, "team/harbour:v2")
+	changed, err := project.WithImage(manifests, "team/harbour:v2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +128,7 @@ func TestAProjectComesAndGoes(t *testing.T) {
 	if got := applied(t, s, changed, Options{}); got != expected {
 		t.Errorf("another image: %s", got)
 	}
-	if err := s.AwaitAvailable(ctx, Workloads(manifests), ""); err != nil {
+	if err := s.AwaitReady(ctx, workloads(manifests), ""); err != nil {
 		t.Error(err)
 	}
 
@@ -160,7 +167,7 @@ func TestWhatIsLeftOfAKind(t *testing.T) {
 	s := server(t)
 	var definitions []*unstructured.Unstructured
 	for _, object := range fixture(t, "single") {
-		if project.IsCRD(object) {
+		if isCRD(object) {
 			definitions = append(definitions, object)
 		}
 	}
@@ -216,7 +223,7 @@ func TestRefusedDefinitions(t *testing.T) {
 	if err := unstructured.SetNestedSlice(invalid.Object, versions, "spec", "versions"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.Apply(t.Context(), []*unstructured.Unstructured{invalid}, Options{})
+	_, err := s.Apply(t.Context(), []*unstructured.Unstructured{invalid}, Options{Manager: ProjectManager})
 	var refused *RefusedError
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "properties[size].default") {
 		t.Errorf("the error is %v", err)
@@ -233,7 +240,7 @@ func TestRefusedDefinitions(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	_, err = s.Apply(t.Context(), []*unstructured.Unstructured{rival}, Options{})
+	_, err = s.Apply(t.Context(), []*unstructured.Unstructured{rival}, Options{Manager: ProjectManager})
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "its names were not accepted") {
 		t.Errorf("the error is %v", err)
 	}
@@ -252,7 +259,7 @@ func TestNothingIsAppliedIfSomethingCannotBe(t *testing.T) {
 		"missing namespace": {"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: nowhere}}", `namespace "nowhere" does not exist`},
 	} {
 		first := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: first, namespace: default}}")
-		_, err := s.Apply(t.Context(), append(first, parse(t, test.manifest)...), Options{})
+		_, err := s.Apply(t.Context(), append(first, parse(t, test.manifest)...), Options{Manager: ProjectManager})
 		if err == nil || err.Error() != test.expected {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -298,16 +305,17 @@ spec:
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	// Until the pod has a reason, the rollout is just under way.
-	err := wait.PollUntilContextCancel(ctx, lookInterval, true, func(ctx context.Context) (bool, error) {
-		reason, err := s.unavailable(ctx, manifests[0], namespace)
-		return strings.Contains(reason, "ImagePull"), err
+	broken := manifests[0].DeepCopy()
+	broken.SetNamespace(namespace)
+	testenv.Eventually(t, "the pod has a reason", func(ctx context.Context) error {
+		if reason := s.explain(ctx, broken, state{}); !strings.Contains(reason, "ImagePull") {
+			return errors.New(reason)
+		}
+		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ended, end := context.WithTimeout(ctx, time.Second)
 	defer end()
-	err = s.AwaitAvailable(ended, manifests, namespace)
+	err := s.AwaitReady(ended, manifests, namespace)
 	if !errors.As(err, new(*UnavailableError)) || !strings.Contains(err.Error(), "Deployment broken is not available: pod broken-") || !strings.Contains(err.Error(), "ImagePull") {
 		t.Errorf("the error is %v", err)
 	}
@@ -333,7 +341,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: jane}, subjects
 	if got := applied(t, jane, settings, Options{Namespace: namespace}); got != "ConfigMap created" {
 		t.Error(got)
 	}
-	_, err = jane.Apply(t.Context(), parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: settings}}"), Options{Namespace: namespace})
+	_, err = jane.Apply(t.Context(), parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: settings}}"), Options{Manager: ProjectManager, Namespace: namespace})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("the error is %v", err)
 	}
@@ -380,5 +388,12 @@ webhooks:
 	}
 	if got := applied(t, s, there, Options{}); got != all(Unchanged, there) {
 		t.Errorf("the second time: %s", got)
+	}
+	// And the other way, as a session of opdock dev after a deployment.
+	if got := applied(t, s, here, Options{Manager: DevManager}); got != all(Configured, there) {
+		t.Errorf("back again: %s", got)
+	}
+	if got := applied(t, s, here, Options{Manager: DevManager}); got != all(Unchanged, there) {
+		t.Errorf("back again, twice: %s", got)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package deploy
+package project
 
 import (
 	"fmt"
@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/opdock/opdock/internal/project"
 )
 
 // placeholders are what scaffolded manifests have in place of an image.
@@ -25,11 +23,11 @@ func IsPlaceholder(image string) bool {
 
 // Image is the image of the operator in the manifests; false if it cannot be told which container is the operator.
 func Image(manifests []*unstructured.Unstructured) (image string, ok bool) {
-	workload := project.Workload(manifests)
+	workload := Workload(manifests)
 	if workload == nil {
 		return "", false
 	}
-	containers := project.Containers(workload)
+	containers := Containers(workload)
 	index, ok := operator(containers)
 	if !ok {
 		return "", false
@@ -40,21 +38,21 @@ func Image(manifests []*unstructured.Unstructured) (image string, ok bool) {
 
 // WithImage returns the manifests with another image of the operator.
 func WithImage(manifests []*unstructured.Unstructured, image string) ([]*unstructured.Unstructured, error) {
-	workload := project.Workload(manifests)
+	workload := Workload(manifests)
 	if workload == nil {
 		return nil, fmt.Errorf("cannot set the image: no workload in the manifests is clearly the operator: %s",
 			strings.Join(workloadNames(manifests), ", "))
 	}
-	containers := project.Containers(workload)
+	containers := Containers(workload)
 	index, ok := operator(containers)
 	if !ok {
-		return nil, fmt.Errorf("cannot set the image: %s has %d containers, and none of them is named manager", title(workload), len(containers))
+		return nil, fmt.Errorf("cannot set the image: %s has %d containers, and none of them is named manager", titleOf(workload), len(containers))
 	}
 	changed := workload.DeepCopy()
 	list, _, _ := unstructured.NestedSlice(changed.Object, "spec", "template", "spec", "containers")
 	list[index].(map[string]any)["image"] = image
 	if err := unstructured.SetNestedSlice(changed.Object, list, "spec", "template", "spec", "containers"); err != nil {
-		return nil, fmt.Errorf("setting the image of %s: %w", title(workload), err)
+		return nil, fmt.Errorf("setting the image of %s: %w", titleOf(workload), err)
 	}
 	result := slices.Clone(manifests)
 	result[slices.Index(result, workload)] = changed
@@ -66,11 +64,11 @@ const defaultEntrypoint = "/manager"
 
 // Entrypoint is where the operator has to be in its image by what the manifests run.
 func Entrypoint(manifests []*unstructured.Unstructured) string {
-	workload := project.Workload(manifests)
+	workload := Workload(manifests)
 	if workload == nil {
 		return defaultEntrypoint
 	}
-	containers := project.Containers(workload)
+	containers := Containers(workload)
 	index, ok := operator(containers)
 	if !ok {
 		return defaultEntrypoint
@@ -92,7 +90,7 @@ func Entrypoint(manifests []*unstructured.Unstructured) string {
 func workloadNames(manifests []*unstructured.Unstructured) []string {
 	var names []string
 	for _, workload := range Workloads(manifests) {
-		names = append(names, title(workload))
+		names = append(names, titleOf(workload))
 	}
 	if len(names) == 0 {
 		return []string{"no workloads found"}
@@ -114,4 +112,19 @@ func operator(containers []map[string]any) (int, bool) {
 		return IsPlaceholder(image)
 	})
 	return index, index >= 0
+}
+
+// Workloads returns the Deployments, StatefulSets and DaemonSets among the objects.
+func Workloads(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool {
+		return !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, object.GetKind())
+	})
+}
+
+// titleOf is what messages call an object.
+func titleOf(object *unstructured.Unstructured) string {
+	if object.GetNamespace() == "" {
+		return object.GetKind() + " " + object.GetName()
+	}
+	return object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
 }

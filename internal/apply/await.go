@@ -1,0 +1,202 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/health"
+)
+
+// servedBackoff is how often it is asked whether a kind is served, of which there is no watch: mostly once or twice.
+var servedBackoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 2, Steps: 8, Cap: time.Second}
+
+// explainTimeout is for what is done once there has been enough waiting, or the user has ended it.
+const explainTimeout = 5 * time.Second
+
+// AwaitEstablished waits until custom resources of the CRDs can be created, or the server rejects a CRD.
+func (s *Server) AwaitEstablished(ctx context.Context, definitions []*unstructured.Unstructured) error {
+	for _, definition := range definitions {
+		last := "the server has not processed it yet"
+		established, err := isEstablished(definition, &last)
+		if err == nil && !established {
+			err = s.follow(ctx, definition, func(live *unstructured.Unstructured) (bool, error) {
+				if live == nil {
+					return false, fmt.Errorf("%s was deleted while it was waited for", title(definition))
+				}
+				definition = live
+				return isEstablished(live, &last)
+			})
+		}
+		if err == nil {
+			err = s.awaitServed(ctx, definition)
+		}
+		if err != nil && ctx.Err() != nil {
+			return fmt.Errorf("CRD %s is not established: %s: %w", definition.GetName(), last, context.Cause(ctx))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isEstablished says whether a CRD is established as it is now, and keeps the reason if not.
+func isEstablished(definition *unstructured.Unstructured, last *string) (bool, error) {
+	established, reason, err := establishment(definition)
+	*last = reason
+	return established, err
+}
+
+// establishment says whether a CRD is established, and if not why. The error is there if it will not be either.
+func establishment(definition *unstructured.Unstructured) (established bool, reason string, err error) {
+	reason = "the server has not processed it yet"
+	for _, one := range conditionsOf(definition) {
+		text := fmt.Sprintf("%s: %s", one.reason, one.message)
+		switch {
+		case one.kind == "NamesAccepted" && one.status == "False":
+			return false, text, &RefusedError{Definition: definition, Err: fmt.Errorf("its names were not accepted: %s", text)}
+		case one.kind == "NonStructuralSchema" && one.status == "True":
+			reason = text
+		case one.kind == "Established":
+			established = one.status == "True"
+			if !established {
+				reason = text
+			}
+		}
+	}
+	return established, reason, nil
+}
+
+// awaitServed asks for the resources themselves: a CRD is Established a moment before they can be used.
+func (s *Server) awaitServed(ctx context.Context, definition *unstructured.Unstructured) error {
+	return servedBackoff.DelayFunc().Until(ctx, true, false, func(context.Context) (bool, error) { return s.serves(definition), nil })
+}
+
+func (s *Server) serves(definition *unstructured.Unstructured) bool {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	for _, version := range servedVersions(definition) {
+		list, err := s.discovery.ServerResourcesForGroupVersion(group + "/" + version)
+		if err != nil {
+			return false
+		}
+		found := false
+		for _, resource := range list.APIResources {
+			found = found || resource.Name == plural
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+func servedVersions(definition *unstructured.Unstructured) []string {
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	var names []string
+	for _, one := range versions {
+		if version, ok := one.(map[string]any); ok && version["served"] == true {
+			names = append(names, fmt.Sprint(version["name"]))
+		}
+	}
+	return names
+}
+
+// UnavailableError is returned when objects do not become ready in time, or cannot any more.
+type UnavailableError struct {
+	// Reasons are one for each object.
+	Reasons []string
+	Cause   error
+}
+
+func (e *UnavailableError) Error() string { return strings.Join(e.Reasons, "; ") }
+
+func (e *UnavailableError) Unwrap() error { return e.Cause }
+
+// ErrFailed is the cause of an UnavailableError of objects that do not become ready by themselves any more.
+var ErrFailed = errors.New("it does not become ready by itself")
+
+// AwaitReady waits until all objects are current by the rules of kstatus: a Deployment has rolled out, for example. Objects
+// without a namespace are read from the given one.
+func (s *Server) AwaitReady(ctx context.Context, objects []*unstructured.Unstructured, namespace string) error {
+	reasons := make([]string, len(objects)) // of those that are not ready
+	problems := make([]error, len(objects))
+	var watchers sync.WaitGroup
+	for i, object := range objects {
+		object = object.DeepCopy()
+		if object.GetNamespace() == "" {
+			object.SetNamespace(namespace)
+		}
+		watchers.Go(func() {
+			var last state
+			var live *unstructured.Unstructured
+			err := s.follow(ctx, object, func(now *unstructured.Unstructured) (bool, error) {
+				live, last = now, stateOf(now)
+				return last.status == current || last.status == failed, nil
+			})
+			switch {
+			case last.status == current:
+			case ctx.Err() != nil:
+				problems[i] = context.Cause(ctx)
+			case err != nil:
+				problems[i] = err
+				return
+			default:
+				problems[i] = ErrFailed
+			}
+			if problems[i] != nil {
+				reasons[i] = fmt.Sprintf("%s is not available: %s", title(objects[i]), s.explain(ctx, live, last))
+			}
+		})
+	}
+	watchers.Wait()
+	var unready []string
+	var cause error
+	for i, reason := range reasons {
+		switch {
+		case reason != "":
+			unready, cause = append(unready, reason), problems[i]
+		case problems[i] != nil:
+			return problems[i]
+		}
+	}
+	if len(unready) > 0 {
+		return &UnavailableError{Reasons: unready, Cause: cause}
+	}
+	return nil
+}
+
+// explain says why an object is not ready. The pods of a Deployment say it best, and they are asked when there has been
+// enough waiting.
+func (s *Server) explain(ctx context.Context, live *unstructured.Unstructured, known state) string {
+	if live == nil || live.GetKind() != "Deployment" {
+		return known.message
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTimeout)
+	defer cancel()
+	var deployment appsv1.Deployment
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+		return known.message
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &deployment); err != nil {
+		return known.message
+	}
+	trouble, err := health.TroubleOfDeployment(ctx, s.client, &deployment)
+	if err != nil || trouble == nil {
+		return known.message
+	}
+	return trouble.Error()
+}

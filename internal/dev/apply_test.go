@@ -1,0 +1,248 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/apply"
+	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/testenv"
+)
+
+// applierOf applies to a fake cluster.
+func applierOf(server client.WithWatch) *applier {
+	return &applier{
+		engine: apply.New(server, nil), server: server, options: apply.Options{Manager: fieldOwner}, tried: map[string]digest{}, sampled: map[string]digest{},
+	}
+}
+
+// clusterSession is a session on the cluster that tests share, as far as it applies something. Each has a memory of its own
+// only on the cluster, as one has that was started anew.
+func clusterSession(t *testing.T, name string) (*Session, *said) {
+	t.Helper()
+	testenv.ControlPlane(t)
+	screen := &said{}
+	set := apply.Set{Project: name, Verb: apply.VerbDev, Namespace: apply.InventoryNamespace(true, "")}
+	a, err := newApplier(rest.CopyConfig(clustertest.Shared(t).Config()), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.options.Namespace, a.options.MakeNamespaces, a.options.Note = "default", true, screen.Say
+	made, err := makeCertificates(t.TempDir(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Session{Options: Options{Screen: screen, Cluster: Cluster{CallsBack: true}}, applier: a, certificates: made, ports: ports{webhooks: 7000}}, screen
+}
+
+// cleared removes all that sessions of a name have applied when the test ends.
+func cleared(t *testing.T, s *Session) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		inventory, err := s.applier.engine.Inventory(ctx, &s.applier.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.applier.removePart(ctx, apply.Objects(inventory.Members())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (s *Session) exists(t *testing.T, object *unstructured.Unstructured) bool {
+	t.Helper()
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(object.GroupVersionKind())
+	err := s.applier.server.Get(t.Context(), client.ObjectKeyFromObject(object), live)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// identityOf is an operator with these roles and bindings.
+func identityOf(objects ...*unstructured.Unstructured) *project.Identity {
+	return &project.Identity{Namespace: "default", ServiceAccount: "captain", Objects: objects}
+}
+
+// A binding that is taken out of the manifests between two sessions is pruned by the second, and one that somebody has deleted
+// comes back with the next round.
+func TestRightsOfEarlierSessions(t *testing.T) {
+	role := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: session-captain}, rules: []}")
+	binding := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: session-captain}, "+
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: session-captain}, subjects: [{kind: ServiceAccount, name: captain, namespace: default}]}")
+	first, _ := clusterSession(t, "rights")
+	cleared(t, first)
+	first.manifests.identity = identityOf(role, binding)
+	var round Round
+	if err := first.applyIdentity(t.Context(), &round); err != nil {
+		t.Fatal(err)
+	}
+	if !first.exists(t, role) || !first.exists(t, binding) || len(round.Steps) != 1 {
+		t.Fatalf("they were not applied: %+v", round)
+	}
+	if err := first.applier.server.Delete(t.Context(), binding.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	round = Round{}
+	if err := first.applyIdentity(t.Context(), &round); err != nil {
+		t.Fatal(err)
+	}
+	if !first.exists(t, binding) || len(round.Steps) != 1 {
+		t.Errorf("what somebody has deleted did not come back: %+v", round)
+	}
+
+	second, _ := clusterSession(t, "rights")
+	second.manifests.identity = identityOf(role)
+	round = Round{}
+	if err := second.applyIdentity(t.Context(), &round); err != nil {
+		t.Fatal(err)
+	}
+	if second.exists(t, binding) || !second.exists(t, role) {
+		t.Error("the binding has survived, or the role has not")
+	}
+	if len(round.Steps) != 1 || round.Steps[0].Text != "1 role or binding pruned" {
+		t.Errorf("it did %+v", round.Steps)
+	}
+	second.manifests.identity = nil
+	if err := second.applyIdentity(t.Context(), &Round{}); err != nil || second.exists(t, role) {
+		t.Errorf("a project without an identity keeps its role: %v", err)
+	}
+}
+
+// What was deployed is not pruned by a session, which says so.
+func TestDeployedRightsStay(t *testing.T) {
+	role := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: session-deployed}, rules: []}")
+	s, screen := clusterSession(t, "deployed")
+	cleared(t, s)
+	deployed := apply.Set{Project: "deployed", Verb: apply.VerbDeploy, Part: apply.PartDeploy, Namespace: s.applier.set.Namespace}
+	options := apply.Options{Manager: apply.ProjectManager, Set: &deployed}
+	if _, err := s.applier.engine.Apply(t.Context(), []*unstructured.Unstructured{role}, options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := s.applier.engine.Delete(context.Background(), []*unstructured.Unstructured{role}, options); err != nil {
+			t.Error(err)
+		}
+	})
+	s.manifests.identity = identityOf(role)
+	for range 2 {
+		if err := s.applyIdentity(t.Context(), &Round{}); err != nil {
+			t.Fatal(err)
+		}
+		s.manifests.identity = identityOf()
+	}
+	if !s.exists(t, role) || !slices.ContainsFunc(screen.texts, func(text string) bool { return strings.Contains(text, "opdock deploy of deployed uses it") }) {
+		t.Errorf("it is gone, or nothing was said: %q", screen.texts)
+	}
+}
+
+// The webhooks of a session that was killed are gone when the next begins, whatever they are called by now. A round that ends
+// before leaves them to the next.
+func TestWebhooksOfAKilledSession(t *testing.T) {
+	hooks := func(name string) *unstructured.Unstructured {
+		return object(t, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: "+name+"}, webhooks: [{name: killed.example.com, "+
+			"admissionReviewVersions: [v1], sideEffects: None, clientConfig: {service: {name: hooks, namespace: default}}, "+
+			"rules: [{apiGroups: [killed.example.com], apiVersions: [v1], operations: [CREATE], resources: [ships]}]}]}")
+	}
+	killed, _ := clusterSession(t, "killed")
+	cleared(t, killed)
+	old, current := localWebhooks(hooks("old-hooks"), 7000, killed.certificates.authority), hooks("new-hooks")
+	if _, _, err := killed.applier.applyPart(t.Context(), partWebhooks, []*unstructured.Unstructured{old}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !killed.exists(t, old) {
+		t.Fatal("they were not applied")
+	}
+	next, _ := clusterSession(t, "killed")
+	next.manifests.webhooks = []*unstructured.Unstructured{current}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := next.clearWebhooks(cancelled); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := next.clearWebhooks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if next.exists(t, old) {
+		t.Error("they are still there, and block the API at a dead port")
+	}
+	// One of another project as well: there is one session on a cluster at a time.
+	other, _ := clusterSession(t, "killed-other")
+	if _, _, err := killed.applier.applyPart(t.Context(), partWebhooks, []*unstructured.Unstructured{old}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.clearWebhooks(t.Context()); err != nil || other.exists(t, old) {
+		t.Errorf("they are still there: %v", err)
+	}
+}
+
+// While a session runs, the cluster says so.
+func TestASessionIsKnownToOthers(t *testing.T) {
+	s, _ := clusterSession(t, "held")
+	known := func() []string {
+		t.Helper()
+		all, err := s.applier.engine.Inventories(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sessions []string
+		for _, one := range all {
+			if one.Project == "held" {
+				sessions = append(sessions, one.Session)
+			}
+		}
+		return sessions
+	}
+	if err := s.applier.hold(t.Context(), apply.SessionHere()); err != nil {
+		t.Fatal(err)
+	}
+	if got := known(); !slices.Equal(got, []string{apply.SessionHere()}) {
+		t.Errorf("the cluster knows %q", got)
+	}
+	if err := s.applier.hold(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := known(); len(got) > 0 {
+		t.Errorf("the cluster still knows %q", got)
+	}
+}
+
+// Whoever presses r has perhaps deleted something by hand.
+func TestRestartAppliesAgain(t *testing.T) {
+	s := &Session{retry: time.NewTimer(time.Hour)}
+	if quit := s.press(t.Context(), "r"); quit || !s.pending.has(workRestart) || !s.pending.has(workManifests) {
+		t.Errorf("it will do %b", s.pending)
+	}
+}
+
+// On a cluster where pods really run, a deployed operator and the one under development would both work.
+func TestADeployedOperatorIsNamed(t *testing.T) {
+	screen := &said{}
+	s := &Session{Options: Options{Project: &project.Project{Name: "harbour"}}, applier: &applier{}}
+	s.applier.options.Note = s.applier.once(screen.Say)
+	for range 2 {
+		s.sayDeployed(map[apply.ID]string{
+			{Group: "apps", Kind: "Deployment", Namespace: "sea", Name: "manager"}: "opdock deploy of harbour",
+			{Group: "apps", Kind: "Deployment", Namespace: "sea", Name: "other"}:   "opdock deploy of others",
+			{Kind: "Service", Namespace: "sea", Name: "manager"}:                   "opdock deploy of harbour",
+		})
+	}
+	if len(screen.texts) != 1 || !strings.HasPrefix(screen.texts[0], "Deployment sea/manager was applied by opdock deploy of harbour") {
+		t.Errorf("it said %q", screen.texts)
+	}
+}
