@@ -167,8 +167,8 @@ func (s *Session) applyDefinitions(ctx context.Context, round *Round, todo *work
 	if err != nil {
 		return err
 	}
-	for _, definition := range changed {
-		s.applier.warm(ctx, definition)
+	if err := s.applier.awaitServed(ctx, changed); err != nil {
+		return err
 	}
 	*todo &^= workManifests
 	*todo |= workWebhooks
