@@ -187,6 +187,24 @@ func TestCachedReadsExplainListAndWatch(t *testing.T) {
 	}
 }
 
+// TestOwnersAreSubjects is for an operator that reconciles a kind of Kubernetes in its own namespace: what it writes there is
+// written elsewhere the next time.
+func TestOwnersAreSubjects(t *testing.T) {
+	r := recorded(asked(1, "watch", "configmaps", "all"), asked(1, "get", "secrets", "ship-system/key"))
+	const before = "list configmaps (implied)\nwatch configmaps\nget secrets in ship-system only key\n"
+	if got := lines(Compare(Merge([]*Recording{r}), Granted{}, Options{}).Needs); got != before {
+		t.Errorf("got\n%swant\n%s", got, before)
+	}
+	r.facts.see(&lens.Event{Request: &lens.Request{
+		Verb: "create", Status: 201, Resource: lens.Resource{Resource: "secrets", Namespace: "ship-system", Name: "key"},
+		Object: &lens.Object{Kind: "Secret", Namespace: "ship-system", Name: "key", Owners: []lens.Owner{{Kind: "ConfigMap", Name: "one"}}},
+	}})
+	const after = "list configmaps (implied)\nwatch configmaps\nget secrets\n"
+	if got := lines(Compare(Merge([]*Recording{r}), Granted{}, Options{}).Needs); got != after {
+		t.Errorf("got\n%swant\n%s", got, after)
+	}
+}
+
 func TestImpersonation(t *testing.T) {
 	r := recorded()
 	for _, user := range []string{"alice", "system:serviceaccount:team-a:deployer"} {

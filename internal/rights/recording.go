@@ -113,6 +113,12 @@ func (f *facts) see(e *lens.Event) {
 		f.object(e.Delivery.Object, e.Delivery.Resource)
 	case e.Request != nil:
 		f.object(e.Request.Object, e.Request.Resource)
+		if e.Request.Object != nil && e.Request.IsWrite() {
+			// Whatever owns what an operator writes is most likely what it reconciles, even if it is of a kind of Kubernetes.
+			for _, owner := range e.Request.Object.Owners {
+				f.subject(e.Request.Object.Namespace, owner.Name)
+			}
+		}
 		if e.Request.As != "" && !e.Request.Open {
 			f.impersonated[e.Request.As]++
 		}

@@ -130,7 +130,8 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 	if err != nil {
 		return nil, "", fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	name := strings.TrimPrefix(r.flag, "--") + "-" + a.Now().UTC().Format("20060102T150405.000") + ".jsonl"
+	// Recordings are sorted by their names when the oldest are removed.
+	name := a.Now().UTC().Format("20060102T150405.000") + strings.TrimPrefix(r.flag, "-") + ".jsonl"
 	recording = filepath.Join(a.DevStateDir(a.ClusterNameFor(about.project)), recordingsDir, name)
 	log := &tail{}
 	d := a.NewDisplay(o.format != formatText)

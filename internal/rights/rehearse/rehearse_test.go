@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -108,7 +109,7 @@ func sail(ctx context.Context, kube kubernetes.Interface, found *corev1.ConfigMa
 			Name: found.Name + "-key", Namespace: found.Namespace,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(found, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
 		},
-		StringData: found.Annotations,
+		StringData: map[string]string{"annotations": strconv.Itoa(len(found.Annotations))},
 	}
 	secrets := kube.CoreV1().Secrets(found.Namespace)
 	live, err := secrets.Get(ctx, wanted.Name, metav1.GetOptions{})
@@ -118,7 +119,7 @@ func sail(ctx context.Context, kube kubernetes.Interface, found *corev1.ConfigMa
 		return err
 	case err != nil:
 		return err
-	case len(live.Data) == len(wanted.StringData):
+	case string(live.Data["annotations"]) == wanted.StringData["annotations"]:
 		return nil
 	}
 	live.StringData = wanted.StringData
