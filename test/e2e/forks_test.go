@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestCLISnapshots(t *testing.T) {
@@ -85,6 +86,7 @@ func TestCLIForks(t *testing.T) {
 	u.fails(t, "already a cluster", "fork", "dock-fork-1")
 
 	try(t, syscall.Kill(u.status(t, "dock").PID, syscall.SIGKILL))
+	testenv.Eventually(t, "it is dead", func() bool { return u.status(t, "dock").State == cluster.Dead })
 	u.fails(t, "opdock up", "fork", "third") // how to get it back
 	if s := u.status(t, "third"); s.State != cluster.NeverStarted {
 		t.Errorf("a fork of a dead cluster: %+v", s)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/mod/semver"
@@ -100,6 +101,11 @@ func copyCluster(ctx context.Context, dir, to, kubernetes string) (*origin, erro
 			Hint:    "use the newer control plane for the copy as well",
 		}
 	}
+	// Asked before and not found out on the way: a copy that fills the disk
+	// would take the original along, which may be on the same one.
+	if err := state.CheckRoom(filepath.Dir(to), databaseSize(dir)+state.RoomToStart); err != nil {
+		return nil, err
+	}
 	if err := source.Copy(ctx, to); err != nil {
 		return nil, state.WriteFault("copying the objects of the cluster in "+dir+" to", to, err)
 	}
@@ -139,12 +145,24 @@ func notRunning(dir string) error {
 	}
 }
 
+// databaseSize returns how many bytes the database in a state folder has; 0 if it is not known.
+func databaseSize(dir string) uint64 {
+	info, err := os.Stat(etcd.Database(filepath.Join(dir, etcdData)))
+	if err != nil || info.Size() < 0 {
+		return 0
+	}
+	return uint64(info.Size())
+}
+
 func copySnapshot(path, to, kubernetes string) (*origin, error) {
 	file, err := snapshot.Open(path, kubernetes)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	if err := state.CheckRoom(filepath.Dir(to), uint64(max(file.Header.Size, 0))+state.RoomToStart); err != nil {
+		return nil, err
+	}
 	if err := file.Extract(to); err != nil {
 		return nil, err
 	}

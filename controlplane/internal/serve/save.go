@@ -42,6 +42,9 @@ func Save(ctx context.Context, o SaveOptions) error {
 
 	// The data is on the disk before it is compressed: the cluster must not wait
 	// for that, as a transaction that is open for long makes its database grow.
+	if err := state.CheckRoom(filepath.Dir(out), 2*databaseSize(dir)+state.RoomToStop); err != nil {
+		return err
+	}
 	work, err := os.MkdirTemp(filepath.Dir(out), ".snapshot-")
 	if err != nil {
 		return state.WriteFault("writing", out, err)

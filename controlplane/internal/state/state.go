@@ -26,9 +26,9 @@ import (
 const Format = 1
 
 const (
-	// roomToStart is what a control plane needs to start and to work for a
+	// RoomToStart is what a control plane needs to start and to work for a
 	// while: the write-ahead log, the database and the log file.
-	roomToStart = 128 << 20
+	RoomToStart = 128 << 20
 	// RoomToStop is what it needs to end in order.
 	RoomToStop = 32 << 20
 )
@@ -88,7 +88,7 @@ func Open(dir, kubernetes string) (*Folder, error) {
 		err = f.RollBack()
 	}
 	if err == nil {
-		err = CheckRoom(dir, roomToStart)
+		err = CheckRoom(dir, RoomToStart)
 	}
 	if err != nil {
 		// A start that was refused leaves no trace of itself.
