@@ -93,7 +93,7 @@ func Write(path string, objects []Object) (err error) {
 			Group    string         `json:"group,omitempty"`
 			Resource string         `json:"resource"`
 			Object   map[string]any `json:"object"`
-		}{object.Resource.Group, object.Resource.Resource, object.Unstructured.Object}
+		}{object.Resource.Group, object.Resource.Resource, object.Object}
 		if err := encoder.Encode(line); err != nil {
 			return fmt.Errorf("writing objects: %w", err)
 		}

@@ -39,6 +39,7 @@ func names(objects []Object) []string {
 
 func TestWhatIsImported(t *testing.T) {
 	all := func(t *testing.T) []Object {
+		t.Helper()
 		return []Object{
 			object(t, "namespaces", `{apiVersion: v1, kind: Namespace, metadata: {name: shop, uid: n1}}`),
 			object(t, "namespaces", `{apiVersion: v1, kind: Namespace, metadata: {name: other, uid: n2}}`),

@@ -69,7 +69,7 @@ data: {colour: blue}
 	if err := manager.GetAPIReader().Get(context.Background(), client.ObjectKey{Namespace: string(namespace), Name: os.Getenv("POD_NAME")}, self); err != nil {
 		return err
 	}
-	fmt.Println("in its pod:", string(namespace), string(colour)+",", os.Getenv("COLOUR")+",", self.Spec.Containers[0].Image)
+	fmt.Println("in its pod:", string(namespace), string(colour)+" and", os.Getenv("COLOUR")+",", self.Spec.Containers[0].Image)
 	if err := controller.Setup(manager); err != nil {`,
 		"import (\n", "import (\n	\"context\"\n", "	\"k8s.io/apimachinery/pkg/runtime\"\n", "	corev1 \"k8s.io/api/core/v1\"\n	\"k8s.io/apimachinery/pkg/runtime\"\n",
 		"	\"sigs.k8s.io/controller-runtime/pkg/log/zap\"\n", "	\"sigs.k8s.io/controller-runtime/pkg/client\"\n	\"sigs.k8s.io/controller-runtime/pkg/log/zap\"\n",
@@ -79,7 +79,7 @@ data: {colour: blue}
 	if round := p.next(t); round.Problem != nil || round.State != "reconciling" {
 		t.Fatalf("got %+v, %+v", round, round.Problem)
 	}
-	if log := p.log(); !strings.Contains(log, "in its pod: ship-system blue, blue, controller:latest") {
+	if log := p.log(); !strings.Contains(log, "in its pod: ship-system blue and blue, controller:latest") {
 		t.Errorf("its log is %s", log)
 	}
 	for _, want := range []string{

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -91,7 +92,7 @@ func TestPortForwardToSimulatedPods(t *testing.T) {
 		_ = forwarding.Wait()
 	}()
 	testenv.Eventually(t, "the port leads to the server", func() error {
-		response, err := http.Get("http://" + net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
+		response, err := http.Get("http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func oneSnapshot(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return &cmdutil.UsageError{
-		Message: fmt.Sprintf("%s takes the name or the path of one snapshot", cmd.Name()), Hints: []string{cmdutil.SeeHelp(cmd)},
+		Message: cmd.Name() + " takes the name or the path of one snapshot", Hints: []string{cmdutil.SeeHelp(cmd)},
 	}
 }
 
