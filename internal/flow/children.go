@@ -191,7 +191,7 @@ func (p *Pass) create(ctx context.Context, object client.Object, desired *desire
 }
 
 // errFound says that a child was there after all.
-var errFound = errors.New("it is there after all")
+var errFound = errors.New("it exists after all")
 
 // Applied is Apply without the writing, for children whose turn has not come: it fills in object with what is there, as Find
 // does, and says whether that is as the configuration says.
@@ -289,7 +289,7 @@ func (p *Pass) ForeignFields(object client.Object, kind string) map[string]strin
 	return found
 }
 
-// MayRestore is asked before a child that is not applied is put right. The error is the outcome if that has to wait
+// MayRestore is asked before a child that is not applied is corrected. The error is the outcome if that has to wait
 // because another writer undoes it again and again.
 func (p *Pass) MayRestore(object client.Object, fields string) error {
 	return p.contests.note(object.GetUID(), describe(object, object.GetName()), fields, fields, p.now)

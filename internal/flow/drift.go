@@ -166,7 +166,7 @@ func standsFor(element fieldpath.PathElement, item any) bool {
 	return true
 }
 
-// maxDescribed is how many fields of a child are named when it is put right.
+// maxDescribed is how many fields of a child are named when it is corrected.
 const maxDescribed = 6
 
 // describe says which fields differ and which managers set them, in words for an event. The object must be read from the

@@ -23,7 +23,7 @@ const (
 	// ReasonSynced is the reason of events about changes that the controller made.
 	ReasonSynced = "Synced"
 
-	// ReasonDriftCorrected is the reason of events about children that others had changed, and that were put right.
+	// ReasonDriftCorrected is the reason of events about children that others had changed, and that were corrected.
 	ReasonDriftCorrected = "DriftCorrected"
 
 	// ReasonResourceExists means that a child's name is taken by an object that the custom resource does not control.

@@ -30,7 +30,7 @@ func (p *Pass) replaceIfImmutable(ctx context.Context, object client.Object, des
 		return fmt.Errorf("replacing %s: %w", describe(object, desired.name), err)
 	}
 	p.Changed("Deleted %s to recreate it", describe(object, desired.name))
-	return Waiting("Replacing", "%s cannot be changed and is recreated: %v", describe(object, desired.name), cause)
+	return Waiting("Replacing", "%s is immutable and is recreated: %v", describe(object, desired.name), cause)
 }
 
 // rehearse asks the server what it would answer to the creation of a child.

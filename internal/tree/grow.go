@@ -34,7 +34,7 @@ func Grow(objects []Object) []*Branch {
 		}
 	}
 	sortBranches(roots)
-	// Objects that own each other in a circle belong to no root, so going down from the roots comes to an end.
+	// Objects that own each other in a cycle belong to no root, so going down from the roots comes to an end.
 	for _, root := range roots {
 		root.sort()
 	}

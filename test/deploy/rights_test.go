@@ -115,7 +115,7 @@ func TestTheManagerHasTheRightsItNeedsAndNoOthers(t *testing.T) {
 	}
 }
 
-// spoilChildren changes a label of everything that belongs to an object of the fleet, and waits until it has been put right.
+// spoilChildren changes a label of everything that belongs to an object of the fleet, and waits until it has been corrected.
 // Pods and revisions are left out: the manager creates them and does not apply them.
 func spoilChildren(t *testing.T, c client.Client, namespace string) {
 	t.Helper()

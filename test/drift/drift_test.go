@@ -229,7 +229,7 @@ func (s *stage) learn(wanted []string) {
 	}
 }
 
-// disturb makes an edit and waits until it is put right. It returns false if the server does not take the edit, or if it
+// disturb makes an edit and waits until it is corrected. It returns false if the server does not take the edit, or if it
 // changes nothing.
 func (s *stage) disturb(e *editor) bool {
 	s.Helper()
@@ -259,7 +259,7 @@ func (s *stage) disturb(e *editor) bool {
 			return err.Error()
 		}
 		if difference := cmp.Diff(s.essence(wanted), s.essence(fresh)); difference != "" {
-			return fmt.Sprintf("%s %s is not put right after the edit that %s by %s:\n%s", wanted.GetKind(), wanted.GetName(), what, how, difference)
+			return fmt.Sprintf("%s %s is not corrected after the edit that %s by %s:\n%s", wanted.GetKind(), wanted.GetName(), what, how, difference)
 		}
 		return s.notReady()
 	})

@@ -94,7 +94,7 @@ func TestAdmissionIsNoDrift(t *testing.T) {
 	if got := containers(); !slices.Equal(got, []string{"mirror/nginx", "sidecar"}) {
 		t.Fatalf("the images are %v", got)
 	}
-	// A person's change is put right, and what was injected stays.
+	// A person's change is corrected, and what was injected stays.
 	patch := client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"spec": {"template": {"spec": {"hostNetwork": true, "containers": [{"name": "spy", "image": "spy"}]}}}}`))
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.children[0].GetName()}}

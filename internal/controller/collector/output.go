@@ -93,7 +93,7 @@ func output(addresses []collectorv1.Address, limit int) (map[string]string, erro
 	}
 	if text.Len() > limit {
 		return nil, flow.Stalled(ReasonOutputTooLarge, fmt.Errorf(
-			"the list of %d addresses has %d bytes, and a ConfigMap holds %d: pick fewer pods, by several Collectors for example",
+			"the list of %d addresses has %d bytes, but a ConfigMap holds at most %d: select fewer pods, for example with several Collectors",
 			len(addresses), text.Len(), limit))
 	}
 	data := map[string]string{KeyIPs: text.String()}

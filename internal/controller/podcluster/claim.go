@@ -115,11 +115,11 @@ func (r *Reconciler) mayAdopt(ctx context.Context, s *scope) error {
 	}
 	fresh := &kubegroupv1.PodCluster{}
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.cluster), fresh); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("asking whether to adopt: %w", err)
+		return fmt.Errorf("reading the PodCluster before adoption: %w", err)
 	}
 	if fresh.UID != s.cluster.UID || !fresh.DeletionTimestamp.IsZero() {
 		// The event that tells so is on its way.
-		return flow.Waiting("Deleting", "PodCluster %s is being deleted, or another one has its name: it adopts nothing", s.cluster.Name)
+		return flow.Waiting("Deleting", "PodCluster %s is being deleted or was replaced, so it adopts nothing", s.cluster.Name)
 	}
 	s.adoptable = true
 	return nil

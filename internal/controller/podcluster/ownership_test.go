@@ -43,7 +43,7 @@ func TestForeignPodsAreLeftAlone(t *testing.T) {
 		t.Errorf("the foreign pod has become %+v", live.ObjectMeta)
 	}
 	fleettest.Eventually(t, func() string {
-		if notes := s.notes(cluster, flow.ReasonResourceExists); len(notes) != 1 || !strings.Contains(notes[0], "Pod web-1 exists already") {
+		if notes := s.notes(cluster, flow.ReasonResourceExists); len(notes) != 1 || !strings.Contains(notes[0], "Pod web-1 already exists") {
 			return "the events are " + strings.Join(notes, "\n")
 		}
 		return ""

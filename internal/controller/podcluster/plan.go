@@ -140,7 +140,7 @@ func (p *planner) unsound(m *member) (why string, replace bool) {
 			p.wakeAt(due)
 			return "", false
 		}
-		return fmt.Sprintf("it is not ready for %v", p.deadline), true
+		return fmt.Sprintf("it has not been ready for %v", p.deadline), true
 	default:
 		return "", false
 	}

@@ -239,7 +239,7 @@ func TestPodsThatAreNeverReadyAreReplaced(t *testing.T) {
 		metadata: {annotations: {opdock.dev/behaviour: never-ready}}, spec: {containers: [{name: main}]}}}`)
 	s.awaitSuccessor(fleettest.Await(t, s, s.podNamed("web-0"), func(*corev1.Pod) string { return "" }))
 	fleettest.Eventually(t, func() string {
-		if notes := strings.Join(s.notes(cluster, flow.ReasonSynced), "\n"); !strings.Contains(notes, "Deleted Pod web-0 (it is not ready for 2s)") {
+		if notes := strings.Join(s.notes(cluster, flow.ReasonSynced), "\n"); !strings.Contains(notes, "Deleted Pod web-0 (it has not been ready for 2s)") {
 			return "no event says why: " + notes
 		}
 		return ""

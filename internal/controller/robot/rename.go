@@ -69,7 +69,7 @@ func (r *Reconciler) removePredecessors(ctx context.Context, s *scope) error {
 		}
 	}
 	if len(left) > 0 {
-		return flow.Waiting("RemovingPredecessor", "Deployment %s has taken over, %s is being removed", s.deployment.Name, strings.Join(left, ", "))
+		return flow.Waiting("RemovingPredecessor", "Deployment %s is available, %s is being deleted", s.deployment.Name, strings.Join(left, ", "))
 	}
 	s.predecessors = nil
 	return nil
