@@ -68,11 +68,11 @@ func (a *arrivals) wakeUp() {
 }
 
 func (a *arrivals) start(kind controller.Kind) error {
-	held := &held{Manager: a.manager}
-	if err := a.setup(held, kind); err != nil {
+	staged := &stagedManager{Manager: a.manager}
+	if err := a.setup(staged, kind); err != nil {
 		return fmt.Errorf("setting up %s: %w", kind.Kind, err)
 	}
-	if err := held.release(); err != nil {
+	if err := staged.release(); err != nil {
 		return fmt.Errorf("starting %s: %w", kind.Kind, err)
 	}
 	a.mutex.Lock()
@@ -167,7 +167,7 @@ func (a *arrivals) done(what *expected) {
 	a.pending = slices.DeleteFunc(a.pending, func(pending *expected) bool { return pending == what })
 }
 
-// awaits says whether something is to be done when a kind of that group is served.
+// awaits reports whether something is to be done when a kind of that group is served.
 func (a *arrivals) awaits(group string) bool {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

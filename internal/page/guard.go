@@ -25,7 +25,7 @@ func protect(h http.Header) {
 // guard lets other pages lead to the page, and nothing else.
 var guard = loopback.Guard{Document: "/"}
 
-// check says whether a request may be answered, and why not.
+// check reports whether a request may be answered, and why not.
 func check(r *http.Request) (status int, reason string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return http.StatusMethodNotAllowed, "this page is read-only"

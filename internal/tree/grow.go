@@ -95,7 +95,7 @@ func (b *Branch) Visit(see func(Object)) {
 	}
 }
 
-// Healthy says whether nothing in the branch is on its way or in trouble.
+// Healthy reports whether nothing in the branch is on its way or in trouble.
 func (b *Branch) Healthy() bool {
 	healthy := true
 	b.Visit(func(o Object) { healthy = healthy && o.State != Busy && o.State != Bad })

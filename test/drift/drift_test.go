@@ -26,6 +26,7 @@ import (
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 var (
@@ -148,7 +149,7 @@ type stage struct {
 func (s *stage) create(manifest string) {
 	s.Helper()
 	s.submit(manifest)
-	fleettest.Eventually(s, s.notReady)
+	testenv.Await(s, s.notReady)
 }
 
 // submit creates the owner.
@@ -253,7 +254,7 @@ func (s *stage) disturb(e *editor) bool {
 		return false
 	}
 	s.Logf("%s %s: %s by %s", wanted.GetKind(), wanted.GetName(), what, how)
-	fleettest.Eventually(s, func() string {
+	testenv.Await(s, func() string {
 		fresh := wanted.DeepCopy()
 		if err := s.Get(s.Context(), client.ObjectKeyFromObject(fresh), fresh); err != nil {
 			return err.Error()

@@ -21,6 +21,7 @@ import (
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // inject lets the server add a container to every Deployment of the namespace, and replace its image, on each write, as
@@ -57,7 +58,7 @@ func inject(t *testing.T, c client.Client, namespace string) {
 		t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), object) })
 	}
 	labels := map[string]string{"probe": "probe"}
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		probe := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}, Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -101,13 +102,13 @@ func TestAdmissionIsNoDrift(t *testing.T) {
 	if err := s.Patch(t.Context(), deployment, patch, client.FieldOwner("person")); err != nil {
 		t.Fatal(err)
 	}
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if got := containers(); !slices.Equal(got, []string{"mirror/nginx", "sidecar"}) {
 			return "the images are " + strings.Join(got, " ")
 		}
 		return s.notReady()
 	})
-	fleettest.Eventually(t, func() string { return s.noEvent("DriftCorrected", "hostNetwork was added by person") })
+	testenv.Await(t, func() string { return s.noEvent("DriftCorrected", "hostNetwork was added by person") })
 	// After a restart no child is written again.
 	stop()
 	wire, config := fleettest.NewWire(fleettest.Config(t))
@@ -139,7 +140,7 @@ func TestContestedField(t *testing.T) {
 		defer close(done)
 		s.rival(ctx)
 	}()
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if reason := s.reason(); reason != "FieldContested" {
 			return "the reason is " + reason
 		}
@@ -154,7 +155,7 @@ func TestContestedField(t *testing.T) {
 	stop()
 	<-done
 	// Once the rival is gone, the next attempt is the last one.
-	fleettest.Eventually(t, s.notReady)
+	testenv.Await(t, s.notReady)
 }
 
 // rival pauses the Deployment whenever it is not paused.

@@ -15,6 +15,7 @@ import (
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	"github.com/opdock/opdock/internal/controller/kapp"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestDriftIsRepaired(t *testing.T) {
@@ -77,7 +78,7 @@ func TestForeignObjectsAreSafe(t *testing.T) {
 	store := s.store(app("web"), app("other"))
 	s.awaitStalled(store, "ErrResourceExists", "web: AppService store-web already exists")
 	s.awaitApp("store-other", exists)
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		var events corev1.EventList
 		if err := s.List(t.Context(), &events, client.InNamespace(s.namespace)); err != nil {
 			return err.Error()
@@ -177,7 +178,7 @@ func TestAQuietApplicationWritesNothing(t *testing.T) {
 	s.stop()
 	looks := fleettest.Looks(t, "KAPP")
 	s.start()
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if fleettest.Looks(t, "KAPP") == looks {
 			return "the new manager has not looked yet"
 		}

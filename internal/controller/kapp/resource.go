@@ -45,7 +45,7 @@ func desired(kapp *kappv1.KAPP, component *kappv1.Component, kinds []*componentK
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kindName)
 	index := slices.IndexFunc(kinds, func(kind *componentKind) bool { return kind.is(gvk) })
 	if index < 0 {
-		return nil, fmt.Errorf("resource is a %q of %q; a component must be an AppService, PodCluster, Robot or Collector", kindName, apiVersion)
+		return nil, fmt.Errorf("resource has kind %q and apiVersion %q; a component must be an AppService, PodCluster, Robot or Collector", kindName, apiVersion)
 	}
 	metadata, _ := content["metadata"].(map[string]any)
 	if err := refuse(metadata, kapp.Namespace); err != nil {

@@ -16,6 +16,7 @@ import (
 	robotv1 "github.com/opdock/opdock/api/robot/v1"
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 const worker = "{apiVersion: robot.llleon.io/v1, kind: Robot, spec: {deploymentName: worker}}"
@@ -37,7 +38,7 @@ func TestAMissingKindIsNoCrash(t *testing.T) {
 	install := func() {
 		t.Helper()
 		// Not the test's context, which has ended when this is called to clean up.
-		ctx, cancel := context.WithTimeout(context.Background(), fleettest.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		if err := controller.Install(ctx, fleettest.Config(t), robots); err != nil {
 			t.Error(err)

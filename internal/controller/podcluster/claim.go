@@ -90,7 +90,7 @@ func (r *Reconciler) listPods(ctx context.Context, cluster *kubegroupv1.PodClust
 	return list.Items, nil
 }
 
-// isMatching says whether an object has the labels of the PodCluster.
+// isMatching reports whether an object has the labels of the PodCluster.
 func isMatching(cluster *kubegroupv1.PodCluster, object client.Object) bool {
 	for name, value := range selector(cluster) {
 		if object.GetLabels()[name] != value {
@@ -100,7 +100,7 @@ func isMatching(cluster *kubegroupv1.PodCluster, object client.Object) bool {
 	return true
 }
 
-// isPredecessors says whether an object belongs to a PodCluster that had the same name and was deleted. It will be
+// isPredecessors reports whether an object belongs to a PodCluster that had the same name and was deleted. It will be
 // collected.
 func isPredecessors(cluster *kubegroupv1.PodCluster, object client.Object) bool {
 	owner, ours := metav1.GetControllerOf(object), controllerRef(cluster)

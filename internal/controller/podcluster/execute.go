@@ -149,7 +149,7 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, a action) outcome 
 	}
 }
 
-// isTaken says whether the last pass found a name that is taken.
+// isTaken reports whether the last pass found a name that is taken.
 func isTaken(s *scope) bool {
 	ready := meta.FindStatusCondition(s.cluster.Status.Conditions, sharedv1.ConditionReady)
 	return ready != nil && (ready.Reason == flow.ReasonResourceExists || ready.Reason == ReasonNameNotFree)

@@ -51,7 +51,7 @@ func setStatus(s *scope) {
 	}
 }
 
-// isComplete says whether no update is going on: all pods are there, available and of the update revision.
+// isComplete reports whether no update is going on: all pods are there, available and of the update revision.
 func isComplete(w *world) bool {
 	complete := 0
 	for _, m := range w.members {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/loopback"
 	"github.com/opdock/opdock/internal/manager"
 )
 
@@ -111,20 +112,13 @@ func (s *settings) check() error {
 			return fmt.Errorf("invalid value %q for flag -%s: use host:port, :port or 0", value, name)
 		}
 	}
-	if s.whyAddress != off && !isLoopback(s.whyAddress) {
+	if s.whyAddress != off && !loopback.IsHost(s.whyAddress) {
 		return fmt.Errorf("invalid value %q for flag -why-bind-address: it exposes the content of objects, so it must be a loopback address such as 127.0.0.1:8082; use kubectl port-forward to reach it", s.whyAddress)
 	}
-	if address := s.manager.ProfileAddress; address != off && !isLoopback(address) {
+	if address := s.manager.ProfileAddress; address != off && !loopback.IsHost(address) {
 		return fmt.Errorf("invalid value %q for flag -pprof-bind-address: profiles are not protected, so it must be a loopback address such as 127.0.0.1:8083; use kubectl port-forward to reach it", address)
 	}
 	return nil
-}
-
-// isLoopback says whether an address is that of this machine only.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 func parseKinds(value string) ([]controller.Kind, error) {

@@ -86,11 +86,11 @@ func TestFlagsThatAreRight(t *testing.T) {
 
 func TestFlagsThatAreWrong(t *testing.T) {
 	for args, expected := range map[string]string{
-		"--kinds=toaster":                   `there is no kind "toaster"; there are appservice`,
+		"--kinds=toaster":                   `kind "toaster" does not exist; choose from appservice`,
 		"--kinds=":                          "name at least one kind",
 		"--concurrency=many":                `"many" is not a number above 0`,
 		"--concurrency=appservice=0":        `"0" is not a number above 0`,
-		"--concurrency=toaster=1":           `there is no kind "toaster"`,
+		"--concurrency=toaster=1":           `kind "toaster" does not exist`,
 		"--namespaces=Not_A_Name":           `"Not_A_Name" is not the name of a namespace`,
 		"--reconcile-timeout=-1s":           "it must be greater than 0",
 		"--graceful-shutdown=0s":            "it must be greater than 0",

@@ -38,7 +38,7 @@ type whyServer struct {
 	log      logr.Logger
 }
 
-// NeedLeaderElection lets it answer whoever leads.
+// NeedLeaderElection returns false: all instances serve records, not only the leader.
 func (s *whyServer) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
