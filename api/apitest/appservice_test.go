@@ -52,7 +52,7 @@ func TestBadAppServices(t *testing.T) {
 		{"volume of two kinds", `{spec: {volumes: [{name: a, emptyDir: {}, hostPath: {path: /}}]}}`, `spec.volumes[0]: Invalid value: exactly one of configMap, secret, emptyDir`},
 		{"volume of no kind", `{spec: {volumes: [{name: a}]}}`, `spec.volumes[0]: Invalid value: exactly one of configMap, secret, emptyDir`},
 		{"mount of an unknown volume", `{spec: {volumeMounts: [{name: a, mountPath: /a}]}}`, `spec.volumeMounts: Invalid value: a volumeMount names a volume that is not in volumes`},
-		{"privileged but unable to escalate", `{spec: {securityContext: {privileged: true, allowPrivilegeEscalation: false}}}`, `spec.securityContext: Invalid value: a privileged container can always escalate`},
+		{"privileged but unable to escalate", `{spec: {securityContext: {privileged: true, allowPrivilegeEscalation: false}}}`, `spec.securityContext: Invalid value: allowPrivilegeEscalation cannot be false`},
 		{"local profile without a path", `{spec: {podSecurityContext: {seccompProfile: {type: Localhost}}}}`, `localhostProfile must be set if type is Localhost, and cannot be set otherwise`},
 		{"unknown security profile", `{spec: {securityProfile: None}}`, `spec.securityProfile: Unsupported value: "None": supported values: "RuntimeDefault", "Restricted", "AsWritten"`},
 		{"toleration of a value that must only exist", `{spec: {tolerations: [{key: a, operator: Exists, value: b}]}}`, `spec.tolerations[0]: Invalid value: value must be empty if operator is Exists`},

@@ -15,7 +15,7 @@ var badTemplates = []bad{
 	{"container without a name", `{spec: {template: {spec: {containers: [{}]}}}}`, `spec.template.spec.containers[0].name: Required value`},
 	{"container twice", `{spec: {template: {spec: {containers: [{name: a}, {name: a}]}}}}`, `spec.template.spec.containers[1]: Duplicate value: {"name":"a"}`},
 	{"container and init container of one name", `{spec: {template: {spec: {initContainers: [{name: a}], containers: [{name: a}]}}}}`, `spec.template.spec.initContainers: Invalid value: a container and an init container have the same name`},
-	{"sidecar among the containers", `{spec: {template: {spec: {containers: [{name: a, restartPolicy: Always}]}}}}`, `spec.template.spec.containers: Invalid value: restartPolicy is for initContainers only`},
+	{"sidecar among the containers", `{spec: {template: {spec: {containers: [{name: a, restartPolicy: Always}]}}}}`, `spec.template.spec.containers: Invalid value: restartPolicy can only be set for initContainers`},
 	{"unknown field of a container", `{spec: {template: {spec: {containers: [{name: a, imagePolicy: Always}]}}}}`, `unknown field "spec.template.spec.containers[0].imagePolicy"`},
 	{"port name twice", `{spec: {template: {spec: {containers: [{name: a, ports: [{name: p, containerPort: 1}, {name: p, containerPort: 2}]}]}}}}`, `spec.template.spec.containers[0].ports: Invalid value: port names must be unique`},
 	{"mount of an unknown volume", `{spec: {template: {spec: {containers: [{name: a, volumeMounts: [{name: v, mountPath: /v}]}]}}}}`, `spec.template.spec.containers: Invalid value: a volumeMount names a volume that is not in volumes`},

@@ -112,10 +112,10 @@ func Reason(err error) string {
 	}
 }
 
-// IsStalled says whether an outcome is Stalled.
+// IsStalled reports whether an outcome is Stalled.
 func IsStalled(err error) bool { return outcomeOf(err) == outcomeStalled }
 
-// IsWaiting says whether an outcome is Waiting.
+// IsWaiting reports whether an outcome is Waiting.
 func IsWaiting(err error) bool { return outcomeOf(err) == outcomeWaiting }
 
 // outcome is how a pass went, for metrics.

@@ -23,6 +23,8 @@ type Pass struct {
 	shapes     *shapes
 	contests   *contests
 	now        time.Time
+	// changedSpec is whether the spec has changed since the status was written.
+	changedSpec bool
 	// changes are what this pass has changed, and repairs what it has corrected after others had changed it.
 	changes, repairs []string
 	// remark is for the message of Ready.

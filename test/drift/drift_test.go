@@ -242,7 +242,11 @@ func (s *stage) disturb(e *editor) bool {
 	edited, what := e.edit(live)
 	how := []string{"update", "patch", "apply", "scale"}[e.IntN(4)]
 	version := live.GetResourceVersion()
-	if err := s.send(how, live, edited); err != nil {
+	who := "editor"
+	if e.IntN(4) == 0 {
+		who = s.ownName(live, how)
+	}
+	if err := s.send(who, how, live, edited); err != nil {
 		// Most random values are invalid.
 		return false
 	}
@@ -253,7 +257,7 @@ func (s *stage) disturb(e *editor) bool {
 	if err := s.Get(s.Context(), client.ObjectKeyFromObject(after), after); err == nil && after.GetResourceVersion() == version {
 		return false
 	}
-	s.Logf("%s %s: %s by %s", wanted.GetKind(), wanted.GetName(), what, how)
+	s.Logf("%s %s: %s by %s of %s", wanted.GetKind(), wanted.GetName(), what, how, who)
 	testenv.Await(s, func() string {
 		fresh := wanted.DeepCopy()
 		if err := s.Get(s.Context(), client.ObjectKeyFromObject(fresh), fresh); err != nil {
@@ -267,9 +271,25 @@ func (s *stage) disturb(e *editor) bool {
 	return true
 }
 
+// ownName returns the field manager of the fleet for a child, if its misuse is promised to be found: not for pods, which the
+// fleet updates under that name, and not by server-side apply. It is found from the second after the creation on.
+func (s *stage) ownName(live *unstructured.Unstructured, how string) string {
+	s.Helper()
+	if live.GetKind() == "Pod" || how == "apply" {
+		return "editor"
+	}
+	testenv.Await(s, func() string {
+		if age := time.Since(live.GetCreationTimestamp().Time); age < 2*time.Second {
+			return fmt.Sprintf("%s is %v old", live.GetName(), age)
+		}
+		return ""
+	})
+	return "opdock-" + strings.ToLower(s.owner.GetKind())
+}
+
 // send makes a change in one of the ways in which writers do.
-func (s *stage) send(how string, live, edited *unstructured.Unstructured) error {
-	const manager = client.FieldOwner("editor")
+func (s *stage) send(who, how string, live, edited *unstructured.Unstructured) error {
+	manager := client.FieldOwner(who)
 	switch how {
 	case "update":
 		return s.Update(s.Context(), edited, manager)

@@ -126,6 +126,37 @@ func (s *stage) createAnother() {
 	other.create(strings.NewReplacer("name: welder", "name: another").Replace(owners[2].manifest))
 }
 
+// The name of a field manager is free to choose, so the fleet's own name does not hide an edit.
+func TestEditsUnderTheNameOfTheFleet(t *testing.T) {
+	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+	fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{s.namespace}})
+	s.create(owners[2].manifest)
+	s.learn([]string{"Deployment"})
+	s.ownName(s.children[0], "patch")
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.children[0].GetName()}}
+	// The first edit is of a child as it was created, and the second one of a child that was applied since.
+	for _, edit := range []string{
+		`{"spec": {"paused": true, "replicas": 5}}`, `{"spec": {"template": {"spec": {"hostNetwork": true}}}}`, `{"spec": {"replicas": 4}}`,
+	} {
+		if err := s.Patch(t.Context(), deployment.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(edit)), client.FieldOwner("opdock-robot")); err != nil {
+			t.Fatal(err)
+		}
+		testenv.Await(t, func() string {
+			live := &appsv1.Deployment{}
+			if err := s.Get(t.Context(), client.ObjectKeyFromObject(deployment), live); err != nil {
+				return err.Error()
+			}
+			if live.Spec.Paused || *live.Spec.Replicas != 2 || live.Spec.Template.Spec.HostNetwork {
+				return "not corrected: " + edit
+			}
+			return s.notReady()
+		})
+	}
+	testenv.Await(t, func() string {
+		return s.noEvent("DriftCorrected", "spec.template.spec.hostNetwork was added by opdock-robot")
+	})
+}
+
 // A controller that undoes each repair at once is not fought for ever.
 func TestContestedField(t *testing.T) {
 	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
