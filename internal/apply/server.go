@@ -155,7 +155,6 @@ func isWebhookConfiguration(object *unstructured.Unstructured) bool {
 func definedKind(definition *unstructured.Unstructured) schema.GroupKind {
 	return crdspec.Of(definition).GroupKind()
 }
-}
 
 // empty returns an object of the same kind, to read into.
 func empty(object *unstructured.Unstructured) *unstructured.Unstructured {
