@@ -55,8 +55,8 @@ func devSection(ctx context.Context, e environment) (string, error) {
 	// What a type adds is generating; the rest is the same work.
 	typeLimit := median(typeGenerate) + time.Duration(devLimit*float64(median(typeBuild)))
 	return sectionPage("dev", "Developing", time.Since(began), func(p printer) {
-		p("From saving a file to the new process reconciling in `opdock dev`, as its status line tells, against what is done by hand")
-		p("in a copy of the same project with the same change. Median of %d rounds, in which they took turns.\n", e.runs)
+		p("From saving a file until the new process reconciles, as the status line of `opdock dev` reports it, against running the")
+		p("same commands by hand in a copy of the project with the same change. They took turns in %d rounds.\n", e.runs)
 		p("| change | | median | fastest | slowest |")
 		p("|---|---|---:|---:|---:|")
 		row := func(change, what string, times []time.Duration) {
@@ -65,12 +65,12 @@ func devSection(ctx context.Context, e environment) (string, error) {
 		row("controller", "`go build`, alone", controllerBuild)
 		row("", "`opdock dev`, until it reconciles", controllerDev)
 		row("type", "`opdock generate`, alone", typeGenerate)
-		row("", "`go build` after that, alone", typeBuild)
+		row("", "then `go build`, alone", typeBuild)
 		row("", "`opdock dev`, until it reconciles", typeDev)
 	}, []goal{
-		{"a controller is saved, until it reconciles", fmt.Sprintf("at most %.1f × go build", devLimit), times(controllerRatio), controllerRatio <= devLimit},
+		{"from saving a controller until it reconciles", fmt.Sprintf("at most %.1f × go build", devLimit), times(controllerRatio), controllerRatio <= devLimit},
 		{
-			"a type is saved, until it reconciles", fmt.Sprintf("at most generating + %.1f × go build (%s)", devLimit, ms(typeLimit)),
+			"from saving a type until its controller reconciles", fmt.Sprintf("at most generate + %.1f × go build (%s)", devLimit, ms(typeLimit)),
 			ms(median(typeDev)), median(typeDev) <= typeLimit,
 		},
 	}), nil

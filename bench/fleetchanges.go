@@ -21,7 +21,7 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// change is one of the changes that a learner of kubebuilder made by hand, counting how often the reconciler was called.
+// change is one of the changes that a learner of kubebuilder made by hand, counting the reconciles.
 type change struct {
 	name string
 	// document is what was counted there, for pods of four containers or, where that was not counted, of two.
@@ -143,8 +143,9 @@ func deletePods(number int) func(context.Context, *fleet) error {
 }
 
 func writeChanges(p printer, changes []change) {
-	p("\nHow often an AppService is looked at for a change, beside what a learner of kubebuilder counted for a reconciler of their own.\n")
-	p("| change | counted in the document | reconciles here | writes here |")
+	p("\nReconciles that a change causes, beside the counts in the notes of someone who was learning kubebuilder; see")
+	p("[how often is a reconciler called](reconciles.md).\n")
+	p("| change | count in the notes | reconciles here | writes here |")
 	p("|---|---:|---:|---:|")
 	for _, c := range changes {
 		p("| %s | %d | %.0f | %.0f |", c.name, c.document, c.reconciles, c.writes)

@@ -45,8 +45,8 @@ func quietSection(ctx context.Context, e environment) (string, error) {
 
 func quietGoals(quiet quietResult, changes []change) []goal {
 	goals := []goal{
-		{fmt.Sprintf("writes in %s of quiet with %d AppServices", quiet.idle, quiet.size), "0", fmt.Sprintf("%.0f", quiet.idleWrites), quiet.idleWrites == 0},
-		{fmt.Sprintf("writes after a restart with %d AppServices", quiet.size), "0", fmt.Sprintf("%.0f", quiet.restartWrites), quiet.restartWrites == 0},
+		{fmt.Sprintf("writes in %s at rest, with %d AppServices", quiet.idle, quiet.size), "0", fmt.Sprintf("%.0f", quiet.idleWrites), quiet.idleWrites == 0},
+		{fmt.Sprintf("writes after a restart, with %d AppServices", quiet.size), "0", fmt.Sprintf("%.0f", quiet.restartWrites), quiet.restartWrites == 0},
 	}
 	more := 0
 	for _, c := range changes {
@@ -54,16 +54,16 @@ func quietGoals(quiet quietResult, changes []change) []goal {
 			more++
 		}
 	}
-	return append(goals, goal{"changes that cause more reconciles than the document counted", "0", strconv.Itoa(more), more == 0})
+	return append(goals, goal{"changes that cause more reconciles than the notes count", "0", strconv.Itoa(more), more == 0})
 }
 
 func writeQuiet(p printer, q quietResult) {
 	p("| with %d AppServices | |", q.size)
 	p("|---|---:|")
-	p("| writes in %s of quiet | %.0f |", q.idle, q.idleWrites)
-	p("| restart of the manager: caches filled and every object looked at after | %s |", ms(q.restart))
-	p("| writes of that restart | %.0f |", q.restartWrites)
-	p("| resident memory of the manager, before and with them | %d MB, %d MB |", q.empty/1e6, q.full/1e6)
+	p("| writes in %s at rest | %.0f |", q.idle, q.idleWrites)
+	p("| restart of the manager, until its caches are synced and every object is reconciled | %s |", ms(q.restart))
+	p("| writes after that restart | %.0f |", q.restartWrites)
+	p("| resident memory of the manager, without and with them | %d MB, %d MB |", q.empty/1e6, q.full/1e6)
 }
 
 func measureQuiet(ctx context.Context, e environment, program string, size int) (quietResult, error) {
@@ -76,7 +76,7 @@ func measureQuiet(ctx context.Context, e environment, program string, size int) 
 		if _, err := f.createAppServices(ctx, size, appName); err != nil {
 			return err
 		}
-		say("Fleet of %d: %s of quiet", size, e.idle)
+		say("Fleet of %d: %s at rest", size, e.idle)
 		if result.full, err = residentAfter(ctx, f.pid()); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func measureQuiet(ctx context.Context, e environment, program string, size int) 
 				break
 			}
 		}
-		// What is put off is a write as well.
+		// Delayed status writes count as well.
 		if err := leaveAlone(ctx, settled); err != nil {
 			return err
 		}

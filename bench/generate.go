@@ -40,10 +40,10 @@ func generateSection(ctx context.Context, e environment) (string, error) {
 	if err := g.compare(ctx); err != nil { // also warms the file cache
 		return "", err
 	}
-	upstream := &generateResult{name: "upstream tools, one after another", what: "everything"}
+	upstream := &generateResult{name: "upstream tools, one after the other", what: "everything"}
 	all := &generateResult{name: "opdock generate --force", what: "everything"}
-	changed := &generateResult{name: "opdock generate", what: "one type has changed"}
-	nothing := &generateResult{name: "opdock generate", what: "nothing has changed"}
+	changed := &generateResult{name: "opdock generate", what: "one type changed"}
+	nothing := &generateResult{name: "opdock generate", what: "nothing changed"}
 	for round := range e.runs {
 		say("Generate, round %d of %d", round+1, e.runs)
 		if err := g.time(ctx, upstream, g.runUpstream); err != nil {
@@ -63,9 +63,10 @@ func generateSection(ctx context.Context, e environment) (string, error) {
 	}
 	base := median(upstream.times)
 	return sectionPage("generate", "Generating", time.Since(began), func(p printer) {
-		p("All kinds of this repository: deep copies, CRDs, clientset, listers, informers, apply configurations and OpenAPI")
-		p("definitions. The upstream tools are built beforehand and run as a Makefile of kubebuilder and `kube_codegen.sh` run them;")
-		p("that both have written the same files is checked first. Median of %d rounds, in which they took turns.\n", e.runs)
+		p("The input is all kinds of this repository. The output is deep copies, CRDs, a clientset, listers, informers, apply")
+		p("configurations and OpenAPI definitions. The upstream tools are built beforehand, and run with the arguments that")
+		p("kubebuilder's Makefile and `kube_codegen.sh` use. The benchmark first checks that both write the same files. They took")
+		p("turns in %d rounds.\n", e.runs)
 		p("| | what | median | fastest | slowest | upstream takes | peak memory |")
 		p("|---|---|---:|---:|---:|---:|---:|")
 		for _, r := range []*generateResult{upstream, all, changed, nothing} {
@@ -83,8 +84,8 @@ func generateSection(ctx context.Context, e environment) (string, error) {
 	}), nil
 }
 
-func atLeast(what string, wanted, measured float64) goal {
-	return goal{what, fmt.Sprintf("at least %.0f × faster", wanted), fmt.Sprintf("%.1f × faster", measured), measured >= wanted}
+func atLeast(what string, target, measured float64) goal {
+	return goal{what, fmt.Sprintf("at least %.0f × faster", target), fmt.Sprintf("%.1f × faster", measured), measured >= target}
 }
 
 // time runs something once and notes how long it took and how much memory its largest process had.

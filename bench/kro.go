@@ -71,10 +71,11 @@ func kroSection(ctx context.Context, e environment) (string, error) {
 		races = append(races, one)
 	}
 	return sectionPage("kro", "The fleet and kro", time.Since(began), func(p printer) {
-		p("The same application, one Deployment and one Service, by an AppService and by a ResourceGraphDefinition of kro %s, which is", k.version)
-		p("built from its Go module. Both write the same fields, and are ready when the Deployment is available. kro runs with the")
-		p("arguments of its chart, and tuned with 16 workers and without limits on rates; the fleet as it is installed. Neither elects")
-		p("a leader. Otherwise as above: %d rounds in turn, new clusters, everything ready and warm before the clock starts.\n", e.fleetRuns)
+		p("The same application, one Deployment and one Service, as an AppService and as an instance of a ResourceGraphDefinition")
+		p("of kro %s, built from its Go module. Both write the same fields and are ready when the Deployment is available. \"kro,", k.version)
+		p("default\" runs with the arguments of its chart; \"kro, tuned\" has 16 workers and no rate limits. The fleet runs as")
+		p("installed. Neither elects a leader. As above, they took turns in %d rounds, each run has a new cluster, and each has", e.fleetRuns)
+		p("handled one application before the time starts.\n")
 		writeRaces(p, races, fleetRacer)
 	}, kroGoals(races)), nil
 }
@@ -86,7 +87,7 @@ func kroGoals(races []results) (goals []goal) {
 			goal  float64
 		}{{kroDefault, 3}, {kroTuned, 1.5}} {
 			ahead := r.of(one.racer, tookOf) / r.of(fleetRacer, tookOf)
-			goals = append(goals, goal{fmt.Sprintf("%d applications to Ready, %s against the fleet", r.size, one.racer), fmt.Sprintf("at least %.1f × as long", one.goal), times(ahead), ahead >= one.goal})
+			goals = append(goals, goal{fmt.Sprintf("%d applications until Ready, %s against the fleet", r.size, one.racer), fmt.Sprintf("at least %.1f × as long", one.goal), times(ahead), ahead >= one.goal})
 		}
 		least := min(r.of(kroDefault, residentOf), r.of(kroTuned, residentOf))
 		memory := r.of(fleetRacer, residentOf)
@@ -108,7 +109,7 @@ func buildKro(ctx context.Context, e environment) (kro, error) {
 	}
 	out, err := exec.CommandContext(ctx, "go", "list", "-C", kroModule, "-m", "-f", "{{.Version}}\n{{.Dir}}", kroPath).Output()
 	if err != nil {
-		return k, fmt.Errorf("looking for the module of kro: %w", err)
+		return k, fmt.Errorf("finding the module of kro: %w", err)
 	}
 	version, dir, found := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if !found {

@@ -45,12 +45,12 @@ func loadSection(ctx context.Context, e environment) (string, error) {
 		p("One Deployment of %d pods on one simulated node.\n", e.pods)
 		p("| | |")
 		p("|---|---:|")
-		p("| created to all Ready | %s |", ms(load.ready))
-		p("| the same with kube-controller-manager's default client limits (%d requests a second) | %s, %.1f × as long |", upstreamQPS, ms(load.readyLimited), ratio(load.readyLimited, load.ready))
-		p("| resident memory, idle | %d MB |", load.idle/1e6)
+		p("| from creation until all pods are Ready | %s |", ms(load.ready))
+		p("| the same with the default client limit of kube-controller-manager (%d requests per second) | %s, %.1f × as long |", upstreamQPS, ms(load.readyLimited), ratio(load.readyLimited, load.ready))
+		p("| resident memory when idle | %d MB |", load.idle/1e6)
 		p("| resident memory with %d pods | %d MB |", e.pods, load.loaded/1e6)
 	}, []goal{
-		{"`make build` with nothing changed", "under 3 s", ms(rebuild), rebuild < 3*time.Second},
+		{"`make build` when nothing changed", "under 3 s", ms(rebuild), rebuild < 3*time.Second},
 	}), nil
 }
 

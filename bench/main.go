@@ -1,10 +1,10 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what Opdock promises about the control plane and
-// writes the result to docs/benchmarks.md. All figures of a table come from one
-// run on one machine, with the contenders taking turns, so that what counts is
-// their ratio: the machine's mood cancels out.
+// Command bench measures what Opdock promises and writes the results to
+// docs/benchmarks.md. All figures of a table come from one run on one machine,
+// with the contenders taking turns. Compare their ratios: the load of the
+// machine affects all contenders alike.
 package main
 
 import (
@@ -35,13 +35,13 @@ func status() int {
 	return 0
 }
 
-// environment is what the sections have in common.
+// environment holds what all sections need.
 type environment struct {
 	binary string // the control plane
-	work   string // a folder that is removed in the end
+	work   string // a directory that is removed at the end
 	runs   int
 	pods   int
-	// fleetRuns is how often each size of fleet is measured, and idle how long it is watched doing nothing.
+	// fleetRuns is how often each size of fleet is measured, and idle how long it is observed at rest.
 	fleetRuns            int
 	fleetSizes, kroSizes []int
 	idle                 time.Duration
@@ -50,7 +50,7 @@ type environment struct {
 	flood time.Duration
 }
 
-// sections are the parts of the page, in their order.
+// sections are the parts of the page, in order.
 var sections = []struct {
 	name    string
 	measure func(context.Context, environment) (string, error)
@@ -71,17 +71,17 @@ var sections = []struct {
 func run(ctx context.Context) error {
 	ctrllog.SetLogger(logr.Discard()) // envtest's; it complains where there is none
 	var e environment
-	flag.IntVar(&e.runs, "runs", 7, "how often each contender runs")
-	flag.IntVar(&e.pods, "pods", 1000, "how many pods the load test creates")
+	flag.IntVar(&e.runs, "runs", 7, "number of runs of each contender")
+	flag.IntVar(&e.pods, "pods", 1000, "number of pods that the load test creates")
 	e.fleetSizes, e.kroSizes = []int{100, 500, 1000}, []int{200, 1000}
-	flag.Func("fleet-sizes", "how many AppServices the fleets have, separated by commas (default 100,500,1000)", sizesOf(&e.fleetSizes))
-	flag.Func("kro-sizes", "how many applications the fleet and kro are compared with, separated by commas (default 200,1000)", sizesOf(&e.kroSizes))
-	flag.IntVar(&e.fleetRuns, "fleet-runs", 3, "how often each number of AppServices, or of applications of kro, is created")
-	flag.StringVar(&e.profiles, "profiles", "", "an existing folder for profiles of the control plane and the managers, by fleet and kro; empty: none are taken")
-	flag.DurationVar(&e.idle, "idle", 5*time.Minute, "how long the fleet is watched doing nothing")
-	flag.DurationVar(&e.flood, "flood", 10*time.Minute, "how long a recorder of reconciles is flooded with events")
-	out := flag.String("out", "docs/benchmarks.md", "the page to write; empty: none")
-	only := flag.String("only", "", "the sections to measure, separated by commas; the others stay on the page as they are; empty: all")
+	flag.Func("fleet-sizes", "numbers of AppServices, separated by commas (default 100,500,1000)", sizesOf(&e.fleetSizes))
+	flag.Func("kro-sizes", "numbers of applications to compare the fleet and kro with, separated by commas (default 200,1000)", sizesOf(&e.kroSizes))
+	flag.IntVar(&e.fleetRuns, "fleet-runs", 3, "number of runs for each number of AppServices or applications")
+	flag.StringVar(&e.profiles, "profiles", "", "existing directory for profiles of the control plane and the managers, from fleet and kro; empty takes none")
+	flag.DurationVar(&e.idle, "idle", 5*time.Minute, "how long to observe the fleet at rest")
+	flag.DurationVar(&e.flood, "flood", 10*time.Minute, "how long to load a recorder with events")
+	out := flag.String("out", "docs/benchmarks.md", "page to write; empty writes none")
+	only := flag.String("only", "", "sections to measure, separated by commas; the others stay unchanged; empty measures all")
 	flag.Parse()
 
 	var err error
@@ -89,13 +89,13 @@ func run(ctx context.Context) error {
 		return err
 	}
 	if _, err := os.Stat(e.binary); err != nil {
-		return fmt.Errorf("run it by `make bench`, which builds the control plane first: %w", err)
+		return fmt.Errorf("the control plane is not built; run `make bench`, which builds it first: %w", err)
 	}
 	if e.work, err = os.MkdirTemp("", "opdock-bench-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(e.work)
-	// Named clusters of the benchmark stay out of the user's.
+	// Keeps named clusters of the benchmark apart from those of the user.
 	if err := os.Setenv("OPDOCK_HOME", filepath.Join(e.work, "home")); err != nil {
 		return err
 	}
@@ -116,13 +116,13 @@ func run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", section.name, err)
 		}
 		if text == "" {
-			continue // it could not be measured here, and has said why
+			continue // not measurable here; it has printed why
 		}
 		fmt.Print("\n", text)
 		measured[section.name] = text
 	}
 	if len(measured) == 0 {
-		return fmt.Errorf("-only %s: there are the sections %s", *only, strings.Join(order, ", "))
+		return fmt.Errorf("-only %s: no such section; choose from %s", *only, strings.Join(order, ", "))
 	}
 	if *out == "" {
 		return nil

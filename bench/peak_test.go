@@ -11,7 +11,7 @@ import (
 
 func TestThePeakOfAProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells it")
+		t.Skip("only Linux reports the peak memory of a process")
 	}
 	if peak := peakOf(os.Getpid()); peak < 1e6 || peak > 1e12 {
 		t.Errorf("this process had %d bytes at most", peak)

@@ -89,7 +89,7 @@ func (r *raced) timed(ctx context.Context, c *cluster.Cluster, do func() (time.D
 	return err
 }
 
-// serverCPU is the CPU time of the control plane since its start, as it tells itself.
+// serverCPU returns the CPU time of the control plane since its start, from its own metrics.
 func serverCPU(ctx context.Context, c *cluster.Cluster) (time.Duration, error) {
 	server, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
@@ -132,7 +132,7 @@ func writesOf(r raced) float64   { return r.writes }
 
 // writeRaces writes a table of all races, with how long each racer took against one of them.
 func writeRaces(p printer, all []results, base string) {
-	p("| applications | | until ready, median | fastest | slowest | against %s | CPU of the control plane | CPU of the controller | its memory afterwards | at most | its writes for each |", base)
+	p("| applications | | until Ready, median | fastest | slowest | against %s | CPU time of the control plane | CPU time of the controller | its memory afterwards | its peak memory | its writes per application |", base)
 	p("|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for _, r := range all {
 		for i, one := range r.racers {

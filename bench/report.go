@@ -8,20 +8,21 @@ import (
 	"runtime"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/opdock/opdock/cluster"
 )
 
-// goal is a figure that Opdock promises, and whether this run kept it.
+// goal is a figure that Opdock promises, and whether this run met it.
 type goal struct {
-	what, wanted, measured string
-	kept                   bool
+	what, target, measured string
+	met                    bool
 }
 
 // printer writes lines of the page.
 type printer func(format string, args ...any)
 
-// sectionPage is what a section adds to the page: its tables and, at the end, what was promised and what was measured.
+// sectionPage returns the text of a section: its tables and, at the end, its goals.
 func sectionPage(name, title string, took time.Duration, body func(printer), goals []goal) string {
 	var page strings.Builder
 	p := printer(func(format string, args ...any) { fmt.Fprintf(&page, format+"\n", args...) })
@@ -29,28 +30,28 @@ func sectionPage(name, title string, took time.Duration, body func(printer), goa
 	p("Measured in %s, %s.\n", took.Round(time.Second), describeMachine())
 	body(p)
 	if len(goals) == 0 {
-		return page.String()
+		return reflow(page.String())
 	}
-	p("\n| promised | | measured | |")
+	p("\n| goal | target | measured | |")
 	p("|---|---|---:|---|")
 	for _, g := range goals {
-		kept := "kept"
-		if !g.kept {
-			kept = "**missed**"
+		verdict := "met"
+		if !g.met {
+			verdict = "**missed**"
 		}
-		p("| %s | %s | %s | %s |", g.what, g.wanted, g.measured, kept)
+		p("| %s | %s | %s | %s |", g.what, g.target, g.measured, verdict)
 	}
-	return page.String()
+	return reflow(page.String())
 }
 
-// joinPage puts the sections together. Those that were not measured this time are taken over from the page as it was.
+// joinPage joins the sections. It keeps the old text of sections that were not measured this time.
 func joinPage(old string, order []string, measured map[string]string) string {
 	var page strings.Builder
-	fmt.Fprintf(&page, `# Benchmarks
+	page.WriteString(reflow(fmt.Sprintf(`# Benchmarks
 
-Written by `+"`make bench`"+`; do not edit. Kubernetes %s. What counts are the ratios: all contenders of a section took
-turns on the same machine in the same run.
-`, cluster.KubernetesVersion)
+`+"`make bench`"+` writes this page; do not edit it. Kubernetes %s. Compare ratios, not absolute times: in each section, the
+contenders took turns on the same machine in the same run.
+`, cluster.KubernetesVersion)))
 	for _, name := range order {
 		text, ok := measured[name]
 		if !ok {
@@ -74,6 +75,48 @@ func oldSection(page, name string) string {
 		rest = rest[:end]
 	}
 	return marker(name) + "\n" + rest
+}
+
+// columns is the longest line of prose on the page.
+const columns = 118
+
+// reflow breaks lines of prose, whose length depends on the figures in them. Tables, headings and code stay as they are.
+func reflow(page string) string {
+	var text strings.Builder
+	var words []string
+	flush := func() {
+		width := 0
+		for i, word := range words {
+			length := utf8.RuneCountInString(word)
+			switch {
+			case i == 0:
+			case width+1+length > columns:
+				text.WriteByte('\n')
+				width = -1
+			default:
+				text.WriteByte(' ')
+			}
+			text.WriteString(word)
+			width += 1 + length
+		}
+		if len(words) > 0 {
+			text.WriteByte('\n')
+		}
+		words = nil
+	}
+	inCode := false
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "```") {
+			inCode = !inCode
+		} else if !inCode && strings.TrimSpace(line) != "" && !strings.ContainsAny(line[:1], "|#<") {
+			words = append(words, strings.Fields(line)...)
+			continue
+		}
+		flush()
+		text.WriteString(line)
+	}
+	flush()
+	return text.String()
 }
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }

@@ -46,14 +46,14 @@ func scaffoldSection(ctx context.Context, e environment) (string, error) {
 	}
 	share := ratio(median(ours), median(theirs))
 	return sectionPage("scaffold", "A new project", time.Since(began), func(p printer) {
-		p("From an empty folder to a program, with all modules downloaded and compiled before. Each round makes a module of another")
-		p("name, so that its own packages are compiled anew. kubebuilder itself is not run, and its writing of files not measured, but what")
-		p("its verbs and the Makefile run after that. Median of %d rounds, in which they took turns.\n", e.runs)
+		p("From an empty directory to a compiled operator. All dependencies are downloaded and compiled beforehand. Each round uses")
+		p("another module name, so Go compiles the packages of the project again. For kubebuilder, only the commands that it and its")
+		p("Makefile run are measured, not kubebuilder itself. They took turns in %d rounds.\n", e.runs)
 		p("| | median | fastest | slowest |")
 		p("|---|---:|---:|---:|")
 		p("| `opdock init`, `opdock create api`, `opdock generate`, `go build` | %s | %s | %s |", ms(median(ours)), ms(fastest(ours)), ms(slowest(ours)))
 		p("| after `init`: `go mod tidy`; after `create api`: `go mod tidy`, `controller-gen object`; by `make build`: `controller-gen` for manifests and code, `go fmt`, `go vet`, `go build` | %s | %s | %s |", ms(median(theirs)), ms(fastest(theirs)), ms(slowest(theirs)))
-	}, []goal{{"an operator from nothing, against kubebuilder's steps", fmt.Sprintf("at most %.2f ×", scaffoldLimit), times(share), share <= scaffoldLimit}}), nil
+	}, []goal{{"a new operator, against kubebuilder's commands", fmt.Sprintf("at most %.2f ×", scaffoldLimit), times(share), share <= scaffoldLimit}}), nil
 }
 
 // scaffoldBench makes the same project again and again, under other names.

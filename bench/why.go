@@ -101,15 +101,15 @@ func whySection(ctx context.Context, e environment) (string, error) {
 		writeCost(p, cost, single)
 		writeFlood(p, flood)
 	}, []goal{
-		{"CPU time of the recorder, of all that the fleet's manager takes at load", "at most 3 %", fmt.Sprintf("%.2f %%", 100*profile.share()), profile.share() <= 0.03},
-		{"CPU time of a manager that records, for an AppService, against one that does not", "at most 1.03 ×", fmt.Sprintf("%.3f ×", cpu), cpu <= 1.03},
-		{"time of a reconcile of a manager that records, most of which is waiting for a busy API server, against one that does not", "at most 1.03 ×", fmt.Sprintf("%.3f ×", reconcile), reconcile <= 1.03},
+		{"CPU time of the recorder, as a share of the manager's under load", "at most 3 %", fmt.Sprintf("%.2f %%", 100*profile.share()), profile.share() <= 0.03},
+		{"CPU time per AppService of a manager that records, against one that does not", "at most 1.03 ×", fmt.Sprintf("%.3f ×", cpu), cpu <= 1.03},
+		{"duration of a reconcile of a manager that records, against one that does not; most of it is waiting for the API server", "at most 1.03 ×", fmt.Sprintf("%.3f ×", reconcile), reconcile <= 1.03},
 		{
-			fmt.Sprintf("allocated for the record of an event in which %d fields of an object change", hugeFields), "at most 64 kB",
+			fmt.Sprintf("bytes allocated to record an event that changes %d fields", hugeFields), "at most 64 kB",
 			fmt.Sprintf("%.1f kB", float64(cost.huge.AllocedBytesPerOp())/1e3), cost.huge.AllocedBytesPerOp() <= 64_000,
 		},
-		{"an event and a reconcile with a recorder that is off, against none", "not measurable", times(cost.offRatio()), unmeasurable},
-		{fmt.Sprintf("memory after %s of flood, against that after a tenth of it", e.flood), "at most 1.1 ×", times(flood.growth()), flood.growth() <= 1.1},
+		{"an event and its reconcile with the recorder off, against no recorder", "not measurable", times(cost.offRatio()), unmeasurable},
+		{fmt.Sprintf("memory after %s of load, against memory after a tenth of it", e.flood), "at most 1.1 ×", times(flood.growth()), flood.growth() <= 1.1},
 	}), nil
 }
 
@@ -168,12 +168,12 @@ func summaryOf(ctx context.Context, address string) (of why.ControllerSummary, e
 }
 
 func writeWhy(p printer, r whyResult, whole benchstat) {
-	p("Two of the fleet's managers side by side, each with %d AppServices in a namespace of its own, all of which are created together,", whySize)
-	p("in %d rounds. One of them records and the other one does not, and they change places after each round. The API server shares the", len(r.on))
-	p("machine with both, and no two rounds are the same. So each is a sample, of what a manager needs for one of the AppServices, and")
-	p("benchstat says whether they differ by more than chance. What the recorder itself takes is said by a profile.\n")
+	p("Two managers of the fleet run side by side. In each of %d rounds, %d AppServices are created for each of them at the", len(r.on), whySize)
+	p("same time, in separate namespaces. One manager records and the other does not; they change roles after each round. Both")
+	p("share the machine with the API server, so rounds vary. Each round is one sample of the cost per AppService, and benchstat")
+	p("reports whether the difference is significant. A profile shows the cost of the recorder itself.\n")
 	p("```\n%s\n```\n", whole.table)
-	p("| | without | with | over all rounds |")
+	p("| | without | recording | ratio, all rounds |")
 	p("|---|---:|---:|---:|")
 	row := func(what string, of func(whyRun) time.Duration) {
 		more, uncertain := r.compared(of)
@@ -181,12 +181,12 @@ func writeWhy(p printer, r whyResult, whole benchstat) {
 	}
 	row("CPU time of the manager for each AppService", func(r whyRun) time.Duration { return r.cpu / whySize })
 	row("CPU time of the manager for each reconcile", whyRun.cpuEach)
-	row("mean reconcile, with waiting", reconcileOfRun)
+	row("mean duration of a reconcile", reconcileOfRun)
 	p("| resident memory of the manager | %d MB | %d MB | |", r.residentOff/1e6, r.residentOn/1e6)
-	p("\nWhat is behind ± is the standard error, by how far the rounds are apart.")
+	p("\n± is the standard error over the rounds.")
 	s := r.on[len(r.on)-1].summary
-	p("In the last run there were %d reconciles, for %d user changes, with %d writes; %d events were folded into them, %d led to none.",
-		s.Reconciles, s.UserChanges, s.Writes, s.Folded, s.Filtered)
+	p("The last round had %d reconciles and %d writes for %d changes by users. %d events were folded into these reconciles, and %d led to none.",
+		s.Reconciles, s.Writes, s.UserChanges, s.Folded, s.Filtered)
 }
 
 func us(d time.Duration) string { return fmt.Sprintf("%.0f µs", float64(d)/float64(time.Microsecond)) }

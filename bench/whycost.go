@@ -180,7 +180,7 @@ func aDeployment(name string) *appsv1.Deployment {
 }
 
 func writeCost(p printer, c whyCost, single benchstat) {
-	p("\n| an update of a Deployment and the reconcile it leads to, medians | time | allocations | bytes | CPU time |")
+	p("\n| update of a Deployment and the reconcile it causes, medians | time | allocations | bytes | CPU time |")
 	p("|---|---:|---:|---:|---:|")
 	row := func(name string, results []testing.BenchmarkResult, cpu string) {
 		p("| %s | %d ns | %d | %d | %s |", name, (median(thousands(results)) / 1000).Nanoseconds(), results[0].AllocsPerOp(), results[0].AllocedBytesPerOp(), cpu)
@@ -188,6 +188,6 @@ func writeCost(p printer, c whyCost, single benchstat) {
 	row("without a recorder", c.without, median(c.withoutCPU).String())
 	row("recorder off", c.off, "")
 	row("recorder on", c.on, median(c.recorded).String())
-	row(fmt.Sprintf("recorder on, and %d more fields that change", hugeFields), []testing.BenchmarkResult{c.huge}, "")
-	p("\nA recorder that is off, against none, in %d rounds:\n\n```\n%s\n```", len(c.off), single.table)
+	row(fmt.Sprintf("recorder on, %d more fields changed", hugeFields), []testing.BenchmarkResult{c.huge}, "")
+	p("\nA recorder that is off, against no recorder, in %d rounds:\n\n```\n%s\n```", len(c.off), single.table)
 }

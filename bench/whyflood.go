@@ -93,13 +93,13 @@ func askWithoutReading(ctx context.Context, r *why.Recorder) (stop func(), err e
 }
 
 func writeFlood(p printer, r floodResult) {
-	p("\nA flood: %d events of %d objects in %s, %.0f a second, while somebody who has asked for records does not read them.\n",
+	p("\nSustained load: %d events of %d objects in %s, %.0f per second, with a client that requested the records and does not read them.\n",
 		r.events, floodObjects, r.took.Round(time.Second), float64(r.events)/r.took.Seconds())
 	p("| heap in use | |")
 	p("|---|---:|")
 	p("| before | %.1f MB |", float64(r.before)/1e6)
 	p("| after a tenth of the time | %.1f MB |", float64(r.early)/1e6)
 	p("| at the end | %.1f MB |", float64(r.after)/1e6)
-	p("| of that, kept records | %d, %.1f MB |", r.summary.Kept.Records, float64(r.summary.Kept.Bytes)/1e6)
-	p("| records that made room for newer ones | %d |", r.summary.Dropped.Records)
+	p("| of which retained records | %d, %.1f MB |", r.summary.Kept.Records, float64(r.summary.Kept.Bytes)/1e6)
+	p("| records evicted for newer ones | %d |", r.summary.Dropped.Records)
 }

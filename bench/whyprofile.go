@@ -154,8 +154,7 @@ func owner(sample *profile.Sample) string {
 }
 
 func writeWhyProfile(p printer, w whyProfile) {
-	p("\nA profile of a manager that records, while AppServices are created for %s: of %d samples, %s of CPU time, the recorder has", profiled, w.samples, ms(w.all))
-	p("%s and collecting garbage on the side %s. With its part of the latter, recording is %.1f %% of the manager's CPU time, and %s",
-		ms(w.recorder), ms(w.collector), 100*w.share(), us(w.each()))
-	p("for each of %d reconciles and the events that led to it.", w.reconciles)
+	p("\nA profile of a manager that records while AppServices are created for %s has %d samples, %s of CPU time. The", profiled, w.samples, ms(w.all))
+	p("recorder takes %s, and concurrent garbage collection %s. Including its share of garbage collection, recording takes", ms(w.recorder), ms(w.collector))
+	p("%.1f %% of the manager's CPU time: %s for each of %d reconciles, with the events that caused it.", 100*w.share(), us(w.each()), w.reconciles)
 }

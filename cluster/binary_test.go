@@ -110,7 +110,7 @@ func TestAssets(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) != len(assetNames) {
 		t.Errorf("the folder holds %v", entries)
 	}
-	// What is wrong is put right.
+	// What is wrong is corrected.
 	etcd := filepath.Join(dir, "etcd")
 	if err := os.Remove(etcd); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func BuildBinary(ctx context.Context, out string, progress func(BuildProgress)) 
 // it calls built after the binary was put in place.
 func buildOnce(ctx context.Context, from *source, out string, progress func(BuildProgress), enough func() bool, built func() error) error {
 	out = absolute(out)
-	if _, err := findGo(); err != nil {
+	if err := findGo(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(out), 0o750); err != nil {

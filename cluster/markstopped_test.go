@@ -6,8 +6,9 @@ package cluster
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
+
+	"github.com/opdock/opdock/internal/filelock"
 )
 
 const deadMark = `{"pid":4711,"started":"2026-05-04T12:00:00Z"}`
@@ -54,7 +55,7 @@ func TestMarkStoppedRefusesALivingCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer holder.Close()
-	if err := syscall.Flock(int(holder.Fd()), syscall.LOCK_EX); err != nil {
+	if err := filelock.Exclusive(holder); err != nil {
 		t.Fatal(err)
 	}
 	if err := MarkStopped("lost"); err == nil {

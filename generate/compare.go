@@ -133,7 +133,7 @@ func (p *plan) ownFolders() []string {
 	return dirs
 }
 
-// owns says whether a file that is not generated any more was written by a generator that runs now, beside these files.
+// owns reports whether a file that is not generated any more was written by a generator that runs now, beside these files.
 func (p *plan) owns(name string, content []byte, files map[string][]byte) bool {
 	in := func(dirs ...string) bool { return strings.HasPrefix(name, path.Join(dirs...)+"/") }
 	base, tool := path.Base(name), generatorOf(content)
@@ -160,7 +160,7 @@ func (p *plan) owns(name string, content []byte, files map[string][]byte) bool {
 		bytes.Contains(content, []byte(crdVersionAnnotation)) && p.ownGroup(base, files)
 }
 
-// ownGroup says whether a CRD is of a group of this module. The usual folder has nothing but the module's CRDs, but in that
+// ownGroup reports whether a CRD is of a group of this module. The usual folder has nothing but the module's CRDs, but in that
 // of a chart there are also those that it needs from others, many of which controller-gen has made as well.
 func (p *plan) ownGroup(base string, files map[string][]byte) bool {
 	if path.Clean(p.config.CRD.Dir) == defaultCRDDir {

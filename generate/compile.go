@@ -31,7 +31,7 @@ func (l *loaded) compileErrors() error {
 	return found.err()
 }
 
-// declares says whether the position is in a type, a constant, an import or the signature of a function.
+// declares reports whether the position is in a type, a constant, an import or the signature of a function.
 func declares(files []*ast.File, position token.Pos) bool {
 	for _, file := range files {
 		if position < file.FileStart || position > file.FileEnd {
@@ -48,7 +48,7 @@ func declares(files []*ast.File, position token.Pos) bool {
 	return false
 }
 
-// namesGenerated says whether a message is about something undefined in a package whose generated files were left out.
+// namesGenerated reports whether a message is about something undefined in a package whose generated files were left out.
 func (l *loaded) namesGenerated(p *loadedPackage, message string) bool {
 	name, undefined := strings.CutPrefix(message, "undefined: ")
 	if !undefined {

@@ -23,7 +23,7 @@ type File struct {
 	Generate Config `json:"generate"`
 }
 
-// Config says what is generated and where to. All paths are relative to the module's folder. Everything has a default.
+// Config selects what is generated, and where. All paths are relative to the module's folder. Everything has a default.
 type Config struct {
 	// Paths are the folders in which markers are looked for, with /... for all below. Default: ./...
 	Paths []string `json:"paths,omitempty"`
@@ -210,7 +210,7 @@ func (c *Config) deepcopyHeader() string {
 	return c.HeaderFile
 }
 
-// within says whether a path is the folder or lies below it.
+// within reports whether a path is the folder or lies below it.
 func within(dir, file string) bool {
 	below, err := filepath.Rel(dir, file)
 	return err == nil && below != ".." && !strings.HasPrefix(below, ".."+string(filepath.Separator))

@@ -179,7 +179,7 @@ func listGoFiles(m module, paths []string) ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
-// ignoredDir says whether ./... leaves out a folder: as go does, and other people's code.
+// ignoredDir reports whether ./... leaves out a folder: as go does, and other people's code.
 func ignoredDir(dir, name string) bool {
 	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "vendor" || name == "node_modules" {
 		return true
@@ -188,7 +188,7 @@ func ignoredDir(dir, name string) bool {
 	return err == nil
 }
 
-// isSource says whether go could take the file into a package.
+// isSource reports whether go could take the file into a package.
 func isSource(name string) bool {
 	return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") &&
 		!strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "_")

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/semver"
 
+	"github.com/opdock/opdock/internal/gocommand"
 	"github.com/opdock/opdock/internal/gomodule"
 )
 
@@ -95,9 +95,7 @@ func (p *plan) checkClient(ctx context.Context, changes []change) error {
 		mode = "-mod=vendor"
 	}
 	arguments := append([]string{"build", mode, "-overlay", overlayFile}, slices.Sorted(maps.Keys(packages))...)
-	build := exec.CommandContext(ctx, "go", arguments...)
-	build.Dir = p.module.dir
-	output, err := build.CombinedOutput()
+	output, err := gocommand.Command(ctx, p.module.dir, nil, arguments...).CombinedOutput()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -46,7 +46,7 @@ type Step struct {
 	Duration  time.Duration `json:"nanoseconds"`
 }
 
-// ChangeKind says how a file on disk differs from what is generated.
+// ChangeKind is how a file on disk differs from the generated one.
 type ChangeKind string
 
 const (

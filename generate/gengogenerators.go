@@ -142,7 +142,7 @@ func (p *plan) clientGen() *gengoGenerator {
 	}
 }
 
-// applies says whether the clientset has Apply methods. That does not depend on which generators run this time.
+// applies reports whether the clientset has Apply methods. That does not depend on which generators run this time.
 func (p *plan) applies() bool { return !slices.Contains(p.config.Skip, genApplyConfig) }
 
 // groupVersions are the packages with clients as client-gen's --input flags would make them.

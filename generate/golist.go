@@ -14,13 +14,14 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 
 	"k8s.io/gengo/v2"
+
+	"github.com/opdock/opdock/internal/gocommand"
 )
 
 // listedPackage is what go list tells about a package.
@@ -56,7 +57,7 @@ const listFields = "ImportPath,Name,Dir,Standard,DepOnly,GoFiles,CgoFiles,Import
 // files are the names of the files that are compiled, before cgo has translated any.
 func (p *listedPackage) files() []string { return slices.Concat(p.GoFiles, p.CgoFiles) }
 
-// leftOut says whether the package was asked for and all of its files are for other systems or tags. That is no mistake: with
+// leftOut reports whether the package was asked for and all of its files are for other systems or tags. That is no mistake: with
 // ./... go does not even see such a folder, and neither does controller-gen.
 func (p *listedPackage) leftOut() bool {
 	return !p.DepOnly && len(p.files()) == 0 && p.Error != nil && strings.HasPrefix(p.Error.Err, "build constraints exclude all Go files")
@@ -75,12 +76,11 @@ func goList(ctx context.Context, m module, depth string, patterns []string) ([]*
 		return nil, nil // go would take the current folder
 	}
 	args := append([]string{"list", "-e", depth, "-json=" + listFields, "-tags=" + gengo.StdBuildTag, "--"}, patterns...)
-	command := exec.CommandContext(ctx, "go", args...) //nolint:gosec // import paths
-	command.Dir = m.dir
+	command := gocommand.Command(ctx, m.dir, nil, args...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	output, err := command.Output()
-	if errors.Is(err, exec.ErrNotFound) {
+	if gocommand.IsMissing(err) {
 		return nil, fmt.Errorf("loading packages needs the go command: %w", err)
 	}
 	if err != nil {

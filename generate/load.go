@@ -48,7 +48,7 @@ type loadedPackage struct {
 	comments []commentEnd
 }
 
-// own says whether the package belongs to the module, or to another one of its workspace.
+// own reports whether the package belongs to the module, or to another one of its workspace.
 func (p *loadedPackage) own() bool { return p.listed.Module != nil && p.listed.Module.Main }
 
 // commentEnd is a comment group and where it ends.

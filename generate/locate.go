@@ -64,7 +64,7 @@ func (l *loaded) locate(dirs []string, message string) token.Position {
 	return best
 }
 
-// mentions says whether the name stands in the message and does not just begin another one.
+// mentions reports whether the name stands in the message and does not just begin another one.
 func mentions(message, name string) bool {
 	for rest := message; ; {
 		at := strings.Index(rest, name)

@@ -114,7 +114,7 @@ var upstreamGenerators = []string{
 	"client-gen", "lister-gen", "informer-gen", "applyconfiguration-gen",
 }
 
-// IsOutput says whether a Go file is one that a run writes, by its first lines. All others are what it reads.
+// IsOutput reports whether a Go file is one that a run writes, by its first lines. All others are what it reads.
 func IsOutput(content []byte) bool { return slices.Contains(upstreamGenerators, generatorOf(content)) }
 
 // generatorOf returns the name in the line that says that a file is generated, or nothing for a file that somebody wrote.

@@ -108,7 +108,7 @@ func newStamp(q *question, inputs map[string]string, outputs map[string][]byte, 
 	return next
 }
 
-// answers says whether everything is as it was when the stamp was made.
+// answers reports whether everything is as it was when the stamp was made.
 func (s *stamp) answers(q *question) bool {
 	if s == nil || s.Question != q.hash() {
 		return false
@@ -187,7 +187,7 @@ func (l *loaded) localFiles() map[string]string {
 	return files
 }
 
-// local says whether the files of the package can change without a change of go.mod or go.sum.
+// local reports whether the files of the package can change without a change of go.mod or go.sum.
 func (p *loadedPackage) local() bool {
 	if p.listed.Standard || p.listed.Module == nil {
 		return false

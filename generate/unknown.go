@@ -41,7 +41,7 @@ func unknownMarkers(file string, content []byte) (found []Problem) {
 	return found
 }
 
-// isOfKubebuilder says whether a marker is for kubebuilder itself: its scaffolding, or the book that it makes of tutorials.
+// isOfKubebuilder reports whether a marker is for kubebuilder itself: its scaffolding, or the book that it makes of tutorials.
 func isOfKubebuilder(name string) bool {
 	return strings.HasPrefix(name, scaffoldPrefix) || strings.HasPrefix(name, kubebuilderPrefix+"docs-gen:")
 }

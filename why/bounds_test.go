@@ -12,10 +12,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/opdock/opdock/why/internal/serving"
 )
 
 // serveBounded serves a recorder and returns where.
-func (s *stage) serveBounded(b bounds) string {
+func (s *stage) serveBounded(b serving.Bounds) string {
 	s.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -23,7 +25,7 @@ func (s *stage) serveBounded(b bounds) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.recorder.serveOn(ctx, listener, b) }()
+	go func() { ended <- serving.Serve(ctx, listener, s.recorder.HTTPHandler(), b) }()
 	s.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -37,9 +39,9 @@ func (s *stage) serveBounded(b bounds) string {
 // others wait for them.
 func TestAnswersThatNobodyReadsHoldUpNobody(t *testing.T) {
 	const connections = 8
-	for name, b := range map[string]bounds{
-		"given up": {connections: connections, streams: 1, within: 100 * time.Millisecond, stuck: time.Hour},
-		"replaced": {connections: connections, streams: 1, within: time.Hour, stuck: 100 * time.Millisecond},
+	for name, b := range map[string]serving.Bounds{
+		"given up": {Connections: connections, Streams: 1, Within: 100 * time.Millisecond, Stuck: time.Hour},
+		"replaced": {Connections: connections, Streams: 1, Within: time.Hour, Stuck: 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, Options{})
@@ -64,7 +66,7 @@ func TestAnswersThatNobodyReadsHoldUpNobody(t *testing.T) {
 
 func TestStreamsOfAnOperatorAreBounded(t *testing.T) {
 	s := newStage(t, Options{})
-	address := s.serveBounded(bounds{connections: 8, streams: 1, within: time.Minute, stuck: time.Second})
+	address := s.serveBounded(serving.Bounds{Connections: 8, Streams: 1, Within: time.Minute, Stuck: time.Second})
 	ask := func(path string) (status int, header http.Header) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)

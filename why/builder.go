@@ -51,7 +51,7 @@ type watched struct {
 	options []builder.WatchesOption
 }
 
-// ControllerManagedBy is that of controller-runtime with a recorder: the one call that wraps all watches and the reconciler.
+// ControllerManagedBy returns controller-runtime's builder with a recorder. It wraps all watches and the reconciler.
 // If the recorder is nil, the controller is the one that controller-runtime would build.
 func ControllerManagedBy(m ctrl.Manager, r *Recorder) *Builder {
 	b := &Builder{manager: m, recorder: r, inner: builder.ControllerManagedBy(m)}
@@ -68,7 +68,7 @@ func ControllerManagedBy(m ctrl.Manager, r *Recorder) *Builder {
 // nothing is.
 func (b *Builder) Recording() *Controller { return b.controller }
 
-// For is that of controller-runtime.
+// For does the same as in controller-runtime's builder.
 func (b *Builder) For(object client.Object, opts ...builder.ForOption) *Builder {
 	if b.object != nil {
 		b.err = errors.New("For(...) should only be called once, could not assign multiple objects for reconciliation")
@@ -78,61 +78,61 @@ func (b *Builder) For(object client.Object, opts ...builder.ForOption) *Builder 
 	return b
 }
 
-// Owns is that of controller-runtime.
+// Owns does the same as in controller-runtime's builder.
 func (b *Builder) Owns(object client.Object, opts ...builder.OwnsOption) *Builder {
 	b.owns = append(b.owns, owned{object, opts})
 	return b
 }
 
-// Watches is that of controller-runtime.
+// Watches does the same as in controller-runtime's builder.
 func (b *Builder) Watches(object client.Object, h handler.EventHandler, opts ...builder.WatchesOption) *Builder {
 	b.watches = append(b.watches, watched{object, h, opts})
 	return b
 }
 
-// WatchesMetadata is that of controller-runtime.
+// WatchesMetadata does the same as in controller-runtime's builder.
 func (b *Builder) WatchesMetadata(object client.Object, h handler.EventHandler, opts ...builder.WatchesOption) *Builder {
 	return b.Watches(object, h, append(opts, builder.OnlyMetadata)...)
 }
 
-// WatchesRawSource is that of controller-runtime. To know the events of the source, wrap its handler:
+// WatchesRawSource does the same as in controller-runtime's builder. To know the events of the source, wrap its handler:
 // why.TypedHandler(b.Recording(), handler).
 func (b *Builder) WatchesRawSource(s source.Source) *Builder {
 	b.sources = append(b.sources, s)
 	return b
 }
 
-// WithEventFilter is that of controller-runtime.
+// WithEventFilter does the same as in controller-runtime's builder.
 func (b *Builder) WithEventFilter(p predicate.Predicate) *Builder {
 	b.inner.WithEventFilter(p)
 	return b
 }
 
-// WithOptions is that of controller-runtime.
+// WithOptions does the same as in controller-runtime's builder.
 func (b *Builder) WithOptions(o controller.Options) *Builder {
 	b.options = o
 	return b
 }
 
-// WithLogConstructor is that of controller-runtime.
+// WithLogConstructor does the same as in controller-runtime's builder.
 func (b *Builder) WithLogConstructor(construct func(*reconcile.Request) logr.Logger) *Builder {
 	b.options.LogConstructor = construct
 	return b
 }
 
-// Named is that of controller-runtime.
+// Named does the same as in controller-runtime's builder.
 func (b *Builder) Named(name string) *Builder {
 	b.name = name
 	return b
 }
 
-// Complete is that of controller-runtime.
+// Complete does the same as in controller-runtime's builder.
 func (b *Builder) Complete(r reconcile.Reconciler) error {
 	_, err := b.Build(r)
 	return err
 }
 
-// Build is that of controller-runtime.
+// Build does the same as in controller-runtime's builder.
 func (b *Builder) Build(r reconcile.Reconciler) (controller.Controller, error) {
 	if b.err != nil {
 		return nil, b.err

@@ -128,7 +128,7 @@ func (a *asking) answered(object client.Object, err error) error {
 	return err
 }
 
-// isReview says whether objects of a group are questions, which are created but change nothing.
+// isReview reports whether objects of a group are questions, which are created but change nothing.
 func isReview(group string) bool {
 	return group == "authorization.k8s.io" || group == "authentication.k8s.io"
 }

@@ -104,13 +104,13 @@ func (e *echoes) findByName(ev *trigger, record uint64) *echo {
 	return found
 }
 
-// isBefore says whether a write can have led to an event. A write that changes nothing is answered with a version that
+// isBefore reports whether a write can have led to an event. A write that changes nothing is answered with a version that
 // somebody else has made; whoever has seen that one before the write was sent does not owe it to the write.
 func (w *echo) isBefore(ev *trigger, record uint64) bool {
 	return w.record < record && !ev.cause.Seen.Before(w.at)
 }
 
-// isBy says whether a version can be owed to a write, by the names of its writers. They tell of a write that changed nothing
+// isBy reports whether a version can be owed to a write, by the names of its writers. They tell of a write that changed nothing
 // where the event comes only after it.
 func (w *echo) isBy(ev *trigger) bool {
 	by := ev.cause.By
@@ -174,7 +174,7 @@ func (r *Recorder) wrote(p *pass, w *sentWrite) {
 	}
 }
 
-// wasThere says whether the version with which a write was answered is older than the write: a reconcile has written it, or
+// wasThere reports whether the version with which a write was answered is older than the write: a reconcile has written it, or
 // this one is owed to an event that had it.
 func (r *Recorder) wasThere(p *pass, w *Write) bool {
 	if _, known := r.echoes.written[echoKey{w.Object.UID, w.ResourceVersion}]; known {
@@ -185,7 +185,7 @@ func (r *Recorder) wasThere(p *pass, w *Write) bool {
 	})
 }
 
-// isDeletion says whether a write asks for the end of an object. An eviction is a deletion that may be refused.
+// isDeletion reports whether a write asks for the end of an object. An eviction is a deletion that may be refused.
 func (w *Write) isDeletion() bool {
 	return w.Verb == verbDelete || w.Verb == verbCreate && w.Subresource == "eviction"
 }
@@ -214,7 +214,7 @@ func (r *Recorder) remember(p *pass, w *Write, index int, ended bool) {
 	}
 }
 
-// hasEnded says whether an object that a write was answered with is gone by that: it is to be deleted, at once, and nobody
+// hasEnded reports whether an object that a write was answered with is gone by that: it is to be deleted, at once, and nobody
 // holds it any more.
 func hasEnded(object interface {
 	GetDeletionTimestamp() *metav1.Time

@@ -54,7 +54,7 @@ func noOpMessage(record *Record) string {
 	return message + ", and it wrote nothing"
 }
 
-// isOwnEcho says whether an event is the echo of a write that an earlier reconcile of the same object made.
+// isOwnEcho reports whether an event is the echo of a write that an earlier reconcile of the same object made.
 func (r *Recorder) isOwnEcho(p *pass, e *trigger) (*echo, bool) {
 	written := r.echoes.find(e, p.record.ID)
 	return written, written != nil && written.by == p.object
@@ -88,7 +88,7 @@ func (r *Recorder) chainOf(p *pass) int {
 	return chain
 }
 
-// hasNews says whether one of the events brought something that the reconciler reads and does not know.
+// hasNews reports whether one of the events brought something that the reconciler reads and does not know.
 func (r *Recorder) hasNews(p *pass) bool {
 	if p.record.Folded > len(p.events) {
 		return true // or nobody knows
@@ -112,7 +112,7 @@ func (r *Recorder) hasNews(p *pass) bool {
 	return false
 }
 
-// readsAny says whether the reconciler reads one of the fields that changed.
+// readsAny reports whether the reconciler reads one of the fields that changed.
 func (c *Controller) readsAny(p *pass, e *trigger) bool {
 	object := e.cause.Object
 	if object == nil || e.deletion {

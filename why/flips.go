@@ -39,7 +39,7 @@ type mover struct {
 	controller string
 }
 
-// isSame says whether two are one, or may be, because nobody knows who they are.
+// isSame reports whether two are one, or may be, because nobody knows who they are.
 func (m mover) isSame(other mover) bool {
 	one, two := m.String(), other.String()
 	return one == two || one == "" || two == ""
@@ -55,7 +55,7 @@ func (r *Recorder) moverOf(p *pass, e *trigger) mover {
 	return m
 }
 
-// String is empty if nobody knows.
+// String is empty if the writers are unknown.
 func (m mover) String() string {
 	if m.controller != "" {
 		return "controller " + m.controller
@@ -187,7 +187,7 @@ func (h *history) writerOf(uid string, status bool, from, to time.Time) (m mover
 	return m
 }
 
-// hasRoomForFlip says whether one more field of an object can be watched, and makes room if it can.
+// hasRoomForFlip reports whether one more field of an object can be watched, and makes room if it can.
 func (s *store) hasRoomForFlip(h *history, now time.Time, window time.Duration) bool {
 	if h.flips == nil {
 		h.flips = map[flipKey]*flip{}

@@ -70,7 +70,7 @@ func (c *Cause) String() string {
 	return text.String()
 }
 
-// HasUnknownWriter says whether somebody has changed an object, and neither managed fields nor a write of this recorder tell
+// HasUnknownWriter reports whether somebody has changed an object, and neither managed fields nor a write of this recorder tell
 // who that was.
 func (c *Cause) HasUnknownWriter() bool {
 	return c.Type == Updated && c.Changed > 0 && len(c.By) == 0 && c.Write == nil
@@ -87,7 +87,7 @@ type toldLoop struct {
 	path   string
 }
 
-// isNew says whether a loop is to be told. If there are too many of them, those that begin then are not.
+// isNew reports whether a loop is to be told. If there are too many of them, those that begin then are not.
 func (l *loops) isNew(object objectKey, path string, now time.Time, window time.Duration) bool {
 	const enough = 1024
 	l.mutex.Lock()

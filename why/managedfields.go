@@ -59,7 +59,7 @@ func (w *wantedField) root() string {
 	return w.text
 }
 
-// leavesNoTrace says whether a change is one of those that are not in managed fields at all: what a deletion does, and the
+// leavesNoTrace reports whether a change is one of those that are not in managed fields at all: what a deletion does, and the
 // binding of a pod. What else such an event changes has been changed by the same.
 func leavesNoTrace(c Change) bool {
 	return diff.IsWithin(c.Path, "metadata.deletionTimestamp") || diff.IsWithin(c.Path, "metadata.deletionGracePeriodSeconds") || c.Path == "spec.nodeName"
@@ -158,7 +158,7 @@ func (c *candidate) look(wanted []wantedField) {
 	}
 }
 
-// mentions says whether an entry can be about any of the fields, by where they begin. Most entries are about the status alone,
+// mentions reports whether an entry can be about any of the fields, by where they begin. Most entries are about the status alone,
 // or about all but the status, and need not be read to know that.
 func mentions(raw []byte, wanted []wantedField) bool {
 	return slices.ContainsFunc(wanted, func(field wantedField) bool {
@@ -182,7 +182,7 @@ func readFields(raw *metav1.FieldsV1) *fieldpath.Set {
 	return fields
 }
 
-// matches says whether a field is the one at a path, or a part of it, or is perhaps one that it is a part of.
+// matches reports whether a field is the one at a path, or a part of it, or is perhaps one that it is a part of.
 func matches(field fieldpath.Path, path []diff.Step, given bool) ownership {
 	result := yes
 	for i := range min(len(field), len(path)) {

@@ -63,7 +63,7 @@ type pass struct {
 	// atOnce is whether there is a span, or a line in the log: whoever reads those expects them in time.
 	atOnce bool
 
-	// The rest belongs to who settles the journal.
+	// The rest belongs to who settles the backlog.
 	events []*trigger
 	// chain is how many reconciles of the object in a row were owed to the one before, this one included.
 	chain int
@@ -216,7 +216,7 @@ func (r *Recorder) complete(p *pass) {
 	}
 }
 
-// isAbout says whether an object is the one that is reconciled.
+// isAbout reports whether an object is the one that is reconciled.
 func (p *pass) isAbout(object *Object) bool {
 	return object.Kind == p.object.kind && object.Group == p.object.group &&
 		object.Namespace == p.object.namespace && object.Name == p.object.name

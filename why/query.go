@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Query says which records are asked for. Fields that are empty do not matter.
+// Query selects records. Empty fields match all records.
 type Query struct {
 	Controller string
 	// Kind, Namespace and Name are those of the reconciled object. Upper and lower case of the kind are the same.
@@ -64,7 +64,7 @@ func (r *Recorder) Records(q Query) (records []*Record) {
 // each comes how many records before it were dropped because the reader was too slow or came back too late, as far as that is
 // remembered if only some records are asked for; records must not be changed.
 //
-// A reader holds up nobody, and nothing is kept for it: it reads where it stands in what the recorder keeps anyway.
+// A slow reader delays nothing: it reads from the records that the recorder keeps anyway.
 func (r *Recorder) Follow(ctx context.Context, q Query) iter.Seq2[*Record, uint64] {
 	return func(yield func(*Record, uint64) bool) {
 		if r == nil {
@@ -128,7 +128,7 @@ func (f *follower) next() (records []*Record, lost uint64, news <-chan struct{})
 			r.news = make(chan struct{})
 		}
 		news = r.news
-		r.journal.await()
+		r.backlog.await()
 	})
 	return records, lost, news
 }

@@ -43,7 +43,7 @@ type Record struct {
 	Findings []Finding `json:"findings,omitempty"`
 }
 
-// changedSomething says whether it wrote anything that is not known to have changed nothing.
+// changedSomething reports whether it wrote anything that is not known to have changed nothing.
 func (r *Record) changedSomething() bool {
 	return r.Written > len(r.Writes) || slices.ContainsFunc(r.Writes, func(w Write) bool { return !w.NoChange })
 }
@@ -86,7 +86,7 @@ type Cause struct {
 	Repeated bool `json:"repeated,omitempty"`
 }
 
-// CauseType says what kind of event it was.
+// CauseType is the kind of event that caused a reconcile.
 type CauseType string
 
 const (
@@ -170,7 +170,7 @@ type Finding struct {
 	Writers []Writer `json:"writers,omitempty"`
 }
 
-// FindingType says what is remarkable.
+// FindingType is the kind of a finding.
 type FindingType string
 
 const (

@@ -33,17 +33,17 @@ type Recorder struct {
 	// hasTransport is whether there is a transport that has to be told what a client has recorded.
 	hasTransport atomic.Bool
 
-	journal journal
+	backlog backlog
 	// telling is held by who logs and traces.
 	telling sync.Mutex
 
 	schemesMutex sync.Mutex
 	schemes      []*runtime.Scheme
 
-	// mutex protects the rest, and what belongs to controllers and to reconciles. It is held by those who settle the journal
+	// mutex protects the rest, and what belongs to controllers and to reconciles. It is held by those who settle the backlog
 	// and by those who read, and by nobody who has something else to do.
 	mutex       sync.Mutex
-	lines       []line  // of the journal, while they are settled
+	lines       []line  // of the backlog, while they are settled
 	untold      []*pass // that have ended, and are to be logged or traced
 	store       *store
 	echoes      *echoes
@@ -65,7 +65,7 @@ func New(o Options) *Recorder {
 		differ: diff.Differ{MaxChanges: o.MaxChanges, MaxValue: o.MaxValue, MaxCompared: o.MaxCompared},
 		tracer: newTracer(o.TracerProvider), schemes: []*runtime.Scheme{o.Scheme},
 	}
-	r.journal.settle, r.journal.maxEvents = r.settle, o.MaxUncompared
+	r.backlog.settle, r.backlog.maxEvents = r.settle, o.MaxUncompared
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(&collector{recorder: r})
 	}
@@ -87,7 +87,7 @@ type Controller struct {
 	waits  int
 	forgot time.Time
 	reads  map[schema.GroupKind][]string
-	// enqueued counts the events that led to something, seenBefore is what was seen when the journal was taken that is settled,
+	// enqueued counts the events that led to something, seenBefore is what was seen when the backlog was taken that is settled,
 	// and filtered counts those that led to nothing.
 	enqueued, seenBefore, filtered uint64
 	// unlisted are the causes that records had no room for.
@@ -186,7 +186,7 @@ func (r *Recorder) publish(key objectKey, record *Record) {
 	if r.news != nil {
 		close(r.news)
 		r.news = nil
-		r.journal.came()
+		r.backlog.came()
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/opdock/opdock/internal/freeport"
+	"github.com/opdock/opdock/why/internal/serving"
 )
 
 // awaitSummary asks an endpoint until it answers.
@@ -94,7 +95,7 @@ func TestRecorderServesNothingElse(t *testing.T) {
 }
 
 func TestEndpointAnswersOnlyThisMachine(t *testing.T) {
-	handler := onlyLocal(New(Options{}).HTTPHandler())
+	handler := serving.OnlyLocal(New(Options{}).HTTPHandler())
 	for _, test := range []struct {
 		host, origin, site string
 		want               int

@@ -129,7 +129,7 @@ var machines = map[string]bool{
 	"k3s": true, "cloud-controller-manager": true,
 }
 
-// isUserChange says whether an event is a change that somebody wanted, rather than a consequence of one: the reconciled
+// isUserChange reports whether an event is a change that somebody wanted, rather than a consequence of one: the reconciled
 // object was created, or its spec changed, or its deletion began, or somebody who is no controller changed another object,
 // and no reconcile of this recorder wrote it.
 func (p *pass) isUserChange(cause *Cause, e *trigger) bool {

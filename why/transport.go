@@ -62,7 +62,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// isConversation says whether a subresource is a way to talk to what runs, rather than a part of an object.
+// isConversation reports whether a subresource is a way to talk to what runs, rather than a part of an object.
 func isConversation(subresource string) bool {
 	switch subresource {
 	case "proxy", "exec", "attach", "portforward":

@@ -23,7 +23,7 @@ type trigger struct {
 	// ofSource is whether it stands for all requests of a source that has no events.
 	ofSource bool
 
-	// The rest belongs to who settles the journal. isNoted is whether it leads to something, and *told is nil until it is told.
+	// The rest belongs to who settles the backlog. isNoted is whether it leads to something, and *told is nil until it is told.
 	isNoted bool
 	*told
 }

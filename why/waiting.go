@@ -58,7 +58,7 @@ func (c *Controller) add(key waitKey, e *trigger, after time.Duration) {
 	c.put(w, e)
 }
 
-// isSame says whether two causes are one and the same event.
+// isSame reports whether two causes are one and the same event.
 func (c *Cause) isSame(other *Cause) bool {
 	if c.Type != other.Type || c.Type != Created && c.Type != Updated && c.Type != Deleted || c.Object == nil || other.Object == nil {
 		return false

@@ -35,7 +35,7 @@ func writersOf(old, now client.Object, found *diff.Comparison, seen time.Time) [
 	return secondWriters(after, found, seen)
 }
 
-// isBookkeeping says whether an entry is one that the server makes of what others wrote before.
+// isBookkeeping reports whether an entry is one that the server makes of what others wrote before.
 func isBookkeeping(e *metav1.ManagedFieldsEntry) bool {
 	return e.Manager == "before-first-apply" || e.Manager == "ancient-changes"
 }

@@ -164,7 +164,7 @@ func TestWritersOnAServer(t *testing.T) {
 	}
 }
 
-// sameSecond says whether all entries that two versions have in common are of the same times, and none came.
+// sameSecond reports whether all entries that two versions have in common are of the same times, and none came.
 func sameSecond(old, now client.Object) bool {
 	before, after := old.GetManagedFields(), now.GetManagedFields()
 	for i := range after {

@@ -18,32 +18,32 @@ func TestBadAppServices(t *testing.T) {
 		{"size as a word", `{spec: {size: two}}`, `spec.size in body must be of type integer: "string"`},
 		{"too large", `{spec: {size: 10001}}`, `spec.size in body should be less than or equal to 10000`},
 		{"unknown field", `{spec: {replicas: 2}}`, `unknown field "spec.replicas"`},
-		{"name with a dot", `{metadata: {name: nginx.app}}`, `the name is also that of a Service: it must have at most 63 characters`},
+		{"name with a dot", `{metadata: {name: nginx.app}}`, `the Service has the same name: it must have at most 63 characters`},
 		{"name with a digit in front", `{metadata: {name: 1nginx}}`, `start with a letter and not end with '-'`},
-		{"name too long", `{metadata: {name: ` + strings.Repeat("a", 64) + `}}`, `the name is also that of a Service: it must have at most 63 characters`},
+		{"name too long", `{metadata: {name: ` + strings.Repeat("a", 64) + `}}`, `the Service has the same name: it must have at most 63 characters`},
 
 		{"port 0", `{spec: {ports: [{port: 0}]}}`, `spec.ports[0].port in body should be greater than or equal to 1`},
 		{"port too high", `{spec: {ports: [{port: 65536}]}}`, `spec.ports[0].port in body should be less than or equal to 65535`},
 		{"port twice", `{spec: {ports: [{name: a, port: 80}, {name: b, port: 80}]}}`, `spec.ports[1]: Duplicate value: {"port":80,"protocol":"TCP"}`},
-		{"port name twice", `{spec: {ports: [{name: web, port: 80}, {name: web, port: 81}]}}`, `spec.ports: Invalid value: two ports have the same name`},
+		{"port name twice", `{spec: {ports: [{name: web, port: 80}, {name: web, port: 81}]}}`, `spec.ports: Invalid value: port names must be unique`},
 		{"two ports without names", `{spec: {ports: [{port: 80}, {name: b, port: 81}]}}`, `spec.ports: Invalid value: every port needs a name if there is more than one`},
 		{"nodePort below the range", `{spec: {ports: [{port: 80, nodePort: 80}]}}`, `spec.ports[0].nodePort: Invalid value: 80: must be from 30000 to 32767`},
 		{"nodePort above the range", `{spec: {ports: [{port: 80, nodePort: 32768}]}}`, `spec.ports[0].nodePort: Invalid value: 32768: must be from 30000 to 32767`},
-		{"nodePort twice", `{spec: {ports: [{name: a, port: 80, nodePort: 30001}, {name: b, port: 81, nodePort: 30001}]}}`, `spec.ports: Invalid value: two ports have the same nodePort`},
-		{"nodePort of a ClusterIP", `{spec: {service: {type: ClusterIP}}}`, `spec.service: Invalid value: a port has a nodePort, so service.type must be NodePort or LoadBalancer, or left out`},
+		{"nodePort twice", `{spec: {ports: [{name: a, port: 80, nodePort: 30001}, {name: b, port: 81, nodePort: 30001}]}}`, `spec.ports: Invalid value: nodePorts must be unique`},
+		{"nodePort of a ClusterIP", `{spec: {service: {type: ClusterIP}}}`, `spec.service: Invalid value: a port has a nodePort, so service.type must be NodePort or LoadBalancer, or omitted`},
 		{"unknown protocol", `{spec: {ports: [{port: 80, protocol: HTTP}]}}`, `spec.ports[0].protocol: Unsupported value: "HTTP": supported values: "TCP", "UDP", "SCTP"`},
 		{"targetPort too high", `{spec: {ports: [{port: 80, targetPort: 65536}]}}`, `spec.ports[0].targetPort: Invalid value: 65536: must be a number from 1 to 65535 or the name of a port`},
 		{"targetPort without a letter", `{spec: {ports: [{port: 80, targetPort: "80"}]}}`, `spec.ports[0].targetPort in body should match`},
 		{"targetPort with a long name", `{spec: {ports: [{port: 80, targetPort: a-name-of-16-abc}]}}`, `spec.ports[0].targetPort: Too long: may not be more than 15 bytes`},
 		{"class without a load balancer", `{spec: {service: {loadBalancerClass: a}}}`, `spec.service.loadBalancerClass: Invalid value: loadBalancerClass can only be set if type is LoadBalancer`},
 
-		{"variable with value and source", `{spec: {envs: [{name: A, value: a, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}}`, `spec.envs[0]: Invalid value: value and valueFrom exclude each other`},
+		{"variable with value and source", `{spec: {envs: [{name: A, value: a, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}}`, `spec.envs[0]: Invalid value: value and valueFrom cannot both be set`},
 		{"variable twice", `{spec: {envs: [{name: A}, {name: A}]}}`, `spec.envs[1]: Duplicate value: {"name":"A"}`},
 		{"variable with two sources", `{spec: {envs: [{name: A, valueFrom: {secretKeyRef: {name: a, key: b}, configMapKeyRef: {name: a, key: b}}}]}}`, `exactly one of configMapKeyRef, secretKeyRef, fieldRef and resourceFieldRef must be set`},
 		{"envFrom without a source", `{spec: {envFrom: [{prefix: A_}]}}`, `spec.envFrom[0]: Invalid value: exactly one of configMapRef and secretRef must be set`},
 		{"bad quantity", `{spec: {resources: {requests: {cpu: lots}}}}`, `spec.resources.requests.cpu: Invalid value: "lots": spec.resources.requests.cpu in body should match`},
-		{"more memory than the limit", `{spec: {resources: {requests: {memory: 2Gi}, limits: {memory: 1024Mi}}}}`, `spec.resources: Invalid value: the request for memory is higher than its limit`},
-		{"more cpu than the limit", `{spec: {resources: {requests: {cpu: 2}, limits: {cpu: 500m}}}}`, `spec.resources: Invalid value: the request for cpu is higher than its limit`},
+		{"more memory than the limit", `{spec: {resources: {requests: {memory: 2Gi}, limits: {memory: 1024Mi}}}}`, `spec.resources: Invalid value: the memory request exceeds the memory limit`},
+		{"more cpu than the limit", `{spec: {resources: {requests: {cpu: 2}, limits: {cpu: 500m}}}}`, `spec.resources: Invalid value: the cpu request exceeds the cpu limit`},
 
 		{"probe that does two things", `{spec: {livenessProbe: {exec: {command: [a]}, grpc: {port: 1}}}}`, `spec.livenessProbe: Invalid value: exactly one of exec, httpGet, tcpSocket and grpc must be set`},
 		{"probe that does nothing", `{spec: {readinessProbe: {periodSeconds: 1}}}`, `spec.readinessProbe: Invalid value: exactly one of exec, httpGet, tcpSocket and grpc must be set`},
@@ -52,32 +52,32 @@ func TestBadAppServices(t *testing.T) {
 		{"volume of two kinds", `{spec: {volumes: [{name: a, emptyDir: {}, hostPath: {path: /}}]}}`, `spec.volumes[0]: Invalid value: exactly one of configMap, secret, emptyDir`},
 		{"volume of no kind", `{spec: {volumes: [{name: a}]}}`, `spec.volumes[0]: Invalid value: exactly one of configMap, secret, emptyDir`},
 		{"mount of an unknown volume", `{spec: {volumeMounts: [{name: a, mountPath: /a}]}}`, `spec.volumeMounts: Invalid value: a volumeMount names a volume that is not in volumes`},
-		{"privileged but unable to escalate", `{spec: {securityContext: {privileged: true, allowPrivilegeEscalation: false}}}`, `spec.securityContext: Invalid value: a privileged container can always escalate`},
-		{"local profile without a path", `{spec: {podSecurityContext: {seccompProfile: {type: Localhost}}}}`, `localhostProfile must be set for type Localhost, and only then`},
+		{"privileged but unable to escalate", `{spec: {securityContext: {privileged: true, allowPrivilegeEscalation: false}}}`, `spec.securityContext: Invalid value: allowPrivilegeEscalation cannot be false`},
+		{"local profile without a path", `{spec: {podSecurityContext: {seccompProfile: {type: Localhost}}}}`, `localhostProfile must be set if type is Localhost, and cannot be set otherwise`},
 		{"unknown security profile", `{spec: {securityProfile: None}}`, `spec.securityProfile: Unsupported value: "None": supported values: "RuntimeDefault", "Restricted", "AsWritten"`},
 		{"toleration of a value that must only exist", `{spec: {tolerations: [{key: a, operator: Exists, value: b}]}}`, `spec.tolerations[0]: Invalid value: value must be empty if operator is Exists`},
 
 		{"rolling settings for Recreate", `{spec: {strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}}}`, `spec.strategy: Invalid value: rollingUpdate can only be set if type is RollingUpdate`},
 		{"rollout that cannot begin", `{spec: {strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: "0%"}}}}`, `spec.strategy.rollingUpdate: Invalid value: maxUnavailable and maxSurge cannot both be 0`},
-		{"percentage without its sign", `{spec: {strategy: {rollingUpdate: {maxUnavailable: "25"}}}}`, `spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "25": must be a number from 0 or a percentage from 0% to 100%`},
-		{"more than all", `{spec: {strategy: {rollingUpdate: {maxUnavailable: "101%"}}}}`, `must be a number from 0 or a percentage from 0% to 100%`},
+		{"percentage without its sign", `{spec: {strategy: {rollingUpdate: {maxUnavailable: "25"}}}}`, `spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "25": must be a number, at least 0, or a percentage from 0% to 100%`},
+		{"more than all", `{spec: {strategy: {rollingUpdate: {maxUnavailable: "101%"}}}}`, `must be a number, at least 0, or a percentage from 0% to 100%`},
 		{"autoscaling upside down", `{spec: {autoscaling: {minReplicas: 3, maxReplicas: 2}}}`, `spec.autoscaling: Invalid value: minReplicas must not be greater than maxReplicas`},
 		{"autoscaling without an end", `{spec: {autoscaling: {}}}`, `spec.autoscaling.maxReplicas: Required value`},
 		{"budget with both members", `{spec: {disruptionBudget: {minAvailable: 1, maxUnavailable: 1}}}`, `spec.disruptionBudget: Invalid value: exactly one of minAvailable and maxUnavailable must be set`},
 		{"budget with neither", `{spec: {disruptionBudget: {}}}`, `spec.disruptionBudget: Invalid value: exactly one of minAvailable and maxUnavailable must be set`},
 		{"ingress without a rule", `{spec: {ingress: {rules: []}}}`, `spec.ingress.rules in body should have at least 1 items`},
-		{"ingress without a port", `{spec: {ports: null, ingress: {rules: [{host: a.example.com}]}}}`, `spec.ingress: Invalid value: ingress needs at least one entry in ports that it can lead to`},
+		{"ingress without a port", `{spec: {ports: null, ingress: {rules: [{host: a.example.com}]}}}`, `spec.ingress: Invalid value: ingress requires at least one entry in ports`},
 		{"ingress to an unknown port", `{spec: {ingress: {rules: [{host: a.example.com, port: 81}]}}}`, `spec.ingress: Invalid value: an ingress rule names a port that is not in ports`},
 		{"ingress path that does not start", `{spec: {ingress: {rules: [{path: a}]}}}`, `spec.ingress.rules[0].path in body should match '^/'`},
 		{"peer of two kinds", `{spec: {networkPolicy: {from: [{podSelector: {}, ipBlock: {cidr: 192.0.2.0/24}}]}}}`, `spec.networkPolicy.from[0]: Invalid value: either ipBlock, or podSelector, namespaceSelector or both must be set`},
-		{"range of nothing", `{spec: {networkPolicy: {from: [{ipBlock: {cidr: 192.0.2.0}}]}}}`, `spec.networkPolicy.from[0].ipBlock.cidr: Invalid value: "192.0.2.0": must be a range of addresses such as 192.0.2.0/24`},
+		{"range of nothing", `{spec: {networkPolicy: {from: [{ipBlock: {cidr: 192.0.2.0}}]}}}`, `spec.networkPolicy.from[0].ipBlock.cidr: Invalid value: "192.0.2.0": must be a CIDR block such as 192.0.2.0/24`},
 	}
 	refuses(t, "app_v1_appservice.yaml", table)
 	t.Run("v1alpha1", func(t *testing.T) { refuses(t, "app_v1alpha1_appservice.yaml", table) })
 }
 
 func TestAppServiceCannotBecomeHeadless(t *testing.T) {
-	const want = `spec.service: Invalid value: a Service cannot become headless, nor stop being it; create another AppService`
+	const want = `spec.service: Invalid value: service.type cannot change from or to Headless; create another AppService`
 	base := sample(t, "app_v1_appservice.yaml")
 	plain := patched(t, base, `{spec: {ports: [{port: 80}]}}`)
 	refusesChange(t, plain, []bad{{"becomes", `{spec: {service: {type: Headless}}}`, want}})

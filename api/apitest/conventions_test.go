@@ -150,7 +150,7 @@ func meaningComplaints(f field) []string {
 	return found
 }
 
-// isStatus says whether a struct is the status of a kind. ComponentStatus and the like are elements of a list in it,
+// isStatus reports whether a struct is the status of a kind. ComponentStatus and the like are elements of a list in it,
 // whose keys are required.
 func isStatus(structName string) bool {
 	kind, is := strings.CutSuffix(structName, "Status")

@@ -15,12 +15,12 @@ var badTemplates = []bad{
 	{"container without a name", `{spec: {template: {spec: {containers: [{}]}}}}`, `spec.template.spec.containers[0].name: Required value`},
 	{"container twice", `{spec: {template: {spec: {containers: [{name: a}, {name: a}]}}}}`, `spec.template.spec.containers[1]: Duplicate value: {"name":"a"}`},
 	{"container and init container of one name", `{spec: {template: {spec: {initContainers: [{name: a}], containers: [{name: a}]}}}}`, `spec.template.spec.initContainers: Invalid value: a container and an init container have the same name`},
-	{"sidecar among the containers", `{spec: {template: {spec: {containers: [{name: a, restartPolicy: Always}]}}}}`, `spec.template.spec.containers: Invalid value: restartPolicy is for initContainers only`},
+	{"sidecar among the containers", `{spec: {template: {spec: {containers: [{name: a, restartPolicy: Always}]}}}}`, `spec.template.spec.containers: Invalid value: restartPolicy can only be set for initContainers`},
 	{"unknown field of a container", `{spec: {template: {spec: {containers: [{name: a, imagePolicy: Always}]}}}}`, `unknown field "spec.template.spec.containers[0].imagePolicy"`},
-	{"port name twice", `{spec: {template: {spec: {containers: [{name: a, ports: [{name: p, containerPort: 1}, {name: p, containerPort: 2}]}]}}}}`, `spec.template.spec.containers[0].ports: Invalid value: two ports have the same name`},
+	{"port name twice", `{spec: {template: {spec: {containers: [{name: a, ports: [{name: p, containerPort: 1}, {name: p, containerPort: 2}]}]}}}}`, `spec.template.spec.containers[0].ports: Invalid value: port names must be unique`},
 	{"mount of an unknown volume", `{spec: {template: {spec: {containers: [{name: a, volumeMounts: [{name: v, mountPath: /v}]}]}}}}`, `spec.template.spec.containers: Invalid value: a volumeMount names a volume that is not in volumes`},
 	{"mount of an unknown volume at first", `{spec: {template: {spec: {initContainers: [{name: i, volumeMounts: [{name: v, mountPath: /v}]}], containers: [{name: a}]}}}}`, `spec.template.spec.initContainers: Invalid value: a volumeMount names a volume that is not in volumes`},
-	{"mount of two paths", `{spec: {template: {spec: {volumes: [{name: v, emptyDir: {}}], containers: [{name: a, volumeMounts: [{name: v, mountPath: /v, subPath: a, subPathExpr: b}]}]}}}}`, `subPath and subPathExpr exclude each other`},
+	{"mount of two paths", `{spec: {template: {spec: {volumes: [{name: v, emptyDir: {}}], containers: [{name: a, volumeMounts: [{name: v, mountPath: /v, subPath: a, subPathExpr: b}]}]}}}}`, `subPath and subPathExpr cannot both be set`},
 	{"projection of two kinds", `{spec: {template: {spec: {volumes: [{name: v, projected: {sources: [{secret: {name: a}, configMap: {name: a}}]}}], containers: [{name: a}]}}}}`, `exactly one of configMap, secret, downwardAPI and serviceAccountToken must be set`},
 	{"file of two fields", `{spec: {template: {spec: {volumes: [{name: v, downwardAPI: {items: [{path: a}]}}], containers: [{name: a}]}}}}`, `exactly one of fieldRef and resourceFieldRef must be set`},
 	{"bad quantity", `{spec: {template: {spec: {containers: [{name: a, resources: {limits: {memory: 1G1}}}]}}}}`, `spec.template.spec.containers[0].resources.limits.memory in body should match`},
@@ -33,12 +33,12 @@ func TestBadPodClusters(t *testing.T) {
 		{"half a pod", `{spec: {podReplicas: 1.5}}`, `spec.podReplicas in body must be of type int32: "float64"`},
 		{"too many", `{spec: {podReplicas: 5001}}`, `spec.podReplicas in body should be less than or equal to 5000`},
 		{"unknown field", `{spec: {replicas: 2}}`, `unknown field "spec.replicas"`},
-		{"name too long", `{metadata: {name: ` + strings.Repeat("a", 59) + `}}`, `it must have at most 58 characters and no dots`},
-		{"name with a dot", `{metadata: {name: a.b}}`, `it must have at most 58 characters and no dots`},
-		{"nothing may be missing", `{spec: {updateStrategy: {maxUnavailable: 0}}}`, `spec.updateStrategy.maxUnavailable: Invalid value: 0: must be a number from 1 or a percentage from 1% to 100%`},
-		{"nothing of all may be missing", `{spec: {updateStrategy: {maxUnavailable: "0%"}}}`, `must be a number from 1 or a percentage from 1% to 100%`},
+		{"name too long", `{metadata: {name: ` + strings.Repeat("a", 59) + `}}`, `the name must have at most 58 characters and no dots`},
+		{"name with a dot", `{metadata: {name: a.b}}`, `the name must have at most 58 characters and no dots`},
+		{"nothing may be missing", `{spec: {updateStrategy: {maxUnavailable: 0}}}`, `spec.updateStrategy.maxUnavailable: Invalid value: 0: must be a number, at least 1, or a percentage from 1% to 100%`},
+		{"nothing of all may be missing", `{spec: {updateStrategy: {maxUnavailable: "0%"}}}`, `must be a number, at least 1, or a percentage from 1% to 100%`},
 		{"negative partition", `{spec: {updateStrategy: {partition: -1}}}`, `spec.updateStrategy.partition in body should be greater than or equal to 0`},
-		{"partition of nothing", `{spec: {updateStrategy: {type: OnDelete, partition: 1}}}`, `spec.updateStrategy: Invalid value: partition has no meaning if type is OnDelete`},
+		{"partition of nothing", `{spec: {updateStrategy: {type: OnDelete, partition: 1}}}`, `spec.updateStrategy: Invalid value: partition cannot be set if type is OnDelete`},
 		{"unknown strategy", `{spec: {updateStrategy: {type: Recreate}}}`, `spec.updateStrategy.type: Unsupported value: "Recreate": supported values: "RollingUpdate", "OnDelete"`},
 		{"replaced before it is available", `{spec: {minReadySeconds: 10, progressDeadlineSeconds: 10}}`, `spec.progressDeadlineSeconds: Invalid value: progressDeadlineSeconds must be greater than minReadySeconds`},
 		{"service of a bad name", `{spec: {serviceName: "1a"}}`, `spec.serviceName in body should match`},
@@ -67,7 +67,7 @@ func TestBadRobots(t *testing.T) {
 }
 
 func TestBadCollectors(t *testing.T) {
-	const selectors = `spec.selector: Invalid value: operators are In and NotIn, which need values, and Exists and DoesNotExist, which have none`
+	const selectors = `spec.selector: Invalid value: operator must be In or NotIn with values, or Exists or DoesNotExist without values`
 	refuses(t, "collector_v1_collector.yaml", []bad{
 		{"no selector", `{spec: {selector: null}}`, `spec.selector: Required value`},
 		{"unknown operator", `{spec: {selector: {matchExpressions: [{key: a, operator: Like, values: [b]}]}}}`, selectors},
@@ -103,14 +103,14 @@ func TestBadKAPPs(t *testing.T) {
 		{"unknown dependency", `{spec: {components: [{name: a, resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}]}}`, `spec.components: Invalid value: dependsOn names components that do not exist: ["b depends on c"]`},
 		{"dependency twice", `{spec: {components: [{name: a, resource: {` + robot + `}}, {name: b, dependsOn: [a, a], resource: {` + robot + `}}]}}`, `spec.components[1].dependsOn[1]: Duplicate value: "a"`},
 		{"cycle of two", `{spec: {components: [{name: a, dependsOn: [b], resource: {` + robot + `}}, {name: b, dependsOn: [a], resource: {` + robot + `}}, {name: c, resource: {` + robot + `}}]}}`, `spec.components: Invalid value: a and b depend on each other`},
-		{"cycle of three", `{spec: {components: [{name: a, dependsOn: [b], resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}, {name: c, dependsOn: [a], resource: {` + robot + `}}, {name: d, resource: {` + robot + `}}]}}`, `spec.components: Invalid value: components depend on each other in a circle: a → b → c → a`},
-		{"cycle of four that all lead to", `{spec: {components: [{name: a, dependsOn: [b, e], resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}, {name: c, dependsOn: [d], resource: {` + robot + `}}, {name: d, dependsOn: [a], resource: {` + robot + `}}, {name: e, resource: {` + robot + `}}]}}`, `spec.components: Invalid value: every component is needed by another, so some depend on each other in a circle: ["a → b, e", "b → c", "c → d", "d → a"]`},
+		{"cycle of three", `{spec: {components: [{name: a, dependsOn: [b], resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}, {name: c, dependsOn: [a], resource: {` + robot + `}}, {name: d, resource: {` + robot + `}}]}}`, `spec.components: Invalid value: components form a dependency cycle: a → b → c → a`},
+		{"cycle of four that all lead to", `{spec: {components: [{name: a, dependsOn: [b, e], resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}, {name: c, dependsOn: [d], resource: {` + robot + `}}, {name: d, dependsOn: [a], resource: {` + robot + `}}, {name: e, resource: {` + robot + `}}]}}`, `spec.components: Invalid value: every component is a dependency of another, so some of them form a cycle: ["a → b, e", "b → c", "c → d", "d → a"]`},
 		{"31 components", `{spec: {components: [` + components(31) + `]}}`, `spec.components: Too many: 31: must have at most 30 items`},
-		{"cycle of all", `{spec: {components: [{name: a, dependsOn: [b], resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}, {name: c, dependsOn: [a], resource: {` + robot + `}}]}}`, `spec.components: Invalid value: every component depends on another, so none could be created first: ["a → b", "b → c", "c → a"]`},
-		{"name too long", `{metadata: {name: ` + strings.Repeat("a", 64) + `}}`, `the name is also a label of the components and the beginning of their names: it must have at most 63 characters and no dots`},
+		{"cycle of all", `{spec: {components: [{name: a, dependsOn: [b], resource: {` + robot + `}}, {name: b, dependsOn: [c], resource: {` + robot + `}}, {name: c, dependsOn: [a], resource: {` + robot + `}}]}}`, `spec.components: Invalid value: every component depends on another, so none can be created first: ["a → b", "b → c", "c → a"]`},
+		{"name too long", `{metadata: {name: ` + strings.Repeat("a", 64) + `}}`, `the name is also a label of the components and a prefix of their names: it must have at most 63 characters and no dots`},
 		{"name with a dot", `{metadata: {name: a.b}}`, `it must have at most 63 characters and no dots`},
 		{"object's own name too long", `{spec: {components: [{name: b, resource: {` + robot + `, metadata: {name: ` + strings.Repeat("a", 64) + `}}}]}}`, `the name of a component's object is too long`},
-		{"names too long together", `{metadata: {name: ` + strings.Repeat("a", 60) + `}}`, `the name of a component's object is too long: resource.metadata.name or, if there is none, KAPP-COMPONENT may have 63 characters, 58 for a PodCluster`},
+		{"names too long together", `{metadata: {name: ` + strings.Repeat("a", 60) + `}}`, `the name of a component's object is too long: resource.metadata.name, or KAPP-COMPONENT if it is not set, can have 63 characters, or 58 for a PodCluster`},
 		{"names too long for pods", `{metadata: {name: ` + strings.Repeat("a", 57) + `}, spec: {components: [{name: b, resource: {` + podCluster + `}}]}}`, `58 for a PodCluster`},
 		{"unknown field", `{spec: {replicas: 1}}`, `unknown field "spec.replicas"`},
 	})
@@ -128,7 +128,7 @@ func components(count int) string {
 func TestKAPPComponentKeepsItsKind(t *testing.T) {
 	refusesChange(t, sample(t, "kanggege_v1_kapp.yaml"), []bad{{
 		"changed", `{spec: {components: [{name: web, resource: {apiVersion: robot.llleon.io/v1, kind: Robot}}]}}`,
-		`spec.components[0].resource: Invalid value: a component keeps its kind; add one of another name and remove this one`,
+		`spec.components[0].resource: Invalid value: the kind of a component cannot change; add a component with another name and remove this one`,
 	}})
 }
 

@@ -40,23 +40,23 @@ const (
 
 // limited are specs that the policy refuses with its default settings, and what it says.
 var limited = []struct{ object, want string }{
-	{robot + `, spec: {template: {spec: {hostNetwork: true, containers: [{name: a}]}}}`, "hostNetwork is not allowed: the policy opdock-limits has hostAccess Deny"},
+	{robot + `, spec: {template: {spec: {hostNetwork: true, containers: [{name: a}]}}}`, "hostNetwork is not allowed: the policy opdock-limits has hostAccess: Deny"},
 	{appService + `, spec: {image: a, hostNetwork: true}`, "hostNetwork is not allowed"},
 	{alpha + `, spec: {image: a, hostNetwork: true}`, "hostNetwork is not allowed"},
 	{podCluster + `, spec: {template: {spec: {volumes: [{name: a, hostPath: {path: /}}], containers: [{name: a}]}}}`, "volumes with a hostPath are not allowed"},
 	{appService + `, spec: {image: a, volumes: [{name: a, hostPath: {path: /}}]}`, "volumes with a hostPath are not allowed"},
 	{robot + `, spec: {template: {spec: {containers: [{name: a}], initContainers: [{name: b, ports: [{containerPort: 1, hostPort: 1}]}]}}}`, "ports with a hostPort are not allowed"},
-	{robot + `, spec: {template: {spec: {containers: [{name: a, securityContext: {privileged: true}}]}}}`, "securityContext.privileged is not allowed: the policy opdock-limits has privileged Deny"},
+	{robot + `, spec: {template: {spec: {containers: [{name: a, securityContext: {privileged: true}}]}}}`, "securityContext.privileged is not allowed: the policy opdock-limits has privileged: Deny"},
 	{appService + `, spec: {image: a, securityContext: {privileged: true}}`, "securityContext.privileged is not allowed"},
-	{podCluster + `, spec: {template: {spec: {containers: [{name: a, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]}}}`, "securityContext.capabilities.add is not allowed"},
-	{appService + `, spec: {image: a, podSecurityContext: {seccompProfile: {type: Unconfined}}}`, "Unconfined is not allowed"},
-	{robot + `, spec: {template: {spec: {containers: [{name: a, securityContext: {appArmorProfile: {type: Unconfined}}}]}}}`, "Unconfined is not allowed"},
+	{podCluster + `, spec: {template: {spec: {containers: [{name: a, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]}}}`, "securityContext.capabilities.add is only allowed for NET_BIND_SERVICE"},
+	{appService + `, spec: {image: a, podSecurityContext: {seccompProfile: {type: Unconfined}}}`, "of type Unconfined are not allowed"},
+	{robot + `, spec: {template: {spec: {containers: [{name: a, securityContext: {appArmorProfile: {type: Unconfined}}}]}}}`, "of type Unconfined are not allowed"},
 	{robot + `, spec: {template: {spec: {securityContext: {sysctls: [{name: a, value: b}]}, containers: [{name: a}]}}}`, "sysctls are not allowed"},
-	{appService + `, spec: {image: a, ports: [{port: 80, nodePort: 30100}]}`, "ports with a nodePort"},
-	{appService + `, spec: {image: a, ports: [{port: 80}], service: {type: LoadBalancer}}`, "service.type NodePort and LoadBalancer are not allowed"},
-	{robot + `, spec: {template: {spec: {serviceAccountName: admin, containers: [{name: a}]}}}`, "serviceAccountName is not allowed: admin; the policy opdock-limits has serviceAccounts: default, web-*"},
+	{appService + `, spec: {image: a, ports: [{port: 80, nodePort: 30100}]}`, "nodePort, and service.type"},
+	{appService + `, spec: {image: a, ports: [{port: 80}], service: {type: LoadBalancer}}`, "service.type NodePort and LoadBalancer, are not allowed"},
+	{robot + `, spec: {template: {spec: {serviceAccountName: admin, containers: [{name: a}]}}}`, "serviceAccountName is not allowed: admin; the policy opdock-limits allows serviceAccounts: default, web-*"},
 	{appService + `, spec: {image: a, serviceAccountName: admin}`, "serviceAccountName is not allowed: admin"},
-	{robot + `, spec: {template: {spec: {containers: [{name: a, env: [{name: A, valueFrom: {secretKeyRef: {name: s1, key: k}}}]}]}}}`, "Secrets are not allowed: s1; the policy opdock-limits has secrets: shop-*"},
+	{robot + `, spec: {template: {spec: {containers: [{name: a, env: [{name: A, valueFrom: {secretKeyRef: {name: s1, key: k}}}]}]}}}`, "Secrets are not allowed: s1; the policy opdock-limits allows secrets: shop-*"},
 	{appService + `, spec: {image: a, envs: [{name: A, valueFrom: {secretKeyRef: {name: s2, key: k}}}]}`, "Secrets are not allowed: s2"},
 	{appService + `, spec: {image: a, envFrom: [{secretRef: {name: s3}}]}`, "Secrets are not allowed: s3"},
 	{podCluster + `, spec: {template: {spec: {containers: [{name: a}], volumes: [{name: a, secret: {secretName: s4}}]}}}`, "Secrets are not allowed: s4"},
@@ -151,11 +151,11 @@ func TestLimitsOfRights(t *testing.T) {
 		return err != nil && !strings.Contains(err.Error(), "cannot create resource")
 	})
 	for object, want := range map[string]string{
-		aloneInKAPP(robot + `, spec: {}`):                 "a component of kind Robot is not allowed without the right to create Robots: the policy opdock-limits has withoutRights Deny",
-		aloneInKAPP(appService + `, spec: {image: a}`):    "a component of kind AppService is not allowed without the right to create AppServices",
-		aloneInKAPP(podCluster + `, spec: {}`):            "a component of kind PodCluster is not allowed without the right to create PodClusters",
-		aloneInKAPP(collector + `, spec: {selector: {}}`): "a Collector is not allowed without the right to list pods",
-		`{` + collector + `, spec: {selector: {}}}`:       "a Collector is not allowed without the right to list pods: the policy opdock-limits has withoutRights Deny",
+		aloneInKAPP(robot + `, spec: {}`):                 "a component of kind Robot is not allowed without permission to create Robots: the policy opdock-limits has withoutRights: Deny",
+		aloneInKAPP(appService + `, spec: {image: a}`):    "a component of kind AppService is not allowed without permission to create AppServices",
+		aloneInKAPP(podCluster + `, spec: {}`):            "a component of kind PodCluster is not allowed without permission to create PodClusters",
+		aloneInKAPP(collector + `, spec: {selector: {}}`): "a Collector is not allowed without permission to list pods",
+		`{` + collector + `, spec: {selector: {}}}`:       "a Collector is not allowed without permission to list pods: the policy opdock-limits has withoutRights: Deny",
 	} {
 		_, err := edith.tryIn(t, object, namespace)
 		requireRefusal(t, err, want)

@@ -118,7 +118,7 @@ func TestReservedPodLabels(t *testing.T) {
 				"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "opdock.dev/deployment",
 				"pod-template-hash", "controller-revision-hash", "apps.kubernetes.io/pod-index",
 			} {
-				table = append(table, bad{key, fmt.Sprintf(patch, key), "etadata.labels: Invalid value: labels that the controller sets cannot be set here: [\"" + key + "\"]"})
+				table = append(table, bad{key, fmt.Sprintf(patch, key), "etadata.labels: Invalid value: these labels are reserved for controllers: [\"" + key + "\"]"})
 			}
 			refuses(t, file, table)
 			accepts(t, file, map[string]string{"others": fmt.Sprintf(patch, "app.kubernetes.io/part-of")})

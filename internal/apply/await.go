@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/opdock/opdock/internal/crdspec"
 	"github.com/opdock/opdock/internal/health"
 )
 
@@ -82,37 +83,8 @@ func establishment(definition *unstructured.Unstructured) (established bool, rea
 
 // awaitServed asks for the resources themselves: a CRD is Established a moment before they can be used.
 func (s *Server) awaitServed(ctx context.Context, definition *unstructured.Unstructured) error {
-	return servedBackoff.DelayFunc().Until(ctx, true, false, func(context.Context) (bool, error) { return s.serves(definition), nil })
-}
-
-func (s *Server) serves(definition *unstructured.Unstructured) bool {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
-	for _, version := range servedVersions(definition) {
-		list, err := s.discovery.ServerResourcesForGroupVersion(group + "/" + version)
-		if err != nil {
-			return false
-		}
-		found := false
-		for _, resource := range list.APIResources {
-			found = found || resource.Name == plural
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
-}
-
-func servedVersions(definition *unstructured.Unstructured) []string {
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	var names []string
-	for _, one := range versions {
-		if version, ok := one.(map[string]any); ok && version["served"] == true {
-			names = append(names, fmt.Sprint(version["name"]))
-		}
-	}
-	return names
+	kind := crdspec.Of(definition)
+	return servedBackoff.DelayFunc().Until(ctx, true, false, func(context.Context) (bool, error) { return kind.IsServed(s.discovery), nil })
 }
 
 // UnavailableError is returned when objects do not become ready in time, or cannot any more.

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/crdspec"
 )
 
 // Remainder is what there is of a kind.
@@ -49,13 +51,13 @@ func (s *Server) Instances(ctx context.Context, definitions []*unstructured.Unst
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", title(definition), err)
 		}
-		versions := servedVersions(live)
+		kind := crdspec.Of(live)
+		versions := kind.ServedVersions()
 		if len(versions) == 0 {
 			continue
 		}
-		kind := definedKind(live)
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.WithVersion(versions[0]))
+		list.SetGroupVersionKind(versions[0].WithKind(kind.Kind))
 		list.Kind += "List"
 		err = s.client.List(ctx, list)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || len(list.Items) == 0 && err == nil {

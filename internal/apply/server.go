@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/crdspec"
 )
 
 // The field managers of what is applied.
@@ -151,9 +153,7 @@ func isWebhookConfiguration(object *unstructured.Unstructured) bool {
 
 // definedKind is the kind that a CRD defines.
 func definedKind(definition *unstructured.Unstructured) schema.GroupKind {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	return schema.GroupKind{Group: group, Kind: kind}
+	return crdspec.Of(definition).GroupKind()
 }
 
 // empty returns an object of the same kind, to read into.

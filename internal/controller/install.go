@@ -42,7 +42,7 @@ func CRDs(kinds []Kind) ([]*unstructured.Unstructured, error) {
 	for _, kind := range kinds {
 		definition, ok := byName[kind.CRD()]
 		if !ok {
-			return nil, fmt.Errorf("there is no CRD for %s", kind.Kind)
+			return nil, fmt.Errorf("no CRD found for %s", kind.Kind)
 		}
 		result = append(result, definition)
 	}

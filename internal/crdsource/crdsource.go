@@ -24,6 +24,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/crdspec"
 )
 
 // Refusal is one reason for which a server refuses a CRD.
@@ -139,9 +141,11 @@ func (s *source) locate(definition *unstructured.Unstructured, at place) token.P
 // kind finds the type of the definition's kind: the one in a package that names the group, in a folder that is called
 // like the version, as far as there is a choice.
 func (s *source) kind(definition *unstructured.Unstructured, version int) (*goPackage, *goType) {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	name, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	versionName := nameOfVersion(definition, version)
+	kind := crdspec.Of(definition)
+	versionName := ""
+	if version < len(kind.Versions) {
+		versionName = kind.Versions[version].Name
+	}
 	type candidate struct {
 		home  *goPackage
 		found *goType
@@ -150,7 +154,7 @@ func (s *source) kind(definition *unstructured.Unstructured, version int) (*goPa
 	var candidates []candidate
 	for _, folder := range s.folders() {
 		home := s.load(folder)
-		found := home.types[name]
+		found := home.types[kind.Kind]
 		if found == nil {
 			continue
 		}
@@ -158,7 +162,7 @@ func (s *source) kind(definition *unstructured.Unstructured, version int) (*goPa
 			continue
 		}
 		score := 0
-		if strings.Contains(home.text, group) {
+		if strings.Contains(home.text, kind.Group) {
 			score += 2
 		}
 		if path.Base(filepath.ToSlash(folder)) == versionName {
@@ -174,16 +178,6 @@ func (s *source) kind(definition *unstructured.Unstructured, version int) (*goPa
 		return cmp.Or(cmp.Compare(a.score, b.score), strings.Compare(b.home.folder, a.home.folder))
 	})
 	return best.home, best.found
-}
-
-func nameOfVersion(definition *unstructured.Unstructured, index int) string {
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	if index >= len(versions) {
-		return ""
-	}
-	version, _ := versions[index].(map[string]any)
-	name, _ := version["name"].(string)
-	return name
 }
 
 // folders are those of the module that have Go files.

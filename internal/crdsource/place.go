@@ -102,7 +102,7 @@ func markerOf(doc []*ast.Comment, at place) *ast.Comment {
 // ruleText finds the rule of a marker, in either kind of quotes.
 var ruleText = regexp.MustCompile("rule=(?:\"((?:[^\"\\\\]|\\\\.)*)\"|`([^`]*)`)")
 
-// quotes says whether the marker's rule is the one that the message repeats.
+// quotes reports whether the marker's rule is the one that the message repeats.
 func (p place) quotes(marker *ast.Comment) bool {
 	match := ruleText.FindStringSubmatch(marker.Text)
 	if p.quoted == "" || match == nil {

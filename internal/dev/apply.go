@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/apply"
-	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/crdspec"
 )
 
 // The parts of what a session applies. Each is pruned on its own.
@@ -242,15 +242,9 @@ const (
 func (a *applier) warm(ctx context.Context, definition *unstructured.Unstructured) {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
-	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	for _, one := range versions {
-		version, _ := one.(map[string]any)
-		name, _ := version["name"].(string)
-		if served, _ := version["served"].(bool); !served {
-			continue
-		}
-		path := "/apis/" + project.GroupKindOf(definition).Group + "/" + name + "/" + plural
+	kind := crdspec.Of(definition)
+	for _, version := range kind.ServedVersions() {
+		path := "/apis/" + version.String() + "/" + kind.Plural
 		// Without it the operator only waits for longer, so that errors do not matter.
 		_ = wait.PollUntilContextCancel(ctx, warmInterval, true, func(ctx context.Context) (bool, error) {
 			stream, err := a.requests.Get().AbsPath(path).Param("watch", "true").Param("timeoutSeconds", "1").MaxRetries(0).Stream(ctx)

@@ -7,17 +7,17 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/opdock/opdock/internal/gocommand"
+	"github.com/opdock/opdock/internal/lines"
 )
 
 // cancelGrace is how long go may take to end when its result is no longer wanted.
@@ -73,18 +73,13 @@ func (b *builder) build(ctx context.Context) (changed bool, err error) {
 
 // run runs go build.
 func (b *builder) run(ctx context.Context, next string) (output string, err error) {
-	cmd := exec.CommandContext(ctx, "go", b.arguments(next)...)
-	cmd.Dir = b.dir
-	cmd.Env = b.environment()
-	// Compilers and linkers that go has started end with it, and go removes what it has written so far.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd := gocommand.Command(ctx, b.dir, b.environment(), b.arguments(next)...)
 	cmd.WaitDelay = cancelGrace
 	watched := &buildOutput{progress: b.progress}
-	lines := &lineWriter{line: watched.read}
-	cmd.Stdout, cmd.Stderr = lines, lines
+	messages := lines.NewWriter(watched.read)
+	cmd.Stdout, cmd.Stderr = messages, messages
 	err = cmd.Run()
-	lines.flush()
+	messages.Flush()
 	return strings.TrimSpace(strings.Join(watched.said, "\n")), err
 }
 
@@ -93,7 +88,7 @@ func (b *builder) conclude(ctx context.Context, next, output string, err error) 
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
-	case errors.Is(err, exec.ErrNotFound):
+	case gocommand.IsMissing(err):
 		return false, fmt.Errorf("building the operator: the go command was not found on PATH: %w", err)
 	case err != nil && output != "":
 		return false, &buildError{output: output}

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/opdock/opdock/internal/gocommand"
 	"github.com/opdock/opdock/internal/hint"
 )
 
@@ -46,9 +47,10 @@ func FindDebugger(ctx context.Context, dir string, env []string, progress func(t
 		return path, nil
 	}
 	progress("installing Delve " + delveVersion)
-	install := exec.CommandContext(ctx, "go", "install", delvePackage+"@"+delveVersion)
-	install.Dir = os.TempDir() // no project's go.mod has a say in it
-	install.Env = append(slices.Clone(env), "GOBIN="+filepath.Dir(path), "GOFLAGS=", "GOWORK=off", "GOOS=", "GOARCH=", "CGO_ENABLED=0")
+	// In no project, whose go.mod would have a say in it.
+	install := gocommand.Command(ctx, os.TempDir(),
+		append(slices.Clone(env), "GOBIN="+filepath.Dir(path), "GOFLAGS=", "GOWORK=off", "GOOS=", "GOARCH=", "CGO_ENABLED=0"),
+		"install", delvePackage+"@"+delveVersion)
 	if output, err := install.CombinedOutput(); err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()

@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+
+	"github.com/opdock/opdock/internal/gocommand"
 )
 
 // localModules are the folders whose code goes into the operator and can be edited: the project's own module, those of its
@@ -21,9 +23,7 @@ func localModules(ctx context.Context, dir string, env []string) ([]string, erro
 	roots := []string{dir}
 	// Only these; to list all modules, go would look at each.
 	for _, args := range [][]string{{"list", "-m", "-json"}, {"mod", "edit", "-json"}} {
-		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir, cmd.Env = dir, env
-		output, err := cmd.Output()
+		output, err := gocommand.Command(ctx, dir, env, args...).Output()
 		var exit *exec.ExitError
 		switch {
 		case errors.As(err, &exit):

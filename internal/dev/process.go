@@ -4,7 +4,6 @@
 package dev
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/dev/mounts"
+	"github.com/opdock/opdock/internal/lines"
 )
 
 const (
@@ -55,11 +55,11 @@ type process struct {
 func startProcess(spec processSpec) (*process, error) {
 	p := &process{cmd: exec.Command(spec.binary, spec.args...), began: time.Now(), ready: newReadiness(), done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env = spec.dir, spec.env
-	output := &lineWriter{line: func(line string) {
+	output := lines.NewWriter(func(line string) {
 		p.remember(line)
 		p.ready.read(line)
 		spec.line(line)
-	}}
+	})
 	p.cmd.Stdout, p.cmd.Stderr = output, output
 	p.cmd.WaitDelay = pipeGrace
 	p.cmd.SysProcAttr = processAttributes()
@@ -80,7 +80,7 @@ func startProcess(spec processSpec) (*process, error) {
 		if errors.Is(err, exec.ErrWaitDelay) {
 			err = nil
 		}
-		output.flush()
+		output.Flush()
 		p.exit = err
 		close(p.done)
 	}()
@@ -167,44 +167,5 @@ func (p *process) how() string {
 		return fmt.Sprintf("exited with status %d", exit.ExitCode())
 	default:
 		return "exited: " + p.exit.Error()
-	}
-}
-
-// longestLine bounds what is kept of a line that does not end.
-const longestLine = 64 << 10
-
-// lineWriter splits what is written into lines.
-type lineWriter struct {
-	line func(string)
-
-	mu   sync.Mutex // exec writes stdout and stderr from one goroutine only if they are the same; flush is another
-	rest []byte
-}
-
-func (w *lineWriter) Write(data []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rest = append(w.rest, data...)
-	for {
-		end := bytes.IndexByte(w.rest, '\n')
-		if end < 0 && len(w.rest) < longestLine {
-			return len(data), nil
-		}
-		if end < 0 {
-			w.line(string(w.rest))
-			w.rest = nil
-			continue
-		}
-		w.line(string(bytes.TrimRight(w.rest[:end], "\r")))
-		w.rest = w.rest[end+1:]
-	}
-}
-
-func (w *lineWriter) flush() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.rest) > 0 {
-		w.line(string(w.rest))
-		w.rest = nil
 	}
 }

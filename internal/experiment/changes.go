@@ -11,7 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// State is what somebody can ask of a Deployment or an AppService here.
+// State is a desired state of a Deployment or an AppService.
 type State struct {
 	Replicas int32
 	Strategy appsv1.DeploymentStrategyType

@@ -59,7 +59,7 @@ func possible(events []Event) (r Range) {
 	return r
 }
 
-// follows says whether both events would be one, if their writer had been slower.
+// follows reports whether both events would be one, if their writer had been slower.
 func (e *Event) follows(before *Event) bool {
 	return e.isStatus() && before.isStatus() && e.Writers() == before.Writers() && e.Seen.Sub(before.Seen) < foldable
 }

@@ -73,16 +73,16 @@ func (t *Trace) nameWriters(witness *Trace) {
 	}
 }
 
-// isSince says whether an event is about nothing but pods that are stopping, which Deployments and ReplicaSets have counted by
+// isSince reports whether an event is about nothing but pods that are stopping, which Deployments and ReplicaSets have counted by
 // default since Kubernetes 1.35. The learner's server did not know of that field.
 func (e *Event) isSince() bool { return e.only("status.terminatingReplicas") }
 
-// same says whether both are the same event, seen by two controllers.
+// same reports whether both are the same event, seen by two controllers.
 func (e *Event) same(other *Event) bool {
 	return e.Type == other.Type && e.ResourceVersion == other.ResourceVersion && e.Object != nil && other.Object != nil && e.Object.UID == other.Object.UID
 }
 
-// only says whether an event changed nothing but these fields.
+// only reports whether an event changed nothing but these fields.
 func (e *Event) only(paths ...string) bool {
 	for _, change := range e.Changes {
 		if !slices.ContainsFunc(paths, func(path string) bool { return change.Path == path || strings.HasPrefix(change.Path, path+".") }) {

@@ -13,7 +13,7 @@ import (
 // Plain is the naive controller that the learner's numbers fit.
 func (r *Row) Plain() *Measured { return &r.Naive[0] }
 
-// Size is that of its pods.
+// Size returns the number of containers in its pods, in words.
 func (r *Row) Size() string { return containerCount(r.Containers) }
 
 func containerCount(n int) string {
@@ -58,7 +58,7 @@ func events(s Spread) string {
 	return s.String() + " events"
 }
 
-// Ignored says which events led to no reconcile, in a few words.
+// Ignored returns which events led to no reconcile, in a few words.
 func (m *Measured) Ignored() string {
 	counts, order := map[string]int{}, []string{}
 	for i := range m.Seen {
@@ -136,7 +136,7 @@ func (t *Totals) add(m *Measured) {
 	t.Writes += m.Writes.Median
 }
 
-// Sums are those of the naive controller that the numbers fit, and of the AppService.
+// Sums returns the totals of the naive controller that the numbers fit, and of the AppService.
 func (r *Result) Sums() (naive, appService Totals) {
 	for i := range r.Rows {
 		naive.add(r.Rows[i].Plain())
@@ -145,7 +145,7 @@ func (r *Result) Sums() (naive, appService Totals) {
 	return naive, appService
 }
 
-// Differs says whether any number was not the same in all runs.
+// Differs reports whether any number was not the same in all runs.
 func (r *Result) Differs() bool {
 	differs := func(m *Measured) bool {
 		return m.Events.Least != m.Events.Most || m.Reconciles.Least != m.Reconciles.Most || m.Writes.Least != m.Writes.Most

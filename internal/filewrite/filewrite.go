@@ -49,7 +49,7 @@ func Apply(ctx context.Context, root string, changes []Change) error {
 	return t.Commit()
 }
 
-// Replace writes a single file, so that whoever reads it sees the old content or the new.
+// Replace writes a single file. Readers see the old content or the new, never a part.
 func Replace(file string, content []byte, mode fs.FileMode) error {
 	target, err := resolve(file)
 	if err != nil {
@@ -126,5 +126,5 @@ func contentIn(in folder, file string) ([]byte, error) {
 	return found, err
 }
 
-// same says whether two files are alike, and nil means that there is none.
+// same reports whether two files are alike, and nil means that there is none.
 func same(one, other []byte) bool { return (one == nil) == (other == nil) && bytes.Equal(one, other) }

@@ -72,7 +72,7 @@ func (t *Transaction) recover() (found Recovered, err error) {
 	return found, t.journal.file.Truncate(0)
 }
 
-// foreign says whether a path is outside of the project, leads through a link, which what we write down never does, or
+// foreign reports whether a path is outside of the project, leads through a link, which what we write down never does, or
 // belongs to git, which runs programs that it finds in its folder.
 func (t *Transaction) foreign(path string) bool {
 	target := absolute(t.root, path)

@@ -168,7 +168,7 @@ func temporaryFor(target string) string {
 	return filepath.Join(filepath.Dir(target), ".opdock-"+rand.Text()[:randomLength]+".tmp")
 }
 
-// isTemporaryFor says whether a name is one that temporaryFor gives.
+// isTemporaryFor reports whether a name is one that temporaryFor gives.
 func isTemporaryFor(name, target string) bool {
 	random, ours := strings.CutPrefix(filepath.Base(name), ".opdock-")
 	random, temporary := strings.CutSuffix(random, ".tmp")

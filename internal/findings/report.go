@@ -40,7 +40,7 @@ func (r *Reporter) Run(ctx context.Context) {
 	}
 }
 
-// Report says what is new at a time.
+// Report returns the findings that are new at a time.
 func (r *Reporter) Report(now time.Time) {
 	current := map[string]said{}
 	for _, f := range r.Tracker.At(now) {

@@ -8,7 +8,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
@@ -28,9 +27,6 @@ import (
 	"github.com/opdock/opdock/internal/manager"
 	"github.com/opdock/opdock/internal/testenv"
 )
-
-// Patience is how long tests wait for something that should happen at once.
-const Patience = 60 * time.Second
 
 var (
 	install   sync.Once
@@ -52,7 +48,7 @@ func Config(t testing.TB) *rest.Config {
 	config := rest.CopyConfig(clustertest.Shared(t).Config())
 	config.QPS = -1
 	install.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		installed = controller.Install(ctx, config, controller.Kinds)
 	})
@@ -122,7 +118,7 @@ func Await[T client.Object](t testing.TB, c client.Client, object T, missing fun
 	t.Helper()
 	key := client.ObjectKeyFromObject(object)
 	var last string
-	Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		fresh := object.DeepCopyObject().(T)
 		err := c.Get(t.Context(), key, fresh)
 		switch {
@@ -142,7 +138,7 @@ func Await[T client.Object](t testing.TB, c client.Client, object T, missing fun
 func AwaitGone(t testing.TB, c client.Client, object client.Object) {
 	t.Helper()
 	key := client.ObjectKeyFromObject(object)
-	Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		err := c.Get(t.Context(), key, object)
 		if apierrors.IsNotFound(err) {
 			return ""
@@ -152,27 +148,6 @@ func AwaitGone(t testing.TB, c client.Client, object client.Object) {
 		}
 		return key.String() + " still exists"
 	})
-}
-
-// Eventually waits until nothing is missing.
-func Eventually(t testing.TB, missing func() string) {
-	t.Helper()
-	deadline := time.After(Patience)
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		what := missing()
-		if what == "" {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("after %v: %s", Patience, what)
-		case <-t.Context().Done():
-			t.Fatalf("the test ends: %s", what)
-		case <-ticker.C:
-		}
-	}
 }
 
 // Ready returns what keeps the conditions from saying that the generation is ready.

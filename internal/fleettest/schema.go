@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // CreateUnchecked creates an object as a schema without any rules would let it in. The kind has no rules until the test
@@ -50,7 +51,7 @@ func CreateUnchecked(t testing.TB, c client.Client, kind controller.Kind, object
 		update(context.Background(), func(version map[string]any) { maps.Copy(version, strict[version["name"]]) })
 	})
 	// The server takes a moment to use another schema.
-	Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if err := c.Create(t.Context(), object.DeepCopy()); err != nil {
 			return err.Error()
 		}

@@ -73,7 +73,7 @@ func (p *Pass) mayAdopt(ctx context.Context) error {
 	}
 	if fresh.GetUID() != p.owner.GetUID() || !fresh.GetDeletionTimestamp().IsZero() {
 		// The event about it is on its way.
-		return Waiting("Deleting", "%s is being deleted, or another object has its name: it adopts nothing", describe(p.owner, p.owner.GetName()))
+		return Waiting("Deleting", "%s is being deleted or was replaced, so it adopts nothing", describe(p.owner, p.owner.GetName()))
 	}
 	return nil
 }
@@ -82,10 +82,10 @@ func (p *Pass) mayAdopt(ctx context.Context) error {
 // reconciled again when it changes or goes. Apply does this by itself; it is here for children that are not applied.
 func (p *Pass) Taken(ctx context.Context, object client.Object) error {
 	name := describe(object, object.GetName())
-	err := fmt.Errorf("%s exists already and has no controller: it is left alone; delete or rename it, give this object another name, "+
-		"or annotate this object with %s=true to take it over", name, AdoptAnnotation)
+	err := fmt.Errorf("%s already exists and has no controller, so it is not changed; delete or rename it, give this object another name, "+
+		"or annotate this object with %s=true to adopt it", name, AdoptAnnotation)
 	if controller := metav1.GetControllerOf(object); controller != nil {
-		err = fmt.Errorf("%s exists already and belongs to %s %s: it is left alone; delete or rename it, or give this object another name",
+		err = fmt.Errorf("%s already exists and is controlled by %s %s, so it is not changed; delete or rename it, or give this object another name",
 			name, controller.Kind, controller.Name)
 	}
 	if p.watchBystander(ctx, object) != nil {

@@ -60,7 +60,7 @@ func (b *bystanders) watch(ctx context.Context, object, owner client.Object) err
 	if isFull, isWatched := b.reserve(key); isWatched {
 		return nil
 	} else if isFull {
-		return fmt.Errorf("more than %d objects are in the way of others: %s is not watched", maxBystanders, describe(object, object.GetName()))
+		return fmt.Errorf("more than %d name conflicts: %s is not watched", maxBystanders, describe(object, object.GetName()))
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk)

@@ -60,6 +60,9 @@ func (p *Pass) Apply(ctx context.Context, object client.Object, configuration an
 	if !object.GetDeletionTimestamp().IsZero() {
 		return Waiting("Deleting", "%s is being deleted and will be recreated", describe(object, desired.name))
 	}
+	if cause := stuck(object, desired); cause != nil {
+		return p.replace(ctx, object, desired, cause)
+	}
 	found := p.drift(object, desired)
 	isCurrent := desired.isAppliedTo(object)
 	if isCurrent && found.none() && !adopting {
@@ -191,7 +194,7 @@ func (p *Pass) create(ctx context.Context, object client.Object, desired *desire
 }
 
 // errFound says that a child was there after all.
-var errFound = errors.New("it is there after all")
+var errFound = errors.New("it exists after all")
 
 // Applied is Apply without the writing, for children whose turn has not come: it fills in object with what is there, as Find
 // does, and says whether that is as the configuration says.
@@ -204,7 +207,7 @@ func (p *Pass) Applied(ctx context.Context, object client.Object, configuration 
 		return false, err
 	}
 	return metav1.IsControlledBy(object, p.owner) && object.GetDeletionTimestamp().IsZero() &&
-		desired.isAppliedTo(object) && p.drift(object, desired).none(), nil
+		desired.isAppliedTo(object) && stuck(object, desired) == nil && p.drift(object, desired).none(), nil
 }
 
 // write makes a request that changes a child and fills it in with the answer, which the watch will bring as well.
@@ -224,7 +227,16 @@ func (p *Pass) write(child client.Object, name string, request func() error) err
 func (p *Pass) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) (gone bool, err error) {
 	name := object.GetName()
 	object.SetNamespace(p.owner.GetNamespace())
-	if err := p.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+	key := client.ObjectKeyFromObject(object)
+	mayExist := p.changedSpec || object.GetUID() != ""
+	err = p.client.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) && mayExist {
+		// The cache does not hold a child whose label was removed. Only a new spec can make a child superfluous, so this
+		// is the time to ask the server. The cache will not report the deletion either, so it must not be waited for.
+		err = p.reader.Get(ctx, key, object)
+		options = append(slices.Clip(options), client.DisableReadYourWritesConsistency)
+	}
+	if err != nil {
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
 	if !metav1.IsControlledBy(object, p.owner) {
@@ -261,10 +273,28 @@ func (p *Pass) Find(ctx context.Context, object client.Object, name string) erro
 	return nil
 }
 
+// isCached reports whether the caches hold a child. Those that they do not hold must be written without waiting until the cache
+// has seen that, which would not end.
+func isCached(object client.Object) bool { return object.GetLabels()[LabelManagedBy] == ManagedBy }
+
+// Hidden fills in a child that the cache does not hold, although it belongs to the owner: its label was removed. If there is
+// none, the object stays empty.
+func (p *Pass) Hidden(ctx context.Context, object client.Object, name string) (found bool, err error) {
+	err = p.reader.Get(ctx, types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name}, object)
+	if err == nil && metav1.IsControlledBy(object, p.owner) {
+		return true, nil
+	}
+	clearObject(object)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading %s: %w", describe(object, name), err)
+	}
+	return false, nil
+}
+
 // OwnsField reports whether a field of a child was last set by us, and not by another manager since.
 // The path consists of names of fields, and of the keys of list items as fieldpath.KeyByFields makes them.
 func (p *Pass) OwnsField(object client.Object, path ...any) bool {
-	owned := ownershipOf(object, p.fieldOwner).ours
+	owned := ownershipOf(object, entriesOf(p.fieldOwner)).ours
 	return owned != nil && owned.Has(fieldpath.MakePathOrDie(path...))
 }
 
@@ -279,7 +309,7 @@ func (p *Pass) ForeignFields(object client.Object, kind string) map[string]strin
 		// Nearly always, and much cheaper to find out.
 		return nil
 	}
-	owned := ownershipOf(object, p.fieldOwner)
+	owned := ownershipOf(object, entriesOf(p.fieldOwner))
 	found := map[string]string{}
 	for _, other := range owned.others {
 		for path := range other.added(kind, owned.ours).All() {
@@ -289,7 +319,7 @@ func (p *Pass) ForeignFields(object client.Object, kind string) map[string]strin
 	return found
 }
 
-// MayRestore is asked before a child that is not applied is put right. The error is the outcome if that has to wait
+// MayRestore is asked before a child that is not applied is corrected. The error is the outcome if that has to wait
 // because another writer undoes it again and again.
 func (p *Pass) MayRestore(object client.Object, fields string) error {
 	return p.contests.note(object.GetUID(), describe(object, object.GetName()), fields, fields, p.now)

@@ -27,7 +27,7 @@ func setConditions(conditions *[]metav1.Condition, generation int64, err error) 
 	)
 	switch {
 	case err == nil:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, ReasonReady, "Everything is as the spec says"
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, ReasonReady, "All objects match the spec"
 	case errors.As(err, &wait):
 		ready.Reason, ready.Message = wait.reason, wait.message
 		abnormal = sharedv1.ConditionReconciling
@@ -57,7 +57,7 @@ func setConditions(conditions *[]metav1.Condition, generation int64, err error) 
 func setSuspended(conditions *[]metav1.Condition, generation int64) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: sharedv1.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: generation,
-		Reason: ReasonSuspended, Message: "Everything stays as it is until spec.suspend is taken back",
+		Reason: ReasonSuspended, Message: "No object is changed while spec.suspend is set",
 	})
 	meta.RemoveStatusCondition(conditions, sharedv1.ConditionReconciling)
 	meta.RemoveStatusCondition(conditions, sharedv1.ConditionStalled)

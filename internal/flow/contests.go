@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ReasonContested means that another writer sets a field of a child again whenever it is put right.
+// ReasonContested means that another writer sets a field of a child again whenever it is corrected.
 const ReasonContested = "FieldContested"
 
 const (
-	// contestAfter is how many times in a row the same fields are put right before that counts as a contest. A person
+	// contestAfter is how many times in a row the same fields are corrected before that counts as a contest. A person
 	// never comes close to it.
 	contestAfter = 8
 	// contestWithin is how soon a field has to be set again to count as an answer to our repair.
@@ -26,14 +26,14 @@ const (
 )
 
 // contests notices other controllers that undo our repairs, and keeps us from an endless fight with them: such a child is
-// put right less and less often, and the status of its owner says why.
+// corrected less and less often, and the status of its owner says why.
 type contests struct {
 	mutex    sync.Mutex
 	children map[types.UID]*contest
 }
 
 type contest struct {
-	// signature is what was put right last, at which time, and how many times in a row.
+	// signature is what was corrected last, at which time, and how many times in a row.
 	signature string
 	last      time.Time
 	rounds    int
@@ -41,7 +41,7 @@ type contest struct {
 	truce time.Duration
 }
 
-// note is called before a child is put right. The error is the outcome if that has to wait.
+// note is called before a child is corrected. The error is the outcome if that has to wait.
 func (c *contests) note(child types.UID, name, signature, fields string, now time.Time) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -63,7 +63,7 @@ func (c *contests) note(child types.UID, name, signature, fields string, now tim
 	}
 	if wait := known.last.Add(known.truce).Sub(now); wait > 0 {
 		return Within(wait, Stalled(ReasonContested, fmt.Errorf(
-			"%s is changed again each time it is put right, %d times so far: %s; stop that writer or let it leave these fields alone",
+			"%s is changed again after each correction, %d times so far: %s; stop that writer, or configure it to leave these fields alone",
 			name, known.rounds, fields)))
 	}
 	known.rounds++

@@ -20,7 +20,7 @@
 //
 // Five promises are kept here, once for all kinds:
 //
-//   - A pass that finds everything in order writes nothing, and whatever others change in a child is put right
+//   - A pass that finds everything in order writes nothing, and whatever others change in a child is corrected
 //     (drift.go answers the question, with ownership.go and shape.go; children.go, takeover.go and replace.go do it).
 //   - Writers that have a right to a field keep it (rights.go), and a writer that undoes each repair is not fought for
 //     ever (contests.go).

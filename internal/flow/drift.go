@@ -29,7 +29,7 @@ func (d drift) none() bool { return (d.lost == nil || d.lost.Empty()) && len(d.a
 // The answer covers fields that anybody changed, added or removed. It does not cover what the API server and admission
 // do by themselves, nor the fields that others have a right to.
 func (p *Pass) drift(live metav1.Object, desired *desired) drift {
-	owned := ownershipOf(live, p.fieldOwner)
+	owned := ownershipOf(live, appliedBy(p.fieldOwner, live))
 	if desired.isAppliedTo(live) && owned.ours != nil && p.ownsAll(owned.ours, desired) &&
 		!slices.ContainsFunc(owned.others, func(m manager) bool { return !m.added(desired.kind, owned.ours).Empty() }) {
 		return drift{}
@@ -166,7 +166,7 @@ func standsFor(element fieldpath.PathElement, item any) bool {
 	return true
 }
 
-// maxDescribed is how many fields of a child are named when it is put right.
+// maxDescribed is how many fields of a child are named when it is corrected.
 const maxDescribed = 6
 
 // describe says which fields differ and which managers set them, in words for an event. The object must be read from the
@@ -191,9 +191,10 @@ func (d drift) describe(live metav1.Object, owner string) string {
 
 func describeLost(live metav1.Object, owner string, path fieldpath.Path) string {
 	var managers []string
+	isOurs := appliedBy(owner, live)
 	for _, entry := range live.GetManagedFields() {
 		fields := fieldsOf(&entry)
-		if fields != nil && !isEntryOf(&entry, owner) && entry.Subresource != "status" && (fields.Has(path) || hasBelow(fields, path)) {
+		if fields != nil && !isOurs(&entry) && entry.Subresource != "status" && (fields.Has(path) || hasBelow(fields, path)) {
 			managers = append(managers, entry.Manager)
 		}
 	}

@@ -5,6 +5,7 @@ package flow
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -126,6 +127,40 @@ func TestDrift(t *testing.T) {
 		}
 		if (&Pass{fieldOwner: "us", shapes: (&shapes{}).of(clientgoscheme.Scheme)}).drift(live, want).none() {
 			t.Errorf("with the managed fields %q there is no drift", nothing)
+		}
+	}
+}
+
+// Any writer can use the name of our field manager.
+func TestDriftUnderOurName(t *testing.T) {
+	const paused = `{"f:spec": {"f:paused": {}}}`
+	created := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	later := metav1.NewTime(created.Add(time.Second))
+	entry := func(operation metav1.ManagedFieldsOperationType, fields string, at metav1.Time) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: "us", Operation: operation, Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	for name, test := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		want    string
+	}{
+		"created":                   {[]metav1.ManagedFieldsEntry{entry("Update", owned, created)}, ""},
+		"applied later":             {[]metav1.ManagedFieldsEntry{entry("Apply", owned, later)}, ""},
+		"applied, and then updated": {[]metav1.ManagedFieldsEntry{entry("Apply", owned, later), entry("Update", paused, later)}, "spec.paused was added by us"},
+		"applied, and updated at the same time as created": {
+			[]metav1.ManagedFieldsEntry{entry("Apply", owned, created), entry("Update", paused, created)}, "spec.paused was added by us",
+		},
+		"created, and then updated": {
+			[]metav1.ManagedFieldsEntry{entry("Update", owned, later)},
+			`metadata.annotations.opdock.dev/applied was changed by us, metadata.finalizers[="one"] was changed by us, metadata.labels.a was changed by us, ` +
+				`spec.replicas was changed by us, spec.template.spec.containers[name="app"] was changed by us, ` +
+				`spec.template.spec.containers[name="sidecar"] was changed by us, and 5 more`,
+		},
+	} {
+		want := desiredOf(t, configuration)
+		live := &metav1.ObjectMeta{CreationTimestamp: created, Annotations: map[string]string{AppliedAnnotation: want.hash}, ManagedFields: test.entries}
+		found := (&Pass{fieldOwner: "us", shapes: (&shapes{}).of(clientgoscheme.Scheme)}).drift(live, want)
+		if got := found.describe(live, "us"); got != test.want {
+			t.Errorf("%s: got %q", name, got)
 		}
 	}
 }

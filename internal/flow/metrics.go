@@ -11,7 +11,7 @@ import (
 var (
 	reconciles = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "opdock_reconciles_total",
-		Help: "How often objects were looked at, by kind and by how that went: ready, waiting, stalled, held, suspended, deleted or failed.",
+		Help: "Total number of reconciles, by kind and outcome: ready, waiting, stalled, held, suspended, deleted or failed.",
 	}, []string{"kind", "outcome"})
 
 	timeToReady = prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -23,7 +23,7 @@ const (
 	// ReasonSynced is the reason of events about changes that the controller made.
 	ReasonSynced = "Synced"
 
-	// ReasonDriftCorrected is the reason of events about children that others had changed, and that were put right.
+	// ReasonDriftCorrected is the reason of events about children that others had changed, and that were corrected.
 	ReasonDriftCorrected = "DriftCorrected"
 
 	// ReasonResourceExists means that a child's name is taken by an object that the custom resource does not control.
@@ -112,10 +112,10 @@ func Reason(err error) string {
 	}
 }
 
-// IsStalled says whether an outcome is Stalled.
+// IsStalled reports whether an outcome is Stalled.
 func IsStalled(err error) bool { return outcomeOf(err) == outcomeStalled }
 
-// IsWaiting says whether an outcome is Waiting.
+// IsWaiting reports whether an outcome is Waiting.
 func IsWaiting(err error) bool { return outcomeOf(err) == outcomeWaiting }
 
 // outcome is how a pass went, for metrics.

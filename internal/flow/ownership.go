@@ -39,12 +39,12 @@ var notSpec = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("status"),
 )
 
-// ownershipOf reads the managed fields of a child. Entries that cannot be read are ignored: then fields are missing from
-// ours, and applying again repairs them.
-func ownershipOf(live metav1.Object, owner string) ownership {
+// ownershipOf reads the managed fields of a child, and isOurs says which entries are ours. Entries that cannot be read are
+// ignored: then fields are missing from ours, and applying again repairs them.
+func ownershipOf(live metav1.Object, isOurs func(*metav1.ManagedFieldsEntry) bool) ownership {
 	var found ownership
 	for _, entry := range live.GetManagedFields() {
-		isOurs := isEntryOf(&entry, owner)
+		isOurs := isOurs(&entry)
 		if !isOurs && !ConcernsSpec(entry) {
 			continue
 		}
@@ -65,6 +65,31 @@ func ownershipOf(live metav1.Object, owner string) ownership {
 // isEntryOf reports whether an entry holds what the manager applied, created or updated, apart from subresources.
 func isEntryOf(entry *metav1.ManagedFieldsEntry, manager string) bool {
 	return entry.Manager == manager && entry.Subresource == ""
+}
+
+// entriesOf returns isEntryOf for a manager.
+func entriesOf(manager string) func(*metav1.ManagedFieldsEntry) bool {
+	return func(entry *metav1.ManagedFieldsEntry) bool { return isEntryOf(entry, manager) }
+}
+
+// appliedBy is entriesOf for a child that the manager creates and applies, and never updates: an update under its name is that
+// of another writer, who can choose any name. Creating counts as updating, so an update is ours if nothing was applied yet and
+// it is not newer than the child.
+func appliedBy(manager string, live metav1.Object) func(*metav1.ManagedFieldsEntry) bool {
+	isApplied := slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return isEntryOf(&entry, manager) && entry.Operation == metav1.ManagedFieldsOperationApply
+	})
+	created := live.GetCreationTimestamp()
+	return func(entry *metav1.ManagedFieldsEntry) bool {
+		switch {
+		case !isEntryOf(entry, manager):
+			return false
+		case entry.Operation == metav1.ManagedFieldsOperationApply:
+			return true
+		default:
+			return !isApplied && (entry.Time == nil || !entry.Time.After(created.Time))
+		}
+	}
 }
 
 func fieldsOf(entry *metav1.ManagedFieldsEntry) *fieldpath.Set {

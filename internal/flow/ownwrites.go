@@ -101,7 +101,7 @@ func (o *ownWrites) has(child client.Object) bool {
 	return slices.Contains(o.versions[child.GetUID()], child.GetResourceVersion())
 }
 
-// supersedes says whether we have written the object since the version that is given, which then comes from a cache that
+// supersedes reports whether we have written the object since the version that is given, which then comes from a cache that
 // lags behind. Versions of an object can be compared: they are numbers that grow.
 func (o *ownWrites) supersedes(object client.Object) bool {
 	o.mutex.Lock()

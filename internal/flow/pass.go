@@ -23,7 +23,9 @@ type Pass struct {
 	shapes     *shapes
 	contests   *contests
 	now        time.Time
-	// changes are what this pass has changed, and repairs what it has put right after others had changed it.
+	// changedSpec is whether the spec has changed since the status was written.
+	changedSpec bool
+	// changes are what this pass has changed, and repairs what it has corrected after others had changed it.
 	changes, repairs []string
 	// remark is for the message of Ready.
 	remark string
@@ -34,7 +36,7 @@ func (p *Pass) Changed(format string, args ...any) {
 	p.changes = append(p.changes, fmt.Sprintf(format, args...))
 }
 
-// Restored notes what was put right after others had changed it, for an event of its own.
+// Restored notes what was corrected after others had changed it, for an event of its own.
 func (p *Pass) Restored(format string, args ...any) {
 	p.repairs = append(p.repairs, fmt.Sprintf(format, args...))
 }

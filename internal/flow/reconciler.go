@@ -124,6 +124,7 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	}
 	before := object.DeepCopyObject().(T)
 	view := r.View(object)
+	pass.changedSpec = *view.ObservedGeneration != 0 && *view.ObservedGeneration != object.GetGeneration()
 	*view.ObservedGeneration = object.GetGeneration()
 	if view.Suspended {
 		setSuspended(view.Conditions, object.GetGeneration())
@@ -280,7 +281,7 @@ func failure(err error) error {
 	return nil
 }
 
-// isPassing says whether a failure is of the kind that goes away by itself, so that it is not worth a note in the
+// isPassing reports whether a failure is of the kind that goes away by itself, so that it is not worth a note in the
 // status: somebody else was faster, or the server is busy, restarting or gone.
 func isPassing(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||

@@ -33,7 +33,7 @@ func Refused(err error) error {
 	}
 }
 
-// isUnmergeable says whether the server could not even read what was applied, such as a list in which a key stands
+// isUnmergeable reports whether the server could not even read what was applied, such as a list in which a key stands
 // twice. It calls that an internal error of its own.
 func isUnmergeable(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed to create typed patch object")

@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,19 +23,39 @@ func (p *Pass) replaceIfImmutable(ctx context.Context, object client.Object, des
 	if !isImmutable(cause) || !replaceable[desired.kind] {
 		return Refused(cause)
 	}
+	return p.replace(ctx, object, desired, cause)
+}
+
+// stuck returns why applying cannot make a child what it should be, although the server would accept it. A Service that was
+// made headless by hand stays it: without an address in the configuration, the server keeps the one there is, even if it
+// is None.
+func stuck(object client.Object, desired *desired) error {
+	service, ok := object.(*corev1.Service)
+	if !ok || service.Spec.ClusterIP != corev1.ClusterIPNone || field(desired.content, "spec")["clusterIP"] == corev1.ClusterIPNone {
+		return nil
+	}
+	return errors.New("spec.clusterIP was set to None, which cannot be undone")
+}
+
+// replace deletes a child. It is created again once it is gone.
+func (p *Pass) replace(ctx context.Context, object client.Object, desired *desired, cause error) error {
 	// Nothing is deleted that could not be created again. A name that is taken is the last thing the server checks.
 	if err := p.rehearse(ctx, object, desired); !apierrors.IsAlreadyExists(err) {
 		return Refused(errors.Join(cause, err))
 	}
-	err := p.client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
+	options := []client.DeleteOption{client.Preconditions{UID: ptr.To(object.GetUID())}}
+	if !isCached(object) {
+		options = append(options, client.DisableReadYourWritesConsistency)
+	}
+	err := p.client.Delete(ctx, object, options...)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("replacing %s: %w", describe(object, desired.name), err)
 	}
 	p.Changed("Deleted %s to recreate it", describe(object, desired.name))
-	return Waiting("Replacing", "%s cannot be changed and is recreated: %v", describe(object, desired.name), cause)
+	return Waiting("Replacing", "%s is immutable and is recreated: %v", describe(object, desired.name), cause)
 }
 
-// rehearse asks the server what it would answer to the creation of a child.
+// rehearse asks the server what it would answer to the creation of a child, if the child were not there.
 func (p *Pass) rehearse(ctx context.Context, object client.Object, desired *desired) error {
 	data, err := json.Marshal(desired.content)
 	if err != nil {
@@ -43,7 +65,22 @@ func (p *Pass) rehearse(ctx context.Context, object client.Object, desired *desi
 	if err := json.Unmarshal(data, fresh); err != nil {
 		return fmt.Errorf("decoding %s: %w", describe(object, desired.name), err)
 	}
+	releaseNodePorts(fresh, object)
 	return p.client.Create(ctx, fresh, client.FieldOwner(p.fieldOwner), client.DryRunAll)
+}
+
+// releaseNodePorts leaves out the node ports of a Service that the existing one holds: they are free once it is gone.
+func releaseNodePorts(fresh, existing client.Object) {
+	service, ok := fresh.(*corev1.Service)
+	if !ok {
+		return
+	}
+	for i := range service.Spec.Ports {
+		port := &service.Spec.Ports[i]
+		if slices.ContainsFunc(existing.(*corev1.Service).Spec.Ports, func(held corev1.ServicePort) bool { return held.NodePort == port.NodePort }) {
+			port.NodePort = 0
+		}
+	}
 }
 
 // replaceable are the kinds of children that hold no state and run nothing.

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Right is a field of a child that another writer may set. Any other field that is changed, added or removed is put right.
+// Right is a field of a child that another writer may set. Any other field that is changed, added or removed is corrected.
 //
 // Fields that the API server or admission set by themselves need no entry: no manager owns them. Neither do labels,
 // annotations, finalizers and owner references of others, which are never touched.

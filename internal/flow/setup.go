@@ -51,7 +51,7 @@ const (
 func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Options) (*why.Builder, *Reconciler[T], error) {
 	watcher, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a client for %s: %w", kind.Name, err)
+		return nil, nil, fmt.Errorf("creating a client for %s: %w", kind.Name, err)
 	}
 	name := strings.ToLower(kind.Name)
 	reconciler := &Reconciler[T]{

@@ -45,8 +45,12 @@ func (p *Pass) takeOver(ctx context.Context, object client.Object, desired *desi
 	if err != nil {
 		return fmt.Errorf("encoding the managed fields of %s: %w", describe(object, desired.name), err)
 	}
+	var options []client.PatchOption
+	if !isCached(object) {
+		options = append(options, client.DisableReadYourWritesConsistency)
+	}
 	if err := p.write(object, desired.name, func() error {
-		return p.client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch))
+		return p.client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), options...)
 	}); err != nil {
 		return fmt.Errorf("taking over the fields of %s: %w", describe(object, desired.name), err)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package freeport finds ports that are still free when somebody else comes to listen on them.
+// Package freeport finds ports, and keeps them free until a process listens on them.
 //
 // A port that the system gives to whoever asks for any is one that it gives to others, too: every outgoing connection takes
 // one from the same range, from 32768 on (Linux) or 49152 (others). Those found here are below.
@@ -24,7 +24,7 @@ const (
 	tries = 100
 )
 
-// Find returns a port that nobody has.
+// Find returns a port that no process uses.
 func Find() (int, error) {
 	for range tries {
 		port := first + rand.IntN(count) //nolint:gosec // not a secret
@@ -48,7 +48,7 @@ func Address() (string, error) {
 	return net.JoinHostPort(loopback, strconv.Itoa(port)), nil
 }
 
-// Taken says whether somebody has a port, of all addresses or of the loopback one: some systems let one listen on all while
+// Taken reports whether somebody has a port, of all addresses or of the loopback one: some systems let one listen on all while
 // another listens on that.
 func Taken(port int) (bool, error) {
 	for _, host := range []string{"", loopback} {

@@ -12,7 +12,7 @@ import (
 )
 
 // Update is the flag with which tests write what they see.
-var Update = flag.Bool("update", false, "write the golden files anew")
+var Update = flag.Bool("update", false, "update the golden files")
 
 // Compare compares with a file under testdata. Run the tests with -update to write what they saw.
 func Compare(t *testing.T, name, got string) {

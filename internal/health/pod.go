@@ -95,7 +95,7 @@ func Newest(pods []corev1.Pod, label string) []corev1.Pod {
 	return newest
 }
 
-// IsReady says whether a pod is ready and not on its way out.
+// IsReady reports whether a pod is ready and not being deleted.
 func IsReady(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp.IsZero() && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

@@ -32,7 +32,7 @@ func RolloutOf(deployment *appsv1.Deployment, trouble *Trouble) Rollout {
 	status := deployment.Status
 	switch failure, progress := Condition(deployment, appsv1.DeploymentReplicaFailure), Condition(deployment, appsv1.DeploymentProgressing); {
 	case status.ObservedGeneration < deployment.Generation:
-		return Rollout{Reason: "RolloutStarting", Message: fmt.Sprintf("Deployment %s has been changed and is about to roll out", deployment.Name)}
+		return Rollout{Reason: "RolloutStarting", Message: fmt.Sprintf("Deployment %s was changed and has not started to roll out", deployment.Name)}
 	case status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want:
 		return Rollout{}
 	case failure != nil && failure.Status == corev1.ConditionTrue:

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+
+	"github.com/opdock/opdock/internal/gocommand"
 )
 
 const module = "sigs.k8s.io/controller-runtime"
@@ -133,9 +135,7 @@ func (p Project) environment(ctx context.Context, name string) (string, error) {
 }
 
 func (p Project) run(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Env = p.Dir, p.Env
-	output, err := cmd.Output()
+	output, err := gocommand.Command(ctx, p.Dir, p.Env, args...).Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return nil, errors.New(strings.TrimSpace(string(exit.Stderr)))

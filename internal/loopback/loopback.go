@@ -19,7 +19,7 @@ type Error struct{ Address string }
 
 func (e *Error) Error() string { return fmt.Sprintf("%q is not a loopback address", e.Address) }
 
-// IsHost says whether a host, with or without a port, is a name of loopback. What localhost means is up to the machine.
+// IsHost reports whether a host, with or without a port, is a name of loopback. What localhost means is up to the machine.
 func IsHost(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -78,7 +78,7 @@ func (g Guard) Check(r *http.Request) (status int, reason string) {
 	return http.StatusOK, ""
 }
 
-// isOurs says whether a host is loopback and, unless that does not matter, has the port that the request came to.
+// isOurs reports whether a host is loopback and, unless that does not matter, has the port that the request came to.
 func (g Guard) isOurs(r *http.Request, host string) bool {
 	if !IsHost(host) || g.LocalPages {
 		return IsHost(host)

@@ -68,11 +68,11 @@ func (a *arrivals) wakeUp() {
 }
 
 func (a *arrivals) start(kind controller.Kind) error {
-	held := &held{Manager: a.manager}
-	if err := a.setup(held, kind); err != nil {
+	staged := &stagedManager{Manager: a.manager}
+	if err := a.setup(staged, kind); err != nil {
 		return fmt.Errorf("setting up %s: %w", kind.Kind, err)
 	}
-	if err := held.release(); err != nil {
+	if err := staged.release(); err != nil {
 		return fmt.Errorf("starting %s: %w", kind.Kind, err)
 	}
 	a.mutex.Lock()
@@ -144,7 +144,7 @@ func (a *arrivals) look() (missing []schema.GroupVersionKind, certain bool, err 
 		served, err := a.served(expected.kind)
 		switch {
 		case err != nil:
-			a.log.Error(err, "Cannot find out whether a kind is installed; asking again", "kind", expected.kind.Kind)
+			a.log.Error(err, "Cannot find out whether a kind is installed; retrying", "kind", expected.kind.Kind)
 			certain = false
 		case !served:
 			missing = append(missing, expected.kind)
@@ -167,7 +167,7 @@ func (a *arrivals) done(what *expected) {
 	a.pending = slices.DeleteFunc(a.pending, func(pending *expected) bool { return pending == what })
 }
 
-// awaits says whether something is to be done when a kind of that group is served.
+// awaits reports whether something is to be done when a kind of that group is served.
 func (a *arrivals) awaits(group string) bool {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -188,14 +188,14 @@ func (a *arrivals) tell(missing []schema.GroupVersionKind, told map[schema.Group
 	for _, kind := range missing {
 		if !told[kind] {
 			told[kind] = true
-			a.log.Info("This kind is not installed. Its controller starts when it is: apply config/crd, or the installer as a whole",
+			a.log.Info("This kind is not installed. Its controller starts when you install it: apply config/crd or the installer",
 				"kind", kind.Kind, "crd", a.crd(kind))
 		}
 	}
 	for kind := range told {
 		if !slices.Contains(missing, kind) {
 			delete(told, kind)
-			a.log.Info("This kind has been installed", "kind", kind.Kind)
+			a.log.Info("This kind is now installed", "kind", kind.Kind)
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 const manifest = `
@@ -41,7 +42,7 @@ func TestAKindComesAndGoesWhileTheManagerRuns(t *testing.T) {
 	namespace := clustertest.Namespace(t)
 	var lines lines
 	fleettest.Run(t, fleettest.Config(t), manager.Options{Kinds: kinds, Namespaces: []string{namespace}, Logger: lines.logger()})
-	fleettest.Eventually(t, func() string { return lines.missing("This kind is not installed", 1) })
+	testenv.Await(t, func() string { return lines.missing("This kind is not installed", 1) })
 
 	install(t, kinds)
 	becomesReady(t, c, namespace)
@@ -50,7 +51,7 @@ func TestAKindComesAndGoesWhileTheManagerRuns(t *testing.T) {
 	}
 
 	uninstall(t, c, kinds[0])
-	fleettest.Eventually(t, func() string { return lines.missing("This kind is not served any more", 1) })
+	testenv.Await(t, func() string { return lines.missing("This kind is not served any more", 1) })
 	install(t, kinds)
 	becomesReady(t, c, namespace)
 }
@@ -77,7 +78,7 @@ func appService(t *testing.T) []controller.Kind {
 func install(t *testing.T, kinds []controller.Kind) {
 	t.Helper()
 	// Not the test's context, which has ended when this is called to clean up.
-	ctx, cancel := context.WithTimeout(context.Background(), fleettest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 	defer cancel()
 	if err := controller.Install(ctx, clustertest.Shared(t).Config(), kinds); err != nil {
 		t.Error(err)

@@ -25,7 +25,7 @@ func (a *arrivals) watchCRDs(ctx context.Context) (stop context.CancelFunc) {
 	ctx, stop = context.WithCancel(ctx)
 	client, err := metadata.NewForConfigAndClient(a.manager.GetConfig(), a.manager.GetHTTPClient())
 	if err != nil {
-		a.log.Error(err, "Cannot watch CRDs. Restart the manager when the missing kinds are installed")
+		a.log.Error(err, "Cannot watch CRDs. Restart the manager after you install the missing kinds")
 		return stop
 	}
 	wake := func(object any) {
@@ -42,7 +42,7 @@ func (a *arrivals) watchCRDs(ctx context.Context) (stop context.CancelFunc) {
 		UpdateFunc: func(_, crd any) { wake(crd) },
 	})
 	if err != nil {
-		a.log.Error(err, "Cannot watch CRDs. Restart the manager when the missing kinds are installed")
+		a.log.Error(err, "Cannot watch CRDs. Restart the manager after you install the missing kinds")
 		return stop
 	}
 	go informer.RunWithContext(ctx)
@@ -69,6 +69,6 @@ func (w *watchErrors) handle(ctx context.Context, reflector *toolscache.Reflecto
 		return
 	}
 	if !known {
-		w.log.Info("This kind is not served any more. Its controller goes on when it is", "kind", kind)
+		w.log.Info("This kind is no longer served. Its controller continues when it is served again", "kind", kind)
 	}
 }

@@ -45,16 +45,16 @@ func (a *arrivals) synced(ctx context.Context, informers cache.Informers) error 
 	looked, started := a.looked, a.started
 	a.mutex.Unlock()
 	if !looked {
-		return errors.New("the API server has not said yet which kinds are installed")
+		return errors.New("it is not yet known which kinds are installed")
 	}
 	for _, kind := range started {
 		for _, object := range append([]client.Object{kind.New()}, kind.Children...) {
 			informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 			if err != nil {
-				return fmt.Errorf("looking for the cache of %T: %w", object, err)
+				return fmt.Errorf("finding the cache of %T: %w", object, err)
 			}
 			if !informer.HasSynced() {
-				return fmt.Errorf("the cache of %T is not complete yet", object)
+				return fmt.Errorf("the cache of %T has not synced yet", object)
 			}
 		}
 	}

@@ -73,7 +73,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 	}
 	scheme, err := controller.NewScheme()
 	if err != nil {
-		return nil, fmt.Errorf("making the scheme: %w", err)
+		return nil, fmt.Errorf("creating the scheme: %w", err)
 	}
 	restConfig = rest.CopyConfig(restConfig)
 	// The API server's priority and fairness is what limits requests; a second limit here would only make a large
@@ -113,7 +113,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the manager: %w", err)
+		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
 	var arriving *arrivals
 	arriving = newArrivals(mgr, o.Kinds, func(mgr ctrl.Manager, kind controller.Kind) error {

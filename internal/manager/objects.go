@@ -29,7 +29,7 @@ type objects struct {
 }
 
 var objectsDesc = prometheus.NewDesc("opdock_objects",
-	"How many objects there are, by kind and by the status of their condition Ready: True, False or Unknown.",
+	"Number of objects, by kind and status of the condition Ready: True, False or Unknown.",
 	[]string{"kind", "ready"}, nil)
 
 // Start implements manager.Runnable: the objects are counted while this manager is the leader, so that several managers

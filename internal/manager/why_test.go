@@ -20,6 +20,7 @@ import (
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/why"
 )
 
@@ -97,7 +98,7 @@ func caused(text string) func(*why.Record) bool {
 // await returns the first record of a kind that is as wanted.
 func await(t *testing.T, recorder *why.Recorder, kind string, wanted func(*why.Record) bool) (found *why.Record) {
 	t.Helper()
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		for _, record := range recorder.Records(why.Query{Kind: kind, Limit: 1000}) {
 			if wanted(record) {
 				found = record

@@ -10,13 +10,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/opdock/opdock/internal/gocommand"
 )
 
 // Platform is what a program runs on.
@@ -89,15 +90,13 @@ func (s Source) Compile(ctx context.Context, platform Platform) (Program, error)
 		arguments = slices.Concat([]string{"install"}, flags, []string{s.Package})
 		env = []string{"GOBIN=" + folder}
 	}
-	command := exec.CommandContext(ctx, "go", arguments...)
-	command.Dir = s.Dir
-	command.Stderr = s.Errors
-	command.Env = s.Env
-	if command.Env == nil {
-		command.Env = os.Environ()
+	base := s.Env
+	if base == nil {
+		base = os.Environ()
 	}
-	command.Env = append(command.Env[:len(command.Env):len(command.Env)], "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture)
-	command.Env = append(append(command.Env, variantEnv(platform)...), env...)
+	env = slices.Concat(base, []string{"CGO_ENABLED=0", "GOOS=" + platform.OS, "GOARCH=" + platform.Architecture}, variantEnv(platform), env)
+	command := gocommand.Command(ctx, s.Dir, env, arguments...)
+	command.Stderr = s.Errors
 	if err := command.Run(); err != nil {
 		return Program{}, fmt.Errorf("compiling %s for %s: %w", s.Package, platform, err)
 	}

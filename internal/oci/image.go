@@ -61,7 +61,7 @@ func (i Image) Layout() (Layout, error) {
 	return Layout{images: mutate.Annotations(images, i.Labels).(v1.ImageIndex), references: i.References}, nil
 }
 
-// Digest is that of the image of all platforms.
+// Digest returns the digest of the image index, which covers all platforms.
 func (l Layout) Digest() (string, error) {
 	digest, err := l.images.Digest()
 	if err != nil {

@@ -41,7 +41,7 @@ func newAssets(files fs.FS) (assets, error) {
 		}
 		kind, known := contentTypes[path.Ext(name)]
 		if !known {
-			return fmt.Errorf("%s: no content type is known for it", name)
+			return fmt.Errorf("%s: unknown content type", name)
 		}
 		sum := sha256.Sum256(content)
 		result["/"+name] = asset{content, kind, `"` + hex.EncodeToString(sum[:8]) + `"`}

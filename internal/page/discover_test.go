@@ -17,6 +17,7 @@ import (
 
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/internal/tree"
 )
 
@@ -63,7 +64,7 @@ func TestKindsAreDiscovered(t *testing.T) {
 	}
 	object := parse(t, "{apiVersion: harbour.example/v1, kind: Ferry, metadata: {name: blue}}")
 	object.SetNamespace(namespace)
-	fleettest.Eventually(t, func() string { // until the kind is established
+	testenv.Await(t, func() string { // until the kind is established
 		if err := server.Create(t.Context(), object); err != nil {
 			return err.Error()
 		}
@@ -79,7 +80,7 @@ func TestKindsAreDiscovered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fleettest.Eventually(t, func() string { return missing(model, namespace, "Ferry", "ConfigMap", "Secret") })
+	testenv.Await(t, func() string { return missing(model, namespace, "Ferry", "ConfigMap", "Secret") })
 	for _, object := range model.Since(0).Objects {
 		if object.Kind == "Ferry" && (object.State != tree.Plain || !object.Fleet) {
 			t.Errorf("an object without conditions is %+v", object)
@@ -93,7 +94,7 @@ func TestKindsAreDiscovered(t *testing.T) {
 	if err := server.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		text, err := json.Marshal(changes.since(0))
 		if err != nil {
 			return err.Error()
@@ -112,7 +113,7 @@ func TestKindsAreDiscovered(t *testing.T) {
 	if err := server.Delete(t.Context(), definition); err != nil {
 		t.Fatal(err)
 	}
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		for _, object := range model.Since(0).Objects {
 			if object.Kind == "Ferry" {
 				return "there is still a Ferry " + object.Name

@@ -25,10 +25,10 @@ func protect(h http.Header) {
 // guard lets other pages lead to the page, and nothing else.
 var guard = loopback.Guard{Document: "/"}
 
-// check says whether a request may be answered, and why not.
+// check reports whether a request may be answered, and why not.
 func check(r *http.Request) (status int, reason string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return http.StatusMethodNotAllowed, "there is nothing to change here"
+		return http.StatusMethodNotAllowed, "this page is read-only"
 	}
 	return guard.Check(r)
 }

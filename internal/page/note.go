@@ -44,7 +44,7 @@ func Announce(dir string, content File) (*Note, error) {
 	content.Started = time.Now()
 	data, err := json.Marshal(content)
 	if err != nil {
-		return nil, fmt.Errorf("saying where the page is: %w", err)
+		return nil, fmt.Errorf("recording the address of the page: %w", err)
 	}
 	removeDead(dir)
 	n := &Note{path: filepath.Join(dir, FileName)}
@@ -53,7 +53,7 @@ func Announce(dir string, content File) (*Note, error) {
 	}
 	n.file, err = os.CreateTemp(dir, FileName+".*") // readable by its owner alone
 	if err != nil {
-		return nil, fmt.Errorf("saying where the page is: %w", err)
+		return nil, fmt.Errorf("recording the address of the page: %w", err)
 	}
 	// It gets its name only once it is complete and locked, so that nobody reads half of it or takes it for one of the dead.
 	_, err = n.file.Write(append(data, '\n'))
@@ -66,7 +66,7 @@ func Announce(dir string, content File) (*Note, error) {
 	if err != nil {
 		n.file.Close()
 		os.Remove(n.file.Name())
-		return nil, fmt.Errorf("saying where the page is: %w", err)
+		return nil, fmt.Errorf("recording the address of the page: %w", err)
 	}
 	return n, nil
 }
@@ -93,7 +93,7 @@ func (n *Note) Close() error {
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing the note of where the page is: %w", err)
+		return fmt.Errorf("removing the recorded address of the page: %w", err)
 	}
 	return nil
 }
@@ -103,14 +103,14 @@ func (n *Note) Close() error {
 func Find(dir string) (served []File, left bool, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, fileNames))
 	if err != nil {
-		return nil, false, fmt.Errorf("looking for pages: %w", err)
+		return nil, false, fmt.Errorf("finding pages: %w", err)
 	}
 	for _, path := range paths {
 		content, alive, err := readNote(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it has just ended
 		case err != nil:
-			return nil, false, fmt.Errorf("reading where the page is: %w", err)
+			return nil, false, fmt.Errorf("reading the recorded address of the page: %w", err)
 		case alive:
 			served = append(served, content)
 		default:

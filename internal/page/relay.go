@@ -315,7 +315,7 @@ func (r *Relay) ask(ctx context.Context, address string) error {
 	defer body.Close()
 	var summary why.Summary
 	if err := json.NewDecoder(body).Decode(&summary); err != nil {
-		return fmt.Errorf("reading what the operator has counted: %w", err)
+		return fmt.Errorf("reading the operator's summary: %w", err)
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -338,7 +338,7 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	silent := r.state == operatorSilent && r.last == 0
 	r.mutex.Unlock()
 	if silent {
-		refuse(w, http.StatusConflict, "this operator does not use package why, so nobody knows why it reconciles: see docs/why.md")
+		refuse(w, http.StatusConflict, "this operator does not use package why, so its reconciles are not recorded: see docs/why.md")
 		return
 	}
 	if address != "" {

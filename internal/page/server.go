@@ -111,7 +111,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // bounded refuses streams beyond what is allowed, so that forgotten pages cost only so much.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	return s.streams.Limit(next, func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("too many pages are open: there are %d streams already, and a page takes two", cap(s.streams)))
+		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("too many pages are open: %d streams are open already, and each page needs two", cap(s.streams)))
 	})
 }
 

@@ -95,7 +95,7 @@ func (e *LoopbackError) Error() string {
 	return fmt.Sprintf("the page is served on loopback only, and %q is not: use 127.0.0.1:PORT or [::1]:PORT", e.Address)
 }
 
-// CheckAddress says whether the page may be served there.
+// CheckAddress reports whether the page may be served there.
 func CheckAddress(address string) error {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return fmt.Errorf("the page's address: %w", err)

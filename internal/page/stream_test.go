@@ -154,7 +154,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	first := followStream(t, server, "")
 	followStream(t, server, "")
 	response, body := ask(t, server, http.MethodGet, "/api/stream", nil)
-	if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" || !strings.Contains(body, "there are 2 streams already") {
+	if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" || !strings.Contains(body, "2 streams are open already") {
 		t.Fatalf("the third gets %d: %s", response.StatusCode, body)
 	}
 	if response, _ := ask(t, server, http.MethodGet, "/api/tree", nil); response.StatusCode != http.StatusOK {

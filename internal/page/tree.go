@@ -53,7 +53,7 @@ type treeMessage struct {
 	Whole    bool        `json:"whole,omitempty"`
 	Objects  []object    `json:"objects,omitempty"`
 	Removed  []types.UID `json:"removed,omitempty"`
-	// Recorded says whether there are records to ask for.
+	// Recorded reports whether there are records to ask for.
 	Recorded bool `json:"recorded"`
 }
 

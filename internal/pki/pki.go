@@ -44,7 +44,7 @@ func NewAuthority(name string, now time.Time, life time.Duration) (*Authority, e
 	template.IsCA, template.KeyUsage = true, x509.KeyUsageCertSign
 	pair, err := sign(template, nil, nil)
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate authority: %w", err)
+		return nil, fmt.Errorf("creating a certificate authority: %w", err)
 	}
 	a := &Authority{Pair: pair}
 	if a.certificate, err = parse(pair.Certificate, x509.ParseCertificate); err != nil {
@@ -124,7 +124,7 @@ func sign(template, parent *x509.Certificate, parentKey crypto.Signer) (Pair, er
 func parse[T any](text []byte, as func([]byte) (T, error)) (parsed T, err error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return parsed, errors.New("there is no PEM block")
+		return parsed, errors.New("no PEM block found")
 	}
 	return as(block.Bytes)
 }

@@ -11,7 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/opdock/opdock/internal/crdspec"
 )
 
 const (
@@ -24,7 +25,7 @@ var usualFolders = []string{
 	"config", "deploy", "artifacts", "manifests", "crds", "crd", "k8s", "kubernetes", "helm", "charts", "chart", "kustomize", "install",
 }
 
-// IsCRD says whether the object is a CustomResourceDefinition.
+// IsCRD reports whether the object is a CustomResourceDefinition.
 func IsCRD(object *unstructured.Unstructured) bool {
 	return object.GetKind() == definitionKind && object.GroupVersionKind().Group == extensionsGroup
 }
@@ -119,30 +120,12 @@ func capability(one found) int {
 		return 0
 	}
 	result := 1
-	for _, version := range versionsOf(one.Unstructured) {
-		if _, has, _ := unstructured.NestedMap(version, "subresources"); has {
+	for _, version := range crdspec.Of(one.Unstructured).Versions {
+		if _, has, _ := unstructured.NestedMap(version.Fields, "subresources"); has {
 			result++
 		}
 	}
 	return result
-}
-
-func versionsOf(definition *unstructured.Unstructured) []map[string]any {
-	list, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	var versions []map[string]any
-	for _, one := range list {
-		if version, ok := one.(map[string]any); ok {
-			versions = append(versions, version)
-		}
-	}
-	return versions
-}
-
-// GroupKindOf is the kind that a definition defines.
-func GroupKindOf(definition *unstructured.Unstructured) schema.GroupKind {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	return schema.GroupKind{Group: group, Kind: kind}
 }
 
 // ErrNoCRDs is returned where a project's CRDs are needed and it has none.

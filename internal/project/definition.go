@@ -5,11 +5,13 @@ package project
 
 import (
 	"context"
-	"os/exec"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/crdspec"
+	"github.com/opdock/opdock/internal/gocommand"
 )
 
 // Wanted is a kind that an operator needs. Either its name or that of its resource is known.
@@ -23,9 +25,8 @@ func (w Wanted) String() string {
 }
 
 func (w Wanted) isDefinedBy(definition *unstructured.Unstructured) bool {
-	kind := GroupKindOf(definition)
-	resource, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
-	return kind.Group == w.Group && (w.Kind == "" || kind.Kind == w.Kind) && (w.Resource == "" || resource == w.Resource)
+	kind := crdspec.Of(definition)
+	return kind.Group == w.Group && (w.Kind == "" || kind.Kind == w.Kind) && (w.Resource == "" || kind.Plural == w.Resource)
 }
 
 // DefinitionOf looks for the definition of a kind that is no part of the project's manifests: first in all of the project's
@@ -35,9 +36,7 @@ func (p *Project) DefinitionOf(ctx context.Context, wanted Wanted, main string, 
 	if own := bestIn(p, []string{"."}, wanted); own != nil {
 		return withoutInstallation(own.Unstructured), own.file
 	}
-	list := exec.CommandContext(ctx, "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}", main)
-	list.Dir, list.Env = p.Dir, env
-	output, err := list.Output()
+	output, err := gocommand.Command(ctx, p.Dir, env, "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}", main).Output()
 	if err != nil {
 		return nil, "" // the build says why
 	}

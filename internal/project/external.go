@@ -9,13 +9,15 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/opdock/opdock/internal/crdspec"
+	"github.com/opdock/opdock/internal/gocommand"
 )
 
 // ExternalCRDs are the definitions of kinds that PROJECT says come from other modules, as far as those modules bring them.
@@ -41,9 +43,7 @@ func (p *Project) ExternalCRDs(ctx context.Context, env []string) []*unstructure
 
 // moduleOf is the folder of the module that a package comes from. It is empty if go does not know; the build says why.
 func (p *Project) moduleOf(ctx context.Context, importPath string, env []string) string {
-	list := exec.CommandContext(ctx, "go", "list", "-find", "-f", "{{with .Module}}{{.Dir}}{{end}}", importPath)
-	list.Dir, list.Env = p.Dir, env
-	output, err := list.Output()
+	output, err := gocommand.Command(ctx, p.Dir, env, "list", "-find", "-f", "{{with .Module}}{{.Dir}}{{end}}", importPath).Output()
 	if err != nil {
 		return ""
 	}
@@ -55,10 +55,10 @@ func definitionsIn(dir string, wanted []schema.GroupKind) []*unstructured.Unstru
 	module := &Project{Dir: dir}
 	best := map[schema.GroupKind]found{}
 	all := definitionsBelow(module, module.existing(usualFolders...), func(definition *unstructured.Unstructured) bool {
-		return slices.Contains(wanted, GroupKindOf(definition))
+		return slices.Contains(wanted, crdspec.Of(definition).GroupKind())
 	})
 	for _, one := range all {
-		kind := GroupKindOf(one.Unstructured)
+		kind := crdspec.Of(one.Unstructured).GroupKind()
 		if known, again := best[kind]; !again || capability(one) > capability(known) {
 			best[kind] = one
 		}

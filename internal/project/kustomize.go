@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// hasKustomization says whether kustomize can build the folder.
+// hasKustomization reports whether kustomize can build the folder.
 func (p *Project) hasKustomization(folder string) bool {
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
 		if p.isFile(folder + "/" + name) {

@@ -107,7 +107,7 @@ func isNestedModule(path string) bool {
 	return err == nil
 }
 
-// isMain says whether the go command would build a program from the folder.
+// isMain reports whether the go command would build a program from the folder.
 func (p *Project) isMain(folder string) bool {
 	files, err := filepath.Glob(filepath.Join(p.path(folder), "*.go"))
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/opdock/opdock/internal/crdspec"
 )
 
 // kustomizations are the folders that can be the whole project, in the order in which they are looked for.
@@ -65,7 +67,7 @@ func isForReading(file string) bool {
 func kindsOf(definitions []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	kinds := map[schema.GroupKind]bool{}
 	for _, definition := range definitions {
-		kinds[GroupKindOf(definition)] = true
+		kinds[crdspec.Of(definition).GroupKind()] = true
 	}
 	return kinds
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/opdock/opdock/internal/crdspec"
 )
 
 func TestManifestsOfAllLayouts(t *testing.T) {
@@ -95,7 +97,7 @@ func TestTheCRDThatCanDoMoreIsChosen(t *testing.T) {
 	if _, err := p.CRDs(t.Context()); err != nil { // which warns of nothing that is known
 		t.Fatal(err)
 	}
-	if _, has := versionsOf(crds[0])[0]["subresources"]; !has {
+	if _, has := crdspec.Of(crds[0]).Versions[0].Fields["subresources"]; !has {
 		t.Error("the one without a status subresource was chosen")
 	}
 	if len(warnings) != 1 || !strings.Contains(warnings[0], "using artifacts/examples/crd-status-subresource.yaml") {

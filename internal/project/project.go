@@ -20,7 +20,7 @@ import (
 	"github.com/opdock/opdock/internal/projectfile"
 )
 
-// Layout says which tool has laid out a project.
+// Layout is the tool that created a project.
 type Layout string
 
 const (

@@ -52,7 +52,7 @@ func (p *Project) Webhooks(ctx context.Context) (*Webhooks, error) {
 	return result, nil
 }
 
-// IsWebhookConfiguration says whether the object tells a server to call webhooks for requests.
+// IsWebhookConfiguration reports whether the object tells a server to call webhooks for requests.
 func IsWebhookConfiguration(object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind()
 	return kind.Group == "admissionregistration.k8s.io" &&

@@ -83,7 +83,7 @@ type API struct {
 	Namespaced bool   `yaml:"namespaced,omitempty"`
 }
 
-// Webhooks are those of a resource.
+// Webhooks are the webhooks of a resource.
 type Webhooks struct {
 	Conversion     bool     `yaml:"conversion,omitempty"`
 	Defaulting     bool     `yaml:"defaulting,omitempty"`
@@ -127,7 +127,7 @@ func (r *Resource) PluralName() string {
 // RegularPlural is the plural that kubebuilder and controller-gen make of a kind.
 func RegularPlural(kind string) string { return flect.Pluralize(strings.ToLower(kind)) }
 
-// Is says whether the resource is the one of this name.
+// Is reports whether the resource is the one of this name.
 func (r *Resource) Is(group, version, kind string) bool {
 	return r.Group == group && r.Version == version && r.Kind == kind
 }
@@ -167,7 +167,7 @@ func Parse(content []byte) (*File, error) {
 	return &file, nil
 }
 
-// Supported says why a project cannot be added to, or nothing.
+// Supported returns why code cannot be added to a project, or nil.
 func (f *File) Supported() error {
 	if f.Version == "" {
 		return errors.New("its PROJECT file has no version")

@@ -35,7 +35,7 @@ type Which struct {
 	Timeout time.Duration
 }
 
-// Foreign says whether the cluster is not one of Opdock's.
+// Foreign reports whether the cluster is not one of Opdock's.
 func (w *Which) Foreign() bool { return w.Kubeconfig != "" || w.Context != "" }
 
 // Target is a cluster that can be used.

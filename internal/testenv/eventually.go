@@ -16,7 +16,7 @@ const Patience = 3 * time.Minute
 // lookEvery is short beside what people notice, and long beside what a check costs.
 const lookEvery = 20 * time.Millisecond
 
-// Check says whether what a test waits for has happened. The context ends when the test's patience does.
+// Check reports whether what a test waits for has happened. The context ends when the test's patience does.
 type Check interface {
 	func() bool | func() error | func(context.Context) error
 }
@@ -26,6 +26,19 @@ func Eventually[C Check](t testing.TB, what string, check C) {
 	t.Helper()
 	if err := await(t.Context(), Patience, asError(check)); err != nil {
 		t.Fatalf("%s: not after %v: %v", what, Patience, err)
+	}
+}
+
+// Await waits until nothing is missing, and fails the test with what was missing last if that takes too long.
+func Await(t testing.TB, missing func() string) {
+	t.Helper()
+	if err := await(t.Context(), Patience, func(context.Context) error {
+		if what := missing(); what != "" {
+			return errors.New(what)
+		}
+		return nil
+	}); err != nil {
+		t.Fatalf("after %v: %v", Patience, err)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/opdock/opdock/internal/crdspec"
 )
 
 // Columns are what a kind's definition has kubectl print, and so what its author finds worth seeing at a glance.
@@ -24,17 +26,12 @@ var shownElsewhere = map[string]bool{"Ready": true, "Age": true}
 
 // ColumnsOf returns the columns of a version that a CustomResourceDefinition gives, without those for -o wide.
 func ColumnsOf(definition *unstructured.Unstructured, version string) (Columns, error) {
-	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	if err != nil {
-		return nil, fmt.Errorf("reading the columns of %s: %w", definition.GetName(), err)
-	}
 	var columns Columns
-	for _, item := range versions {
-		fields, _ := item.(map[string]any)
-		if name, _, _ := unstructured.NestedString(fields, "name"); name != version {
+	for _, one := range crdspec.Of(definition).Versions {
+		if one.Name != version {
 			continue
 		}
-		list, _, _ := unstructured.NestedSlice(fields, "additionalPrinterColumns")
+		list, _, _ := unstructured.NestedSlice(one.Fields, "additionalPrinterColumns")
 		for _, item := range list {
 			fields, _ := item.(map[string]any)
 			name, _, _ := unstructured.NestedString(fields, "name")

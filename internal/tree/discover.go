@@ -27,6 +27,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/crdspec"
 )
 
 // Discovery keeps a tree of all custom resources of a cluster and of what belongs to them, whatever kinds come and go.
@@ -230,26 +232,14 @@ func definedKinds(ctx context.Context, definitions client.Reader) ([]definedKind
 
 // kindOf is the kind that a definition defines, in the version in which its objects are stored, and whether it is served.
 func kindOf(definition *unstructured.Unstructured) (schema.GroupVersionKind, bool) {
-	var kind schema.GroupVersionKind
-	kind.Group, _, _ = unstructured.NestedString(definition.Object, "spec", "group")
-	kind.Kind, _, _ = unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	for _, item := range versions {
-		version, _ := item.(map[string]any)
-		served, _, _ := unstructured.NestedBool(version, "served")
-		stored, _, _ := unstructured.NestedBool(version, "storage")
-		if served && (stored || kind.Version == "") {
-			kind.Version, _, _ = unstructured.NestedString(version, "name")
+	spec := crdspec.Of(definition)
+	kind := spec.GroupKind().WithVersion("")
+	for _, version := range spec.Versions {
+		if version.Served && (version.Storage || kind.Version == "") {
+			kind.Version = version.Name
 		}
 	}
-	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
-	for _, item := range conditions {
-		condition, _ := item.(map[string]any)
-		if condition["type"] == "Established" && condition["status"] == string(metav1.ConditionTrue) {
-			return kind, kind.Version != ""
-		}
-	}
-	return kind, false
+	return kind, kind.Version != "" && crdspec.IsEstablished(definition)
 }
 
 // commonChildren are what operators make. Of Secrets only the metadata is ever asked for.

@@ -34,7 +34,7 @@ func Grow(objects []Object) []*Branch {
 		}
 	}
 	sortBranches(roots)
-	// Objects that own each other in a circle belong to no root, so going down from the roots comes to an end.
+	// Objects that own each other in a cycle belong to no root, so going down from the roots comes to an end.
 	for _, root := range roots {
 		root.sort()
 	}
@@ -95,7 +95,7 @@ func (b *Branch) Visit(see func(Object)) {
 	}
 }
 
-// Healthy says whether nothing in the branch is on its way or in trouble.
+// Healthy reports whether nothing in the branch is on its way or in trouble.
 func (b *Branch) Healthy() bool {
 	healthy := true
 	b.Visit(func(o Object) { healthy = healthy && o.State != Busy && o.State != Bad })

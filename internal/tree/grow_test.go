@@ -34,7 +34,7 @@ func TestGrow(t *testing.T) {
 		"the owner is gone":                {[]Object{part, newer}, "part"},
 		"the controller before others":     {[]Object{app, kapp, of(Object{Kind: "Service", Name: "s"}, app, kapp)}, "store web(s)"},
 		"another owner if there is no one": {[]Object{kapp, of(Object{Kind: "Service", Name: "s"}, app, kapp)}, "store(s)"},
-		"owners in a circle":               {[]Object{of(first, second), of(second, first), app}, "web"},
+		"owners in a cycle":                {[]Object{of(first, second), of(second, first), app}, "web"},
 		"its own owner":                    {[]Object{of(first, first), app}, "web"},
 		"another namespace later":          {[]Object{of(Object{Kind: "AppService", Name: "a", Namespace: "team", Fleet: true}), app}, "web a"},
 	} {

@@ -95,7 +95,7 @@ func Follow(ctx context.Context, config *rest.Config, from Sources, model *Model
 	first, done := context.WithTimeout(ctx, syncTimeout)
 	defer done()
 	if !toolscache.WaitForCacheSync(first.Done(), f.synced...) {
-		return fmt.Errorf("watching the tree: not everything could be listed within %v; the log says why: %w", syncTimeout, first.Err())
+		return fmt.Errorf("watching the tree: not everything could be listed within %v; see the log: %w", syncTimeout, first.Err())
 	}
 	f.sweep()
 	synced()

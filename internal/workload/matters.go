@@ -13,7 +13,7 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// Matters says whether there may be more to a change of a Deployment than other numbers in its status: whether somebody has
+// Matters reports whether there may be more to a change of a Deployment than other numbers in its status: whether somebody has
 // changed what it should be, or the verdict on its rollout is another one.
 func Matters(before, after client.Object) bool {
 	old, isOld := before.(*appsv1.Deployment)

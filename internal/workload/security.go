@@ -174,7 +174,7 @@ func Advise(err error, spec *corev1.PodSpec) error {
 	}
 }
 
-// isRestricted says whether a pod was made with the profile Restricted.
+// isRestricted reports whether a pod was made with the profile Restricted.
 func isRestricted(spec *corev1.PodSpec) bool {
 	return spec.SecurityContext != nil && ptr.Deref(spec.SecurityContext.RunAsNonRoot, false) &&
 		!slices.ContainsFunc(spec.Containers, func(c corev1.Container) bool {

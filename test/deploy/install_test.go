@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster/clustertest"
-	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/ship"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 const (
@@ -60,7 +60,7 @@ func apply(t testing.TB, c client.Client, objects []*unstructured.Unstructured, 
 	options = append(options, client.FieldOwner("kubectl"), client.ForceOwnership)
 	for _, object := range objects {
 		// The first objects of a kind may come before the server serves it.
-		fleettest.Eventually(t, func() string {
+		testenv.Await(t, func() string {
 			if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()), options...); err != nil {
 				return "applying " + object.GetKind() + " " + object.GetName() + ": " + err.Error()
 			}

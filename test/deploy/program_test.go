@@ -4,7 +4,6 @@
 package deploy
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,6 +25,7 @@ import (
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/manager"
 	"github.com/opdock/opdock/internal/manager/command"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // TestTheProgram runs the manager as its Deployment would, with the service account of the manifests.
@@ -39,7 +39,7 @@ func TestTheProgram(t *testing.T) {
 		"--health-probe-bind-address="+health, "--metrics-bind-address="+metrics)
 
 	for _, path := range []string{"/healthz", "/readyz"} {
-		fleettest.Eventually(t, func() string {
+		testenv.Await(t, func() string {
 			if status, body := get(t, "http://"+health+path, ""); status != http.StatusOK {
 				return fmt.Sprintf("%s is %d: %s", path, status, body)
 			}
@@ -49,7 +49,7 @@ func TestTheProgram(t *testing.T) {
 	app := fleettest.Create(t, c, namespace, "{apiVersion: app.example.com/v1, kind: AppService, metadata: {name: web}, spec: {image: web}}", &appv1.AppService{})
 	fleettest.Await(t, c, app, func(app *appv1.AppService) string { return fleettest.Ready(app.Status.Conditions, app.Generation) })
 
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		// Their server may start last.
 		if status := scrape(t, metrics, ""); status != http.StatusUnauthorized {
 			return fmt.Sprintf("without a token the metrics are answered with %d", status)
@@ -61,7 +61,7 @@ func TestTheProgram(t *testing.T) {
 	}
 	reader := token(t, c, "reader", "opdock-metrics-reader")
 	var served string
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		// The manager's cache may be a moment behind.
 		_, served = get(t, "https://"+metrics+"/metrics", reader)
 		if count := `opdock_objects{kind="AppService",ready="True"} 1`; !strings.Contains(served, count) {
@@ -101,7 +101,7 @@ func start(t *testing.T, args ...string) (stop func()) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	var log lockedBuffer
+	var log testenv.Buffer
 	exit := make(chan int, 1)
 	go func() {
 		exit <- command.Run(ctx, append(args, "--kubeconfig="+path), func(string) string { return "" }, &log, &log)
@@ -173,21 +173,4 @@ func under(value any, key string) []string {
 		}
 	}
 	return found
-}
-
-type lockedBuffer struct {
-	mutex   sync.Mutex
-	content bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(data []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.content.Write(data)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.content.String()
 }

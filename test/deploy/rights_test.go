@@ -27,6 +27,7 @@ import (
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // neededElsewhere are rights that this test does not see in use, with the reason why they are granted.
@@ -73,7 +74,7 @@ func TestTheManagerHasTheRightsItNeedsAndNoOthers(t *testing.T) {
 		LeaderElection: true, LeaderElectionNamespace: systemNamespace,
 		Metrics: metricsserver.Options{BindAddress: address, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization},
 	})
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if !requests.has(right{"watch", "apiextensions.k8s.io", "customresourcedefinitions"}) {
 			return "nobody watches CRDs"
 		}
@@ -88,7 +89,7 @@ func TestTheManagerHasTheRightsItNeedsAndNoOthers(t *testing.T) {
 	awaitReady(t, c, objects)
 	objects = append(objects, rollBack(t, c, namespace), getOutOfTheWay(t, c, namespace))
 	scraper := token(t, c, "scraper", "opdock-metrics-reader")
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		// Other tests may have left some of other kinds.
 		expected := fmt.Sprintf(`opdock_objects{kind="KAPP",ready="True"} %d`, count(objects, "KAPP"))
 		if status, body := get(t, "https://"+address+"/metrics", scraper); !strings.Contains(body, expected) {
@@ -115,7 +116,7 @@ func TestTheManagerHasTheRightsItNeedsAndNoOthers(t *testing.T) {
 	}
 }
 
-// spoilChildren changes a label of everything that belongs to an object of the fleet, and waits until it has been put right.
+// spoilChildren changes a label of everything that belongs to an object of the fleet, and waits until it has been corrected.
 // Pods and revisions are left out: the manager creates them and does not apply them.
 func spoilChildren(t *testing.T, c client.Client, namespace string) {
 	t.Helper()
@@ -141,7 +142,7 @@ func spoilChildren(t *testing.T, c client.Client, namespace string) {
 			if err := c.Patch(t.Context(), child, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"`+flow.LabelKind+`": "spoilt"}}}`))); err != nil {
 				t.Fatal(err)
 			}
-			fleettest.Eventually(t, func() string {
+			testenv.Await(t, func() string {
 				if err := c.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil {
 					return err.Error()
 				}

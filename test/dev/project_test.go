@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -46,14 +45,14 @@ type project struct {
 	command *exec.Cmd
 	rounds  chan dev.Round
 	ended   chan struct{} // closed when the program has ended and everything it wrote was read
-	said    *buffer
+	said    *testenv.Buffer
 }
 
 // newProject copies a project. It uses the modules of this repository at the same versions, so that nothing is downloaded.
 func newProject(t *testing.T, name string) *project {
 	t.Helper()
 	testenv.ControlPlane(t)
-	p := &project{dir: filepath.Join(t.TempDir(), name), home: t.TempDir(), said: &buffer{}}
+	p := &project{dir: filepath.Join(t.TempDir(), name), home: t.TempDir(), said: &testenv.Buffer{}}
 	p.kubeconfig = filepath.Join(p.home, "clusters", name, "kubeconfig")
 	if err := os.CopyFS(p.dir, os.DirFS(filepath.Join("testdata", name))); err != nil {
 		t.Fatal(err)
@@ -218,22 +217,4 @@ func (p *project) server(t *testing.T) client.Client {
 		t.Fatal(err)
 	}
 	return server
-}
-
-// buffer collects what a program says while it runs.
-type buffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *buffer) Write(data []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(data)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

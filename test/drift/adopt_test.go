@@ -18,6 +18,7 @@ import (
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // An owner that was deleted with --cascade=orphan and is created again, as after a restore from a backup, gets its children
@@ -40,7 +41,7 @@ func TestOrphansAreAdopted(t *testing.T) {
 			fleettest.AwaitGone(t, s.Client, s.owner.DeepCopy())
 			s.create(owner.manifest)
 			for _, before := range s.children {
-				fleettest.Eventually(t, func() string {
+				testenv.Await(t, func() string {
 					after := before.DeepCopy()
 					if err := s.Get(t.Context(), client.ObjectKeyFromObject(after), after); err != nil {
 						return err.Error()
@@ -95,7 +96,7 @@ func TestAdoptionOnRequest(t *testing.T) {
 	}
 	existing := service("shop")
 	s.submit(strings.Replace(owners[0].manifest, "size: 2", "size: 1", 1))
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if reason := s.reason(); reason != "ErrResourceExists" {
 			return "the reason is " + reason
 		}
@@ -105,7 +106,7 @@ func TestAdoptionOnRequest(t *testing.T) {
 	if err := s.Patch(t.Context(), s.owner.DeepCopy(), patch); err != nil {
 		t.Fatal(err)
 	}
-	fleettest.Eventually(t, s.notReady)
+	testenv.Await(t, s.notReady)
 	after := &corev1.Service{}
 	if err := s.Get(t.Context(), client.ObjectKeyFromObject(existing), after); err != nil {
 		t.Fatal(err)
@@ -122,7 +123,7 @@ func TestAdoptionOnRequest(t *testing.T) {
 	})
 	s.submit(strings.NewReplacer("name: shop", "name: other, annotations: {opdock.dev/adopt: 'true'}", "shop.example.com", "other.example.com").
 		Replace(owners[0].manifest))
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if reason := s.reason(); reason != "ErrResourceExists" {
 			return "the reason is " + reason
 		}

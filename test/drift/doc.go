@@ -2,5 +2,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package drift proves that a child is what its owner's spec says, all of it: whatever a random editor changes in the
-// children of the fleet is put right, unless a documented owner has a right to the field.
+// children of the fleet is corrected, unless a documented owner has a right to the field.
 package drift

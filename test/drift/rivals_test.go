@@ -21,6 +21,7 @@ import (
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // inject lets the server add a container to every Deployment of the namespace, and replace its image, on each write, as
@@ -57,7 +58,7 @@ func inject(t *testing.T, c client.Client, namespace string) {
 		t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), object) })
 	}
 	labels := map[string]string{"probe": "probe"}
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		probe := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}, Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -94,20 +95,20 @@ func TestAdmissionIsNoDrift(t *testing.T) {
 	if got := containers(); !slices.Equal(got, []string{"mirror/nginx", "sidecar"}) {
 		t.Fatalf("the images are %v", got)
 	}
-	// A person's change is put right, and what was injected stays.
+	// A person's change is corrected, and what was injected stays.
 	patch := client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"spec": {"template": {"spec": {"hostNetwork": true, "containers": [{"name": "spy", "image": "spy"}]}}}}`))
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.children[0].GetName()}}
 	if err := s.Patch(t.Context(), deployment, patch, client.FieldOwner("person")); err != nil {
 		t.Fatal(err)
 	}
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if got := containers(); !slices.Equal(got, []string{"mirror/nginx", "sidecar"}) {
 			return "the images are " + strings.Join(got, " ")
 		}
 		return s.notReady()
 	})
-	fleettest.Eventually(t, func() string { return s.noEvent("DriftCorrected", "hostNetwork was added by person") })
+	testenv.Await(t, func() string { return s.noEvent("DriftCorrected", "hostNetwork was added by person") })
 	// After a restart no child is written again.
 	stop()
 	wire, config := fleettest.NewWire(fleettest.Config(t))
@@ -125,6 +126,37 @@ func (s *stage) createAnother() {
 	other.create(strings.NewReplacer("name: welder", "name: another").Replace(owners[2].manifest))
 }
 
+// The name of a field manager is free to choose, so the fleet's own name does not hide an edit.
+func TestEditsUnderTheNameOfTheFleet(t *testing.T) {
+	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+	fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{s.namespace}})
+	s.create(owners[2].manifest)
+	s.learn([]string{"Deployment"})
+	s.ownName(s.children[0], "patch")
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.children[0].GetName()}}
+	// The first edit is of a child as it was created, and the second one of a child that was applied since.
+	for _, edit := range []string{
+		`{"spec": {"paused": true, "replicas": 5}}`, `{"spec": {"template": {"spec": {"hostNetwork": true}}}}`, `{"spec": {"replicas": 4}}`,
+	} {
+		if err := s.Patch(t.Context(), deployment.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(edit)), client.FieldOwner("opdock-robot")); err != nil {
+			t.Fatal(err)
+		}
+		testenv.Await(t, func() string {
+			live := &appsv1.Deployment{}
+			if err := s.Get(t.Context(), client.ObjectKeyFromObject(deployment), live); err != nil {
+				return err.Error()
+			}
+			if live.Spec.Paused || *live.Spec.Replicas != 2 || live.Spec.Template.Spec.HostNetwork {
+				return "not corrected: " + edit
+			}
+			return s.notReady()
+		})
+	}
+	testenv.Await(t, func() string {
+		return s.noEvent("DriftCorrected", "spec.template.spec.hostNetwork was added by opdock-robot")
+	})
+}
+
 // A controller that undoes each repair at once is not fought for ever.
 func TestContestedField(t *testing.T) {
 	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
@@ -139,7 +171,7 @@ func TestContestedField(t *testing.T) {
 		defer close(done)
 		s.rival(ctx)
 	}()
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if reason := s.reason(); reason != "FieldContested" {
 			return "the reason is " + reason
 		}
@@ -154,7 +186,7 @@ func TestContestedField(t *testing.T) {
 	stop()
 	<-done
 	// Once the rival is gone, the next attempt is the last one.
-	fleettest.Eventually(t, s.notReady)
+	testenv.Await(t, s.notReady)
 }
 
 // rival pauses the Deployment whenever it is not paused.

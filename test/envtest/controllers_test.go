@@ -18,7 +18,7 @@ import (
 	"github.com/opdock/opdock/internal/testenv"
 )
 
-// controllersRun says whether there is a whole cluster, or an API server alone as envtest otherwise is.
+// controllersRun reports whether there is a whole cluster, or an API server alone as envtest otherwise is.
 func controllersRun() bool { return os.Getenv("OPDOCK_CONTROLLERS") == "1" }
 
 // staysAsItIs watches an object for a while in which any controller would have acted on it long since.

@@ -38,7 +38,7 @@ func TestTheServerRestartsInTheMiddleOfARollout(t *testing.T) {
 	fleettest.Run(t, dock.Config(), manager.Options{})
 	objects := create(t, c, "default", each(0, slow))
 	// It is in the middle when the first pod is there.
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		var list corev1.PodList
 		if err := c.List(t.Context(), &list, client.InNamespace("default")); err != nil || len(list.Items) > 0 {
 			return ""
@@ -111,7 +111,7 @@ func TestFiftyChangesInASecond(t *testing.T) {
 		}
 	}
 	awaitReady(t, c, objects)
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if after := children(t, c, namespace); !maps.Equal(before, after) {
 			return fmt.Sprintf("before: %v, after: %v", before, after)
 		}

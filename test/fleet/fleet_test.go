@@ -18,6 +18,7 @@ import (
 
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // each is one object of each kind, whose pods behave as it is said.
@@ -61,7 +62,7 @@ func create(t *testing.T, c client.Client, namespace string, manifests []string)
 func awaitReady(t *testing.T, c client.Client, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, object := range objects {
-		fleettest.Eventually(t, func() string {
+		testenv.Await(t, func() string {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 				return err.Error()
 			}

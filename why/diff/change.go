@@ -86,7 +86,7 @@ func (c *Comparison) renderBoth(s *span, a, b reflect.Value) {
 	}
 }
 
-// IsWithin says whether a path is the other one or goes on from there.
+// IsWithin reports whether a path is the other one or goes on from there.
 func IsWithin(path, outer string) bool {
 	rest, ok := strings.CutPrefix(path, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

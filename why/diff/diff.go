@@ -106,14 +106,14 @@ func (c *Comparison) compareObjects(old, now client.Object) {
 	}
 }
 
-// ChangesContent says whether something else than metadata and status changed, which is what a generation counts.
+// ChangesContent reports whether something else than metadata and status changed, which is what a generation counts.
 func (c *Comparison) ChangesContent() bool {
 	return c.Changed > len(c.Changes) || slices.ContainsFunc(c.Changes, func(change Change) bool {
 		return !IsWithin(change.Path, "metadata") && !IsWithin(change.Path, "status")
 	})
 }
 
-// isNoise says whether the field that the path leads to changes with every write, or says once more what others say.
+// isNoise reports whether the field that the path leads to changes with every write, or says once more what others say.
 func (c *Comparison) isNoise() bool {
 	switch len(c.path) {
 	case 2:
@@ -263,7 +263,7 @@ func (c *Comparison) compareRaw(a, b []byte) {
 	c.compareAny(x, y)
 }
 
-// isConfidential says whether the field of a Secret that the path leads to may be what the Secret is for. Annotations may
+// isConfidential reports whether the field of a Secret that the path leads to may be what the Secret is for. Annotations may
 // have a copy of it.
 func (c *Comparison) isConfidential() bool {
 	switch len(c.path) {
@@ -276,7 +276,7 @@ func (c *Comparison) isConfidential() bool {
 	}
 }
 
-// gives says whether there is something new at the path. Numbers that are 0 may as well be gone, a list that is shorter may
+// gives reports whether there is something new at the path. Numbers that are 0 may as well be gone, a list that is shorter may
 // have lost an element, and elements that are counted move up when one before them goes.
 func (c *Comparison) gives(a, b reflect.Value) bool {
 	for b.IsValid() && (b.Kind() == reflect.Pointer || b.Kind() == reflect.Interface) {

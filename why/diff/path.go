@@ -17,7 +17,7 @@ type Step struct {
 	Kind       StepKind
 }
 
-// StepKind says what a step leads to.
+// StepKind is what a step of a path leads to.
 type StepKind uint8
 
 // What steps lead to.

@@ -23,5 +23,5 @@ func memoryOf(reflect.Value, reflect.Value) memory { return memory{} }
 // sameState is of no interest here.
 type sameState struct{} //nolint:unused // same_unsafe.go has one of use
 
-// isSame says whether a field is the same for sure, which is not known before it is compared.
+// isSame reports whether a field is the same for sure, which is not known before it is compared.
 func (c *Comparison) isSame(*planned, memory) bool { return false }

@@ -53,7 +53,7 @@ func TestEveryFieldIsLookedAt(t *testing.T) {
 	}
 }
 
-// sameInMemory says whether two objects are the same in memory; nil if that is not looked at.
+// sameInMemory reports whether two objects are the same in memory; nil if that is not looked at.
 var sameInMemory func(a, b client.Object) bool
 
 // fill gives all fields a value.

@@ -113,7 +113,7 @@ func partsOf(t reflect.Type) (parts []part) {
 	return parts
 }
 
-// isSame says whether two values are the same for sure. The budget is how many more may be looked at, and is used up; what is
+// isSame reports whether two values are the same for sure. The budget is how many more may be looked at, and is used up; what is
 // beyond it is not known to be the same.
 func (s *shape) isSame(a, b unsafe.Pointer, budget *int) bool {
 	if *budget--; *budget < 0 {
@@ -233,7 +233,7 @@ func memoryOf(a, b reflect.Value) memory {
 	return memory{a.Addr().UnsafePointer(), b.Addr().UnsafePointer()}
 }
 
-// isSame says whether a field of two structs is the same for sure. If it is not, looking at it did not count, but its parts are
+// isSame reports whether a field of two structs is the same for sure. If it is not, looking at it did not count, but its parts are
 // looked at once more then, and so on, so that has its bounds as well.
 func (c *Comparison) isSame(field *planned, m memory) bool {
 	if m.a == nil {

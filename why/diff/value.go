@@ -28,7 +28,7 @@ func render(v reflect.Value, limit int) string {
 	return Shorten(string(p.text), limit)
 }
 
-// isThere says whether there is a value at all. Numbers always are: they read better as 0 than as nothing.
+// isThere reports whether there is a value at all. Numbers always are: they read better as 0 than as nothing.
 func isThere(v reflect.Value) bool {
 	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {
 		if v.IsNil() {

@@ -30,7 +30,7 @@ import (
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`,priority=1
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name is also that of a Service: it must have at most 63 characters, which are lower case letters, digits and '-', start with a letter and not end with '-'"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the Service has the same name: it must have at most 63 characters, consist of lower case letters, digits and '-', start with a letter and not end with '-'"
 type AppService struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -64,13 +64,13 @@ type AppServiceList struct {
 
 // AppServiceSpec is the desired state of an application.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.ingress) || has(self.ports) && size(self.ports) > 0",message="ingress needs at least one entry in ports that it can lead to",fieldPath=".ingress"
+// +kubebuilder:validation:XValidation:rule="!has(self.ingress) || has(self.ports) && size(self.ports) > 0",message="ingress requires at least one entry in ports",fieldPath=".ingress"
 // +kubebuilder:validation:XValidation:rule="!has(self.ingress) || !has(self.ports) || self.ingress.rules.all(r, !has(r.port) || self.ports.exists(p, p.port == r.port))",message="an ingress rule names a port that is not in ports",fieldPath=".ingress"
-// +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.type) || self.service.type in ['NodePort', 'LoadBalancer'] || !has(self.ports) || self.ports.all(p, !has(p.nodePort))",message="a port has a nodePort, so service.type must be NodePort or LoadBalancer, or left out",fieldPath=".service"
-// +kubebuilder:validation:XValidation:rule="(has(self.service) && has(self.service.type) && self.service.type == 'Headless') == (has(oldSelf.service) && has(oldSelf.service.type) && oldSelf.service.type == 'Headless')",message="a Service cannot become headless, nor stop being it; create another AppService",fieldPath=".service"
+// +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.type) || self.service.type in ['NodePort', 'LoadBalancer'] || !has(self.ports) || self.ports.all(p, !has(p.nodePort))",message="a port has a nodePort, so service.type must be NodePort or LoadBalancer, or omitted",fieldPath=".service"
+// +kubebuilder:validation:XValidation:rule="(has(self.service) && has(self.service.type) && self.service.type == 'Headless') == (has(oldSelf.service) && has(oldSelf.service.type) && oldSelf.service.type == 'Headless')",message="service.type cannot change from or to Headless; create another AppService",fieldPath=".service"
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeMounts) || self.volumeMounts.all(m, has(self.volumes) && self.volumes.exists(v, v.name == m.name))",message="a volumeMount names a volume that is not in volumes",fieldPath=".volumeMounts"
-// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.requests) || !has(self.resources.limits) || !('cpu' in self.resources.requests) || !('cpu' in self.resources.limits) || quantity(string(self.resources.requests['cpu'])).compareTo(quantity(string(self.resources.limits['cpu']))) <= 0",message="the request for cpu is higher than its limit",fieldPath=".resources"
-// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.requests) || !has(self.resources.limits) || !('memory' in self.resources.requests) || !('memory' in self.resources.limits) || quantity(string(self.resources.requests['memory'])).compareTo(quantity(string(self.resources.limits['memory']))) <= 0",message="the request for memory is higher than its limit",fieldPath=".resources"
+// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.requests) || !has(self.resources.limits) || !('cpu' in self.resources.requests) || !('cpu' in self.resources.limits) || quantity(string(self.resources.requests['cpu'])).compareTo(quantity(string(self.resources.limits['cpu']))) <= 0",message="the cpu request exceeds the cpu limit",fieldPath=".resources"
+// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.requests) || !has(self.resources.limits) || !('memory' in self.resources.requests) || !('memory' in self.resources.limits) || quantity(string(self.resources.requests['memory'])).compareTo(quantity(string(self.resources.limits['memory']))) <= 0",message="the memory request exceeds the memory limit",fieldPath=".resources"
 // +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !self.?hostNetwork.orValue(false)",message="securityProfile Restricted forbids hostNetwork",fieldPath=".hostNetwork"
 // +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !(!self.?podSecurityContext.?runAsNonRoot.orValue(true) || self.?podSecurityContext.?runAsUser.orValue(1) == 0 || self.?podSecurityContext.?seccompProfile.?type.orValue('none') == 'Unconfined')",message="securityProfile Restricted forbids runAsNonRoot: false, runAsUser: 0 and seccompProfile Unconfined",fieldPath=".podSecurityContext"
 // +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !has(self.podSecurityContext) || !has(self.podSecurityContext.sysctls) || self.podSecurityContext.sysctls.all(s, s.name in ['kernel.shm_rmid_forced', 'net.ipv4.ip_local_port_range', 'net.ipv4.tcp_syncookies', 'net.ipv4.ping_group_range', 'net.ipv4.ip_unprivileged_port_start', 'net.ipv4.ip_local_reserved_ports', 'net.ipv4.tcp_keepalive_time', 'net.ipv4.tcp_fin_timeout', 'net.ipv4.tcp_keepalive_intvl', 'net.ipv4.tcp_keepalive_probes', 'net.ipv4.tcp_rmem', 'net.ipv4.tcp_wmem'])",message="securityProfile Restricted forbids sysctls that the baseline Pod Security Standard does not list as safe",fieldPath=".podSecurityContext.sysctls"
@@ -105,8 +105,8 @@ type AppServiceSpec struct {
 	// +listMapKey=protocol
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="size(self) <= 1 || self.all(p, has(p.name))",message="every port needs a name if there is more than one"
-	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.name) || self.exists_one(q, has(q.name) && q.name == p.name))",message="two ports have the same name"
-	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.nodePort) || self.exists_one(q, has(q.nodePort) && q.nodePort == p.nodePort && q.protocol == p.protocol))",message="two ports have the same nodePort"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.name) || self.exists_one(q, has(q.name) && q.name == p.name))",message="port names must be unique"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.nodePort) || self.exists_one(q, has(q.nodePort) && q.nodePort == p.nodePort && q.protocol == p.protocol))",message="nodePorts must be unique"
 	Ports []ServicePort `json:"ports,omitempty"`
 
 	// envs are the environment variables of the application's container.

@@ -238,7 +238,7 @@ type IPBlock struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=49
-	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="must be a range of addresses such as 192.0.2.0/24"
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="must be a CIDR block such as 192.0.2.0/24"
 	CIDR string `json:"cidr"`
 
 	// except are parts of the range that may not connect.

@@ -78,7 +78,7 @@ type CollectorSpec struct {
 	// selector selects pods in the same namespace by their labels; {} selects all.
 	//
 	// +required
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="operators are In and NotIn, which need values, and Exists and DoesNotExist, which have none"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="operator must be In or NotIn with values, or Exists or DoesNotExist without values"
 	Selector metav1.LabelSelector `json:"selector"`
 
 	// readiness set to Ready includes only ready pods.

@@ -23,8 +23,8 @@ import (
 // +kubebuilder:printcolumn:name="Ready Components",type=integer,JSONPath=`.status.readyComponentCount`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="the name is also a label of the components and the beginning of their names: it must have at most 63 characters and no dots"
-// +kubebuilder:validation:XValidation:rule="self.spec.components.all(c, (has(c.resource.metadata) && has(c.resource.metadata.name) ? size(c.resource.metadata.name) : size(self.metadata.name) + 1 + size(c.name)) <= (c.resource.kind == 'PodCluster' ? 58 : 63))",message="the name of a component's object is too long: resource.metadata.name or, if there is none, KAPP-COMPONENT may have 63 characters, 58 for a PodCluster"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="the name is also a label of the components and a prefix of their names: it must have at most 63 characters and no dots"
+// +kubebuilder:validation:XValidation:rule="self.spec.components.all(c, (has(c.resource.metadata) && has(c.resource.metadata.name) ? size(c.resource.metadata.name) : size(self.metadata.name) + 1 + size(c.name)) <= (c.resource.kind == 'PodCluster' ? 58 : 63))",message="the name of a component's object is too long: resource.metadata.name, or KAPP-COMPONENT if it is not set, can have 63 characters, or 58 for a PodCluster"
 type KAPP struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -56,6 +56,10 @@ type KAPPList struct {
 	Items []KAPP `json:"items"`
 }
 
+// The rules of components hold when components change. The API server skips rules for unchanged parts of an object, but not
+// if these contain embedded objects. Without a comparison with oldSelf, an object that is older than a rule could neither get
+// a status nor be deleted.
+
 // KAPPSpec is the desired state of an application.
 type KAPPSpec struct {
 	// components of the application, at most 30. Components that you remove are pruned. Split a larger application into
@@ -66,11 +70,11 @@ type KAPPSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=30
-	// +kubebuilder:validation:XValidation:rule="self.all(c, !has(c.dependsOn) || c.dependsOn.all(d, self.exists(o, o.name == d)))",message="dependsOn names a component that does not exist",messageExpression="'dependsOn names components that do not exist: %s'.format([self.map(c, has(c.dependsOn) && c.dependsOn.exists(d, !self.exists(o, o.name == d)), c.dependsOn.map(d, !self.exists(o, o.name == d), '%s depends on %s'.format([c.name, d]))[0])])"
-	// +kubebuilder:validation:XValidation:rule="self.all(c, !has(c.dependsOn) || c.dependsOn.all(d, d == c.name || !self.exists(o, o.name == d && has(o.dependsOn) && c.name in o.dependsOn)))",message="two components depend on each other",messageExpression="self.map(c, has(c.dependsOn) && c.dependsOn.exists(d, self.exists(o, o.name == d && has(o.dependsOn) && c.name in o.dependsOn)), c.dependsOn.map(d, self.exists(o, o.name == d && has(o.dependsOn) && c.name in o.dependsOn), '%s and %s depend on each other'.format([c.name, d]))[0])[0]"
-	// +kubebuilder:validation:XValidation:rule="self.exists(c, !has(c.dependsOn) || size(c.dependsOn) == 0)",message="every component depends on another, so none could be created first",messageExpression="'every component depends on another, so none could be created first: %s'.format([self.map(c, '%s → %s'.format([c.name, c.dependsOn.join(', ')]))])"
-	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.dependsOn) || self.all(b, !(b.name in a.dependsOn) || !has(b.dependsOn) || !self.exists(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn)))",message="three components depend on each other in a circle",messageExpression="self.map(a, has(a.dependsOn) && self.exists(b, b.name in a.dependsOn && has(b.dependsOn) && self.exists(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn)), self.map(b, b.name in a.dependsOn && has(b.dependsOn) && self.exists(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn), self.map(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn, 'components depend on each other in a circle: %s → %s → %s → %s'.format([a.name, b.name, c.name, a.name]))[0])[0])[0]"
-	// +kubebuilder:validation:XValidation:rule="self.exists(c, self.all(o, !has(o.dependsOn) || !(c.name in o.dependsOn)))",message="every component is needed by another, so some depend on each other in a circle",messageExpression="'every component is needed by another, so some depend on each other in a circle: %s'.format([self.map(c, has(c.dependsOn), '%s → %s'.format([c.name, c.dependsOn.join(', ')]))])"
+	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || self.all(c, !has(c.dependsOn) || c.dependsOn.all(d, self.exists(o, o.name == d)))",message="dependsOn names a component that does not exist",messageExpression="'dependsOn names components that do not exist: %s'.format([self.map(c, has(c.dependsOn) && c.dependsOn.exists(d, !self.exists(o, o.name == d)), c.dependsOn.map(d, !self.exists(o, o.name == d), '%s depends on %s'.format([c.name, d]))[0])])",optionalOldSelf=true
+	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || self.all(c, !has(c.dependsOn) || c.dependsOn.all(d, d == c.name || !self.exists(o, o.name == d && has(o.dependsOn) && c.name in o.dependsOn)))",message="two components depend on each other",messageExpression="self.map(c, has(c.dependsOn) && c.dependsOn.exists(d, self.exists(o, o.name == d && has(o.dependsOn) && c.name in o.dependsOn)), c.dependsOn.map(d, self.exists(o, o.name == d && has(o.dependsOn) && c.name in o.dependsOn), '%s and %s depend on each other'.format([c.name, d]))[0])[0]",optionalOldSelf=true
+	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || self.exists(c, !has(c.dependsOn) || size(c.dependsOn) == 0)",message="every component depends on another, so none can be created first",messageExpression="'every component depends on another, so none can be created first: %s'.format([self.map(c, '%s → %s'.format([c.name, c.dependsOn.join(', ')]))])",optionalOldSelf=true
+	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || self.all(a, !has(a.dependsOn) || self.all(b, !(b.name in a.dependsOn) || !has(b.dependsOn) || !self.exists(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn)))",message="three components form a dependency cycle",messageExpression="self.map(a, has(a.dependsOn) && self.exists(b, b.name in a.dependsOn && has(b.dependsOn) && self.exists(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn)), self.map(b, b.name in a.dependsOn && has(b.dependsOn) && self.exists(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn), self.map(c, c.name in b.dependsOn && has(c.dependsOn) && a.name in c.dependsOn, 'components form a dependency cycle: %s → %s → %s → %s'.format([a.name, b.name, c.name, a.name]))[0])[0])[0]",optionalOldSelf=true
+	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() && self == oldSelf.value() || self.exists(c, self.all(o, !has(o.dependsOn) || !(c.name in o.dependsOn)))",message="every component is a dependency of another, so some of them form a cycle",messageExpression="'every component is a dependency of another, so some of them form a cycle: %s'.format([self.map(c, has(c.dependsOn), '%s → %s'.format([c.name, c.dependsOn.join(', ')]))])",optionalOldSelf=true
 	Components []Component `json:"components"`
 
 	// suspend stops the controller from changing anything until you unset it.
@@ -82,7 +86,7 @@ type KAPPSpec struct {
 // Component is a part of an application: an object of another kind of the fleet.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !(self.name in self.dependsOn)",message="a component cannot depend on itself",messageExpression="self.name + ' cannot depend on itself'",fieldPath=".dependsOn"
-// +kubebuilder:validation:XValidation:rule="self.resource.kind == oldSelf.resource.kind",message="a component keeps its kind; add one of another name and remove this one",fieldPath=".resource"
+// +kubebuilder:validation:XValidation:rule="self.resource.kind == oldSelf.resource.kind",message="the kind of a component cannot change; add a component with another name and remove this one",fieldPath=".resource"
 type Component struct {
 	// name of the component, which is unique in its KAPP.
 	//

@@ -30,7 +30,7 @@ import (
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.updateRevision`,priority=1
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 58 && !self.metadata.name.contains('.')",message="the name is the beginning of the pods' host names, such as NAME-1234: it must have at most 58 characters and no dots"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 58 && !self.metadata.name.contains('.')",message="pods are named NAME-0, NAME-1 and so on: the name must have at most 58 characters and no dots"
 type PodCluster struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -65,7 +65,7 @@ type PodClusterList struct {
 // PodClusterSpec is what a set of pods should be.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.serviceName) == has(oldSelf.serviceName) && (!has(self.serviceName) || self.serviceName == oldSelf.serviceName)",message="serviceName is part of the pods' host names and cannot be changed; create another PodCluster",fieldPath=".serviceName"
-// +kubebuilder:validation:XValidation:rule="self.progressDeadlineSeconds > (has(self.minReadySeconds) ? self.minReadySeconds : 0)",message="progressDeadlineSeconds must be greater than minReadySeconds, or every pod would be replaced before it counts as available",fieldPath=".progressDeadlineSeconds"
+// +kubebuilder:validation:XValidation:rule="self.progressDeadlineSeconds > (has(self.minReadySeconds) ? self.minReadySeconds : 0)",message="progressDeadlineSeconds must be greater than minReadySeconds; otherwise, every pod would be replaced before it is available",fieldPath=".progressDeadlineSeconds"
 // +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !self.template.spec.?hostNetwork.orValue(false)",message="securityProfile Restricted forbids hostNetwork",fieldPath=".template.spec.hostNetwork"
 // +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !(!self.template.spec.?securityContext.?runAsNonRoot.orValue(true) || self.template.spec.?securityContext.?runAsUser.orValue(1) == 0 || self.template.spec.?securityContext.?seccompProfile.?type.orValue('none') == 'Unconfined')",message="securityProfile Restricted forbids runAsNonRoot: false, runAsUser: 0 and seccompProfile Unconfined",fieldPath=".template.spec.securityContext"
 // +kubebuilder:validation:XValidation:rule="self.securityProfile != 'Restricted' || !has(self.template.spec.securityContext) || !has(self.template.spec.securityContext.sysctls) || self.template.spec.securityContext.sysctls.all(s, s.name in ['kernel.shm_rmid_forced', 'net.ipv4.ip_local_port_range', 'net.ipv4.tcp_syncookies', 'net.ipv4.ping_group_range', 'net.ipv4.ip_unprivileged_port_start', 'net.ipv4.ip_local_reserved_ports', 'net.ipv4.tcp_keepalive_time', 'net.ipv4.tcp_fin_timeout', 'net.ipv4.tcp_keepalive_intvl', 'net.ipv4.tcp_keepalive_probes', 'net.ipv4.tcp_rmem', 'net.ipv4.tcp_wmem'])",message="securityProfile Restricted forbids sysctls that the baseline Pod Security Standard does not list as safe",fieldPath=".template.spec.securityContext.sysctls"
@@ -186,7 +186,7 @@ const (
 
 // UpdateStrategy defines how pods are updated to a changed template.
 //
-// +kubebuilder:validation:XValidation:rule="self.type != 'OnDelete' || !has(self.partition) || self.partition == 0",message="partition has no meaning if type is OnDelete"
+// +kubebuilder:validation:XValidation:rule="self.type != 'OnDelete' || !has(self.partition) || self.partition == 0",message="partition cannot be set if type is OnDelete"
 type UpdateStrategy struct {
 	// type RollingUpdate updates pods from the highest number down; OnDelete waits until you delete them.
 	//
@@ -205,7 +205,7 @@ type UpdateStrategy struct {
 	//
 	// +optional
 	// +kubebuilder:default=1
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 : string(self).matches('^(100|[1-9][0-9]?)%$')",message="must be a number from 1 or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 : string(self).matches('^(100|[1-9][0-9]?)%$')",message="must be a number, at least 1, or a percentage from 1% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// inPlace set to IfPossible changes images in running pods, which keep their node and address, and replaces pods only

@@ -38,7 +38,7 @@ type Container struct {
 	// +listMapKey=containerPort
 	// +listMapKey=protocol
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.name) || self.exists_one(q, has(q.name) && q.name == p.name))",message="two ports have the same name"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.name) || self.exists_one(q, has(q.name) && q.name == p.name))",message="port names must be unique"
 	Ports []ContainerPort `json:"ports,omitempty"`
 
 	// env are the container's environment variables.
@@ -184,7 +184,7 @@ type Resources struct {
 
 // VolumeMount mounts a volume into a container.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.subPath) && has(self.subPathExpr))",message="subPath and subPathExpr exclude each other"
+// +kubebuilder:validation:XValidation:rule="!(has(self.subPath) && has(self.subPathExpr))",message="subPath and subPathExpr cannot both be set"
 type VolumeMount struct {
 	// name of the volume.
 	//

@@ -9,7 +9,7 @@ import (
 
 // EnvVar is an environment variable of a container.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.value) && has(self.valueFrom))",message="value and valueFrom exclude each other"
+// +kubebuilder:validation:XValidation:rule="!(has(self.value) && has(self.valueFrom))",message="value and valueFrom cannot both be set"
 type EnvVar struct {
 	// name of the variable.
 	//

@@ -15,7 +15,7 @@ type PodMetadata struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="!['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by', 'opdock.dev/deployment', 'pod-template-hash', 'controller-revision-hash', 'apps.kubernetes.io/pod-index'].exists(k, k in self)",message="labels that the controller sets cannot be set here",messageExpression="'labels that the controller sets cannot be set here: %s'.format([['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by', 'opdock.dev/deployment', 'pod-template-hash', 'controller-revision-hash', 'apps.kubernetes.io/pod-index'].filter(k, k in self)])"
+	// +kubebuilder:validation:XValidation:rule="!['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by', 'opdock.dev/deployment', 'pod-template-hash', 'controller-revision-hash', 'apps.kubernetes.io/pod-index'].exists(k, k in self)",message="these labels are reserved for controllers",messageExpression="'these labels are reserved for controllers: %s'.format([['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by', 'opdock.dev/deployment', 'pod-template-hash', 'controller-revision-hash', 'apps.kubernetes.io/pod-index'].filter(k, k in self)])"
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// annotations of the pods.
@@ -40,7 +40,7 @@ type PodTemplate struct {
 
 // PodSpec defines what runs in a pod, and how and where.
 //
-// +kubebuilder:validation:XValidation:rule="self.containers.all(c, !has(c.restartPolicy))",message="restartPolicy is for initContainers only; containers are always restarted",fieldPath=".containers"
+// +kubebuilder:validation:XValidation:rule="self.containers.all(c, !has(c.restartPolicy))",message="restartPolicy can only be set for initContainers; containers are always restarted",fieldPath=".containers"
 // +kubebuilder:validation:XValidation:rule="!has(self.initContainers) || self.initContainers.all(i, !self.containers.exists(c, c.name == i.name))",message="a container and an init container have the same name",fieldPath=".initContainers"
 // +kubebuilder:validation:XValidation:rule="self.containers.all(c, !has(c.volumeMounts) || c.volumeMounts.all(m, has(self.volumes) && self.volumes.exists(v, v.name == m.name)))",message="a volumeMount names a volume that is not in volumes",fieldPath=".containers"
 // +kubebuilder:validation:XValidation:rule="!has(self.initContainers) || self.initContainers.all(c, !has(c.volumeMounts) || c.volumeMounts.all(m, has(self.volumes) && self.volumes.exists(v, v.name == m.name)))",message="a volumeMount names a volume that is not in volumes",fieldPath=".initContainers"

@@ -95,7 +95,7 @@ type Sysctl struct {
 
 // SecurityContext holds security settings of a container.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.privileged) && self.privileged && has(self.allowPrivilegeEscalation) && !self.allowPrivilegeEscalation)",message="a privileged container can always escalate; allowPrivilegeEscalation cannot be false"
+// +kubebuilder:validation:XValidation:rule="!(has(self.privileged) && self.privileged && has(self.allowPrivilegeEscalation) && !self.allowPrivilegeEscalation)",message="allowPrivilegeEscalation cannot be false for a privileged container"
 type SecurityContext struct {
 	// allowPrivilegeEscalation lets a process gain more privileges than its parent. Default: true.
 	//
@@ -164,7 +164,7 @@ type Capabilities struct {
 
 // SecurityProfile names a seccomp or AppArmor profile.
 //
-// +kubebuilder:validation:XValidation:rule="(self.type == 'Localhost') == has(self.localhostProfile)",message="localhostProfile must be set for type Localhost, and only then"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Localhost') == has(self.localhostProfile)",message="localhostProfile must be set if type is Localhost, and cannot be set otherwise"
 type SecurityProfile struct {
 	// type of profile: the container runtime's default, one on the node, or none.
 	//

@@ -6,20 +6,18 @@ package devcmd
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/opdock/opdock/cluster"
-	"github.com/opdock/opdock/generate"
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/filelock"
 	"github.com/opdock/opdock/internal/golden"
 	"github.com/opdock/opdock/internal/project"
 )
@@ -95,7 +93,7 @@ func TestSecondDev(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	if err := syscall.Flock(int(log.Fd()), syscall.LOCK_EX); err != nil {
+	if err := filelock.Exclusive(log); err != nil {
 		t.Fatal(err)
 	}
 	s := newConsole(&clitest.FakeDock{Clusters: map[string]cluster.Status{"ship": {Name: "ship", State: cluster.Alive}}})
@@ -222,35 +220,6 @@ func TestFoldParts(t *testing.T) {
 		if got := strings.Join(foldParts(line, width), "\n"); got != want {
 			t.Errorf("%d columns:\n%s", width, got)
 		}
-	}
-}
-
-func TestReadGenerated(t *testing.T) {
-	failed := errors.New("exit status 1")
-	problems := &generate.Error{Problems: []generate.Problem{{File: "api/v1/t.go", Line: 3, Column: 4, Message: "no"}}}
-	encoded, err := json.Marshal(problems)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := readGenerated(encoded, "", failed); err == nil || err.Error() != problems.Error() {
-		t.Errorf("problems: %v", err)
-	}
-	if _, err := readGenerated(nil, "opdock: nothing to generate: no package has markers\n  see: opdock\n", failed); !errors.Is(err, generate.ErrNothing) {
-		t.Errorf("nothing: %v", err)
-	}
-	if _, err := readGenerated(nil, "opdock: it rained\n", failed); err == nil || err.Error() != "it rained" {
-		t.Errorf("anything: %v", err)
-	}
-	if _, err := readGenerated(nil, "", failed); !errors.Is(err, failed) {
-		t.Errorf("silence: %v", err)
-	}
-	encoded, err = json.Marshal(&generate.Result{Dir: "/src", Changes: []generate.Change{{Path: "a.go", Kind: generate.Changed}}, Files: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := readGenerated(encoded, "  something for people", nil)
-	if err != nil || result.Dir != "/src" || len(result.Changes) != 1 || result.Files != 3 {
-		t.Errorf("got %+v, %v", result, err)
 	}
 }
 

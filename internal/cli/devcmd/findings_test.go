@@ -4,12 +4,10 @@
 package devcmd
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,24 +15,6 @@ import (
 	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/why"
 )
-
-// lockedBuffer can be read while others write to it.
-type lockedBuffer struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(data []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.Write(data)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.String()
-}
 
 // The terminal of opdock dev says that the operator loops, even if no page is served.
 func TestDevSaysFindings(t *testing.T) {
@@ -45,7 +25,7 @@ func TestDevSaysFindings(t *testing.T) {
 		operator.Close()
 	})
 	s := newConsole(nil)
-	screen := &lockedBuffer{}
+	screen := &testenv.Buffer{}
 	s.Err = screen
 	a := verbs{s.App}
 	show, session := a.newDevShow(devOptions{}), &dev.Session{}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
-	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestPageFlags(t *testing.T) {
@@ -40,7 +40,7 @@ var pageAddress = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 // The page of a run shows the tree and the reconciles of that run, and is gone with it.
 func TestRunServesThePage(t *testing.T) {
 	user, arguments, namespace := onRealCluster(t)
-	terminal := &lockedBuffer{}
+	terminal := &testenv.Buffer{}
 	user.Err, user.ErrWidth = terminal, 100
 	user.ErrSize = func() (int, int) { return 160, 30 }
 	keys := make(chan string)
@@ -60,7 +60,7 @@ func TestRunServesThePage(t *testing.T) {
 		body, err := io.ReadAll(response.Body)
 		return string(body), err
 	}
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		for path, wanted := range map[string][]string{
 			"/":            {"<title>opdock</title>"},
 			"/api/tree":    {`"name":"robot-one"`, `"type":"Ready","status":"True"`, `"kind":"Pod"`},

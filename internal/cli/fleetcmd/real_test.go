@@ -4,14 +4,12 @@
 package fleetcmd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +25,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/run"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // onRealCluster is a user of the cluster that these tests share, in a namespace of their own. The fleet works in that
@@ -110,21 +109,21 @@ func TestRunNeedsItsNamespace(t *testing.T) {
 // A terminal gets its screen back at the end, and the table stays on it.
 func TestRunOnATerminal(t *testing.T) {
 	user, arguments, namespace := onRealCluster(t)
-	terminal := &lockedBuffer{}
+	terminal := &testenv.Buffer{}
 	user.Err, user.ErrWidth = terminal, 100
 	user.ErrSize = func() (int, int) { return 100, 30 }
 	keys, released := make(chan string), make(chan struct{})
 	user.Keys = func() (<-chan string, func(), error) { return keys, func() { close(released) }, nil }
 	ended := make(chan int, 1)
 	go func() { ended <- user.Run(t.Context(), append(arguments, "--samples", "robot_v1_robot")) }()
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if strings.Contains(terminal.String(), "1 of 1 ready") {
 			return ""
 		}
 		return "the robot is not ready:\n" + terminal.String()
 	})
 	// Everything below is found by owner references, so it is there only if the watches work.
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		for _, want := range []string{"✓ Robot robot-one", "└─ ✓ Deployment robot-one", "2 pods ready", "namespace " + namespace[:20], "Synced"} {
 			if !strings.Contains(terminal.String(), want) {
 				return want + " is not on the screen:\n" + terminal.String()
@@ -159,7 +158,7 @@ func TestRunUntilItIsInterrupted(t *testing.T) {
 			if err := fleettest.Client(t).Create(t.Context(), robot); err != nil {
 				t.Fatal(err)
 			}
-			messages := &lockedBuffer{}
+			messages := &testenv.Buffer{}
 			user.Err = messages
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
@@ -167,7 +166,7 @@ func TestRunUntilItIsInterrupted(t *testing.T) {
 			go func() {
 				ended <- user.Run(ctx, append(append(arguments, "--samples", "robot_v1_robot"), test.flags...))
 			}()
-			fleettest.Eventually(t, func() string {
+			testenv.Await(t, func() string {
 				if strings.Contains(messages.String(), "Robot robot-one: Suspended") {
 					return ""
 				}
@@ -245,22 +244,4 @@ func TestRunDoesNotReplaceNewerCRDs(t *testing.T) {
 	if read(); !strings.Contains(fmt.Sprint(robots.Object), "newer") {
 		t.Error("the field is gone")
 	}
-}
-
-// lockedBuffer can be read while it is written to.
-type lockedBuffer struct {
-	mutex  sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(data []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.buffer.Write(data)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.buffer.String()
 }

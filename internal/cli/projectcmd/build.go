@@ -4,23 +4,16 @@
 package projectcmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/opdock/opdock/internal/build"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
-	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/oci"
 	"github.com/opdock/opdock/internal/project"
 )
@@ -107,10 +100,8 @@ func (o *buildOptions) check(cmd *cobra.Command) error {
 	if len(o.platforms) == 0 {
 		o.platforms = []string{oci.HostPlatform().String()}
 	}
-	for _, text := range o.platforms {
-		if _, err := oci.ParsePlatform(text); err != nil {
-			return wrong("--platform: %v", err)
-		}
+	if _, err := parsePlatforms(o.platforms); err != nil {
+		return wrong("--platform: %v", err)
 	}
 	return nil
 }
@@ -148,161 +139,69 @@ func (a verbs) build(ctx context.Context, cmd *cobra.Command, o buildOptions) er
 	if err != nil {
 		return &cmdutil.UsageError{Message: err.Error(), Hints: []string{cmdutil.SeeHelp(cmd)}}
 	}
-	output := cmp.Or(o.output, filepath.Join(found.Dir, "dist", "image.tar"))
-	if err := checkOutput(output); err != nil {
-		return err
-	}
-	manifests, err := found.Manifests(ctx)
-	if err != nil {
-		notes = append(notes, fmt.Sprintf("the manifests could not be read, so the program is placed at the default path: %v", err))
-	}
-	image := a.imageOf(found, manifests, o)
-	image.Created = created
-	image.Labels["org.opencontainers.image.created"] = created.UTC().Format(time.RFC3339)
-	if image.Programs, err = a.compile(ctx, found, main, o); err != nil {
-		return err
-	}
-	layout, err := image.Layout()
+	platforms, err := parsePlatforms(o.platforms)
 	if err != nil {
 		return err
 	}
-	digest, err := layout.Digest()
+	image, err := build.Run(ctx, build.Options{
+		Project: found, Main: main, Image: o.image, Output: o.output, Platforms: platforms, LDFlags: o.ldflags, Created: created,
+		Env: a.Env, Errors: a.Err, Cache: a.buildCache(), Step: a.steps(o.quiet, fmt.Sprintf("Building %s of %s for %s", main, found.Name, strings.Join(o.platforms, ", "))),
+	})
 	if err != nil {
 		return err
 	}
-	if err := writeImage(layout, output, created); err != nil {
-		return fmt.Errorf("writing the image: %w", err)
-	}
-	for _, note := range notes {
+	for _, note := range append(notes, image.Notes...) {
 		fmt.Fprintf(a.Err, "note: %s\n", note)
 	}
 	if o.push {
-		if err := a.push(ctx, layout, image.References["io.containerd.image.name"], o.quiet); err != nil {
+		err := a.steps(o.quiet, "")("pushing "+image.Reference, "pushed "+image.Reference, func() error { return image.Push(ctx) })
+		if err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(a.Out, "%s\t%s@%s\n", output, image.References["io.containerd.image.name"], digest)
+	_, err = fmt.Fprintf(a.Out, "%s\t%s@%s\n", image.Output, image.Reference, image.Digest)
 	return err
 }
 
-// imageOf is the image without its programs.
-func (a verbs) imageOf(p *project.Project, manifests []*unstructured.Unstructured, o buildOptions) oci.Image {
-	reference := o.image
-	if deployed, ok := project.Image(manifests); reference == "" && ok && !project.IsPlaceholder(deployed) && !strings.Contains(deployed, "@") {
-		reference = deployed
-	}
-	reference = cmp.Or(reference, p.Name)
-	name, tag := reference, "latest"
-	if at := strings.LastIndex(reference, ":"); at > strings.LastIndex(reference, "/") {
-		name, tag = reference[:at], reference[at+1:]
-	}
-	return oci.Image{
-		Entrypoint: project.Entrypoint(manifests),
-		// Manifests may name the program without its folder.
-		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/"},
-		Labels: map[string]string{
-			"org.opencontainers.image.title":   path.Base(name),
-			"org.opencontainers.image.version": tag,
-		},
-		// One for each family of tools: skopeo and podman, containerd and docker.
-		References: map[string]string{"org.opencontainers.image.ref.name": tag, "io.containerd.image.name": name + ":" + tag},
+// buildCache is where programs are kept; empty if there is no place for it.
+func (a verbs) buildCache() string {
+	switch cache, home := a.Getenv("XDG_CACHE_HOME"), a.Getenv("HOME"); {
+	case cache != "":
+		return filepath.Join(cache, "opdock", "build")
+	case home != "":
+		return filepath.Join(home, ".cache", "opdock", "build")
+	default:
+		return ""
 	}
 }
 
-func (a verbs) compile(ctx context.Context, p *project.Project, main string, o buildOptions) ([]oci.Program, error) {
-	if _, err := exec.LookPath("go"); err != nil {
-		return nil, hint.With(errors.New("the go command was not found on PATH"), "install Go from https://go.dev/dl")
+// steps returns a function that shows the progress of each step, below a title.
+func (a verbs) steps(quiet bool, title string) func(running, done string, do func() error) error {
+	d := a.NewDisplay(quiet)
+	return func(running, done string, do func() error) error {
+		if title != "" {
+			d.Title("%s", title)
+			title = ""
+		}
+		began := a.Now()
+		d.Run(running)
+		stop := d.Animate()
+		err := do()
+		stop()
+		if err == nil {
+			d.Done(done, a.Now().Sub(began))
+		}
+		return err
 	}
-	d := a.NewDisplay(o.quiet)
-	d.Title("Building %s of %s for %s", main, p.Name, strings.Join(o.platforms, ", "))
-	source := oci.Source{Dir: p.Dir, Package: main, LDFlags: o.ldflags, Env: a.Env, Errors: a.Err}
-	switch cache, home := a.Getenv("XDG_CACHE_HOME"), a.Getenv("HOME"); { // without either, the program is linked each time
-	case cache != "":
-		source.Cache = filepath.Join(cache, "opdock", "build")
-	case home != "":
-		source.Cache = filepath.Join(home, ".cache", "opdock", "build")
-	}
-	var programs []oci.Program
-	for _, text := range o.platforms {
+}
+
+func parsePlatforms(texts []string) (platforms []oci.Platform, err error) {
+	for _, text := range texts {
 		platform, err := oci.ParsePlatform(text)
 		if err != nil {
 			return nil, err
 		}
-		began := a.Now()
-		d.Run("compiling for " + text)
-		stop := d.Animate()
-		program, err := source.Compile(ctx, platform)
-		stop()
-		switch {
-		case ctx.Err() != nil:
-			return nil, errors.New("interrupted: no image was written")
-		case err != nil:
-			return nil, err
-		}
-		d.Done("compiled for "+text, a.Now().Sub(began))
-		programs = append(programs, program)
+		platforms = append(platforms, platform)
 	}
-	return programs, nil
-}
-
-func (a verbs) push(ctx context.Context, layout oci.Layout, reference string, quiet bool) error {
-	d := a.NewDisplay(quiet)
-	began := a.Now()
-	d.Run("pushing " + reference)
-	stop := d.Animate()
-	err := layout.Push(ctx, reference)
-	stop()
-	if err != nil {
-		return hint.With(err, "check that the image name contains the right registry and that you are logged in to it")
-	}
-	d.Done("pushed "+reference, a.Now().Sub(began))
-	return nil
-}
-
-// checkOutput keeps an image from replacing what is none.
-func checkOutput(output string) error {
-	info, err := os.Stat(output)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	isArchive := strings.HasSuffix(output, ".tar")
-	switch {
-	case isArchive && info.IsDir():
-		return fmt.Errorf("%s is a directory and cannot be replaced by an archive", output)
-	case isArchive:
-		return nil
-	case !info.IsDir():
-		return fmt.Errorf("%s is a file; use a name that ends in .tar for an archive, or another name for a directory", output)
-	}
-	entries, err := os.ReadDir(output)
-	if err != nil {
-		return err
-	}
-	isLayout := func(entry os.DirEntry) bool { return entry.Name() == "oci-layout" }
-	if len(entries) > 0 && !slices.ContainsFunc(entries, isLayout) {
-		return hint.With(fmt.Errorf("%s contains files that do not belong to an image and would be lost", output), "choose another directory: --output")
-	}
-	return nil
-}
-
-// writeImage writes the image. An archive is replaced at once, so that nobody reads half of one.
-func writeImage(layout oci.Layout, output string, created time.Time) error {
-	if err := os.MkdirAll(filepath.Dir(output), 0o755); err != nil {
-		return err
-	}
-	if !strings.HasSuffix(output, ".tar") {
-		return layout.WriteFolder(output)
-	}
-	archive, err := os.CreateTemp(filepath.Dir(output), ".image-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(archive.Name()) // does nothing once it has been renamed
-	if err := errors.Join(layout.WriteTar(archive, created), archive.Chmod(0o644), archive.Close()); err != nil {
-		return err
-	}
-	return os.Rename(archive.Name(), output)
+	return platforms, nil
 }

@@ -34,7 +34,7 @@ func onlyChanged(cmd *cobra.Command, names ...string) bool {
 func notBelow(dir string) error {
 	start, err := filepath.Abs(dir)
 	if err != nil {
-		return fmt.Errorf("looking for a project: %w", err)
+		return fmt.Errorf("finding the project: %w", err)
 	}
 	for above := start; ; above = filepath.Dir(above) {
 		if _, err := os.Stat(filepath.Join(above, "PROJECT")); err == nil {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/crdspec"
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/rights"
 	"github.com/opdock/opdock/internal/rights/rehearse"
@@ -292,10 +293,9 @@ func (s *subject) withoutOthers(grants []rights.Grant) []rights.Grant {
 func scopesOf(definitions []*unstructured.Unstructured) map[schema.GroupResource]bool {
 	scopes := map[schema.GroupResource]bool{}
 	for _, definition := range definitions {
-		group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-		plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+		spec := crdspec.Of(definition)
 		scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")
-		scopes[schema.GroupResource{Group: group, Resource: plural}] = scope == "Cluster"
+		scopes[schema.GroupResource{Group: spec.Group, Resource: spec.Plural}] = scope == "Cluster"
 	}
 	return scopes
 }

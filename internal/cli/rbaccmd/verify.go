@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/gocommand"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/librarylog"
@@ -206,8 +206,7 @@ func (a verbs) operator(ctx context.Context, o rbacOptions, about *subject, comm
 	d := a.NewDisplay(o.format != formatText)
 	began := a.Now()
 	binary := filepath.Join(dir, "operator")
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", binary, main)
-	build.Dir, build.Env = about.project.Dir, a.Env
+	build := gocommand.Command(ctx, about.project.Dir, a.Env, "build", "-buildvcs=false", "-o", binary, main)
 	if output, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building the operator: %w\n%s", err, bytes.TrimSpace(output))
 	}

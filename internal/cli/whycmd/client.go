@@ -17,10 +17,9 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/crdspec"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/internal/projectfile"
@@ -153,13 +152,10 @@ func whichObject(what string, summary why.Summary) (kind, name string, err error
 		return "", "", err
 	}
 	for _, crd := range crds {
-		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-		if _, runs := kinds[kind]; !runs {
-			continue
+		spec := crdspec.Of(crd)
+		if _, runs := kinds[spec.Kind]; runs {
+			kinds[spec.Kind] = append(append(kinds[spec.Kind], spec.Plural), spec.ShortNames...)
 		}
-		plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
-		short, _, _ := unstructured.NestedStringSlice(crd.Object, "spec", "names", "shortNames")
-		kinds[kind] = append(append(kinds[kind], plural), short...)
 	}
 	var all []string
 	for kind, names := range kinds {

@@ -89,7 +89,7 @@ func (a verbs) pagesOfThisFolder() ([]page.File, error) {
 	}
 	dirs, err := filepath.Glob(a.DevStateDir("*"))
 	if err != nil {
-		return nil, fmt.Errorf("looking for pages: %w", err)
+		return nil, fmt.Errorf("finding pages: %w", err)
 	}
 	for _, one := range clusters {
 		dirs = append(dirs, one.Dir)

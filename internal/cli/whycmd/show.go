@@ -191,12 +191,12 @@ func writerNames(writers []why.Writer) string {
 	return strings.Join(names, " and ")
 }
 
-// notShown says how many reconciles a stream left out, such as "3 more reconciles are".
-func notShown(n int) string {
+// overrun says that records were dropped before this command read them: new ones had taken their place.
+func overrun(n int) string {
 	if n == 1 {
-		return "1 more reconcile is"
+		return "1 reconcile is not shown: newer records replaced it before it was read"
 	}
-	return fmt.Sprintf("%d more reconciles are", n)
+	return fmt.Sprintf("%d reconciles are not shown: newer records replaced them before they were read", n)
 }
 
 func many(n int, what string) string {

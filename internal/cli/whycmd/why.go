@@ -161,7 +161,7 @@ func (a verbs) why(ctx context.Context, cmd *cobra.Command, o whyOptions, what s
 	return endpoint.follow(ctx, query, func(record *why.Record, lost uint64) error {
 		switch {
 		case record == nil:
-			fmt.Fprintf(a.Err, "%s not shown (raise --last)\n", notShown(int(lost)))
+			fmt.Fprintln(a.Err, overrun(int(lost)))
 		case o.format == cmdutil.OutputJSON:
 			return a.printLine(record)
 		default:

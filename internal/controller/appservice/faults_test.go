@@ -25,6 +25,7 @@ import (
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestDriftIsRepaired(t *testing.T) {
@@ -95,7 +96,7 @@ func TestForeignObjectsAreSafe(t *testing.T) {
 	})
 	// What does not depend on the taken name goes on.
 	fleettest.Await(t, s.Client, child(s, &appsv1.Deployment{}), exists)
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		var events corev1.EventList
 		if err := s.List(t.Context(), &events, client.InNamespace(s.namespace)); err != nil {
 			return err.Error()

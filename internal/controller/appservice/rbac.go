@@ -7,7 +7,7 @@ package appservice
 //
 // +kubebuilder:rbac:groups=app.example.com,resources=appservices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=app.example.com,resources=appservices/status,verbs=patch
-// Asked for where clusters demand this right of whoever blocks the deletion of an owner:
+// Clusters that enforce OwnerReferencesPermissionEnforcement require this permission to set blockOwnerDeletion:
 // +kubebuilder:rbac:groups=app.example.com,resources=appservices/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete

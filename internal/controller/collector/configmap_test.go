@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	collectorv1 "github.com/opdock/opdock/api/collector/v1"
 	"github.com/opdock/opdock/internal/controller/collector"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/health"
 )
 
 func TestHandEditsOfTheConfigMapAreRepaired(t *testing.T) {
@@ -42,6 +44,47 @@ func TestHandEditsOfTheConfigMapAreRepaired(t *testing.T) {
 	}
 	awaitConfigMap(t, c, object, "list")
 	awaitPods(t, c, object, "a")
+}
+
+// Pods that go on changing delay the next list, but not the correction of this one.
+func TestHandEditsAreRepairedDuringAPause(t *testing.T) {
+	t.Parallel()
+	c, namespace := setUp(t)
+	running := func(name string) {
+		t.Helper()
+		createPod(t, c, namespace, name, "{}")
+		fleettest.Await(t, c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, func(p *corev1.Pod) string {
+			if !health.IsReady(p) {
+				return "it is not ready"
+			}
+			return ""
+		})
+	}
+	running("a")
+	// Longer than a test waits.
+	object := awaitPods(t, c, create(t, c, namespace, "{selector: {}, debounceMilliseconds: 600000, output: {configMapName: list}}"), "a")
+	before := awaitConfigMap(t, c, object, "list").Data[collector.KeyIPs]
+	running("b")
+	expect := func(what string) *corev1.ConfigMap {
+		t.Helper()
+		return fleettest.Await(t, c, configMap(namespace, "list"), func(m *corev1.ConfigMap) string {
+			if m.Data[collector.KeyIPs] != before || m.Labels[flow.LabelManagedBy] != flow.ManagedBy {
+				return what + " has not been repaired: " + m.Data[collector.KeyIPs]
+			}
+			return ""
+		})
+	}
+	for what, edit := range map[string]func(*corev1.ConfigMap){
+		"a key":     func(m *corev1.ConfigMap) { m.Data[collector.KeyIPs] = "1.2.3.4\n" },
+		"our label": func(m *corev1.ConfigMap) { delete(m.Labels, flow.LabelManagedBy) },
+	} {
+		change(t, c, configMap(namespace, "list"), edit)
+		expect(what)
+	}
+	if err := c.Delete(t.Context(), expect("everything")); err != nil {
+		t.Fatal(err)
+	}
+	expect("a deletion")
 }
 
 func TestAForeignConfigMapIsLeftAlone(t *testing.T) {

@@ -84,6 +84,7 @@ type scope struct {
 	selector  labels.Selector       // set by watch
 	addresses []collectorv1.Address // set by collect: all of them, sorted
 	configMap string                // set by writeOutput: the one that holds all of them now
+	output    map[string]string     // set by writeOutput: what that holds, if it is the one that the spec names
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, collector *collectorv1.Collector) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/health"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // TestAnyCrashPointIsFine ends the manager after each single write of what it does, and lets another one go on.
@@ -73,7 +74,7 @@ func TestAnyCrashPointIsFine(t *testing.T) {
 				cut := wire.CutAfter(after)
 				stop := run(t, tapped, namespace)
 				step.act(t, c, namespace)
-				fleettest.Eventually(t, func() string {
+				testenv.Await(t, func() string {
 					if isClosed(cut) {
 						return ""
 					}
@@ -121,7 +122,7 @@ func TestAConvergedCollectorIsNotWritten(t *testing.T) {
 	looks := fleettest.Looks(t, "Collector")
 	stop = run(t, config, namespace)
 	awaitLooks := func(more int) {
-		fleettest.Eventually(t, func() string {
+		testenv.Await(t, func() string {
 			if fleettest.Looks(t, "Collector") < looks+more {
 				return "not all Collectors were looked at"
 			}

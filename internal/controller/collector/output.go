@@ -46,6 +46,15 @@ func (r *Reconciler) writeOutput(ctx context.Context, s *scope) error {
 		}
 	}
 	s.configMap = name
+	if old := s.collector.Status.ConfigMapName; old != "" && old != name &&
+		!slices.ContainsFunc(owned.Items, func(c corev1.ConfigMap) bool { return c.Name == old }) {
+		var hidden corev1.ConfigMap
+		if found, err := s.pass.Hidden(ctx, &hidden, old); err != nil {
+			return err
+		} else if found {
+			owned.Items = append(owned.Items, hidden)
+		}
+	}
 	for i := range owned.Items {
 		if owned.Items[i].Name == name {
 			continue
@@ -67,6 +76,9 @@ func (r *Reconciler) writeConfigMap(ctx context.Context, s *scope, name string, 
 	}
 	outcome := s.pass.Apply(ctx, &corev1.ConfigMap{}, corev1ac.ConfigMap(name, s.collector.Namespace).WithData(data))
 	if flow.Reason(outcome) != flow.ReasonResourceExists {
+		if outcome == nil {
+			s.output = data
+		}
 		return outcome
 	}
 	old := s.collector.Status.ConfigMapName
@@ -78,6 +90,15 @@ func (r *Reconciler) writeConfigMap(ctx context.Context, s *scope, name string, 
 		return err
 	}
 	return outcome
+}
+
+// restoreOutput makes the ConfigMap hold what it was last given. While the pods go on changing, the list stays that old; other
+// changes do not.
+func (r *Reconciler) restoreOutput(ctx context.Context, s *scope, data map[string]string) error {
+	if data == nil || s.collector.Spec.Output == nil {
+		return nil
+	}
+	return s.pass.Apply(ctx, &corev1.ConfigMap{}, corev1ac.ConfigMap(s.collector.Spec.Output.ConfigMapName, s.collector.Namespace).WithData(data))
 }
 
 // output is what the ConfigMap holds. If not all of it fits, the details are left out; if the addresses alone do not fit,
@@ -93,7 +114,7 @@ func output(addresses []collectorv1.Address, limit int) (map[string]string, erro
 	}
 	if text.Len() > limit {
 		return nil, flow.Stalled(ReasonOutputTooLarge, fmt.Errorf(
-			"the list of %d addresses has %d bytes, and a ConfigMap holds %d: pick fewer pods, by several Collectors for example",
+			"the list of %d addresses has %d bytes, but a ConfigMap holds at most %d: select fewer pods, for example with several Collectors",
 			len(addresses), text.Len(), limit))
 	}
 	data := map[string]string{KeyIPs: text.String()}

@@ -35,7 +35,7 @@ func podCache(mgr ctrl.Manager, o flow.Options) (cache.Cache, error) {
 	}
 	pods, err := cache.New(mgr.GetConfig(), options)
 	if err != nil {
-		return nil, fmt.Errorf("making a cache of pods: %w", err)
+		return nil, fmt.Errorf("creating the cache of pods: %w", err)
 	}
 	if err := mgr.Add(pods); err != nil {
 		return nil, fmt.Errorf("adding the cache of pods: %w", err)

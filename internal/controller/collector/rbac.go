@@ -7,7 +7,7 @@ package collector
 //
 // +kubebuilder:rbac:groups=collector.ip,resources=collectors,verbs=list;watch
 // +kubebuilder:rbac:groups=collector.ip,resources=collectors/status,verbs=patch
-// Asked for where clusters demand this right of whoever blocks the deletion of an owner:
+// Clusters that enforce OwnerReferencesPermissionEnforcement require this permission to set blockOwnerDeletion:
 // +kubebuilder:rbac:groups=collector.ip,resources=collectors/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch

@@ -24,6 +24,7 @@ import (
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 var collectors = controller.Kinds[slices.IndexFunc(controller.Kinds, func(k controller.Kind) bool { return k.Kind == "Collector" })]
@@ -124,7 +125,7 @@ func awaitConfigMap(t *testing.T, c client.Client, object *collectorv1.Collector
 
 func expectConfigMaps(t *testing.T, c client.Client, namespace string, want ...string) {
 	t.Helper()
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		var list corev1.ConfigMapList
 		if err := c.List(t.Context(), &list, client.InNamespace(namespace), client.MatchingLabels{flow.LabelManagedBy: flow.ManagedBy}); err != nil {
 			return err.Error()

@@ -29,7 +29,7 @@ func (r *Reconciler) report(s *scope, outcome error) error {
 
 	fingerprint := fingerprintOf(s.addresses)
 	changed := setAddresses(status, s.addresses) || s.watcher.fingerprint != "" && s.watcher.fingerprint != fingerprint
-	s.watcher.fingerprint = fingerprint
+	s.watcher.fingerprint, s.watcher.output = fingerprint, s.output
 	if changed {
 		status.LastChangeTime = &metav1.Time{Time: now.Truncate(time.Second)}
 	}
@@ -67,7 +67,7 @@ func setAddresses(status *collectorv1.CollectorStatus, addresses []collectorv1.A
 	return !equality.Semantic.DeepEqual(before, status)
 }
 
-// isReady says whether the status says that the current spec is done.
+// isReady reports whether the status says that the current spec is done.
 func isReady(collector *collectorv1.Collector) bool {
 	ready := meta.FindStatusCondition(collector.Status.Conditions, sharedv1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == collector.Generation

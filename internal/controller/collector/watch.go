@@ -51,13 +51,23 @@ func (r *Reconciler) watch(_ context.Context, s *scope) error {
 	return err
 }
 
-// awaitPause holds the pass as long as pods go on changing. A new spec does not wait.
-func (r *Reconciler) awaitPause(_ context.Context, s *scope) error {
+// awaitPause holds the pass as long as pods go on changing. A new spec does not wait, and neither does a ConfigMap that was
+// changed: it gets back the list of the last pass.
+func (r *Reconciler) awaitPause(ctx context.Context, s *scope) error {
 	r.watchers.mutex.Lock()
-	defer r.watchers.mutex.Unlock()
-	if pause := s.watcher.pause(r.Clock.Now()); pause > 0 && s.watcher.generation == s.collector.Generation {
+	pause, output := s.watcher.pause(r.Clock.Now()), s.watcher.output
+	if s.watcher.generation != s.collector.Generation {
+		pause = 0
+	}
+	r.watchers.mutex.Unlock()
+	if pause > 0 {
+		if err := r.restoreOutput(ctx, s, output); err != nil {
+			return flow.Within(pause, err)
+		}
 		return flow.Hold(pause)
 	}
+	r.watchers.mutex.Lock()
+	defer r.watchers.mutex.Unlock()
 	s.watcher.generation = s.collector.Generation
 	s.watcher.first, s.watcher.last = time.Time{}, time.Time{}
 	s.watcher.reconciles++

@@ -55,6 +55,8 @@ type watcher struct {
 
 	// fingerprint is that of all addresses at the last look. The status does not hold all of them.
 	fingerprint string
+	// output is what the ConfigMap holds since the last look; nil if it could not be written, or there is none.
+	output map[string]string
 }
 
 func newWatchers(clock clock.PassiveClock) *watchers {

@@ -24,7 +24,7 @@ const (
 	// ReasonInvalidComponent means that a component asks for what a component cannot be.
 	ReasonInvalidComponent = "InvalidComponent"
 
-	// ReasonInvalidDependency means that dependsOn names no component, or leads in a circle.
+	// ReasonInvalidDependency means that dependsOn names no component, or forms a cycle.
 	ReasonInvalidDependency = "InvalidDependency"
 
 	// ReasonKindNotInstalled means that the server does not know a component's kind.
@@ -67,7 +67,7 @@ func (r *Reconciler) plan(_ context.Context, s *scope) error {
 	for i := range s.kapp.Spec.Components {
 		component := &s.kapp.Spec.Components[i]
 		if byName[component.Name] != nil {
-			return flow.Stalled(ReasonInvalidComponent, fmt.Errorf("two components are called %q", component.Name))
+			return flow.Stalled(ReasonInvalidComponent, fmt.Errorf("two components have the name %q", component.Name))
 		}
 		dependencies[component.Name] = dependsOn(component)
 		byName[component.Name] = &part{component: component}
@@ -87,7 +87,7 @@ func (r *Reconciler) plan(_ context.Context, s *scope) error {
 			p.stall(ReasonInvalidDependency, err)
 		}
 		if other := claimed[resource.String()]; other != nil {
-			err := fmt.Errorf("%s and %s are both %s", other.component.Name, name, resource)
+			err := fmt.Errorf("%s and %s both define %s", other.component.Name, name, resource)
 			other.stall(ReasonInvalidComponent, err)
 			p.stall(ReasonInvalidComponent, err)
 		}
@@ -133,9 +133,9 @@ func (p *part) wait(ctx context.Context, pass *flow.Pass) {
 		p.waitingFor = nil
 		p.assess(object)
 	case object.GetUID() == "":
-		p.state, p.message = kappv1.ComponentWaiting, "it is created once ready: "+strings.Join(p.waitingFor, ", ")
+		p.state, p.message = kappv1.ComponentWaiting, "created when these are ready: "+strings.Join(p.waitingFor, ", ")
 	default:
-		p.state, p.message = kappv1.ComponentProgressing, "it is changed once ready: "+strings.Join(p.waitingFor, ", ")
+		p.state, p.message = kappv1.ComponentProgressing, "updated when these are ready: "+strings.Join(p.waitingFor, ", ")
 	}
 }
 
@@ -180,16 +180,16 @@ func (p *part) assess(object client.Object) {
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
 		p.stall(ReasonComponentStalled, errors.New(stalled.Message))
 	case ready == nil:
-		p.state, p.message = kappv1.ComponentProgressing, "its controller has not looked at it yet"
+		p.state, p.message = kappv1.ComponentProgressing, "its controller has not reconciled it yet"
 	case ready.Status == metav1.ConditionTrue:
 		p.state = kappv1.ComponentReady
 	case ready.Reason == flow.ReasonSuspended:
-		p.stall(ReasonComponentSuspended, errors.New("it is suspended, so nobody looks after it"))
+		p.stall(ReasonComponentSuspended, errors.New("it is suspended"))
 	default:
 		p.state, p.message = kappv1.ComponentProgressing, ready.Message
 	}
 }
 
 func notInstalled(kind *componentKind) error {
-	return fmt.Errorf("the kind %s is not installed; its definition is in config/crd and in the installer", kind.Kind)
+	return fmt.Errorf("the kind %s is not installed; its CRD is in config/crd and in the installer", kind.Kind)
 }

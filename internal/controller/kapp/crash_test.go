@@ -16,6 +16,7 @@ import (
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestAnyCrashPointIsFine(t *testing.T) {
@@ -80,7 +81,7 @@ func TestAnyCrashPointIsFine(t *testing.T) {
 // playUntilEnd lets every component succeed until the KAPP is ready or gone, or the manager has died: then it returns true.
 func (s *stage) playUntilEnd(kapp *kappv1.KAPP, gone bool, cut <-chan struct{}) (died bool) {
 	s.t.Helper()
-	fleettest.Eventually(s.t, func() string {
+	testenv.Await(s.t, func() string {
 		select {
 		case <-cut:
 			died = true

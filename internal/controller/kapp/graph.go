@@ -13,7 +13,7 @@ import (
 type graph map[string][]string
 
 // inOrder returns the names so that each comes after those it depends on, and otherwise in the order they were given in.
-// Those that depend on each other in a circle cannot be ordered and come last.
+// Those that depend on each other in a cycle cannot be ordered and come last.
 func (g graph) inOrder(names []string) []string {
 	ordered := make([]string, 0, len(names))
 	rest := slices.Clone(names)
@@ -38,26 +38,26 @@ func (g graph) inOrder(names []string) []string {
 func (g graph) problem(name string) error {
 	for _, dependency := range g[name] {
 		if _, exists := g[dependency]; !exists {
-			return fmt.Errorf("dependsOn names %q, which is no component", dependency)
+			return fmt.Errorf("dependsOn names %q, which is not a component", dependency)
 		}
 	}
-	if circle := g.circle(name); circle != nil {
-		return fmt.Errorf("components depend on each other in a circle: %s", strings.Join(circle, " → "))
+	if cycle := g.cycle(name); cycle != nil {
+		return fmt.Errorf("components form a dependency cycle: %s", strings.Join(cycle, " → "))
 	}
 	return nil
 }
 
-// circle is the shortest way from a component back to itself; nil if there is none. It begins with the component that
+// cycle is the shortest way from a component back to itself; nil if there is none. It begins with the component that
 // comes first in the alphabet, so that all its components name it alike.
-func (g graph) circle(name string) []string {
+func (g graph) cycle(name string) []string {
 	way := g.way(name, name)
 	if way == nil {
 		return nil
 	}
 	members := way[1:]
 	first := slices.Index(members, slices.Min(members))
-	circle := slices.Concat(members[first:], members[:first])
-	return append(circle, circle[0])
+	cycle := slices.Concat(members[first:], members[:first])
+	return append(cycle, cycle[0])
 }
 
 // way is a shortest way along dependencies, of at least one step; nil if there is none.

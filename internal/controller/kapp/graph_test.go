@@ -31,7 +31,7 @@ func TestInOrder(t *testing.T) {
 		{"no dependencies keep the order of the spec", "c:; a:; b:", "c a b"},
 		{"a chain the wrong way round", "a: b; b: c; c:", "c b a"},
 		{"a diamond", "top: left right; left: bottom; right: bottom; bottom:", "bottom left right top"},
-		{"a circle comes last", "a: b; b: a; c: a; d:", "d a b c"},
+		{"a cycle comes last", "a: b; b: a; c: a; d:", "d a b c"},
 		{"an unknown one counts as there", "a: missing; b: a", "a b"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -49,12 +49,12 @@ func TestProblem(t *testing.T) {
 		want        map[string]string
 	}{
 		{"none", "a:; b: a; c: a b", map[string]string{}},
-		{"unknown", "a: x; b: a", map[string]string{"a": `dependsOn names "x", which is no component`}},
+		{"unknown", "a: x; b: a", map[string]string{"a": `dependsOn names "x", which is not a component`}},
 		{"itself", "a: a", map[string]string{"a": "a → a"}},
-		{"a long circle, and who depends on it", "c: a; b: c; a: b; d: a; e:", map[string]string{
+		{"a long cycle, and who depends on it", "c: a; b: c; a: b; d: a; e:", map[string]string{
 			"a": "a → b → c → a", "b": "a → b → c → a", "c": "a → b → c → a",
 		}},
-		{"the shortest of two circles", "a: b c; b: d; d: a; c: a", map[string]string{
+		{"the shortest of two cycles", "a: b c; b: d; d: a; c: a", map[string]string{
 			"a": "a → c → a", "c": "a → c → a", "b": "a → b → d → a", "d": "a → b → d → a",
 		}},
 	} {
@@ -78,7 +78,7 @@ func TestDependents(t *testing.T) {
 	}{
 		{"a chain", "a: b; b: c; c:", map[string]string{"b": "a", "c": "b"}},
 		{"several", "z: db; a: db; db:", map[string]string{"db": "a z"}},
-		{"nobody waits in a circle", "a: b; b: c; c: a; outside: a", map[string]string{"a": "outside"}},
+		{"nobody waits in a cycle", "a: b; b: c; c: a; outside: a", map[string]string{"a": "outside"}},
 		{"itself", "a: a", map[string]string{}},
 		{"one that is gone", "a: b", map[string]string{"b": "a"}},
 	} {

@@ -176,7 +176,7 @@ func TestNothingGoesForWhatCannotCome(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.change(kapp, component("web", "{apiVersion: app.example.com/v1, kind: AppService, metadata: {name: taken}, spec: {image: nginx}}"))
-	s.awaitStalled(kapp, "ErrResourceExists", "AppService taken exists already")
+	s.awaitStalled(kapp, "ErrResourceExists", "AppService taken already exists")
 	if object := s.awaitApp("store-web", exists); !object.DeletionTimestamp.IsZero() {
 		t.Error("the old object is deleted though there is no new one")
 	}

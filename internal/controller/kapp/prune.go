@@ -45,7 +45,7 @@ func (r *Reconciler) findOwned(ctx context.Context, s *scope) error {
 		}
 		list := kind.newList()
 		if err := s.pass.Owned(ctx, list); err != nil {
-			return fmt.Errorf("looking for components of kind %s: %w", kind.Kind, err)
+			return fmt.Errorf("listing components of kind %s: %w", kind.Kind, err)
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			object := item.(client.Object)
@@ -142,7 +142,7 @@ func (s *scope) recorded() graph {
 func (s *scope) doom(ctx context.Context, object owned, before []string) error {
 	end := doomed{owned: object, message: "it is being deleted"}
 	if len(before) > 0 && object.object.GetDeletionTimestamp().IsZero() {
-		end.message = "it is deleted after " + strings.Join(before, ", ")
+		end.message = "deleted after " + strings.Join(before, ", ")
 		s.doomed = append(s.doomed, end)
 		return nil
 	}

@@ -7,7 +7,7 @@ package kapp
 //
 // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=kapps,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=kapps/status,verbs=patch
-// Asked for where clusters demand this right of whoever blocks the deletion of an owner:
+// Clusters that enforce OwnerReferencesPermissionEnforcement require this permission to set blockOwnerDeletion:
 // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=kapps/finalizers,verbs=update
 // +kubebuilder:rbac:groups=app.example.com,resources=appservices,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=kubegroup.generals.space,resources=podclusters,verbs=get;list;watch;create;patch;delete

@@ -15,6 +15,7 @@ import (
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	"github.com/opdock/opdock/internal/controller/kapp"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestDriftIsRepaired(t *testing.T) {
@@ -75,9 +76,9 @@ func TestForeignObjectsAreSafe(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := s.store(app("web"), app("other"))
-	s.awaitStalled(store, "ErrResourceExists", "web: AppService store-web exists already")
+	s.awaitStalled(store, "ErrResourceExists", "web: AppService store-web already exists")
 	s.awaitApp("store-other", exists)
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		var events corev1.EventList
 		if err := s.List(t.Context(), &events, client.InNamespace(s.namespace)); err != nil {
 			return err.Error()
@@ -139,14 +140,14 @@ func TestWhatAComponentCannotBe(t *testing.T) {
 	const same = "{apiVersion: app.example.com/v1, kind: AppService, metadata: {name: same}, spec: {image: nginx}}"
 	store := s.store(
 		component("elsewhere", elsewhere), component("one", same), component("other", same),
-		// The schema finds short circles only.
+		// The schema finds short cycles only.
 		app("first"), app("a", "d"), app("b", "a"), app("c", "b"), app("d", "c", "first"), app("last", "a"),
 	)
 	s.report("store-first", isReady)
 	store = s.awaitRows(store, "elsewhere:Stalled", "one:Stalled", "other:Stalled",
 		"first:Ready", "a:Stalled", "b:Stalled", "c:Stalled", "d:Stalled", "last:Waiting")
 	for i, want := range []string{
-		`resource.metadata.namespace is "default"`, "one and other are both AppService same", "one and other are both AppService same",
+		`resource.metadata.namespace is "default"`, "one and other both define AppService same", "one and other both define AppService same",
 		"", "a → d → c → b → a", "a → d → c → b → a", "a → d → c → b → a", "a → d → c → b → a",
 	} {
 		if message := store.Status.Components[i].Message; !strings.Contains(message, want) {
@@ -177,7 +178,7 @@ func TestAQuietApplicationWritesNothing(t *testing.T) {
 	s.stop()
 	looks := fleettest.Looks(t, "KAPP")
 	s.start()
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if fleettest.Looks(t, "KAPP") == looks {
 			return "the new manager has not looked yet"
 		}

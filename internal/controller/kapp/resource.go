@@ -38,14 +38,14 @@ type resource struct {
 func desired(kapp *kappv1.KAPP, component *kappv1.Component, kinds []*componentKind) (*resource, error) {
 	var content map[string]any
 	if err := json.Unmarshal(component.Resource.Raw, &content); err != nil {
-		return nil, fmt.Errorf("resource is no object: %w", err)
+		return nil, fmt.Errorf("resource is not an object: %w", err)
 	}
 	apiVersion, _ := content["apiVersion"].(string)
 	kindName, _ := content["kind"].(string)
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kindName)
 	index := slices.IndexFunc(kinds, func(kind *componentKind) bool { return kind.is(gvk) })
 	if index < 0 {
-		return nil, fmt.Errorf("resource is of kind %q in %q; a component is an AppService, PodCluster, Robot or Collector", kindName, apiVersion)
+		return nil, fmt.Errorf("resource has kind %q and apiVersion %q; a component must be an AppService, PodCluster, Robot or Collector", kindName, apiVersion)
 	}
 	metadata, _ := content["metadata"].(map[string]any)
 	if err := refuse(metadata, kapp.Namespace); err != nil {
@@ -77,16 +77,16 @@ func desired(kapp *kappv1.KAPP, component *kappv1.Component, kinds []*componentK
 // refuse returns what somebody asks for in the metadata and cannot have.
 func refuse(metadata map[string]any, namespace string) error {
 	if wanted, _ := metadata["namespace"].(string); wanted != "" && wanted != namespace {
-		return fmt.Errorf("resource.metadata.namespace is %q: a component is in the namespace of its KAPP; leave it out", wanted)
+		return fmt.Errorf("resource.metadata.namespace is %q: a component is in the namespace of its KAPP; remove it", wanted)
 	}
 	if owners, _ := metadata["ownerReferences"].([]any); len(owners) > 0 {
-		return errors.New("resource.metadata.ownerReferences is set: a component belongs to its KAPP; leave it out")
+		return errors.New("resource.metadata.ownerReferences is set: the owner of a component is its KAPP; remove it")
 	}
 	if finalizers, _ := metadata["finalizers"].([]any); len(finalizers) > 0 {
-		return errors.New("resource.metadata.finalizers is set: it would keep the component from being deleted in its turn; leave it out")
+		return errors.New("resource.metadata.finalizers is set: it would prevent the ordered deletion of components; remove it")
 	}
 	if prefix, _ := metadata["generateName"].(string); prefix != "" && metadata["name"] == nil {
-		return errors.New("resource.metadata.generateName is set: each look at it would create another object; use name")
+		return errors.New("resource.metadata.generateName is set: each reconcile would create another object; set name instead")
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 	"github.com/opdock/opdock/config/samples"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // TestTheWholeFleet has every component's real controller, and pods that take the time they take.
@@ -47,7 +48,7 @@ func TestTheWholeFleet(t *testing.T) {
 		fleettest.AwaitGone(t, s.Client, kapp)
 	}
 	// Of what the components consisted of, only that of the first sample stays.
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		var deployments appsv1.DeploymentList
 		var pods corev1.PodList
 		if err := s.List(t.Context(), &deployments, client.InNamespace(s.namespace)); err != nil {

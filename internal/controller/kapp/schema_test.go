@@ -16,6 +16,7 @@ import (
 	robotv1 "github.com/opdock/opdock/api/robot/v1"
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 const worker = "{apiVersion: robot.llleon.io/v1, kind: Robot, spec: {deploymentName: worker}}"
@@ -37,7 +38,7 @@ func TestAMissingKindIsNoCrash(t *testing.T) {
 	install := func() {
 		t.Helper()
 		// Not the test's context, which has ended when this is called to clean up.
-		ctx, cancel := context.WithTimeout(context.Background(), fleettest.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		if err := controller.Install(ctx, fleettest.Config(t), robots); err != nil {
 			t.Error(err)
@@ -78,11 +79,11 @@ func TestWhatSlippedPastTheSchema(t *testing.T) {
 		components     []string
 		reason, detail string
 	}{
-		{"twice", []string{app("web"), app("web")}, "InvalidComponent", `two components are called "web"`},
-		{"unknown", []string{app("web", "db")}, "InvalidDependency", `dependsOn names "db", which is no component`},
-		{"circle", []string{app("web", "db"), app("db", "web")}, "InvalidDependency", "db → web → db"},
+		{"twice", []string{app("web"), app("web")}, "InvalidComponent", `two components have the name "web"`},
+		{"unknown", []string{app("web", "db")}, "InvalidDependency", `dependsOn names "db", which is not a component`},
+		{"cycle", []string{app("web", "db"), app("db", "web")}, "InvalidDependency", "db → web → db"},
 		{"kind", []string{component("web", "{apiVersion: apps/v1, kind: Deployment}")}, "InvalidComponent", `"Deployment" in "apps/v1"`},
-		{"text", []string{component("web", "text")}, "InvalidComponent", "resource is no object"},
+		{"text", []string{component("web", "text")}, "InvalidComponent", "resource is not an object"},
 		{"unnamed", []string{"{name: '', resource: " + withImage("a") + "}"}, "Invalid", "metadata.name"},
 		{"long", []string{app(long)}, "Invalid", "must be no more than 63"},
 	} {

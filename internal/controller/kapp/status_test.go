@@ -27,9 +27,9 @@ func TestAssess(t *testing.T) {
 		state           kappv1.ComponentState
 		reason, message string
 	}{
-		{"new", nil, "Progressing", "", "its controller has not looked at it yet"},
+		{"new", nil, "Progressing", "", "its controller has not reconciled it yet"},
 		{"ready", []metav1.Condition{condition("Ready", "True", 2, "Ready", "all is well")}, "Ready", "", ""},
-		{"ready before it was changed", []metav1.Condition{condition("Ready", "True", 1, "Ready", "")}, "Progressing", "", "its controller has not looked at it yet"},
+		{"ready before it was changed", []metav1.Condition{condition("Ready", "True", 1, "Ready", "")}, "Progressing", "", "its controller has not reconciled it yet"},
 		{"on its way", []metav1.Condition{condition("Ready", "False", 2, "RollingOut", "1 of 2")}, "Progressing", "", "1 of 2"},
 		{
 			"stalled", []metav1.Condition{condition("Ready", "False", 2, "X", "no"), condition("Stalled", "True", 2, "X", "no image")},
@@ -43,7 +43,7 @@ func TestAssess(t *testing.T) {
 			"not stalled any more", []metav1.Condition{condition("Ready", "True", 2, "Ready", ""), condition("Stalled", "False", 2, "X", "")},
 			"Ready", "", "",
 		},
-		{"suspended", []metav1.Condition{condition("Ready", "Unknown", 2, "Suspended", "")}, "Stalled", ReasonComponentSuspended, "it is suspended, so nobody looks after it"},
+		{"suspended", []metav1.Condition{condition("Ready", "Unknown", 2, "Suspended", "")}, "Stalled", ReasonComponentSuspended, "it is suspended"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := &part{resource: &resource{kind: componentKinds()[0]}}

@@ -90,7 +90,7 @@ func (w *watcher) waitingFor(kind *componentKind) source.Source {
 	})
 }
 
-// isOf says whether a component is of the kind.
+// isOf reports whether a component is of the kind.
 func (k *componentKind) isOf(component kappv1.Component) bool {
 	var object metav1.TypeMeta
 	return json.Unmarshal(component.Resource.Raw, &object) == nil && k.is(schema.FromAPIVersionAndKind(object.APIVersion, object.Kind))

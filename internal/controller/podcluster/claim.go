@@ -90,7 +90,7 @@ func (r *Reconciler) listPods(ctx context.Context, cluster *kubegroupv1.PodClust
 	return list.Items, nil
 }
 
-// isMatching says whether an object has the labels of the PodCluster.
+// isMatching reports whether an object has the labels of the PodCluster.
 func isMatching(cluster *kubegroupv1.PodCluster, object client.Object) bool {
 	for name, value := range selector(cluster) {
 		if object.GetLabels()[name] != value {
@@ -100,7 +100,7 @@ func isMatching(cluster *kubegroupv1.PodCluster, object client.Object) bool {
 	return true
 }
 
-// isPredecessors says whether an object belongs to a PodCluster that had the same name and was deleted. It will be
+// isPredecessors reports whether an object belongs to a PodCluster that had the same name and was deleted. It will be
 // collected.
 func isPredecessors(cluster *kubegroupv1.PodCluster, object client.Object) bool {
 	owner, ours := metav1.GetControllerOf(object), controllerRef(cluster)
@@ -115,11 +115,11 @@ func (r *Reconciler) mayAdopt(ctx context.Context, s *scope) error {
 	}
 	fresh := &kubegroupv1.PodCluster{}
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.cluster), fresh); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("asking whether to adopt: %w", err)
+		return fmt.Errorf("reading the PodCluster before adoption: %w", err)
 	}
 	if fresh.UID != s.cluster.UID || !fresh.DeletionTimestamp.IsZero() {
 		// The event that tells so is on its way.
-		return flow.Waiting("Deleting", "PodCluster %s is being deleted, or another one has its name: it adopts nothing", s.cluster.Name)
+		return flow.Waiting("Deleting", "PodCluster %s is being deleted or was replaced, so it adopts nothing", s.cluster.Name)
 	}
 	s.adoptable = true
 	return nil

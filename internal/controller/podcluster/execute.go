@@ -56,7 +56,7 @@ type outcome struct {
 	member *member
 	// change is for the event; empty if nothing was changed.
 	change string
-	// restored says that the change put right what others had changed.
+	// restored says that the change corrected what others had changed.
 	restored bool
 	err      error
 	// taken means that the error is about this name only.
@@ -77,7 +77,7 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 		done := 0
 		for size := 1; len(todo) > 0; size = min(2*size, largestBatch) {
 			if done >= mostPerPass {
-				return flow.WaitingFor(time.Millisecond, "InProgress", "%d more pods are waiting for their turn", len(todo))
+				return flow.WaitingFor(time.Millisecond, "InProgress", "%d more pods wait for the next batch", len(todo))
 			}
 			batch := todo[:min(size, len(todo))]
 			todo = todo[len(batch):]
@@ -149,7 +149,7 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, a action) outcome 
 	}
 }
 
-// isTaken says whether the last pass found a name that is taken.
+// isTaken reports whether the last pass found a name that is taken.
 func isTaken(s *scope) bool {
 	ready := meta.FindStatusCondition(s.cluster.Status.Conditions, sharedv1.ConditionReady)
 	return ready != nil && (ready.Reason == flow.ReasonResourceExists || ready.Reason == ReasonNameNotFree)
@@ -159,13 +159,13 @@ func isTaken(s *scope) bool {
 func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome {
 	pod := &corev1.Pod{}
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: name}, pod); err != nil {
-		return outcome{err: fmt.Errorf("looking at pod %s: %w", name, err)}
+		return outcome{err: fmt.Errorf("reading pod %s: %w", name, err)}
 	}
 	if !metav1.IsControlledBy(pod, s.cluster) {
 		return outcome{err: r.yield(ctx, s, pod), taken: true}
 	}
 	if isMatching(s.cluster, pod) && pod.Labels[flow.LabelManagedBy] == flow.ManagedBy {
-		return outcome{err: flow.Waiting("Creating", "pod %s has just been created", name), taken: true}
+		return outcome{err: flow.Waiting("Creating", "pod %s was just created", name), taken: true}
 	}
 	// It has lost labels and is out of our sight.
 	released, err := r.release(ctx, s, pod)
@@ -179,7 +179,7 @@ func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome 
 func (r *Reconciler) yield(ctx context.Context, s *scope, pod *corev1.Pod) error {
 	err := s.pass.Taken(ctx, pod)
 	if flow.IsStalled(err) && (!pod.DeletionTimestamp.IsZero() || isPredecessors(s.cluster, pod)) {
-		return flow.Waiting(ReasonNameNotFree, "another pod %s is on its way out", pod.Name)
+		return flow.Waiting(ReasonNameNotFree, "the previous pod %s is terminating", pod.Name)
 	}
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/internal/workload"
 )
 
@@ -154,7 +155,7 @@ func (s *stage) images(cluster string) string {
 
 func (s *stage) awaitImages(cluster, want string) {
 	s.Helper()
-	fleettest.Eventually(s.TB, func() string {
+	testenv.Await(s.TB, func() string {
 		if got := s.images(cluster); got != want {
 			return fmt.Sprintf("the pods are %s, not %s", got, want)
 		}

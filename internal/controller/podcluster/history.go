@@ -111,7 +111,7 @@ func (r *Reconciler) createRevision(ctx context.Context, s *scope, data []byte, 
 		}
 		there := &appsv1.ControllerRevision{}
 		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(object), there); err != nil {
-			return nil, fmt.Errorf("looking at revision %s: %w", object.Name, err)
+			return nil, fmt.Errorf("reading revision %s: %w", object.Name, err)
 		}
 		if found := readRevision(s.cluster.Name, there); found != nil && found.holds(data) && metav1.IsControlledBy(there, s.cluster) {
 			// It has lost its labels.
@@ -119,12 +119,12 @@ func (r *Reconciler) createRevision(ctx context.Context, s *scope, data []byte, 
 		}
 		if isPredecessors(s.cluster, there) {
 			// Its end is watched, as it has our labels.
-			return nil, flow.Waiting(ReasonNameNotFree, "ControllerRevision %s of a PodCluster that was deleted is on its way out", there.Name)
+			return nil, flow.Waiting(ReasonNameNotFree, "ControllerRevision %s of a deleted PodCluster is being deleted", there.Name)
 		}
 		collisions++
 		s.cluster.Status.CollisionCount = ptr.To(collisions)
 	}
-	return nil, errors.New("all names that were tried for a revision are taken")
+	return nil, errors.New("all names tried for a revision are in use")
 }
 
 // restoreRevision makes the revision of the template the newest one, as it is after a rollback, and gives it back labels

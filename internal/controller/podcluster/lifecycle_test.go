@@ -24,6 +24,7 @@ import (
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestSuspendLeavesEverythingAsItIs(t *testing.T) {
@@ -49,7 +50,7 @@ func TestDeletion(t *testing.T) {
 			cluster := s.awaitReady(s.create("web", "{podReplicas: 3, image: a}"))
 			s.delete(cluster, client.PropagationPolicy(policy))
 			fleettest.AwaitGone(t, s, cluster)
-			fleettest.Eventually(t, func() string {
+			testenv.Await(t, func() string {
 				if pods, revisions := s.pods("web"), s.revisions(); len(pods)+len(revisions) > 0 {
 					return fmt.Sprintf("%d pods and %d revisions are left", len(pods), len(revisions))
 				}
@@ -129,7 +130,7 @@ func TestTheNamespaceIsDeleted(t *testing.T) {
 	cluster := s.awaitReady(s.create("web", "{podReplicas: 3, image: a}"))
 	s.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
 	fleettest.AwaitGone(t, s, cluster)
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if pods := s.pods("web"); len(pods) > 0 {
 			return fmt.Sprintf("%d pods are left", len(pods))
 		}
@@ -151,7 +152,7 @@ func TestQuietAfterConvergence(t *testing.T) {
 
 	awaitLooks := func(before, more int) {
 		t.Helper()
-		fleettest.Eventually(t, func() string {
+		testenv.Await(t, func() string {
 			if looks := fleettest.Looks(t, "PodCluster") - before; looks < more {
 				return fmt.Sprintf("%d of %d looks", looks, more)
 			}
@@ -245,7 +246,7 @@ func killedAfter(t *testing.T, writes int) (killed bool) {
 	settle()
 	s.change(cluster, `{"template": {"metadata": {"labels": {"x": "y"}}}}`)
 	settle()
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		var state []string
 		for _, pod := range s.pods("web") {
 			state = append(state, pod.Name+"="+pod.Spec.Containers[0].Image+pod.Labels["x"])

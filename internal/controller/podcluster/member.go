@@ -70,7 +70,7 @@ func memberOf(name string, pod *corev1.Pod) *member {
 	return m
 }
 
-// available says whether the pod has been ready for long enough, and if that is only a matter of time, when it will be.
+// available reports whether the pod has been ready for long enough, and if that is only a matter of time, when it will be.
 func (m *member) available(minReady time.Duration, now time.Time) (is bool, at time.Time) {
 	if !m.ready {
 		return false, time.Time{}

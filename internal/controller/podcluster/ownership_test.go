@@ -15,6 +15,7 @@ import (
 
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // bystander is a pod that no PodCluster has made.
@@ -42,8 +43,8 @@ func TestForeignPodsAreLeftAlone(t *testing.T) {
 	if live := s.pod("web-1"); live.UID != foreign.UID || len(live.OwnerReferences) > 0 || len(live.Labels) != 1 || live.Spec.Containers[0].Image != "bystander" {
 		t.Errorf("the foreign pod has become %+v", live.ObjectMeta)
 	}
-	fleettest.Eventually(t, func() string {
-		if notes := s.notes(cluster, flow.ReasonResourceExists); len(notes) != 1 || !strings.Contains(notes[0], "Pod web-1 exists already") {
+	testenv.Await(t, func() string {
+		if notes := s.notes(cluster, flow.ReasonResourceExists); len(notes) != 1 || !strings.Contains(notes[0], "Pod web-1 already exists") {
 			return "the events are " + strings.Join(notes, "\n")
 		}
 		return ""
@@ -179,7 +180,7 @@ func TestANamespaceWithRestrictions(t *testing.T) {
 	// The server takes a moment to know.
 	probe := s.podNamed("probe")
 	probe.Spec.Containers = []corev1.Container{{Name: "main", Image: "a"}}
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if err := s.Create(t.Context(), probe.DeepCopy(), client.DryRunAll); err == nil {
 			return "pods are not restricted yet"
 		}

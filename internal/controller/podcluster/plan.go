@@ -124,7 +124,7 @@ func (p *planner) keepUp() (sound []*member) {
 	return sound
 }
 
-// unsound says whether a pod has to be replaced whatever its revision, and why.
+// unsound reports whether a pod has to be replaced whatever its revision, and why.
 func (p *planner) unsound(m *member) (why string, replace bool) {
 	switch {
 	case m.ended:
@@ -140,7 +140,7 @@ func (p *planner) unsound(m *member) (why string, replace bool) {
 			p.wakeAt(due)
 			return "", false
 		}
-		return fmt.Sprintf("it is not ready for %v", p.deadline), true
+		return fmt.Sprintf("it has not been ready for %v", p.deadline), true
 	default:
 		return "", false
 	}
@@ -219,7 +219,7 @@ func (w *world) ascending() []*member {
 	return slices.SortedFunc(slices.Values(w.members), func(a, b *member) int { return cmp.Compare(a.ordinal, b.ordinal) })
 }
 
-// outdated says whether a pod still has to be updated.
+// outdated reports whether a pod still has to be updated.
 func (w *world) outdated(m *member) bool {
 	return !w.onDelete && m.ordinal >= w.partition && m.hash != w.update.hash
 }

@@ -40,9 +40,9 @@ func TestPlan(t *testing.T) {
 		{name: "an evicted pod", settings: rolling, pods: "v1/v1x/v1", current: "v1", update: "v1", want: "delete 1 (it has ended: Evicted)"},
 		{name: "a pod that ends as soon as it is made", settings: rolling, pods: "v1/v1X/v1", current: "v1", update: "v1", wake: 9 * time.Second},
 		{name: "a pod that is late", settings: rolling, pods: "v1/v1~/v1", current: "v1", update: "v1", wake: 10*time.Minute - 10*time.Second},
-		{name: "a pod that is too late", settings: rolling, pods: "v1/v1!/v1", current: "v1", update: "v1", want: "delete 1 (it is not ready for 10m0s)"},
+		{name: "a pod that is too late", settings: rolling, pods: "v1/v1!/v1", current: "v1", update: "v1", want: "delete 1 (it has not been ready for 10m0s)"},
 		{name: "a pod that will count soon", settings: rolling, pods: "v1/v1+/v1", current: "v1", update: "v1", wake: 30 * time.Second},
-		{name: "all broken pods at once", settings: rolling, pods: "v1x/v1!/v1x", current: "v1", update: "v1", want: "delete 0 (it has ended: Evicted), delete 1 (it is not ready for 10m0s), delete 2 (it has ended: Evicted)"},
+		{name: "all broken pods at once", settings: rolling, pods: "v1x/v1!/v1x", current: "v1", update: "v1", want: "delete 0 (it has ended: Evicted), delete 1 (it has not been ready for 10m0s), delete 2 (it has ended: Evicted)"},
 
 		{name: "an image, one at a time", settings: rolling, pods: "v1/v1/v1", current: "v1", update: "v2", want: "update in place 2 to v2"},
 		{name: "an image, two at a time", settings: two, pods: "v1/v1/v1", current: "v1", update: "v2", want: "update in place 2 to v2, update in place 1 to v2"},

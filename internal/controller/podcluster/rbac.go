@@ -7,7 +7,7 @@ package podcluster
 //
 // +kubebuilder:rbac:groups=kubegroup.generals.space,resources=podclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=kubegroup.generals.space,resources=podclusters/status,verbs=patch
-// Asked for where clusters demand this right of whoever blocks the deletion of an owner:
+// Clusters that enforce OwnerReferencesPermissionEnforcement require this permission to set blockOwnerDeletion:
 // +kubebuilder:rbac:groups=kubegroup.generals.space,resources=podclusters/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete

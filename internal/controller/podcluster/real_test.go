@@ -19,6 +19,7 @@ import (
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/health"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestSamplesBecomeReady(t *testing.T) {
@@ -238,8 +239,8 @@ func TestPodsThatAreNeverReadyAreReplaced(t *testing.T) {
 	cluster := s.create("web", `{podReplicas: 1, progressDeadlineSeconds: 2, template: {
 		metadata: {annotations: {opdock.dev/behaviour: never-ready}}, spec: {containers: [{name: main}]}}}`)
 	s.awaitSuccessor(fleettest.Await(t, s, s.podNamed("web-0"), func(*corev1.Pod) string { return "" }))
-	fleettest.Eventually(t, func() string {
-		if notes := strings.Join(s.notes(cluster, flow.ReasonSynced), "\n"); !strings.Contains(notes, "Deleted Pod web-0 (it is not ready for 2s)") {
+	testenv.Await(t, func() string {
+		if notes := strings.Join(s.notes(cluster, flow.ReasonSynced), "\n"); !strings.Contains(notes, "Deleted Pod web-0 (it has not been ready for 2s)") {
 			return "no event says why: " + notes
 		}
 		return ""
@@ -267,7 +268,7 @@ func TestHistory(t *testing.T) {
 	for _, image := range []string{"b", "c", "d"} {
 		cluster = s.awaitReady(s.change(cluster, `{"image": "`+image+`"}`))
 	}
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		var numbers []int64
 		for _, revision := range s.revisions() {
 			numbers = append(numbers, revision.Revision)

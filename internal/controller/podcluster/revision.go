@@ -72,7 +72,7 @@ func readRevision(cluster string, object *appsv1.ControllerRevision) *revision {
 	return &revision{hash: hash, template: data.Spec.Template, object: object}
 }
 
-// holds says whether the revision is that of the data.
+// holds reports whether the revision is that of the data.
 func (r *revision) holds(data []byte) bool {
 	own, err := canonical(r.object.Data.Raw)
 	return err == nil && bytes.Equal(own, data)
@@ -102,7 +102,7 @@ func revisionObject(cluster *kubegroupv1.PodCluster, data []byte, hash string, n
 	}
 }
 
-// sameButImages says whether pods of one revision can become pods of another by having the images of their containers
+// sameButImages reports whether pods of one revision can become pods of another by having the images of their containers
 // changed. Init containers do not run again, so their images do not count.
 func sameButImages(from, to *revision) bool {
 	if from == nil || to == nil {

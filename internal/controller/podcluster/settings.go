@@ -77,7 +77,7 @@ func settingsOf(cluster *kubegroupv1.PodCluster) (settings, error) {
 	}
 	maxUnavailable := ptr.Deref(strategy.MaxUnavailable, intstr.FromInt32(1))
 	least, err := intstr.GetScaledValueFromIntOrPercent(&maxUnavailable, 100, false)
-	refuse(err != nil || least < 1, "updateStrategy.maxUnavailable is %q and must be a number from 1 or a percentage from 1%%", maxUnavailable.String())
+	refuse(err != nil || least < 1, "updateStrategy.maxUnavailable is %q and must be a number, at least 1, or a percentage from 1%%", maxUnavailable.String())
 	if err == nil {
 		scaled, _ := intstr.GetScaledValueFromIntOrPercent(&maxUnavailable, max(s.replicas, 0), false)
 		// A small percentage of few pods would never let an update begin.

@@ -51,7 +51,7 @@ func setStatus(s *scope) {
 	}
 }
 
-// isComplete says whether no update is going on: all pods are there, available and of the update revision.
+// isComplete reports whether no update is going on: all pods are there, available and of the update revision.
 func isComplete(w *world) bool {
 	complete := 0
 	for _, m := range w.members {
@@ -93,8 +93,10 @@ func verdict(w *world) error {
 		return nil
 	case trouble != nil:
 		return flow.Stalled(trouble.Kind(), trouble)
+	case leaving == 1 && available == w.replicas && outdated == 0:
+		return flow.Waiting("ScalingDown", "1 surplus pod is terminating")
 	case leaving > 0 && available == w.replicas && outdated == 0:
-		return flow.Waiting("ScalingDown", "%d pods that are too many are on their way out", leaving)
+		return flow.Waiting("ScalingDown", "%d surplus pods are terminating", leaving)
 	case outdated > 0 || w.current != w.update:
 		return flow.Waiting("RollingOut", "%d of %d pods are updated, %d are available", updated, w.replicas, available)
 	default:
@@ -130,8 +132,8 @@ func left(w *world) string {
 func stuckMessage(pod *corev1.Pod) string {
 	since := pod.DeletionTimestamp.UTC().Format(time.RFC3339)
 	if len(pod.Finalizers) > 0 {
-		return fmt.Sprintf("pod %s should have been gone since %s and is held by finalizers: %v", pod.Name, since, pod.Finalizers)
+		return fmt.Sprintf("pod %s has been overdue for deletion since %s because of its finalizers: %v", pod.Name, since, pod.Finalizers)
 	}
-	return fmt.Sprintf("pod %s should have been gone since %s, but node %s does not confirm that it has stopped; its name is free again when the node "+
-		"is back, when its Node is deleted, or when that gets the taint %s", pod.Name, since, pod.Spec.NodeName, corev1.TaintNodeOutOfService)
+	return fmt.Sprintf("pod %s has been overdue for deletion since %s: node %s does not confirm that it stopped; its name is free again when the node "+
+		"is back, when the Node is deleted, or when the Node has the taint %s", pod.Name, since, pod.Spec.NodeName, corev1.TaintNodeOutOfService)
 }

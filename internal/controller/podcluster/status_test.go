@@ -29,15 +29,15 @@ func TestVerdict(t *testing.T) {
 		{"all is well", rolling, "v1/v1/v1", "v1", "v1", "", ""},
 		{"one is missing", rolling, "v1/./v1", "v1", "v1", "PodsNotAvailable", "2 of 3 pods are available"},
 		{"one does not count yet", rolling, "v1/v1+/v1", "v1", "v1", "PodsNotAvailable", "2 of 3 pods are available"},
-		{"one is too many", rolling, "v1/v1/v1/v1-", "v1", "v1", "ScalingDown", "1 pods that are too many are on their way out"},
+		{"one is too many", rolling, "v1/v1/v1/v1-", "v1", "v1", "ScalingDown", "1 surplus pod is terminating"},
 		{"an update goes on", rolling, "v1/v1/v2", "v1", "v2", "RollingOut", "1 of 3 pods are updated, 3 are available"},
 		{"the last pod of an update", rolling, "v2~/v2/v2", "v1", "v2", "RollingOut", "3 of 3 pods are updated, 2 are available"},
 		{"a partition is updated", partitioned, "v1/v1/v2", "v1", "v2", "", ""},
 		{"a partition is not updated", partitioned, "v1/v1/v1", "v1", "v2", "RollingOut", "0 of 3 pods are updated, 3 are available"},
 		{"OnDelete is content with the old", onDelete, "v1/v1/v1", "v1", "v2", "", ""},
 		{"one has failed", rolling, "v1/v1X/v1", "v1", "v1", "Failed", "pod web-1: Failed"},
-		{"one does not go", rolling, "v1/v1=/v1", "v1", "v1", ReasonPodNotTerminating, "pod web-1 should have been gone since 2026-01-01T11:00:00Z, but node node-1 does not confirm"},
-		{"one too many does not go", rolling, "v1/v1/v1/v1=", "v1", "v1", ReasonPodNotTerminating, "pod web-3 should"},
+		{"one does not go", rolling, "v1/v1=/v1", "v1", "v1", ReasonPodNotTerminating, "pod web-1 has been overdue for deletion since 2026-01-01T11:00:00Z: node node-1 does not confirm"},
+		{"one too many does not go", rolling, "v1/v1/v1/v1=", "v1", "v1", ReasonPodNotTerminating, "pod web-3 has been overdue"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := parseWorld(t, test.settings, test.pods)

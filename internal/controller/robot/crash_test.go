@@ -19,6 +19,7 @@ import (
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // TestAnyCrashPointIsFine ends the manager after each single write of what it does, and lets another one go on.
@@ -83,7 +84,7 @@ func TestAnyCrashPointIsFine(t *testing.T) {
 				cut := wire.CutAfter(after)
 				stop := run(t, tapped, namespace)
 				step.act(t, c, namespace)
-				fleettest.Eventually(t, func() string {
+				testenv.Await(t, func() string {
 					if isClosed(cut) {
 						return ""
 					}
@@ -144,7 +145,7 @@ func TestAConvergedRobotIsNotWritten(t *testing.T) {
 	wire, config := fleettest.NewWire(fleettest.Config(t))
 	before := fleettest.Looks(t, "Robot")
 	stop = run(t, config, namespace)
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if fleettest.Looks(t, "Robot") < before+2 {
 			return "not all Robots were looked at"
 		}
@@ -152,7 +153,7 @@ func TestAConvergedRobotIsNotWritten(t *testing.T) {
 	})
 	// A label that is not ours makes the manager look once more.
 	change(t, c, deployment(namespace, "one"), func(d *appsv1.Deployment) { d.Labels["example.com/note"] = "hello" })
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if fleettest.Looks(t, "Robot") < before+3 {
 			return "the Robot was not looked at again"
 		}

@@ -7,7 +7,7 @@ package robot
 //
 // +kubebuilder:rbac:groups=robot.llleon.io,resources=robots,verbs=get;list;watch
 // +kubebuilder:rbac:groups=robot.llleon.io,resources=robots/status,verbs=patch
-// Asked for where clusters demand this right of whoever blocks the deletion of an owner:
+// Clusters that enforce OwnerReferencesPermissionEnforcement require this permission to set blockOwnerDeletion:
 // +kubebuilder:rbac:groups=robot.llleon.io,resources=robots/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch

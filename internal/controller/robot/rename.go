@@ -22,6 +22,15 @@ func (r *Reconciler) findDeployments(ctx context.Context, s *scope) error {
 	if err := s.pass.Owned(ctx, &list); err != nil {
 		return err
 	}
+	if old := s.robot.Status.DeploymentName; old != "" && old != deploymentName(s.robot) &&
+		!slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool { return d.Name == old }) {
+		var hidden appsv1.Deployment
+		if found, err := s.pass.Hidden(ctx, &hidden, old); err != nil {
+			return err
+		} else if found {
+			list.Items = append(list.Items, hidden)
+		}
+	}
 	// The oldest comes first: if nobody knows which of them does the work, it is most likely that one.
 	slices.SortFunc(list.Items, func(a, b appsv1.Deployment) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
@@ -50,7 +59,7 @@ func (r *Reconciler) removeOvertaken(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// overtaken says whether a predecessor does no work. One that does stays until the new Deployment has taken over, and
+// overtaken reports whether a predecessor does no work. One that does stays until the new Deployment has taken over, and
 // so does the one that the status names, even if it has no worker at the moment.
 func overtaken(robot *robotv1.Robot, predecessor *appsv1.Deployment) bool {
 	return predecessor.Name != robot.Status.DeploymentName && predecessor.Status.AvailableReplicas == 0
@@ -69,7 +78,7 @@ func (r *Reconciler) removePredecessors(ctx context.Context, s *scope) error {
 		}
 	}
 	if len(left) > 0 {
-		return flow.Waiting("RemovingPredecessor", "Deployment %s has taken over, %s is being removed", s.deployment.Name, strings.Join(left, ", "))
+		return flow.Waiting("RemovingPredecessor", "Deployment %s is available, %s is being deleted", s.deployment.Name, strings.Join(left, ", "))
 	}
 	s.predecessors = nil
 	return nil

@@ -25,6 +25,7 @@ import (
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func strategy(kind appsv1.DeploymentStrategyType) *sharedv1.DeploymentStrategy {
@@ -282,7 +283,7 @@ spec:
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: x, image: x}]}}
 `, &appsv1.Deployment{})
 	one := awaitStalled(t, c, create(t, c, namespace, "{}"), flow.ReasonResourceExists)
-	fleettest.Eventually(t, func() string {
+	testenv.Await(t, func() string {
 		if got := notes(t, c, one, flow.ReasonResourceExists); len(got) != 1 {
 			return fmt.Sprintf("the warnings are %q", got)
 		}
@@ -340,7 +341,7 @@ func TestDeletionLeavesNothingBehind(t *testing.T) {
 				return
 			}
 			fleettest.AwaitGone(t, c, deployment(namespace, "one"))
-			fleettest.Eventually(t, func() string {
+			testenv.Await(t, func() string {
 				var pods corev1.PodList
 				if err := c.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil || len(pods.Items) > 0 {
 					return fmt.Sprintf("%d pods are left (%v)", len(pods.Items), err)

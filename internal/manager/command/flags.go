@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/loopback"
 	"github.com/opdock/opdock/internal/manager"
 )
 
@@ -49,24 +50,24 @@ func parse(args []string, getenv func(string) string, errOut io.Writer) (*settin
 	s.zap.BindFlags(flags)
 
 	flags.BoolVar(&s.showVersion, "version", false, "Print the version and exit.")
-	flags.Func("kinds", "`Kinds` to run controllers for, separated by commas, out of "+strings.Join(kindNames(controller.Kinds), ", ")+". Default: all.",
+	flags.Func("kinds", "`Kinds` to run controllers for, separated by commas, from "+strings.Join(kindNames(controller.Kinds), ", ")+". Default: all.",
 		func(value string) (err error) { o.Kinds, err = parseKinds(value); return err })
 	flags.Func("namespaces", "`Namespaces` to watch, separated by commas. Default: $WATCH_NAMESPACE, or else all.",
 		func(value string) (err error) { o.Namespaces, err = parseNamespaces(value); return err })
-	flags.Func("concurrency", "How many objects a controller looks at together, for all kinds or by kind: `number`, or appservice=8,robot=4. Default: 8.",
+	flags.Func("concurrency", "How many objects a controller reconciles at the same time, for all kinds or by kind: `number`, or appservice=8,robot=4. Default: 8.",
 		func(value string) (err error) { o.Concurrency, err = parseConcurrency(value); return err })
-	flags.DurationVar(&o.ReconcileTimeout, "reconcile-timeout", time.Minute, "How long a single look at an object may take.")
-	flags.DurationVar(&o.GracefulShutdown, "graceful-shutdown", 20*time.Second, "How long to wait at the end for looks that have begun.")
-	flags.StringVar(&s.metricsAddress, "metrics-bind-address", off, "`Address` to serve metrics at, such as :8443; 0 serves none.")
+	flags.DurationVar(&o.ReconcileTimeout, "reconcile-timeout", time.Minute, "The longest time that one reconcile may take.")
+	flags.DurationVar(&o.GracefulShutdown, "graceful-shutdown", 20*time.Second, "How long to wait at shutdown for running reconciles.")
+	flags.StringVar(&s.metricsAddress, "metrics-bind-address", off, "`Address` of the metrics, such as :8443; 0 turns them off.")
 	flags.BoolVar(&s.metricsSecure, "metrics-secure", true,
-		"Serve metrics by HTTPS, and only to those whom the API server allows to get /metrics.")
-	flags.StringVar(&s.metricsCertDir, "metrics-cert-dir", "", "`Folder` with tls.crt and tls.key for metrics. Without it, or if there are none at the start: a certificate made at the start, which nobody can verify.")
-	flags.StringVar(&o.HealthProbeAddress, "health-probe-bind-address", off, "`Address` to serve healthz and readyz at, such as :8081; 0 serves none.")
+		"Serve metrics over HTTPS, and only to clients that may get the URL /metrics.")
+	flags.StringVar(&s.metricsCertDir, "metrics-cert-dir", "", "`Directory` with tls.crt and tls.key for the metrics. Without these files, the manager creates a self-signed certificate when it starts.")
+	flags.StringVar(&o.HealthProbeAddress, "health-probe-bind-address", off, "`Address` of healthz and readyz, such as :8081; 0 turns them off.")
 	flags.StringVar(&s.whyAddress, "why-bind-address", off,
-		"Loopback `address` to serve at why objects are reconciled, such as 127.0.0.1:8082; 0 does not record it.")
-	flags.StringVar(&o.ProfileAddress, "pprof-bind-address", off, "Loopback `address` to serve profiles at, such as 127.0.0.1:8083; 0 serves none.")
+		"Loopback `address` that serves why objects are reconciled, such as 127.0.0.1:8082; 0 turns recording off.")
+	flags.StringVar(&o.ProfileAddress, "pprof-bind-address", off, "Loopback `address` of the profiles, such as 127.0.0.1:8083; 0 turns them off.")
 	flags.BoolVar(&o.LeaderElection, "leader-elect", false, "Work only while no other manager does.")
-	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "`Namespace` of the lease. Default: that of the pod.")
+	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "`Namespace` of the lease. Default: the namespace of the pod.")
 
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -100,7 +101,7 @@ func parse(args []string, getenv func(string) string, errOut io.Writer) (*settin
 func (s *settings) check() error {
 	for name, value := range map[string]time.Duration{"reconcile-timeout": s.manager.ReconcileTimeout, "graceful-shutdown": s.manager.GracefulShutdown} {
 		if value <= 0 {
-			return fmt.Errorf("invalid value %q for flag -%s: it must be more than 0", value, name)
+			return fmt.Errorf("invalid value %q for flag -%s: it must be greater than 0", value, name)
 		}
 	}
 	for name, value := range map[string]string{
@@ -108,23 +109,16 @@ func (s *settings) check() error {
 		"pprof-bind-address": s.manager.ProfileAddress,
 	} {
 		if _, _, err := net.SplitHostPort(value); err != nil && value != off {
-			return fmt.Errorf("invalid value %q for flag -%s: give host:port, :port or 0", value, name)
+			return fmt.Errorf("invalid value %q for flag -%s: use host:port, :port or 0", value, name)
 		}
 	}
-	if s.whyAddress != off && !isLoopback(s.whyAddress) {
-		return fmt.Errorf("invalid value %q for flag -why-bind-address: it shows what is in objects, so it must be a loopback address such as 127.0.0.1:8082; reach it by kubectl port-forward", s.whyAddress)
+	if s.whyAddress != off && !loopback.IsHost(s.whyAddress) {
+		return fmt.Errorf("invalid value %q for flag -why-bind-address: it exposes the content of objects, so it must be a loopback address such as 127.0.0.1:8082; use kubectl port-forward to reach it", s.whyAddress)
 	}
-	if address := s.manager.ProfileAddress; address != off && !isLoopback(address) {
-		return fmt.Errorf("invalid value %q for flag -pprof-bind-address: profiles are not protected, so it must be a loopback address such as 127.0.0.1:8083; reach it by kubectl port-forward", address)
+	if address := s.manager.ProfileAddress; address != off && !loopback.IsHost(address) {
+		return fmt.Errorf("invalid value %q for flag -pprof-bind-address: profiles are not protected, so it must be a loopback address such as 127.0.0.1:8083; use kubectl port-forward to reach it", address)
 	}
 	return nil
-}
-
-// isLoopback says whether an address is that of this machine only.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 func parseKinds(value string) ([]controller.Kind, error) {
@@ -145,7 +139,7 @@ func parseKinds(value string) ([]controller.Kind, error) {
 func kindCalled(name string) (controller.Kind, error) {
 	index := slices.IndexFunc(controller.Kinds, func(kind controller.Kind) bool { return strings.EqualFold(kind.Kind, name) })
 	if index < 0 {
-		return controller.Kind{}, fmt.Errorf("there is no kind %q; there are %s", name, strings.Join(kindNames(controller.Kinds), ", "))
+		return controller.Kind{}, fmt.Errorf("kind %q does not exist; choose from %s", name, strings.Join(kindNames(controller.Kinds), ", "))
 	}
 	return controller.Kinds[index], nil
 }

@@ -58,11 +58,11 @@ type decision struct {
 func protect(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
 	tokens, err := authenticationclient.NewForConfigAndClient(config, client)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for token reviews: %w", err)
+		return nil, fmt.Errorf("creating a client for token reviews: %w", err)
 	}
 	access, err := authorizationclient.NewForConfigAndClient(config, client)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for access reviews: %w", err)
+		return nil, fmt.Errorf("creating a client for access reviews: %w", err)
 	}
 	return newProtection(tokens.TokenReviews(), access.SubjectAccessReviews()).filter, nil
 }
@@ -78,8 +78,8 @@ func (p *protection) filter(log logr.Logger, next http.Handler) (http.Handler, e
 		answer, err := p.decide(ctx, request)
 		switch {
 		case err != nil:
-			log.Error(err, "Cannot find out whether a request is allowed", "path", request.URL.Path)
-			http.Error(w, "the API server could not be asked whether this is allowed", http.StatusInternalServerError)
+			log.Error(err, "Cannot authorize a request", "path", request.URL.Path)
+			http.Error(w, "the API server could not be reached to authorize this request", http.StatusInternalServerError)
 		case answer.status != http.StatusOK:
 			http.Error(w, answer.message, answer.status)
 		default:
@@ -92,7 +92,7 @@ func (p *protection) decide(ctx context.Context, request *http.Request) (decisio
 	scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return decision{http.StatusUnauthorized, "a bearer token is needed"}, nil
+		return decision{http.StatusUnauthorized, "a bearer token is required"}, nil
 	}
 	asked := question{sha256.Sum256([]byte(token)), strings.ToLower(request.Method), request.URL.Path}
 	if known, ok := p.answers.Get(asked); ok {

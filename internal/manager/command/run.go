@@ -66,7 +66,7 @@ func run(ctx context.Context, s *settings, errOut io.Writer) error {
 	klog.SetLogger(logger)
 	restConfig, err := config.GetConfig()
 	if err != nil {
-		return fmt.Errorf("finding the cluster: %w; give --kubeconfig, or set KUBECONFIG", err)
+		return fmt.Errorf("finding the cluster: %w; set --kubeconfig or KUBECONFIG", err)
 	}
 	s.manager.Logger = logger
 	s.manager.Metrics = metricsOptions(s)

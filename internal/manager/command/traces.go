@@ -49,7 +49,7 @@ func tracesFrom(getenv func(string) string) (traceProtocol, error) {
 	case "none":
 		return noTraces, nil
 	default:
-		return noTraces, fmt.Errorf("OTEL_TRACES_EXPORTER is %q; there are otlp and none", exporter)
+		return noTraces, fmt.Errorf("OTEL_TRACES_EXPORTER is %q; use otlp or none", exporter)
 	}
 	switch name, protocol := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); traceProtocol(protocol) {
 	case noTraces, httpProtobuf:
@@ -57,7 +57,7 @@ func tracesFrom(getenv func(string) string) (traceProtocol, error) {
 	case grpcProtobuf:
 		return grpcProtobuf, nil
 	default:
-		return noTraces, fmt.Errorf("%s is %q; there are %s and %s", name, protocol, httpProtobuf, grpcProtobuf)
+		return noTraces, fmt.Errorf("%s is %q; use %s or %s", name, protocol, httpProtobuf, grpcProtobuf)
 	}
 }
 

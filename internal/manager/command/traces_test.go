@@ -27,6 +27,7 @@ import (
 	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestWhetherSpansAreExported(t *testing.T) {
@@ -47,7 +48,7 @@ func TestWhetherSpansAreExported(t *testing.T) {
 		"no exporter":              {map[string]string{endpoint: "http://c", "OTEL_TRACES_EXPORTER": "none"}, noTraces, ""},
 		"OTLP by name":             {map[string]string{endpoint: "http://c", "OTEL_TRACES_EXPORTER": "otlp"}, httpProtobuf, ""},
 		"another exporter":         {map[string]string{endpoint: "http://c", "OTEL_TRACES_EXPORTER": "zipkin"}, noTraces, `OTEL_TRACES_EXPORTER is "zipkin"`},
-		"a protocol that is not":   {map[string]string{endpoint: "http://c", protocol: "http/json"}, noTraces, protocol + ` is "http/json"; there are http/protobuf and grpc`},
+		"a protocol that is not":   {map[string]string{endpoint: "http://c", protocol: "http/json"}, noTraces, protocol + ` is "http/json"; use http/protobuf or grpc`},
 		"one of traces that isn't": {map[string]string{endpoint: "http://c", tracesProtocol: "x"}, noTraces, tracesProtocol + ` is "x"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +156,7 @@ func TestSpansReachACollector(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan int, 1)
-	var log lines
+	var log testenv.Buffer
 	go func() {
 		ended <- Run(ctx, []string{"--kubeconfig", clustertest.Shared(t).Kubeconfig(), "--namespaces", namespace, "--kinds=kapp,robot"}, os.Getenv, io.Discard, &log)
 	}()
@@ -213,26 +214,6 @@ spec:
 			t.Errorf("%s of the change is %q, want %q", attribute, got, want)
 		}
 	}
-}
-
-// lines are written by the manager and read by the test.
-type lines struct {
-	mutex sync.Mutex
-	text  strings.Builder
-}
-
-// Write implements io.Writer.
-func (l *lines) Write(data []byte) (int, error) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return l.text.Write(data)
-}
-
-// String is all that was written.
-func (l *lines) String() string {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return l.text.String()
 }
 
 // TestReconcilesDoNotWaitForACollector has one that does not answer until there were more reconciles than it is let wait for.

@@ -38,11 +38,11 @@ type whyServer struct {
 	log      logr.Logger
 }
 
-// NeedLeaderElection lets it answer whoever leads.
+// NeedLeaderElection returns false: all instances serve records, not only the leader.
 func (s *whyServer) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (s *whyServer) Start(ctx context.Context) error {
-	s.log.Info("Serving why objects are reconciled", "address", "http://"+s.address+"/why/summary")
+	s.log.Info("Serving reconcile records", "address", "http://"+s.address+"/why/summary")
 	return s.recorder.Serve(ctx, s.address)
 }

@@ -90,7 +90,7 @@ func (w *World) rollout(a *app, first why.Record, old int) []why.Record {
 	fourth := w.pass(a, w.end(third).Add(8*time.Millisecond), last)
 	fourth.Findings = []why.Finding{
 		{Type: why.SelfInflicted, Message: "caused by its own write of the status in #" + number(int(third.ID))},
-		{Type: why.NoOp, Message: "nothing that it reads has changed, and it wrote nothing"},
+		{Type: why.NoOp, Message: "nothing it reads has changed, and it wrote nothing"},
 	}
 	return []why.Record{second, third, fourth}
 }
@@ -98,7 +98,7 @@ func (w *World) rollout(a *app, first why.Record, old int) []why.Record {
 // resync is an event without a change.
 func (w *World) resync(a *app, now time.Time) []why.Record {
 	record := w.pass(a, now, w.cause(why.Resynced, a.object(), ""))
-	record.Findings = []why.Finding{{Type: why.NoOp, Message: "nothing that it reads has changed, and it wrote nothing"}}
+	record.Findings = []why.Finding{{Type: why.NoOp, Message: "nothing it reads has changed, and it wrote nothing"}}
 	return []why.Record{record}
 }
 

@@ -66,7 +66,7 @@ func scene() tree.Snapshot {
 		State: tree.Bad, Status: "Stalled", Reason: "CrashLoopBackOff",
 		Message: "pod shop-5fd96d8c57-00001: CrashLoopBackOff: back-off 40s restarting failed container=app pod=shop-5fd96d8c57-00001_default(db3349ff-53b6-428a-b89a-321e57636b76)",
 	})...)
-	set(application("asleep", 1, 1, tree.Object{State: tree.Paused, Status: "Suspended", Message: "Everything stays as it is until spec.suspend is taken back"})...)
+	set(application("asleep", 1, 1, tree.Object{State: tree.Paused, Status: "Suspended", Message: "No object is changed while spec.suspend is set"})...)
 	elsewhere := application("blog", 1, 1, tree.Object{Namespace: "team-b", State: tree.Good, Status: "Ready"})
 	set(elsewhere[len(elsewhere)-2]) // only the root
 

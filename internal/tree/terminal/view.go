@@ -129,7 +129,7 @@ var folding = []struct {
 // fit folds as much as is needed for the tree to fit, from below.
 func (v *View) fit(roots []*tree.Branch, room int, now time.Time, width int) []line {
 	if len(roots) == 0 {
-		return []line{{{dim, " There are no objects of the fleet here yet."}}}
+		return []line{{{dim, " No objects of the fleet yet."}}}
 	}
 	blocks := make([][]row, len(roots))
 	total := 0

@@ -8,6 +8,9 @@ package v1
 // KAPPSpecApplyConfiguration represents a declarative configuration of the KAPPSpec type for use
 // with apply.
 //
+// The rules of components hold when components change. The API server skips rules for unchanged parts of an object, but not
+// if these contain embedded objects. Without a comparison with oldSelf, an object that is older than a rule could neither get
+// a status nor be deleted.
 // KAPPSpec is the desired state of an application.
 type KAPPSpecApplyConfiguration struct {
 	// components of the application, at most 30. Components that you remove are pruned. Split a larger application into

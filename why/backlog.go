@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// journal is what has happened and is not told yet. Handlers, reconciles and clients are in the midst of something else, so
-// they only write down what nobody knows later, in the order in which it happens. What it means is found out for many lines
-// at once, which takes less time: what is needed for it is at hand then, in the caches of the processor.
+// backlog holds events, reconciles and writes that happened and are not processed yet. Handlers, reconciles and clients
+// are busy with something else, so they only add what cannot be found out later, in the order in which it happens.
+// Processing many lines together takes less time than processing each one: what it needs is in the processor's caches.
 //
-// It is settled when there is enough of it, after journalPatience, and before anybody reads what is recorded. So whoever reads
-// sees no difference. Whoever adds to a journal that is full has to settle it first.
-type journal struct {
+// A backlog is processed when it is long enough, after backlogPatience, and before anything reads the records, so readers see
+// no difference. A writer that finds it full processes it first.
+type backlog struct {
 	// settle is that of the recorder.
 	settle func()
 	// maxEvents bounds the events, because their objects are kept until they are compared.
@@ -24,7 +24,7 @@ type journal struct {
 	mutex  sync.Mutex
 	lines  []line
 	events int
-	// woken is whether somebody is about to settle it, due whether somebody will after journalPatience, and awaited whether
+	// woken is whether somebody is about to settle it, due whether somebody will after backlogPatience, and awaited whether
 	// somebody waits for the next record.
 	woken, due, awaited bool
 }
@@ -41,75 +41,75 @@ type line struct {
 }
 
 const (
-	journalPatience = time.Second
+	backlogPatience = time.Second
 	maxLines        = 1024
 )
 
 // write adds a line. Whoever is too fast has to help.
 func (r *Recorder) write(l line) {
-	if r.journal.add(l) {
+	if r.backlog.add(l) {
 		r.settle()
 	}
 }
 
-// add adds a line, and sees to it that somebody settles the journal. It returns whether there is so much in it that this has to
+// add adds a line, and sees to it that somebody settles the backlog. It returns whether there is so much in it that this has to
 // be done before anything else.
-func (j *journal) add(l line) (isFull bool) {
-	j.mutex.Lock()
-	defer j.mutex.Unlock()
-	j.lines = append(j.lines, l)
+func (b *backlog) add(l line) (isFull bool) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.lines = append(b.lines, l)
 	if l.event != nil {
-		j.events++
+		b.events++
 	}
 	switch {
-	case j.events >= j.maxEvents || len(j.lines) >= maxLines:
+	case b.events >= b.maxEvents || len(b.lines) >= maxLines:
 		return true
-	case j.woken:
-	case j.awaited && l.ended || j.events >= j.maxEvents/2 || len(j.lines) >= maxLines/2:
-		j.woken = true
-		go j.settle()
-	case !j.due:
-		j.due = true
-		time.AfterFunc(journalPatience, func() {
-			j.mutex.Lock()
-			j.due = false
-			j.mutex.Unlock()
-			j.settle()
+	case b.woken:
+	case b.awaited && l.ended || b.events >= b.maxEvents/2 || len(b.lines) >= maxLines/2:
+		b.woken = true
+		go b.settle()
+	case !b.due:
+		b.due = true
+		time.AfterFunc(backlogPatience, func() {
+			b.mutex.Lock()
+			b.due = false
+			b.mutex.Unlock()
+			b.settle()
 		})
 	}
 	return false
 }
 
 // await says that somebody waits for the next record, and came that there is one.
-func (j *journal) await() {
-	j.mutex.Lock()
-	defer j.mutex.Unlock()
-	j.awaited = true
-	if !j.woken && slices.ContainsFunc(j.lines, func(l line) bool { return l.ended }) {
-		j.woken = true
-		go j.settle()
+func (b *backlog) await() {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.awaited = true
+	if !b.woken && slices.ContainsFunc(b.lines, func(l line) bool { return l.ended }) {
+		b.woken = true
+		go b.settle()
 	}
 }
 
-func (j *journal) came() {
-	j.mutex.Lock()
-	defer j.mutex.Unlock()
-	j.awaited = false
+func (b *backlog) came() {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.awaited = false
 }
 
 // take returns what there is. What was taken before is used again.
-func (j *journal) take(before []line) (taken []line) {
-	j.mutex.Lock()
-	defer j.mutex.Unlock()
-	taken = j.lines
-	j.lines, j.events, j.woken = before[:0], 0, false
+func (b *backlog) take(before []line) (taken []line) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	taken = b.lines
+	b.lines, b.events, b.woken = before[:0], 0, false
 	return taken
 }
 
-// settle tells what is in the journal.
+// settle tells what is in the backlog.
 func (r *Recorder) settle() { r.readSettled(func() {}) }
 
-// readSettled tells what is in the journal, and lets somebody read what is recorded then, with the mutex held.
+// readSettled tells what is in the backlog, and lets somebody read what is recorded then, with the mutex held.
 func (r *Recorder) readSettled(read func()) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -125,7 +125,7 @@ func (r *Recorder) settleLocked() {
 	for _, c := range r.controllers {
 		c.seenBefore = c.seen.Load()
 	}
-	r.lines = r.journal.take(r.lines)
+	r.lines = r.backlog.take(r.lines)
 	for i := range r.lines {
 		switch l := &r.lines[i]; {
 		case l.event != nil:

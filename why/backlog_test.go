@@ -24,17 +24,17 @@ import (
 	"github.com/opdock/opdock/why/internal/whytest"
 )
 
-// kept is how many records there are, without settling the journal for it.
+// kept is how many records there are, without settling the backlog for it.
 func (s *stage) kept() int {
 	s.recorder.mutex.Lock()
 	defer s.recorder.mutex.Unlock()
 	return s.recorder.store.count
 }
 
-func (s *stage) journalled() (lines, events int) {
-	s.recorder.journal.mutex.Lock()
-	defer s.recorder.journal.mutex.Unlock()
-	return len(s.recorder.journal.lines), s.recorder.journal.events
+func (s *stage) unprocessed() (lines, events int) {
+	s.recorder.backlog.mutex.Lock()
+	defer s.recorder.backlog.mutex.Unlock()
+	return len(s.recorder.backlog.lines), s.recorder.backlog.events
 }
 
 func nothing(context.Context, reconcile.Request) (reconcile.Result, error) {
@@ -48,7 +48,7 @@ func (s *stage) reconcileUnread() {
 	}
 }
 
-func TestJournalIsSettledAfterAWhile(t *testing.T) {
+func TestBacklogIsSettledAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, Options{Clock: clock.RealClock{}})
 		s.created(whytest.Web(), false)
@@ -57,7 +57,7 @@ func TestJournalIsSettledAfterAWhile(t *testing.T) {
 		if s.kept() != 0 {
 			t.Error("it was settled at once")
 		}
-		time.Sleep(journalPatience) // by the clock of synctest, which takes no time
+		time.Sleep(backlogPatience) // by the clock of synctest, which takes no time
 		synctest.Wait()
 		if s.kept() != 1 {
 			t.Error("it was not settled")
@@ -66,7 +66,7 @@ func TestJournalIsSettledAfterAWhile(t *testing.T) {
 }
 
 // Whoever follows is told at once, and so is whoever reads a log.
-func TestJournalDoesNotLetWait(t *testing.T) {
+func TestBacklogDoesNotLetWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, Options{Clock: clock.RealClock{}})
 		told := make(chan uint64)
@@ -115,7 +115,7 @@ func TestLoopsAreLoggedWithinASecond(t *testing.T) {
 		}
 		s.changed(whytest.Web(), "", label("x")) // to version 2, which it has written
 		s.reconcileUnread()
-		time.Sleep(journalPatience) // by the clock of synctest, which takes no time
+		time.Sleep(backlogPatience) // by the clock of synctest, which takes no time
 		synctest.Wait()
 		if len(logged) != 1 {
 			t.Errorf("%d lines are logged", len(logged))
@@ -142,14 +142,14 @@ func TestFilteredNeverFalls(t *testing.T) {
 	}
 }
 
-func TestJournalIsBounded(t *testing.T) {
+func TestBacklogIsBounded(t *testing.T) {
 	s := newStage(t, Options{MaxUncompared: 10})
 	handlers := sync.WaitGroup{}
 	for range 4 {
 		handlers.Go(func() {
 			for range 1000 {
 				s.updated(whytest.Web(), whytest.Web())
-				if lines, events := s.journalled(); events > 10+4 || lines > maxLines {
+				if lines, events := s.unprocessed(); events > 10+4 || lines > maxLines {
 					t.Errorf("%d events and %d lines are kept", events, lines)
 					return
 				}
@@ -162,7 +162,7 @@ func TestJournalIsBounded(t *testing.T) {
 	}
 }
 
-// A goroutine that outlives its reconcile writes after the end, which is in the same part of the journal.
+// A goroutine that outlives its reconcile writes after the end, which is in the same part of the backlog.
 func TestWritesAfterTheEnd(t *testing.T) {
 	s := newStage(t, Options{})
 	s.created(whytest.Web(), false)
