@@ -142,6 +142,7 @@ func (k *olderKind) create(t *testing.T, name, spec string) {
 }
 
 func (k *olderKind) try(t *testing.T, name, spec string, dryRun ...string) error {
+	t.Helper()
 	kind, _, _ := unstructured.NestedString(k.crd.Object, "spec", "names", "kind")
 	object, err := parse(fmt.Sprintf("{apiVersion: %s/v1, kind: %s, metadata: {name: %s}, spec: %s}", olderGroup, kind, name, spec))
 	if err != nil {

@@ -5,6 +5,7 @@ package drift_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -42,7 +43,7 @@ func TestServicesThatCannotBeChangedBack(t *testing.T) {
 			wanted := s.children[0]
 			stop()
 			s.patchService(leave)
-			s.patchService(strings.ReplaceAll(test.back, "PORT", fmt.Sprint(port)))
+			s.patchService(strings.ReplaceAll(test.back, "PORT", strconv.Itoa(int(port))))
 			s.manage()
 			testenv.Await(t, func() string {
 				fresh := wanted.DeepCopy()
@@ -75,7 +76,7 @@ func TestANodePortThatIsTaken(t *testing.T) {
 	}
 	s.manage()
 	testenv.Await(t, func() string {
-		if message := s.message(); s.reason() != "Invalid" || !strings.Contains(message, "provided port is already allocated") || !strings.Contains(message, fmt.Sprint(port)) {
+		if message := s.message(); s.reason() != "Invalid" || !strings.Contains(message, "provided port is already allocated") || !strings.Contains(message, strconv.Itoa(int(port))) {
 			return "the reason is " + s.reason() + ": " + message
 		}
 		return ""
@@ -102,7 +103,7 @@ func (s *stage) manage() (stop func()) {
 
 func (s *stage) exposed(spec string, port int32) string {
 	return "{apiVersion: app.example.com/v1, kind: AppService, metadata: {name: shop}, spec: {image: nginx, size: 1, " +
-		strings.ReplaceAll(spec, "PORT", fmt.Sprint(port)) + "}}"
+		strings.ReplaceAll(spec, "PORT", strconv.Itoa(int(port))) + "}}"
 }
 
 // freeNodePort returns a node port that the server has just chosen and given up.

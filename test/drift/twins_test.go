@@ -93,7 +93,7 @@ func TestTwins(t *testing.T) {
 			}
 			testenv.Await(t, func() string {
 				if difference := cmp.Diff(quiet.all(), disturbed.all()); difference != "" {
-					return fmt.Sprintf("in the end the children differ (- quiet, + disturbed):\n%s", difference)
+					return "in the end the children differ (- quiet, + disturbed):\n" + difference
 				}
 				return disturbed.notReady()
 			})
