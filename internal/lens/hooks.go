@@ -52,7 +52,13 @@ type mark struct {
 	Dropped   uint64     `json:"dropped,omitempty"`
 }
 
-func listenForHooks(ctx context.Context, token string, emit func(Event)) (*hooks, error) {
+// listenForHooks has a credential of its own: it is in the environment of the operator, which may be logged, and is good for
+// marks alone.
+func listenForHooks(ctx context.Context, emit func(Event)) (*hooks, error) {
+	token, err := newToken()
+	if err != nil {
+		return nil, err
+	}
 	listener, err := loopback.Listen(ctx, "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the lens: %w", err)

@@ -96,7 +96,7 @@ func Start(ctx context.Context, o Options) (*Lens, error) {
 	l.address = listener.Addr().String()
 	l.stream = newStream(orDefault(o.MaxKept, defaultKept))
 	l.observer = newObserver(l.stream, orDefault(o.MaxPending, defaultPending), orDefault(o.MaxRemembered, defaultRemembered))
-	if l.hooks, err = listenForHooks(ctx, l.token, l.observer.emit); err != nil {
+	if l.hooks, err = listenForHooks(ctx, l.observer.emit); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
