@@ -4,6 +4,7 @@
 package tree
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -55,15 +56,31 @@ func (o *Object) describeStatus(object *unstructured.Unstructured) {
 	}
 }
 
-// hasContent says whether a status says anything: the list of conditions may be empty, or hold what is none.
+// hasContent says whether a status says anything: the list of conditions may be empty, or hold what is none, and typed clients
+// write zeros for what nobody has counted yet.
 func hasContent(status map[string]any) bool {
-	for field := range status {
-		if field != "conditions" && field != "observedGeneration" {
+	for field, value := range status {
+		if field != "conditions" && !isZero(value) {
 			return true
 		}
 	}
-	_, observed := status["observedGeneration"]
-	return observed
+	return false
+}
+
+// isZero says whether a value is the zero value of its type, or has only such values in it.
+func isZero(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, one := range value {
+			if !isZero(one) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(value) == 0
+	}
+	return value == nil || reflect.ValueOf(value).IsZero()
 }
 
 // outdated says that a controller has not come to the current spec yet, as far as it tells which one it has seen.

@@ -47,6 +47,7 @@ func TestDescribeOthersStatus(t *testing.T) {
 		"not ready":            {`{ready: false}`, Busy, "Not ready"},
 		"only other fields":    {`{nodes: [a, b]}`, Good, "Current"},
 		"only its generation":  {`{observedGeneration: 3}`, Good, "Current"},
+		"only zeros":           {`{replicas: 0, url: "", nodes: [], load: {mean: 0.0}, paused: false}`, Busy, "New: no controller has written its status yet"},
 		"conditions are empty": {`{conditions: []}`, Busy, "New: no controller has written its status yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
