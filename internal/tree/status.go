@@ -60,7 +60,7 @@ func (o *Object) describeStatus(object *unstructured.Unstructured) {
 // write zeros for what nobody has counted yet.
 func hasContent(status map[string]any) bool {
 	for field, value := range status {
-		if field != "conditions" && !isZero(value) {
+		if field == "ready" || field != "conditions" && !isZero(value) {
 			return true
 		}
 	}
