@@ -125,7 +125,9 @@ func TestCLILifecycle(t *testing.T) {
 	if out := u.ok(t, "kubectl", "explain", "deployment.spec.replicas"); !strings.Contains(out, "integer") {
 		t.Errorf("kubectl explain: %s", out)
 	}
-	u.fails(t, "already running", "up")
+	if out := u.ok(t, "up"); !strings.Contains(out, "already running") || u.status(t, "dock").PID != first.PID {
+		t.Errorf("up of a cluster that runs says %s", out)
+	}
 	u.fails(t, "NotFound", "kubectl", "get", "configmap", "missing")
 
 	u.ok(t, "down")

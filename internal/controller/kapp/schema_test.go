@@ -82,7 +82,7 @@ func TestWhatSlippedPastTheSchema(t *testing.T) {
 		{"twice", []string{app("web"), app("web")}, "InvalidComponent", `two components have the name "web"`},
 		{"unknown", []string{app("web", "db")}, "InvalidDependency", `dependsOn names "db", which is not a component`},
 		{"cycle", []string{app("web", "db"), app("db", "web")}, "InvalidDependency", "db → web → db"},
-		{"kind", []string{component("web", "{apiVersion: apps/v1, kind: Deployment}")}, "InvalidComponent", `"Deployment" in "apps/v1"`},
+		{"kind", []string{component("web", "{apiVersion: apps/v1, kind: Deployment}")}, "InvalidComponent", `kind "Deployment" and apiVersion "apps/v1"`},
 		{"text", []string{component("web", "text")}, "InvalidComponent", "resource is not an object"},
 		{"unnamed", []string{"{name: '', resource: " + withImage("a") + "}"}, "Invalid", "metadata.name"},
 		{"long", []string{app(long)}, "Invalid", "must be no more than 63"},
