@@ -41,7 +41,7 @@ func Normalize(wanted string) (string, error) {
 		return "", &fault.Error{
 			Reason:  fault.BadOption,
 			Message: fmt.Sprintf("Kubernetes %s is not available in this control plane, which is %s", wanted, baseversion.Get().GitVersion),
-			Hint:    fmt.Sprintf("use one of %s", list(own)),
+			Hint:    "use one of " + list(own),
 		}
 	}
 	if parsed.Minor() == own.Minor() {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -116,7 +117,7 @@ func TestCopyIsOneRevision(t *testing.T) {
 				return
 			default:
 			}
-			value := fmt.Sprint(i)
+			value := strconv.Itoa(i)
 			_, _ = writer.Txn(t.Context()).Then(clientv3.OpPut("left", value), clientv3.OpPut("right", value)).Commit()
 		}
 	}()

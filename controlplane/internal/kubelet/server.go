@@ -92,7 +92,7 @@ func (s *Server) handler() http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, fmt.Sprintf("the node is simulated and does not serve %s", r.URL.Path), http.StatusNotFound)
+		http.Error(w, "the node is simulated and does not serve "+r.URL.Path, http.StatusNotFound)
 	})
 	return mux
 }

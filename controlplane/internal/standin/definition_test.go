@@ -49,6 +49,7 @@ func object(t *testing.T, manifest string) *unstructured.Unstructured {
 }
 
 func web(t *testing.T, more string) *unstructured.Unstructured {
+	t.Helper()
 	return object(t, `{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {namespace: shop, name: web, uid: u1, generation: 3, annotations: {`+
 		more+`}}, spec: {secretName: web-tls, dnsNames: [web.example.com]}}`)
 }
