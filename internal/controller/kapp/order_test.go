@@ -167,7 +167,6 @@ func TestARenamedObjectIsReplaced(t *testing.T) {
 }
 
 func TestNothingGoesForWhatCannotCome(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	kapp := s.playUntilReady(s.store(app("web")))
 	foreign := s.object("taken")
