@@ -4,6 +4,7 @@
 package lens
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,10 +125,11 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	proxy.ServeHTTP(w, r)
 }
 
-// readAhead makes the body of a write known before it is forwarded, if somebody decides by it; otherwise it is copied while it
-// passes.
+// readAhead reads the body of a write before it is forwarded. The API server refuses a write without having read its body, and
+// an answer that overtakes the body must not depend on what the client still has to send. Only what is too large for an object
+// is copied while it passes, unless Faults decide by it.
 func (x *exchange) readAhead(r *http.Request) error {
-	if x.lens.faults == nil {
+	if x.lens.faults == nil && (r.ContentLength < 0 || r.ContentLength > maxRequest) {
 		r.Body = &tapped{ReadCloser: r.Body, see: x.sent.write}
 		return nil
 	}
@@ -136,7 +138,7 @@ func (x *exchange) readAhead(r *http.Request) error {
 		return err
 	}
 	x.sent.write(data)
-	r.Body = io.NopCloser(strings.NewReader(string(data)))
+	r.Body = io.NopCloser(bytes.NewReader(data))
 	return nil
 }
 
