@@ -300,3 +300,21 @@ func asConfig[I interface{ Config() *rest.Config }](identity I, err error) (*res
 	}
 	return identity.Config(), nil
 }
+
+// TestRefusedWritesEnd sends writes that the API server refuses without reading their bodies.
+func TestRefusedWritesEnd(t *testing.T) {
+	w := newWorld(t, "application/vnd.kubernetes.protobuf", nil)
+	identity := must[*rest.Config](t)(asConfig(clustertest.Shared(t).As("system:serviceaccount:" + w.namespace + ":nobody")))
+	if err := w.lens.Forward(identity); err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	for i := range 1000 {
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
+		_, err := w.client.CoreV1().Secrets(w.namespace).Create(ctx, secret, metav1.CreateOptions{})
+		cancel()
+		if !apierrors.IsForbidden(err) {
+			t.Fatalf("write %d: %v", i, err)
+		}
+	}
+}
