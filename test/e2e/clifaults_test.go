@@ -21,7 +21,10 @@ func TestCLITwoUpsAtOnce(t *testing.T) {
 	var messages [2]string
 	var racing sync.WaitGroup
 	for i := range codes {
-		racing.Go(func() { _, messages[i], codes[i] = u.run(t, "up") })
+		racing.Go(func() {
+			out, progress, code := u.run(t, "up")
+			messages[i], codes[i] = progress+out, code
+		})
 	}
 	racing.Wait()
 	// The second waits for the first, and finds that there is nothing left to do.
