@@ -14,7 +14,7 @@ import (
 // own port and its own keys, and lives and ends as the options say: the zero value is private to this process.
 //
 // The fork has the Kubernetes version and the admission plugins of this cluster, unless the options say otherwise. Its
-// number of nodes is that of this cluster if Options.Nodes is 0.
+// fork has as many nodes as this cluster if Options.Nodes is 0.
 func (c *Cluster) Fork(ctx context.Context, o Options) (*Cluster, error) {
 	if o.From != "" || o.Replace {
 		return nil, fmt.Errorf("forking %s: From and Replace are for snapshots and cannot be used with Fork", c.title())

@@ -15,7 +15,7 @@ import (
 
 func TestConnectionsOfAProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells")
+		t.Skip("only Linux lists the connections of a process")
 	}
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		listener, err := net.Listen("tcp", address)

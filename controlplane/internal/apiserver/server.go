@@ -62,7 +62,7 @@ type Options struct {
 	Bootstrapped bool
 	// Objects are written into etcd before anything else; nil if there are none.
 	Objects *objects.File
-	// Imported is told what became of Objects.
+	// Imported receives the result of importing Objects.
 	Imported func(objects.Result)
 	// Logs is a folder with log files of pods, by namespace and name; it need not exist.
 	Logs string

@@ -7,7 +7,7 @@
 // the API server, the controllers and the scheduler. The code that runs is the
 // new one all the same: bugs that were fixed since stay fixed.
 //
-// As feature gates are, the version is that of the whole process.
+// Like feature gates, the version applies to the whole process.
 package emulation
 
 import (

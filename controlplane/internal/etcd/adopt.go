@@ -64,7 +64,7 @@ func Revision(path string) (revision int64, err error) {
 	return revision, err
 }
 
-// onDatabase runs a transaction on a database of etcd that nobody else uses.
+// onDatabase runs a transaction on an etcd database that no other process uses.
 func onDatabase(path string, readOnly bool, run func(*bbolt.Tx) error) (err error) {
 	// A damaged page makes bbolt panic, or read past the end of the file.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))

@@ -36,7 +36,7 @@ type Source struct {
 // bytes, and that of a folder is not. Nothing else of the process may depend
 // on the working directory meanwhile.
 //
-// The error is the system's if nobody listens: ENOENT or ECONNREFUSED.
+// If nothing listens, it returns the system's error: ENOENT or ECONNREFUSED.
 func Connect(dir, socket string) (*Source, error) {
 	socketConnection, err := dialIn(dir, socket)
 	if err != nil {
