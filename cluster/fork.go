@@ -13,7 +13,7 @@ import (
 // returns when a Deployment could become Available in it. This cluster is neither stopped nor changed. The fork has its
 // own port and its own keys, and lives and ends as the options say: the zero value is private to this process.
 //
-// The fork has the Kubernetes version and the admission plugins of this cluster, unless the options say otherwise. Its
+// The fork has the Kubernetes version and the admission plugins of this cluster, unless the options say otherwise. The
 // fork has as many nodes as this cluster if Options.Nodes is 0.
 func (c *Cluster) Fork(ctx context.Context, o Options) (*Cluster, error) {
 	if o.From != "" || o.Replace {
