@@ -51,7 +51,7 @@ func TestAKindComesAndGoesWhileTheManagerRuns(t *testing.T) {
 	}
 
 	uninstall(t, c, kinds[0])
-	testenv.Await(t, func() string { return lines.missing("This kind is not served any more", 1) })
+	testenv.Await(t, func() string { return lines.missing("This kind is no longer served", 1) })
 	install(t, kinds)
 	becomesReady(t, c, namespace)
 }
