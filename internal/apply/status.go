@@ -162,3 +162,10 @@ func stateOfJob(conditions []condition) state {
 	}
 	return state{status: current}
 }
+
+// Status says in the words of kstatus how far a controller is with an object (Current, InProgress, Failed, Terminating), and why
+// it is not current.
+func Status(object *unstructured.Unstructured) (name, message string) {
+	found := stateOf(object)
+	return string(found.status), found.message
+}

@@ -1,0 +1,280 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/opdock/opdock/internal/apply"
+	"github.com/opdock/opdock/internal/instrument"
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/project"
+)
+
+// Operator is the operator of a project, built once and started any number of times, also side by side, each time on a cluster of
+// its own. It is started as a session starts it.
+type Operator struct {
+	options   OperatorOptions
+	builder   *builder
+	manifests manifests
+	flags     flagSet
+}
+
+// OperatorOptions say which operator.
+type OperatorOptions struct {
+	Project *project.Project
+	// Main is the pattern of the operator's main package.
+	Main  string
+	Build BuildOptions
+	// Arguments are the operator's own, which win over those that it is given here.
+	Arguments []string
+	Env       []string
+	// StateDir is a private folder for the binary, and CacheDir one for what all projects share.
+	StateDir, CacheDir string
+	// Progress is told what is being done, and Say what the user should know.
+	Progress, Say func(string)
+}
+
+// NewOperator reads the project's manifests and builds its operator so that it marks its reconciles, if that can be done. Reading
+// manifests of other modules needs a cluster, to tell which kinds it has already.
+func NewOperator(ctx context.Context, o OperatorOptions, admin *rest.Config) (*Operator, error) {
+	op := &Operator{options: o}
+	op.builder = &builder{
+		dir: o.Project.Dir, module: o.Project.Module, main: o.Main, output: filepath.Join(o.StateDir, "bin", o.Project.Name), env: o.Env,
+		BuildOptions: o.Build, progress: o.Progress,
+	}
+	op.builder.say = o.Say
+	op.builder.instrument = &instrument.Project{Dir: o.Project.Dir, Env: o.Env, CacheDir: filepath.Join(o.CacheDir, "instrumented"), StateDir: o.StateDir}
+	reading, err := op.session(o.StateDir, admin)
+	if err != nil {
+		return nil, err
+	}
+	if op.manifests, err = reading.readManifests(ctx); err != nil {
+		return nil, fmt.Errorf("reading the manifests: %w", err)
+	}
+	if _, err := op.builder.build(ctx); err != nil {
+		var broken *buildError
+		if errors.As(err, &broken) {
+			return nil, fmt.Errorf("building the operator:\n%s", strings.Join(broken.lines(), "\n"))
+		}
+		return nil, err
+	}
+	if op.flags, err = askFlags(ctx, op.builder.output, o.Project.Dir, o.Env); err != nil {
+		return nil, err
+	}
+	return op, nil
+}
+
+// session is a session that only applies, lays out files and starts processes: it has no loop.
+func (op *Operator) session(dir string, admin *rest.Config) (*Session, error) {
+	o := &op.options
+	s := &Session{
+		Options: Options{Project: o.Project, Main: o.Main, Arguments: o.Arguments, Env: o.Env, StateDir: dir, Cluster: Cluster{Config: admin, CallsBack: true}, Screen: sayOnly(o.Say), Observer: unobserved{}},
+		builder: op.builder, manifests: op.manifests,
+	}
+	var err error
+	if s.applier, err = newApplier(admin, apply.Set{Project: o.Project.Name, Verb: apply.VerbDev, Namespace: apply.InventoryNamespace(true, "default")}); err != nil {
+		return nil, err
+	}
+	s.applier.options.Namespace, s.applier.options.MakeNamespaces = "default", true
+	return s, nil
+}
+
+// Marked says whether the operator marks its reconciles.
+func (op *Operator) Marked() bool { return op.builder.isInstrumented() }
+
+// Digest tells one build from another.
+func (op *Operator) Digest() string { return hex.EncodeToString(op.builder.built[:8]) }
+
+// Identity is whose rights the operator has; nil for an administrator's.
+func (op *Operator) Identity() *project.Identity { return op.manifests.identity }
+
+// Definitions are the CRDs that it brings.
+func (op *Operator) Definitions() []*unstructured.Unstructured { return op.manifests.definitions }
+
+// Exclusive says that only one process of it can run at a time, because it serves webhooks at a port of its own choice.
+func (op *Operator) Exclusive() bool {
+	return op.manifests.serves() && newPlan(op.flags, surroundings{}, op.options.Arguments).fixedPort
+}
+
+// Install brings to a cluster what the operator needs there: its CRDs, its account with its rights, and its settings.
+func (op *Operator) Install(ctx context.Context, admin *rest.Config) error {
+	dir, err := os.MkdirTemp(op.options.StateDir, "install-")
+	if err != nil {
+		return fmt.Errorf("creating a directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	s, err := op.session(dir, admin)
+	if err != nil {
+		return err
+	}
+	if s.certificates, err = makeCertificates(dir, time.Now()); err != nil {
+		return err
+	}
+	var round Round
+	var todo work
+	if err := s.applyIdentity(ctx, &round); err != nil {
+		return err
+	}
+	if err := s.applyBelongings(ctx); err != nil {
+		return err
+	}
+	return s.applyDefinitions(ctx, &round, &todo)
+}
+
+// Place is where an operator is started.
+type Place struct {
+	// Dir is a private folder for this process.
+	Dir string
+	// Admin is for what has to be done on the cluster for the operator, which itself works through the lens.
+	Admin *rest.Config
+	Lens  *lens.Lens
+	// Line receives what the operator prints.
+	Line func(string)
+}
+
+// Started is a process of the operator.
+type Started struct {
+	session *Session
+	process *process
+}
+
+// Start starts the operator, and returns when it is seen to do its work.
+func (op *Operator) Start(ctx context.Context, at Place) (*Started, error) {
+	s, err := op.session(at.Dir, at.Admin)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(at.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating a directory for the operator: %w", err)
+	}
+	s.lens = &lensing{proxy: at.Lens}
+	if err := s.ports.renew(); err != nil {
+		return nil, err
+	}
+	if s.certificates, err = makeCertificates(at.Dir, time.Now()); err != nil {
+		return nil, err
+	}
+	s.plan = newPlan(op.flags, surroundings{
+		kubeconfig: s.KubeconfigPath(), probe: net.JoinHostPort(loopback, strconv.Itoa(s.ports.probe)), webhookPort: s.ports.webhooks, certificate: s.certificates.dir,
+	}, op.options.Arguments)
+	if err := s.layOut(at.Lens); err != nil {
+		return nil, err
+	}
+	if err := s.leadHere(ctx); err != nil {
+		return nil, err
+	}
+	started := &Started{session: s}
+	if err := started.Again(ctx, at.Line); err != nil {
+		return nil, err
+	}
+	return started, nil
+}
+
+// layOut writes the files that the operator finds.
+func (s *Session) layOut(through *lens.Lens) error {
+	kubeconfig, err := through.Kubeconfig()
+	if err != nil {
+		return err
+	}
+	if err := writePrivate(s.KubeconfigPath(), kubeconfig); err != nil {
+		return fmt.Errorf("writing the operator's kubeconfig: %w", err)
+	}
+	return makeHome(s.homePath(), lastValue(s.Env, "HOME"), s.KubeconfigPath())
+}
+
+// leadHere makes the cluster, which may be a copy of another, convert by this process, and call no webhooks until it serves them.
+func (s *Session) leadHere(ctx context.Context) error {
+	if !s.manifests.serves() {
+		return nil
+	}
+	if err := s.applier.remove(ctx, s.manifests.webhooks); err != nil {
+		return err
+	}
+	var round Round
+	var todo work
+	return s.applyDefinitions(ctx, &round, &todo)
+}
+
+// Again starts the operator in the same place after it has ended.
+func (o *Started) Again(ctx context.Context, line func(string)) error {
+	s := o.session
+	files, err := s.layOutFiles()
+	if err != nil {
+		return err
+	}
+	visible, _ := s.tryMounts(files)
+	s.releaseLease(ctx, s.process)
+	s.lens.begin(userOf(s.manifests.identity), s.builder.isInstrumented())
+	p, err := startProcess(processSpec{binary: s.builder.output, dir: s.Project.Dir, args: s.plan.args, env: s.environment(), mounts: visible, line: line})
+	if err != nil {
+		return err
+	}
+	s.process, o.process = p, p
+	var round Round
+	var todo work
+	if err := s.configureWebhooks(ctx, &round, &todo); err != nil {
+		if errors.Is(err, errEnded) {
+			return o.ended()
+		}
+		return err
+	}
+	switch reached := p.awaitReady(ctx, s.plan.probe); {
+	case reached == "" && ctx.Err() != nil:
+		return ctx.Err()
+	case reached == "":
+		return o.ended()
+	case reached == lacking:
+		return fmt.Errorf("%w; apply its CRD, or add it to the project", &lackingError{p.ready.missing()})
+	}
+	return nil
+}
+
+// EndedError is an operator that ended before it did its work.
+type EndedError struct {
+	How  string
+	Tail []string
+}
+
+func (e *EndedError) Error() string {
+	return "the operator " + e.How + ":\n  " + strings.Join(e.Tail, "\n  ")
+}
+
+func (o *Started) ended() error { return &EndedError{How: o.process.how(), Tail: o.process.tail()} }
+
+// Kill ends the operator as a crash of its machine would, and returns when it is gone.
+func (o *Started) Kill() {
+	_ = syscall.Kill(-o.process.cmd.Process.Pid, syscall.SIGKILL) // it may be gone already
+	<-o.process.done
+}
+
+// Done is closed when the process has ended.
+func (o *Started) Done() <-chan struct{} { return o.process.done }
+
+// How says how it ended, and Tail returns the end of its log.
+func (o *Started) How() string { return o.process.how() }
+
+// Tail returns the end of its log.
+func (o *Started) Tail() []string { return o.process.tail() }
+
+// sayOnly is a screen for operators that nobody looks at.
+type sayOnly func(string)
+
+func (s sayOnly) Say(text string) { s(text) }
+func (sayOnly) Busy(string)       {}
+func (sayOnly) Round(Round)       {}
+func (sayOnly) Log(string)        {}

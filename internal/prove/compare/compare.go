@@ -1,0 +1,203 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Difference is how a state differs from what it should be.
+type Difference struct {
+	Object string `json:"object"`
+	// Path is the field; empty if the object should not be there, or should.
+	Path string `json:"path,omitempty"`
+	Want string `json:"want"`
+	Got  string `json:"got"`
+}
+
+// String says it in one line.
+func (d Difference) String() string {
+	if d.Path == "" {
+		return fmt.Sprintf("%s: %s instead of %s", d.Object, d.Got, d.Want)
+	}
+	return fmt.Sprintf("%s: %s is %s instead of %s", d.Object, d.Path, d.Got, d.Want)
+}
+
+// IsStatus says that only what is reported about an object differs.
+func (d Difference) IsStatus() bool { return strings.HasPrefix(d.Path, "status.") }
+
+// Mask is what differs between undisturbed runs.
+type Mask struct {
+	// Fields are paths of objects, and Objects are those that are not always there.
+	Fields  map[string]map[string]bool `json:"fields,omitempty"`
+	Objects map[string]bool            `json:"objects,omitempty"`
+	// Stems are the beginnings of random names, by which objects are counted.
+	Stems map[string]bool `json:"stems,omitempty"`
+}
+
+// NewMask returns a mask that hides nothing.
+func NewMask() *Mask {
+	return &Mask{Fields: map[string]map[string]bool{}, Objects: map[string]bool{}, Stems: map[string]bool{}}
+}
+
+// Size is how much is masked.
+func (m *Mask) Size() int {
+	size := len(m.Objects) + len(m.Stems)
+	for _, paths := range m.Fields {
+		size += len(paths)
+	}
+	return size
+}
+
+var lastPart = regexp.MustCompile(`[-.][a-z0-9]{4,}$`)
+
+// stem is a name without its last part, which may be random.
+func stem(name string) string { return lastPart.ReplaceAllString(name, "-*") }
+
+// Learn masks what differs between two states that should be equal.
+func (m *Mask) Learn(a, b Shape) {
+	a, b = m.count(a), m.count(b)
+	// Names that only one of them has may be random.
+	only := map[string]int{}
+	for name := range a.Objects {
+		if _, both := b.Objects[name]; !both {
+			only[stem(name)]++
+		}
+	}
+	for name := range b.Objects {
+		if _, both := a.Objects[name]; !both {
+			if only[stem(name)]--; only[stem(name)] == 0 && stem(name) != name {
+				m.Stems[stem(name)] = true
+			}
+		}
+	}
+	a, b = m.count(a), m.count(b)
+	for _, d := range differences(a, b) {
+		if d.Path == "" {
+			m.Objects[d.Object] = true
+			continue
+		}
+		if m.Fields[d.Object] == nil {
+			m.Fields[d.Object] = map[string]bool{}
+		}
+		m.Fields[d.Object][d.Path] = true
+	}
+}
+
+// count counts objects with names that are known to be random.
+func (m *Mask) count(shape Shape) Shape {
+	counted := Shape{Objects: map[string]Fields{}, Counts: maps.Clone(shape.Counts)}
+	if counted.Counts == nil {
+		counted.Counts = map[string]int{}
+	}
+	for name, fields := range shape.Objects {
+		if m.Stems[stem(name)] {
+			counted.Counts[stem(name)]++
+			continue
+		}
+		counted.Objects[name] = fields
+	}
+	return counted
+}
+
+// Differences returns how a state differs from what it should be, without what is masked.
+func (m *Mask) Differences(want, got Shape) []Difference {
+	return slices.DeleteFunc(differences(m.count(want), m.count(got)), func(d Difference) bool { return m.hides(d) })
+}
+
+func (m *Mask) hides(d Difference) bool {
+	if m.Objects[d.Object] || m.Fields[d.Object][d.Path] {
+		return true
+	}
+	// A list or a map that differs may have other elements each time.
+	for path := range m.Fields[d.Object] {
+		if strings.HasPrefix(path, d.Path+"[") || strings.HasPrefix(path, d.Path+".") || sameElement(path, d.Path) {
+			return true
+		}
+	}
+	return false
+}
+
+var inBrackets = regexp.MustCompile(`\[[^\]]*\]`)
+
+// sameElement says that two paths lead to the same field of any element.
+func sameElement(a, b string) bool {
+	return strings.Contains(a, "[") && inBrackets.ReplaceAllString(a, "[]") == inBrackets.ReplaceAllString(b, "[]")
+}
+
+const (
+	present = "present"
+	absent  = "absent"
+)
+
+func differences(want, got Shape) (found []Difference) {
+	for name, fields := range want.Objects {
+		other, there := got.Objects[name]
+		if !there {
+			found = append(found, Difference{Object: name, Want: present, Got: absent})
+			continue
+		}
+		found = append(found, fieldDifferences(name, fields, other)...)
+	}
+	for name, fields := range got.Objects {
+		if _, wanted := want.Objects[name]; !wanted {
+			text := present
+			if gone := fields[""]; gone != "" {
+				text = gone
+			}
+			found = append(found, Difference{Object: name, Want: absent, Got: text})
+		}
+	}
+	for name, count := range want.Counts {
+		if got.Counts[name] != count {
+			found = append(found, Difference{Object: name, Want: fmt.Sprintf("%d of them", count), Got: fmt.Sprintf("%d of them", got.Counts[name])})
+		}
+	}
+	for name, count := range got.Counts {
+		if _, wanted := want.Counts[name]; !wanted {
+			found = append(found, Difference{Object: name, Want: "none of them", Got: fmt.Sprintf("%d of them", count)})
+		}
+	}
+	slices.SortFunc(found, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Path, b.Path))
+	})
+	return found
+}
+
+// rank puts what matters most first.
+func rank(d Difference) int {
+	switch {
+	case d.Path == "":
+		return 0
+	case strings.HasPrefix(d.Path, "metadata."):
+		return 2
+	case d.IsStatus():
+		return 3 //nolint:mnd // the last
+	}
+	return 1
+}
+
+func fieldDifferences(name string, want, got Fields) (found []Difference) {
+	for path, value := range want {
+		if other, there := got[path]; !there {
+			found = append(found, Difference{Object: name, Path: path, Want: value, Got: absent})
+		} else if other != value {
+			found = append(found, Difference{Object: name, Path: path, Want: value, Got: other})
+		}
+	}
+	for path, value := range got {
+		if _, wanted := want[path]; !wanted {
+			found = append(found, Difference{Object: name, Path: path, Want: absent, Got: value})
+		}
+	}
+	return found
+}
+
+// HidesObject says whether it is of no concern whether an object is there.
+func (m *Mask) HidesObject(name string) bool { return m.Objects[name] || m.Stems[stem(name)] }

@@ -1,0 +1,213 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package compare tells whether two runs of the same scenario ended in the same state. What differs from run to run without
+// meaning anything is normalized away: times, UIDs, addresses, random names. What else differs between undisturbed runs is learned
+// and masked.
+package compare
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// Shape is the state of a cluster, normalized. What the cluster had before is not part of it, unless it has changed.
+type Shape struct {
+	// Objects are the fields of each object, by its name as Name returns it.
+	Objects map[string]Fields `json:"objects"`
+	// Counts are how many objects with random names there are.
+	Counts map[string]int `json:"counts,omitempty"`
+}
+
+// Fields are the leaves of an object by their paths.
+type Fields map[string]string
+
+// ShapeOf normalizes a state. Of what was there before, only what has changed or gone is part of it.
+func ShapeOf(state, before world.State) Shape {
+	shape := Shape{Objects: map[string]Fields{}, Counts: map[string]int{}}
+	uids := map[string]string{}
+	for key, object := range state {
+		uids[string(object.GetUID())] = key.String()
+	}
+	for key, object := range state {
+		if old, was := before[key]; was && (old.GetResourceVersion() == object.GetResourceVersion() || sameFields(fieldsOf(old, uids), fieldsOf(object, uids))) {
+			continue
+		}
+		name, random := Name(key, object)
+		if random {
+			shape.Counts[name]++
+			continue
+		}
+		shape.Objects[name] = fieldsOf(object, uids)
+	}
+	for key, object := range before {
+		if _, still := state[key]; !still {
+			name, random := Name(key, object)
+			if !random {
+				shape.Objects[name] = Fields{"": "gone, although it was there before"}
+			}
+		}
+	}
+	return shape
+}
+
+func sameFields(a, b Fields) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for path, value := range a {
+		if b[path] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Name names an object the same in all runs. Objects whose name the API server completes share one name, and are only counted.
+func Name(key world.Key, object *unstructured.Unstructured) (name string, random bool) {
+	if prefix := object.GetGenerateName(); prefix != "" && strings.HasPrefix(key.Name, prefix) {
+		key.Name = prefix + "*"
+		return key.String(), true
+	}
+	return key.String(), false
+}
+
+var (
+	uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	// ignored are paths that every write changes, or that repeat what others say.
+	ignored = []string{
+		"metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp", "metadata.generation", "metadata.managedFields", "metadata.selfLink",
+		"metadata.generateName", "metadata.annotations." + lastApplied,
+	}
+	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+)
+
+// fieldsOf flattens an object.
+func fieldsOf(object *unstructured.Unstructured, uids map[string]string) Fields {
+	f := flattening{fields: Fields{}, uids: uids, generation: object.GetGeneration(), hidden: object.GetKind() == "Secret"}
+	for key, value := range object.Object {
+		f.add(key, key, value)
+	}
+	return f.fields
+}
+
+type flattening struct {
+	fields     Fields
+	uids       map[string]string
+	generation int64
+	hidden     bool // the data of a Secret is not shown
+}
+
+func (f *flattening) add(path, name string, value any) {
+	if slices.Contains(ignored, path) {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			f.fields[path] = "{}"
+		}
+		for key, one := range v {
+			f.add(path+"."+key, key, one)
+		}
+	case []any:
+		f.addList(path, v)
+	default:
+		f.fields[path] = f.leaf(path, name, value)
+	}
+}
+
+// addList names the elements of a list by what tells them apart, so that another order is no difference in all of them.
+func (f *flattening) addList(path string, list []any) {
+	if len(list) == 0 {
+		f.fields[path] = "[]"
+	}
+	key := keyOf(list)
+	for i, one := range list {
+		index := strconv.Itoa(i)
+		if key != "" {
+			index = fmt.Sprint(one.(map[string]any)[key]) //nolint:forcetypeassert // keyOf has looked
+		}
+		f.add(path+"["+index+"]", index, one)
+	}
+}
+
+// keyOf is the field that is different in each element of a list of objects; empty if there is none.
+func keyOf(list []any) string {
+	for _, key := range []string{"type", "name", "key"} {
+		seen := map[string]bool{}
+		for _, one := range list {
+			element, _ := one.(map[string]any)
+			if value, found := element[key].(string); found {
+				seen[value] = true
+			}
+		}
+		if len(seen) == len(list) && len(list) > 0 {
+			return key
+		}
+	}
+	return ""
+}
+
+func (f *flattening) leaf(path, name string, value any) string {
+	switch name {
+	case "observedGeneration":
+		if number, ok := value.(int64); ok && f.generation > 0 {
+			if number == f.generation {
+				return "current"
+			}
+			return fmt.Sprintf("%d behind", f.generation-number)
+		}
+	case "nodePort", "healthCheckNodePort":
+		if value != int64(0) {
+			return "(allocated)"
+		}
+	case "uid":
+		if uid, ok := value.(string); ok && strings.HasPrefix(path, "metadata.ownerReferences") {
+			if owner := f.uids[uid]; owner != "" {
+				return "of " + owner
+			}
+			return "of an object that is gone"
+		}
+	}
+	text, ok := value.(string)
+	if !ok {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Sprint(value)
+		}
+		return string(encoded)
+	}
+	if f.hidden && (strings.HasPrefix(path, "data.") || strings.HasPrefix(path, "stringData.")) {
+		sum := sha256.Sum256([]byte(text))
+		return "(hidden, " + hex.EncodeToString(sum[:4]) + ")"
+	}
+	return normalize(text)
+}
+
+// normalize replaces what is different in each run.
+func normalize(text string) string {
+	if _, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return "(time)"
+	}
+	if _, err := time.Parse(metav1.RFC3339Micro, text); err == nil {
+		return "(time)"
+	}
+	if _, err := netip.ParseAddr(text); err == nil && text != "0.0.0.0" && text != "::" {
+		return "(address)"
+	}
+	return uuid.ReplaceAllString(text, "(uid)")
+}

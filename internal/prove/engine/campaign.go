@@ -1,0 +1,202 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/report"
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// Step is a part of a scenario.
+type Step struct {
+	Name string
+	Do   func(ctx context.Context, objects client.Client) error
+	// Ends says that nothing is left after it.
+	Ends bool
+}
+
+// Options say what a campaign is about.
+type Options struct {
+	Operator dev.OperatorOptions
+	// Steps are the scenario. Subjects are the custom resources in it, complete with their namespaces, and Others the other objects.
+	Steps    []Step
+	Subjects []*unstructured.Unstructured
+	Others   []*unstructured.Unstructured
+	// Prepare brings to the cluster what has to be there before the first step; it may be nil.
+	Prepare func(ctx context.Context, objects client.Client) error
+
+	Families []string
+	Budget   time.Duration
+	Seed     uint64
+	Parallel int
+	Settling Settling
+	// Ignores says why an observation does not matter; empty if it does.
+	Ignores func(o *Observation) string
+
+	// ControlPlane is the binary, and StateDir a private folder.
+	ControlPlane string
+	StateDir     string
+	// Progress is told how far the campaign is, from one goroutine at a time.
+	Progress func(Progress)
+	// Only is the ID of the one plan to run, for a replay.
+	Only *Plan
+}
+
+// Progress is how far a campaign is.
+type Progress struct {
+	Stage   string // what is being done: building, learning, disturbing, replaying
+	Text    string // the latest news
+	Ran     int
+	Planned int
+	Found   int
+	// Left is what remains of the budget.
+	Left time.Duration
+}
+
+// campaign is what runs have in common.
+type campaign struct {
+	o        Options
+	operator *dev.Operator
+	// before is what the cluster has before the first step, and restless what never finishes, disturbed or not.
+	before   world.State
+	restless map[string]bool
+	// checkpoints are snapshots of the cluster before each step.
+	checkpoints []string
+	reference   []*stage
+	mask        *compare.Mask
+	writes      int
+
+	telling sync.Mutex
+}
+
+// Result is what a campaign comes to.
+type Result struct {
+	Report *report.Report
+	// Plans are those that showed a finding, by the ID of the finding.
+	Plans map[string]*Plan
+	// Digest is of the operator's binary.
+	Digest string
+}
+
+// UnhealthyError is an operator that cannot be disturbed, because it does not work undisturbed.
+type UnhealthyError struct{ Reason string }
+
+func (e *UnhealthyError) Error() string { return e.Reason }
+
+// Run runs a campaign. If the context ends, it returns what was found so far.
+func Run(ctx context.Context, o Options) (result *Result, err error) {
+	if o.Settling == (Settling{}) {
+		o.Settling = DefaultSettling
+	}
+	c := &campaign{o: o, restless: map[string]bool{}, mask: compare.NewMask()}
+	began := time.Now()
+	dir, err := os.MkdirTemp(o.StateDir, "campaign-")
+	if err != nil {
+		return nil, fmt.Errorf("creating a directory for the campaign: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	c.o.StateDir = dir
+	if err := c.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if c.operator.Exclusive() && c.o.Parallel > 1 {
+		c.o.Parallel = 1
+	}
+	c.tell(Progress{Stage: "learning", Text: "running the scenario undisturbed"})
+	healthy, err := c.learn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := newGathering(c, began)
+	found.addUndisturbed(healthy)
+	if err := c.disturb(ctx, found); err != nil {
+		return nil, err
+	}
+	return found.result(ctx.Err() != nil), nil
+}
+
+func (c *campaign) tell(p Progress) {
+	if c.o.Progress == nil {
+		return
+	}
+	c.telling.Lock()
+	defer c.telling.Unlock()
+	c.o.Progress(p)
+}
+
+// prepare builds the operator, and makes the cluster that all others are copies of.
+func (c *campaign) prepare(ctx context.Context) (err error) {
+	c.tell(Progress{Stage: "building", Text: "starting a cluster"})
+	base, err := cluster.Start(ctx, cluster.Options{Binary: c.o.ControlPlane})
+	if err != nil {
+		return fmt.Errorf("starting a cluster: %w", err)
+	}
+	defer func() { err = errors.Join(err, base.Stop()) }()
+	admin := unlimited(base.Config())
+	c.tell(Progress{Stage: "building", Text: "building the operator"})
+	if c.operator, err = dev.NewOperator(ctx, c.o.Operator, admin); err != nil {
+		return err
+	}
+	if err := c.operator.Install(ctx, admin); err != nil {
+		return err
+	}
+	objects, err := client.New(admin, client.Options{})
+	if err != nil {
+		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	if c.o.Prepare != nil {
+		if err := c.o.Prepare(ctx, objects); err != nil {
+			return err
+		}
+	}
+	seen, err := world.Watch(ctx, admin)
+	if err != nil {
+		return err
+	}
+	defer seen.Close()
+	if err := quietFor(ctx, seen, c.o.Settling.Quiet); err != nil {
+		return err
+	}
+	file := filepath.Join(c.o.StateDir, "0.snapshot")
+	if _, err := base.Save(ctx, file); err != nil {
+		return err
+	}
+	c.before = seen.State()
+	c.checkpoints = []string{file}
+	return nil
+}
+
+// quietFor waits until nothing has changed for a while.
+func quietFor(ctx context.Context, w *world.World, quiet time.Duration) error {
+	for {
+		news, _, err := w.News()
+		if err != nil {
+			return err
+		}
+		pause := time.NewTimer(quiet)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return ctx.Err()
+		case <-news:
+			pause.Stop()
+		case <-pause.C:
+			return nil
+		}
+	}
+}

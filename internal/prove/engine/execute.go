@@ -1,0 +1,190 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/opdock/opdock/internal/prove/report"
+)
+
+// outcome is how a run ended.
+type outcome struct {
+	plan  *Plan
+	wrong []*Observation
+	story []report.Line
+	// skipped says why nothing can be said about the plan, and failed that the run broke down.
+	skipped string
+	failed  error
+	took    time.Duration
+}
+
+// execute carries out a plan.
+func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
+	result = &outcome{plan: p}
+	began := time.Now()
+	defer func() { result.took = time.Since(began) }()
+	one, known := families[p.Family]
+	if !known {
+		result.failed = fmt.Errorf("there is no family %q", p.Family)
+		return result
+	}
+	if p.Step >= len(c.checkpoints) || p.Step >= len(c.o.Steps) {
+		result.skipped = "the scenario has no such step"
+		return result
+	}
+	r, err := c.newRun(ctx, c.checkpoints[p.Step], p.Variant != "operator-late")
+	if err != nil {
+		result.failed = err
+		return result
+	}
+	defer func() {
+		if err := r.close(); err != nil && result.failed == nil {
+			result.failed = err
+		}
+	}()
+	err = r.carryOut(ctx, p, one, result)
+	var dead *deadError
+	var missing *notThereError
+	switch {
+	case errors.As(err, &dead):
+		result.wrong = append(result.wrong, r.healthOf(p.Step, rested{})...)
+	case errors.As(err, &missing), isNotTaken(err):
+		result.skipped = err.Error()
+	case err != nil:
+		result.failed = err
+	}
+	for _, wrong := range result.wrong {
+		wrong.Family = p.Family
+	}
+	if len(result.wrong) > 0 {
+		result.story = r.tell()
+	}
+	return result
+}
+
+// isNotTaken says that the API server does not take what a plan is about.
+func isNotTaken(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}
+
+func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome) error {
+	c := r.campaign
+	if _, err := r.settle(ctx); err != nil {
+		return err
+	}
+	r.activity.take() // what a restart does by itself was judged before
+	d, err := one.disturb(r, p)
+	if err != nil {
+		return err
+	}
+	changes, _ := r.world.Changes(0)
+	r.board.step(d.faults)
+	if d.act != nil {
+		err = d.act(ctx)
+	} else {
+		err = r.do(ctx, p.Step)
+	}
+	if err != nil {
+		return err
+	}
+	over, err := r.settle(ctx)
+	if err != nil {
+		return err
+	}
+	if d.broken != nil {
+		result.wrong = append(result.wrong, d.broken(over)...)
+	}
+	if d.heal != nil {
+		if err := d.heal(ctx); err != nil {
+			return err
+		}
+		if over, err = r.settle(ctx); err != nil {
+			return err
+		}
+	}
+	r.board.calm()
+	if d.mustHit && !r.board.wasHit() {
+		result.skipped = "the moment did not come again"
+		return nil
+	}
+	reached := p.Step
+	if d.act != nil && !d.afterStep {
+		reached--
+	}
+	if !d.counts {
+		changes = -1
+	}
+	result.wrong = append(result.wrong, r.judge(reached, over, changes)...)
+	for step := reached + 1; step < len(c.o.Steps) && len(result.wrong) == 0; step++ {
+		r.board.step(nil)
+		if err := r.do(ctx, step); err != nil {
+			return err
+		}
+		if over, err = r.settle(ctx); err != nil {
+			return err
+		}
+		result.wrong = append(result.wrong, r.judge(step, over, -1)...)
+	}
+	return nil
+}
+
+// replays is how often a finding is tried again, and confirmations in how many of them it must be seen.
+const (
+	replays       = 3
+	confirmations = 2
+)
+
+// disturb carries out plans until there are no more, or the budget is used up.
+func (c *campaign) disturb(ctx context.Context, found *gathering) error {
+	plans := c.plans()
+	if c.o.Only != nil {
+		plans = []*Plan{c.o.Only}
+	}
+	found.plan(plans)
+	deadline := found.began.Add(c.o.Budget)
+	next := make(chan *Plan)
+	var work sync.WaitGroup
+	for range max(c.o.Parallel, 1) {
+		work.Go(func() {
+			for p := range next {
+				result := c.execute(ctx, p)
+				if ctx.Err() != nil {
+					return
+				}
+				found.add(result)
+				c.tell(found.progress(result, deadline))
+			}
+		})
+	}
+	for {
+		p := found.next(c.o.Budget > 0 && time.Now().After(deadline))
+		if p == nil {
+			break
+		}
+		select {
+		case next <- p:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(next)
+	work.Wait()
+	// What the last runs found is tried again as well, one after the other.
+	for p := found.next(true); p != nil && ctx.Err() == nil; p = found.next(true) {
+		result := c.execute(ctx, p)
+		if ctx.Err() == nil {
+			found.add(result)
+			c.tell(found.progress(result, deadline))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/opdock/opdock/internal/prove/report"
+)
+
+// gathering puts together what runs find: each cause once, however many runs show it.
+type gathering struct {
+	campaign *campaign
+	began    time.Time
+
+	mutex    sync.Mutex
+	waiting  []*Plan
+	again    []*Plan // findings that are to be confirmed
+	families map[string]*report.Family
+	findings map[string]*finding
+	order    []string
+	skipped  map[string]*report.NotTried
+	planned  int
+	ran      int
+}
+
+// finding is a cause, and the runs that show it.
+type finding struct {
+	report.Finding
+	plan *Plan
+	// tried is how often the plan was run again; the queue may have more of them.
+	queued int
+}
+
+func newGathering(c *campaign, began time.Time) *gathering {
+	g := &gathering{campaign: c, began: began, families: map[string]*report.Family{}, findings: map[string]*finding{}, skipped: map[string]*report.NotTried{}}
+	for _, name := range append([]string{"undisturbed"}, Families...) {
+		g.families[name] = &report.Family{Name: name, Verdicts: map[string]int{}}
+	}
+	return g
+}
+
+// addUndisturbed takes what is wrong without a disturbance.
+func (g *gathering) addUndisturbed(wrong []*Observation) {
+	family := g.families["undisturbed"]
+	family.Planned = referenceRuns + len(g.campaign.checkpoints) - 1
+	family.Ran = family.Planned
+	family.Clean = family.Ran
+	for _, o := range wrong {
+		o.Family = "undisturbed"
+		if g.campaign.ignores(o) {
+			continue
+		}
+		family.Verdicts[o.Verdict]++
+		family.Clean = max(0, family.Clean-1)
+		f := g.observe(o, "undisturbed")
+		f.Done = fmt.Sprintf("Step %q, undisturbed", g.campaign.o.Steps[o.Step].Name)
+		f.queued, f.Replays, f.Again = replays, 1, 1
+	}
+}
+
+func (c *campaign) ignores(o *Observation) bool { return c.o.Ignores != nil && c.o.Ignores(o) != "" }
+
+func (g *gathering) plan(plans []*Plan) {
+	g.waiting, g.planned = plans, len(plans)
+	for _, p := range plans {
+		g.families[p.Family].Planned++
+	}
+}
+
+// next is the plan to run next; nil if there is none, or none but confirmations are wanted and there are none.
+func (g *gathering) next(late bool) *Plan {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if len(g.again) > 0 {
+		p := g.again[0]
+		g.again = g.again[1:]
+		return p
+	}
+	if late || len(g.waiting) == 0 {
+		return nil
+	}
+	p := g.waiting[0]
+	g.waiting = g.waiting[1:]
+	return p
+}
+
+// add takes the outcome of a run. A plan that was run before is a replay.
+func (g *gathering) add(result *outcome) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	id := result.plan.ID()
+	if f := g.replayed(result); f != nil {
+		return
+	}
+	family := g.families[result.plan.Family]
+	g.ran++
+	family.Ran++
+	switch {
+	case result.failed != nil:
+		family.Failed++
+		g.skip(result.plan.Family, "a run that broke down: "+firstLine(result.failed.Error()))
+		return
+	case result.skipped != "":
+		family.Failed++
+		g.skip(result.plan.Family, result.skipped)
+		return
+	}
+	wrong := slices.DeleteFunc(result.wrong, g.campaign.ignores)
+	if len(wrong) == 0 {
+		family.Clean++
+		return
+	}
+	// What is seen first is the cause; what else is wrong in the same run mostly follows from it.
+	seen := map[string]bool{}
+	for _, o := range wrong {
+		if seen[o.Verdict] {
+			continue
+		}
+		seen[o.Verdict] = true
+		family.Verdicts[o.Verdict]++
+		f := g.observe(o, id)
+		if f.plan == nil {
+			f.plan, f.Done, f.Story = result.plan, result.plan.Says, result.story
+			f.Replay = "opdock prove --replay " + f.ID
+			g.again = append(g.again, result.plan)
+			f.queued = 1
+		}
+	}
+}
+
+// replayed notes a run that was made to confirm findings; nil if it was not.
+func (g *gathering) replayed(result *outcome) *finding {
+	var about *finding
+	for _, name := range g.order {
+		f := g.findings[name]
+		if f.plan == nil || f.plan.ID() != result.plan.ID() {
+			continue
+		}
+		about = f
+		f.Replays++
+		for _, o := range result.wrong {
+			if o.cause() == name {
+				f.Again++
+				break
+			}
+		}
+		if f.Again < confirmations && f.Replays-f.Again < confirmations && f.queued < replays {
+			f.queued++
+			g.again = append(g.again, f.plan)
+		}
+	}
+	return about
+}
+
+// observe finds or begins a finding.
+func (g *gathering) observe(o *Observation, run string) *finding {
+	cause := o.cause()
+	f := g.findings[cause]
+	if f == nil {
+		sum := sha256.Sum256([]byte(cause))
+		f = &finding{Finding: report.Finding{
+			ID: o.Family + "-" + hex.EncodeToString(sum[:3]), Severity: o.Severity, Family: o.Family, Verdict: o.Verdict,
+			Title: o.Title, Want: o.Want, Got: o.Got, Object: o.Object, Fields: o.Fields,
+		}}
+		g.findings[cause] = f
+		g.order = append(g.order, cause)
+	}
+	if !slices.Contains(f.Runs, run) {
+		f.Runs = append(f.Runs, run)
+	}
+	return f
+}
+
+func (g *gathering) skip(family, reason string) {
+	key := family + "|" + reason
+	if g.skipped[key] == nil {
+		g.skipped[key] = &report.NotTried{Family: family, What: "runs", Reason: reason}
+	}
+	g.skipped[key].Count++
+}
+
+func (g *gathering) progress(result *outcome, deadline time.Time) Progress {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	return Progress{Stage: "disturbing", Text: result.plan.Says, Ran: g.ran, Planned: g.planned, Found: len(g.findings), Left: max(0, time.Until(deadline))}
+}
+
+// blind is what no campaign on simulated pods can see.
+var blind = []string{
+	"what the operator and its application say to each other: simulated pods run no containers",
+	"calls to anything outside of the cluster, such as clouds and DNS",
+	"several replicas of the operator at once, and leader election",
+}
+
+// result puts the report together.
+func (g *gathering) result(interrupted bool) *Result {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	c := g.campaign
+	r := &report.Report{
+		Format: report.Format, Project: c.o.Operator.Project.Name, Began: g.began, Took: time.Since(g.began), Budget: c.o.Budget, Seed: c.o.Seed, Parallel: c.o.Parallel,
+		Reference: report.Reference{Runs: referenceRuns, Writes: c.writes, Masked: c.mask.Size(), Marked: c.operator.Marked()}, Blind: blind, Interrupted: interrupted,
+	}
+	for i, s := range c.reference {
+		r.Steps = append(r.Steps, c.o.Steps[i].Name)
+		r.Reference.Objects = max(r.Reference.Objects, len(s.shape.Objects))
+	}
+	plans := map[string]*Plan{}
+	for _, cause := range g.order {
+		f := g.findings[cause]
+		if f.plan != nil && f.Replays > 0 && f.Again < confirmations && len(f.Runs) < confirmations+1 {
+			f.Flaky = true
+			g.families[f.Family].Flaky++
+		}
+		if f.plan != nil {
+			plans[f.ID] = f.plan
+		}
+		r.Findings = append(r.Findings, f.Finding)
+	}
+	for _, name := range append([]string{"undisturbed"}, Families...) {
+		family := g.families[name]
+		if family.Planned > 0 {
+			r.Families = append(r.Families, *family)
+		}
+	}
+	waiting := map[string]int{}
+	for _, p := range g.waiting {
+		waiting[p.Family]++
+	}
+	for family, count := range waiting {
+		reason := "the budget was used up"
+		if interrupted {
+			reason = "the campaign was interrupted"
+		}
+		r.NotTried = append(r.NotTried, report.NotTried{Family: family, What: "runs", Reason: reason, Count: count})
+	}
+	for _, one := range g.skipped {
+		r.NotTried = append(r.NotTried, *one)
+	}
+	slices.SortFunc(r.NotTried, func(a, b report.NotTried) int {
+		return cmp.Or(cmp.Compare(slices.Index(Families, a.Family), slices.Index(Families, b.Family)), cmp.Compare(a.Reason, b.Reason))
+	})
+	return &Result{Report: r, Plans: plans, Digest: c.operator.Digest()}
+}

@@ -1,0 +1,191 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/opdock/opdock/internal/prove/compare"
+)
+
+// Severities.
+const (
+	high   = "high"
+	medium = "medium"
+	low    = "low"
+)
+
+// Observation is something that is wrong at the end of a step.
+type Observation struct {
+	Family   string
+	Step     int
+	Verdict  string
+	Severity string
+	Title    string
+	Object   string
+	Fields   []string
+	Want     string
+	Got      string
+}
+
+// cause tells observations of different defects apart, and those of the same in different runs not.
+func (o *Observation) cause() string {
+	kind, _, _ := strings.Cut(o.Object, " ")
+	fields := make([]string, 0, 1)
+	for _, one := range o.Fields[:min(len(o.Fields), 1)] {
+		fields = append(fields, inBrackets.ReplaceAllString(one, "[]"))
+	}
+	return strings.Join([]string{o.Family, o.Verdict, kind, strings.Join(fields, " "), o.Title}, "|")
+}
+
+var inBrackets = regexp.MustCompile(`\[[^\]]*\]`)
+
+// healthOf is what is wrong with an operator whatever was done to it.
+func (r *run) healthOf(step int, over rested) (wrong []*Observation) {
+	panics, refused := r.activity.take()
+	for _, text := range slices.Compact(panics) {
+		wrong = append(wrong, &Observation{Step: step, Verdict: "panic", Severity: high, Title: "The operator panics while it reconciles", Want: "no panic", Got: firstLine(text)})
+	}
+	for _, how := range r.exits {
+		wrong = append(wrong, &Observation{Step: step, Verdict: "exit", Severity: high, Title: "The operator exits by itself", Want: "it goes on running", Got: how})
+	}
+	r.exits = nil
+	seen := map[string]bool{}
+	for _, one := range refused {
+		what := one.Verb + " " + one.Resource.Resource
+		if !seen[what] {
+			seen[what] = true
+			wrong = append(wrong, &Observation{
+				Step: step, Verdict: "refused-rights", Severity: high, Title: "The operator's role does not allow what it does: " + what, Object: one.Resource.Resource,
+				Want: "the role allows it", Got: one.Message,
+			})
+		}
+	}
+	switch {
+	case over.busy && over.writes > 0:
+		wrong = append(wrong, &Observation{
+			Step: step, Verdict: "loop", Severity: high, Title: "The operator does not stop writing",
+			Want: "no write once everything is as it should be", Got: fmt.Sprintf("%d writes in the last quarter of %s", over.writes, r.campaign.o.Settling.Bound),
+		})
+	case over.busy:
+		wrong = append(wrong, &Observation{
+			Step: step, Verdict: "unsettled", Severity: medium, Title: "The operator does not come to rest",
+			Want: "nothing left to do", Got: fmt.Sprintf("still busy after %s", r.campaign.o.Settling.Bound),
+		})
+	}
+	return wrong
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// judge compares the end of a step with how it ends undisturbed. Counts are of the changes after a number; -1 for none.
+func (r *run) judge(step int, over rested, changes int) (wrong []*Observation) {
+	c := r.campaign
+	want := c.reference[step]
+	wrong = r.healthOf(step, over)
+	found := c.mask.Differences(want.shape, compare.ShapeOf(r.world.State(), c.before))
+	wrong = append(wrong, c.differences(step, found)...)
+	if changes >= 0 {
+		wrong = append(wrong, c.countDifferences(step, want.counts, r.countsSince(changes))...)
+	}
+	if over.stuck && !want.rested.stuck && len(found) == 0 && !over.busy {
+		wrong = append(wrong, &Observation{Step: step, Verdict: "unsettled", Severity: low, Title: "The operator retries something without end", Want: "nothing left to do", Got: "it fails each time it reconciles"})
+	}
+	return wrong
+}
+
+// differences makes observations of how states differ: one for each object, and none of what only follows from others.
+func (c *campaign) differences(step int, found []compare.Difference) (wrong []*Observation) {
+	grave := slices.ContainsFunc(found, func(d compare.Difference) bool { return !d.IsStatus() })
+	ends := c.o.Steps[step].Ends
+	byObject := map[string]*Observation{}
+	for _, d := range found {
+		if grave && d.IsStatus() {
+			continue
+		}
+		if known := byObject[d.Object]; known != nil {
+			if len(known.Fields) < mostFields && d.Path != "" {
+				known.Fields = append(known.Fields, d.Path)
+			}
+			continue
+		}
+		o := &Observation{Step: step, Object: d.Object, Verdict: "end-state", Severity: high, Want: d.Want, Got: d.Got}
+		kind, _, _ := strings.Cut(d.Object, " ")
+		if d.Path != "" {
+			o.Fields = []string{d.Path}
+			o.Want, o.Got = d.Path+" is "+d.Want, d.Path+" is "+d.Got
+		}
+		switch {
+		case d.Path == "" && d.Got == "absent":
+			o.Title = "A " + kind + " is missing at the end"
+		case d.Path == "" && ends:
+			o.Verdict, o.Title = "leftovers", "A "+kind+" is left behind after everything was deleted"
+			if c.isSubject(d.Object) {
+				o.Verdict, o.Title = "deletion", "The deletion of a "+kind+" does not end"
+			}
+		case d.Path == "" && d.Want == "absent" && d.Got != "present":
+			o.Verdict, o.Title = "foreign", "A "+kind+" that does not belong to the operator is gone"
+		case d.Path == "":
+			o.Title = "There are other objects than undisturbed: " + kind
+		case d.IsStatus():
+			o.Verdict, o.Severity, o.Title = "status", medium, "The status of a "+kind+" is not what it is undisturbed"
+		default:
+			o.Title = "A " + kind + " is not what it is undisturbed"
+		}
+		byObject[d.Object] = o
+		wrong = append(wrong, o)
+	}
+	return wrong
+}
+
+const mostFields = 6
+
+func (c *campaign) isSubject(object string) bool {
+	for _, one := range c.o.Subjects {
+		if strings.HasPrefix(object, one.GetKind()+" ") && strings.HasSuffix(object, one.GetName()) {
+			return true
+		}
+	}
+	return false
+}
+
+// countDifferences finds objects that were created or deleted more often than undisturbed.
+func (c *campaign) countDifferences(step int, want, got map[string]bounds) (wrong []*Observation) {
+	for name, g := range got {
+		w := want[name]
+		if c.mask.HidesObject(name) {
+			continue
+		}
+		kind, _, _ := strings.Cut(name, " ")
+		switch {
+		case g.deleted[1] > w.deleted[1] && g.created[1] > w.created[1]:
+			wrong = append(wrong, &Observation{
+				Step: step, Verdict: "counts", Severity: high, Object: name, Title: "A " + kind + " is deleted and created again",
+				Want: fmt.Sprintf("created %s, deleted %s", times(w.created[1]), times(w.deleted[1])), Got: fmt.Sprintf("created %s, deleted %s", times(g.created[1]), times(g.deleted[1])),
+			})
+		case g.created[1] > w.created[1]:
+			wrong = append(wrong, &Observation{
+				Step: step, Verdict: "counts", Severity: medium, Object: name, Title: "A " + kind + " is created that is not undisturbed",
+				Want: "created " + times(w.created[1]), Got: "created " + times(g.created[1]),
+			})
+		}
+	}
+	return wrong
+}
+
+func times(n int) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -1,0 +1,316 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// stage is what a step comes to without a disturbance.
+type stage struct {
+	shape  compare.Shape
+	state  world.State
+	counts map[string]bounds // by the name of the object
+	// writes are those that changed something, in order, and delivered are the resources whose watches had something to tell.
+	writes    []write
+	delivered []lens.Resource
+	rested    rested
+}
+
+// bounds are how often objects were created and deleted, at least and at most.
+type bounds struct{ created, deleted [2]int }
+
+// write is a write of the operator.
+type write struct {
+	Moment
+	object     string
+	fields     []string
+	controller string
+}
+
+// referenceRuns is how often the scenario is run undisturbed.
+const referenceRuns = 2
+
+// learn runs the scenario undisturbed, and returns what is wrong with the operator even so.
+func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) {
+	for range c.o.Steps {
+		c.reference = append(c.reference, nil)
+	}
+	var runs [referenceRuns][]*stage
+	for i := range runs {
+		var found []*Observation
+		if runs[i], found, err = c.undisturbed(ctx, i == 0); err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			wrong = found
+			for _, s := range runs[i] {
+				for name := range s.rested.unfinished {
+					c.restless[name] = true
+				}
+			}
+		}
+		c.tell(Progress{Stage: "learning", Text: fmt.Sprintf("undisturbed run %d of %d", i+1, referenceRuns)})
+	}
+	c.reference = runs[0]
+	for i, s := range c.reference {
+		c.mask.Learn(s.shape, runs[1][i].shape)
+		mergeCounts(s.counts, runs[1][i].counts)
+		c.writes += len(s.writes)
+	}
+	return append(wrong, c.restarts(ctx)...), nil
+}
+
+// undisturbed runs the scenario once, and keeps the state before each step if it is the first time.
+func (c *campaign) undisturbed(ctx context.Context, first bool) (stages []*stage, wrong []*Observation, err error) {
+	r, err := c.newRun(ctx, c.checkpoints[0], true)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if _, err := r.settle(ctx); err != nil {
+		return nil, nil, err
+	}
+	for i := range c.o.Steps {
+		s, err := r.stage(ctx, i)
+		if err != nil {
+			return nil, nil, err
+		}
+		stages = append(stages, s)
+		wrong = append(wrong, r.healthOf(i, s.rested)...)
+		if first && i+1 < len(c.o.Steps) {
+			file := filepath.Join(c.o.StateDir, fmt.Sprintf("%d.snapshot", i+1))
+			if _, err := r.cluster.Save(ctx, file); err != nil {
+				return nil, nil, err
+			}
+			c.checkpoints = append(c.checkpoints, file)
+		}
+	}
+	return stages, wrong, nil
+}
+
+// stage does a step and waits for its end.
+func (r *run) stage(ctx context.Context, i int) (*stage, error) {
+	changes, _ := r.world.Changes(0)
+	since := r.lens.Stream().Last()
+	r.board.step(nil)
+	if err := r.do(ctx, i); err != nil {
+		return nil, err
+	}
+	over, err := r.settle(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{rested: over, state: r.world.State(), counts: r.countsSince(changes)}
+	s.shape = compare.ShapeOf(s.state, r.campaign.before)
+	if err := r.lens.Flush(ctx); err != nil {
+		return nil, err
+	}
+	s.learnWrites(r.board.writes(), r.events(since))
+	return s, nil
+}
+
+// do does what a step is about.
+func (r *run) do(ctx context.Context, i int) error {
+	step := &r.campaign.o.Steps[i]
+	if err := step.Do(ctx, r.objects); err != nil {
+		return &StepError{Step: step.Name, Err: err}
+	}
+	return nil
+}
+
+// StepError is a step of the scenario that cannot be done.
+type StepError struct {
+	Step string
+	Err  error
+}
+
+func (e *StepError) Error() string { return fmt.Sprintf("step %q: %v", e.Step, e.Err) }
+func (e *StepError) Unwrap() error { return e.Err }
+
+// events are those of the lens after a number, as far as they are kept.
+func (r *run) events(since uint64) (events []*lens.Event) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	last := r.lens.Stream().Last()
+	if last <= since {
+		return nil
+	}
+	for event := range r.lens.Stream().Follow(ctx, since) {
+		copied := *event
+		events = append(events, &copied)
+		if event.Seq >= last {
+			break
+		}
+	}
+	return events
+}
+
+// learnWrites puts together what is known about the writes of a step.
+func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event) {
+	requests := map[uint64]*lens.Request{}
+	controllers := map[uint64]string{}
+	told := map[lens.Resource]bool{}
+	for _, e := range events {
+		switch {
+		case e.Request != nil && e.Request.IsWrite():
+			requests[e.Request.ID] = e.Request
+		case e.Reconcile != nil:
+			controllers[e.Reconcile.ID] = e.Reconcile.Controller
+		case e.Delivery != nil && !e.Delivery.Initial && e.Delivery.Type != "BOOKMARK" && !neverEnds(e.Delivery.Resource):
+			resource := lens.Resource{Group: e.Delivery.Resource.Group, Resource: e.Delivery.Resource.Resource}
+			if !told[resource] {
+				told[resource] = true
+				s.delivered = append(s.delivered, resource)
+			}
+		}
+	}
+	for _, m := range moments {
+		r := requests[m.id]
+		if r == nil || r.Change != nil && r.Change.None {
+			continue
+		}
+		w := write{Moment: m.Moment, controller: controllers[r.Reconcile]}
+		if r.Object != nil {
+			w.object = r.Object.Kind
+		}
+		if r.Change != nil {
+			for _, one := range r.Change.Fields {
+				w.fields = append(w.fields, one.Path)
+			}
+		}
+		s.writes = append(s.writes, w)
+	}
+}
+
+// countsSince counts how often each object was created and deleted. Pods of a controller of the cluster are that one's concern.
+func (r *run) countsSince(changes int) map[string]bounds {
+	counts := map[string]bounds{}
+	_, since := r.world.Changes(changes)
+	for i := range since {
+		change := &since[i]
+		name, random := compare.Name(change.Key, change.Object)
+		if change.Type == "MODIFIED" || random || change.Key.Resource == "pods" && isOfController(change) {
+			continue
+		}
+		b := counts[name]
+		if change.Type == "ADDED" {
+			b.created[0]++
+			b.created[1]++
+		} else {
+			b.deleted[0]++
+			b.deleted[1]++
+		}
+		counts[name] = b
+	}
+	return counts
+}
+
+func isOfController(change *world.Change) bool {
+	for _, owner := range change.Object.GetOwnerReferences() {
+		if owner.Controller != nil && *owner.Controller && (strings.HasPrefix(owner.APIVersion, "apps/") || strings.HasPrefix(owner.APIVersion, "batch/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// mergeCounts widens bounds by those of another run.
+func mergeCounts(into, other map[string]bounds) {
+	for name := range other {
+		if _, known := into[name]; !known {
+			into[name] = bounds{}
+		}
+	}
+	for name, b := range into {
+		o := other[name]
+		b.created = [2]int{min(b.created[0], o.created[0]), max(b.created[1], o.created[1])}
+		b.deleted = [2]int{min(b.deleted[0], o.deleted[0]), max(b.deleted[1], o.deleted[1])}
+		into[name] = b
+	}
+}
+
+// restarts starts the operator at each checkpoint, and looks whether it leaves alone what is finished. Runs begin like this, so what
+// differs is masked in them, and found here.
+func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
+	var mutex sync.Mutex
+	var work sync.WaitGroup
+	places := make(chan struct{}, max(c.o.Parallel, 1))
+	for i := 1; i < len(c.checkpoints); i++ {
+		work.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			wrong, shape, err := c.restart(ctx, i)
+			mutex.Lock()
+			defer mutex.Unlock()
+			if err != nil {
+				return // it shows in the runs that begin there
+			}
+			found = append(found, wrong...)
+			c.mask.Learn(c.reference[i-1].shape, shape)
+		})
+	}
+	work.Wait()
+	return found
+}
+
+func (c *campaign) restart(ctx context.Context, i int) (wrong []*Observation, shape compare.Shape, err error) {
+	r, err := c.newRun(ctx, c.checkpoints[i], true)
+	if err != nil {
+		return nil, shape, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	over, err := r.settle(ctx)
+	if err != nil {
+		return nil, shape, err
+	}
+	wrong = r.healthOf(i-1, over)
+	shape = compare.ShapeOf(r.world.State(), c.before)
+	for _, d := range c.mask.Differences(c.reference[i-1].shape, shape) {
+		wrong = append(wrong, &Observation{
+			Step: i - 1, Verdict: "rest-writes", Object: d.Object, Fields: []string{d.Path}, Want: d.Want, Got: d.Got,
+			Title: "A restart of the operator changes what was finished", Severity: high,
+		})
+	}
+	if writes := r.activity.written(); writes > 0 && len(wrong) == 0 {
+		if err := r.lens.Flush(ctx); err != nil {
+			return nil, shape, err
+		}
+		wrong = append(wrong, r.restWrites(i-1)...)
+	}
+	return wrong, shape, nil
+}
+
+// restWrites are the writes of an operator that had nothing to do.
+func (r *run) restWrites(step int) (wrong []*Observation) {
+	seen := map[string]bool{}
+	for _, e := range r.events(0) {
+		w := e.Request
+		if w == nil || !w.IsWrite() || neverEnds(w.Resource) || w.Refused() || w.Change == nil || w.Change.None || w.Object == nil {
+			continue
+		}
+		if seen[w.Object.Kind] {
+			continue
+		}
+		seen[w.Object.Kind] = true
+		var fields []string
+		for _, one := range w.Change.Fields {
+			fields = append(fields, one.Path)
+		}
+		wrong = append(wrong, &Observation{
+			Step: step, Verdict: "rest-writes", Severity: medium, Object: w.Object.Kind + " " + w.Object.Name, Fields: fields,
+			Title: "After a restart the operator writes although nothing has changed", Want: "no write", Got: w.Verb + " of " + strings.Join(fields, ", "),
+		})
+	}
+	return wrong
+}

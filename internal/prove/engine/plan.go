@@ -1,0 +1,139 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/opdock/opdock/internal/lens"
+)
+
+// Families of disturbances, in the order in which they are reported.
+var Families = []string{"crash", "lost", "refused", "stale", "unobserved", "slow", "drift", "pods", "order", "input", "upgrade"}
+
+// Plan is a run: one disturbance, at one moment. It can be stored, and run again.
+type Plan struct {
+	Family  string `json:"family"`
+	Variant string `json:"variant"`
+	// Step is the one that is disturbed; the run begins before it.
+	Step int `json:"step"`
+	// At is the write that is disturbed.
+	At *Moment `json:"at,omitempty"`
+	// Resource is what a watch is about.
+	Resource *lens.Resource `json:"resource,omitempty"`
+	// Object, Path and Value are what is changed on the cluster.
+	Object string   `json:"object,omitempty"`
+	Path   []string `json:"path,omitempty"`
+	Value  any      `json:"value,omitempty"`
+	// Says tells people what is done.
+	Says string `json:"says"`
+	// rank orders plans of a family: the most telling have the lowest.
+	rank int
+}
+
+// ID is the same for the same plan in each campaign.
+func (p *Plan) ID() string {
+	plain := *p
+	plain.Says = ""
+	encoded, err := json.Marshal(plain)
+	if err != nil {
+		encoded = fmt.Appendf(nil, "%+v", plain)
+	}
+	sum := sha256.Sum256(encoded)
+	return p.Family + "-" + hex.EncodeToString(sum[:4])
+}
+
+// disturbance is how a plan is carried out.
+type disturbance struct {
+	faults *faults
+	// act takes the place of the step; the state is then compared with how the step before ended, unless afterStep is set.
+	act       func(ctx context.Context) error
+	afterStep bool
+	// heal is done when all is quiet; after it everything must be as undisturbed. broken looks at the state before.
+	heal   func(ctx context.Context) error
+	broken func(over rested) []*Observation
+	// counts says that nothing may be created or deleted more often than undisturbed.
+	counts bool
+	// mustHit says that the run means nothing if the fault did not happen.
+	mustHit bool
+	// withoutOperator begins without the operator; act or heal starts it.
+	withoutOperator bool
+}
+
+// family makes plans and carries them out.
+type family struct {
+	plans   func(c *campaign) []*Plan
+	disturb func(r *run, p *Plan) (*disturbance, error)
+}
+
+var families = map[string]family{
+	"crash":      {crashPlans, crash},
+	"lost":       {lostPlans, lose},
+	"refused":    {refusedPlans, refuse},
+	"stale":      {stalePlans, hold},
+	"unobserved": {unobservedPlans, overlook},
+	"slow":       {slowPlans, slow},
+	"drift":      {driftPlans, drift},
+	"pods":       {podsPlans, breakPods},
+	"order":      {orderPlans, reorder},
+}
+
+// plans are all runs that there could be, the most telling first, families in turn.
+func (c *campaign) plans() []*Plan {
+	random := rand.New(rand.NewPCG(c.o.Seed, 1)) //nolint:gosec // it is to be the same for the same seed
+	var queues [][]*Plan
+	for _, name := range Families {
+		one, known := families[name]
+		if !known || len(c.o.Families) > 0 && !slices.Contains(c.o.Families, name) {
+			continue
+		}
+		plans := unique(one.plans(c))
+		random.Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
+		slices.SortStableFunc(plans, func(a, b *Plan) int { return a.rank - b.rank })
+		queues = append(queues, plans)
+	}
+	var all []*Plan
+	for i := 0; ; i++ {
+		before := len(all)
+		for _, queue := range queues {
+			if i < len(queue) {
+				all = append(all, queue[i])
+			}
+		}
+		if len(all) == before {
+			return all
+		}
+	}
+}
+
+func unique(plans []*Plan) []*Plan {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(plans, func(p *Plan) bool {
+		id := p.ID()
+		again := seen[id]
+		seen[id] = true
+		return again
+	})
+}
+
+// moments are the writes of all steps that are worth a disturbance. The first of each kind come first: further ones of the same kind
+// to the same object tell less.
+func (c *campaign) moments(each func(step int, w *write, rank int)) {
+	for step, s := range c.reference {
+		for i := range s.writes {
+			w := &s.writes[i]
+			rank := 2 * (w.Nth - 1)
+			if w.Subresource == "status" {
+				rank++
+			}
+			each(step, w, rank)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/apply"
+)
+
+// behaviour is the annotation that simulated pods obey.
+const behaviour = "opdock.dev/behaviour"
+
+var failures = []struct{ name, says string }{
+	{"never-ready", "All pods stop being ready, and recover"},
+	{"crash-loop", "All pods crash again and again, and recover"},
+	{"node-lost", "The nodes of all pods are lost, and come back"},
+	{"delete", "All pods are deleted by somebody else"},
+}
+
+func podsPlans(c *campaign) (plans []*Plan) {
+	step := c.fullest()
+	if step == 0 {
+		return nil
+	}
+	for key := range c.reference[step-1].state {
+		if _, was := c.before[key]; key.Resource != "pods" || was {
+			continue
+		}
+		for i, one := range failures {
+			plans = append(plans, &Plan{Family: "pods", Variant: one.name, Step: step, Says: one.says, rank: i})
+		}
+		break
+	}
+	return plans
+}
+
+// pods are those of the scenario.
+func (r *run) pods() (pods []*unstructured.Unstructured) {
+	for key, object := range r.world.State() {
+		if _, was := r.campaign.before[key]; key.Resource == "pods" && !was {
+			pods = append(pods, object)
+		}
+	}
+	return pods
+}
+
+func breakPods(r *run, p *Plan) (*disturbance, error) {
+	each := func(value any) func(context.Context) error {
+		return func(ctx context.Context) error {
+			for _, pod := range r.pods() {
+				if err := r.annotate(ctx, pod, behaviour, value); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	if p.Variant == "delete" {
+		return &disturbance{act: func(ctx context.Context) error {
+			for _, pod := range r.pods() {
+				if err := client.IgnoreNotFound(r.objects.Delete(ctx, pod.DeepCopy(), client.GracePeriodSeconds(0))); err != nil {
+					return fmt.Errorf("deleting pod %s: %w", pod.GetName(), err)
+				}
+			}
+			return nil
+		}}, nil
+	}
+	return &disturbance{act: each(p.Variant), heal: each(nil), broken: func(rested) []*Observation { return r.falseClaims(p) }}, nil
+}
+
+// falseClaims are custom resources that say that they are ready while a workload that they own is not.
+func (r *run) falseClaims(p *Plan) (wrong []*Observation) {
+	state := r.world.State()
+	owners := map[string][]string{} // UIDs of owners, by UID
+	broken := map[string]string{}
+	for key, object := range state {
+		for _, owner := range object.GetOwnerReferences() {
+			owners[string(object.GetUID())] = append(owners[string(object.GetUID())], string(owner.UID))
+		}
+		if status, message := apply.Status(object); key.Group == "apps" && key.Resource != "replicasets" && status == "InProgress" {
+			broken[string(object.GetUID())] = key.String() + ": " + message
+		}
+		if key.Resource == "pods" && !isReadyPod(object) {
+			broken[string(object.GetUID())] = key.Kind + " is not ready"
+		}
+	}
+	for uid, why := range broken {
+		for _, owner := range owners[uid] {
+			for key, object := range state {
+				if string(object.GetUID()) != owner || !r.campaign.isSubject(key.String()) || !claimsReady(object) {
+					continue
+				}
+				wrong = append(wrong, &Observation{
+					Step: p.Step - 1, Verdict: "status", Severity: medium, Object: key.String(), Title: "A " + key.Kind + " says that it is ready while what it consists of is not",
+					Fields: []string{"status.conditions"}, Want: "not Ready, because " + why, Got: "Ready",
+				})
+				return wrong
+			}
+		}
+	}
+	return wrong
+}
+
+func isReadyPod(pod *unstructured.Unstructured) bool { return conditionOf(pod, "Ready") == "True" }
+
+// claimsReady says whether a custom resource says that all is well.
+func claimsReady(object *unstructured.Unstructured) bool {
+	for _, kind := range []string{"Ready", "Available"} {
+		if conditionOf(object, kind) == "True" && conditionOf(object, "Degraded") != "True" {
+			return true
+		}
+	}
+	return false
+}
+
+func conditionOf(object *unstructured.Unstructured, kind string) string {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, one := range conditions {
+		if condition, ok := one.(map[string]any); ok && strings.EqualFold(fmt.Sprint(condition["type"]), kind) {
+			return fmt.Sprint(condition["status"])
+		}
+	}
+	return ""
+}

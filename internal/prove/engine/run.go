@@ -1,0 +1,226 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// run is an operator on a cluster of its own.
+type run struct {
+	campaign *campaign
+	dir      string
+	began    time.Time
+	cluster  *cluster.Cluster
+	objects  client.Client // an administrator's
+	world    *world.World
+	lens     *lens.Lens
+	board    *switchboard
+	activity *activity
+	follows  sync.WaitGroup
+
+	// operator is nil while there is none. The mutex is for faults, which kill it.
+	mutex    sync.Mutex
+	operator *dev.Started
+	killed   bool // on purpose
+
+	exits []string // how it ended without being asked to
+	log   *tail
+}
+
+// startTimeout is how long a cluster and an operator may take to start.
+const startTimeout = 2 * time.Minute
+
+// newRun starts a cluster as it was at a checkpoint, with an operator unless that is to be started later.
+func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (r *run, err error) {
+	r = &run{campaign: c, began: time.Now(), board: newSwitchboard(), activity: newActivity(), log: &tail{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not started within %s", startTimeout))
+	defer cancel()
+	if r.dir, err = os.MkdirTemp(c.o.StateDir, "run-"); err != nil {
+		return r, fmt.Errorf("creating a directory for a run: %w", err)
+	}
+	if r.cluster, err = cluster.Start(ctx, cluster.Options{From: from, Binary: c.o.ControlPlane}); err != nil {
+		return r, fmt.Errorf("starting a cluster for a run: %w", err)
+	}
+	admin := unlimited(r.cluster.Config())
+	if r.objects, err = client.New(admin, client.Options{}); err != nil {
+		return r, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	if r.world, err = world.Watch(ctx, admin); err != nil {
+		return r, err
+	}
+	upstream, namespace := admin, "default"
+	if identity := c.operator.Identity(); identity != nil {
+		as, err := r.cluster.As(identity.User())
+		if err != nil {
+			return r, fmt.Errorf("giving the operator its identity: %w", err)
+		}
+		upstream, namespace = unlimited(as.Config()), identity.Namespace
+	}
+	if r.lens, err = lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: upstream, Namespace: namespace, Faults: r.board}); err != nil {
+		return r, err
+	}
+	r.follows.Go(func() { r.activity.follow(r.lens.Stream()) })
+	if withOperator {
+		err = r.startOperator(ctx)
+	}
+	return r, err
+}
+
+func unlimited(config *rest.Config) *rest.Config {
+	config.QPS = -1
+	return config
+}
+
+// startOperator starts the operator, for the first time or again.
+func (r *run) startOperator(ctx context.Context) error {
+	r.mutex.Lock()
+	again := r.operator
+	r.mutex.Unlock()
+	if again != nil {
+		err := again.Again(ctx, r.log.line)
+		r.mutex.Lock()
+		r.killed = false
+		r.mutex.Unlock()
+		return err
+	}
+	started, err := r.campaign.operator.Start(ctx, dev.Place{Dir: r.dir, Admin: r.cluster.Config(), Lens: r.lens, Line: r.log.line})
+	if err != nil {
+		return err
+	}
+	r.mutex.Lock()
+	r.operator = started
+	r.mutex.Unlock()
+	return nil
+}
+
+// kill ends the operator as a crash would. It may be called from a fault.
+func (r *run) kill() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.operator == nil || r.killed {
+		return
+	}
+	r.killed = true
+	r.operator.Kill()
+}
+
+// ended is closed when the operator has ended; nil if there is none.
+func (r *run) ended() (done <-chan struct{}, killed bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.operator == nil {
+		return nil, false
+	}
+	return r.operator.Done(), r.killed
+}
+
+// revive starts an operator that has ended. One that ended by itself is noted.
+func (r *run) revive(ctx context.Context) error {
+	_, killed := r.ended()
+	if !killed {
+		r.exits = append(r.exits, r.operator.How()+": "+lastLine(r.operator.Tail()))
+		if len(r.exits) > mostExits {
+			return &deadError{how: r.operator.How(), tail: r.operator.Tail()}
+		}
+	}
+	err := r.startOperator(ctx)
+	var ended *dev.EndedError
+	if errors.As(err, &ended) {
+		return nil // it is seen again
+	}
+	return err
+}
+
+// mostExits is after how many ends an operator is not started again.
+const mostExits = 3
+
+// deadError is an operator that ends whenever it is started.
+type deadError struct {
+	how  string
+	tail []string
+}
+
+func (e *deadError) Error() string {
+	return "the operator does not stay up; it " + e.how + ":\n  " + strings.Join(e.tail, "\n  ")
+}
+
+func lastLine(lines []string) string {
+	for i := len(lines) - 1; i >= 0; i-- {
+		if strings.HasPrefix(lines[i], "panic:") {
+			return lines[i]
+		}
+	}
+	if len(lines) == 0 {
+		return "it printed nothing"
+	}
+	return lines[len(lines)-1]
+}
+
+// close ends everything that belongs to the run.
+func (r *run) close() error {
+	var failed []error
+	r.board.calm()
+	r.kill()
+	if r.lens != nil {
+		failed = append(failed, r.lens.Close())
+		r.follows.Wait()
+	}
+	if r.world != nil {
+		failed = append(failed, r.world.Close())
+	}
+	if r.cluster != nil {
+		failed = append(failed, r.cluster.Stop())
+	}
+	if r.dir != "" {
+		failed = append(failed, os.RemoveAll(r.dir))
+	}
+	if transport, ok := http.DefaultTransport.(*http.Transport); ok {
+		transport.CloseIdleConnections()
+	}
+	return errors.Join(failed...)
+}
+
+// tail keeps the end of a log.
+type tail struct {
+	mutex sync.Mutex
+	lines []string
+}
+
+const tailLines = 200
+
+func (t *tail) line(text string) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if len(t.lines) == tailLines {
+		t.lines = t.lines[1:]
+	}
+	t.lines = append(t.lines, text)
+}
+
+func (t *tail) all() []string {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return append([]string(nil), t.lines...)
+}

@@ -1,0 +1,112 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/opdock/opdock/internal/apply"
+	"github.com/opdock/opdock/internal/prove/compare"
+)
+
+// Settling says when a step is over.
+type Settling struct {
+	// Quiet is how long nothing may have happened, and Unmarked the same for an operator whose reconciles cannot be seen.
+	Quiet, Unmarked time.Duration
+	// Progress is the same while something on the cluster says that it is not finished.
+	Progress time.Duration
+	// Bound is after how long a step is given up.
+	Bound time.Duration
+}
+
+// DefaultSettling suits operators that do not wait for anything outside of the cluster.
+var DefaultSettling = Settling{Quiet: 400 * time.Millisecond, Unmarked: 1500 * time.Millisecond, Progress: 2500 * time.Millisecond, Bound: 30 * time.Second}
+
+// rested is how a step came to its end.
+type rested struct {
+	// busy says that it did not, and writes how much the operator wrote in the last part of the time.
+	busy   bool
+	writes int
+	// stuck says that the operator retries something in vain.
+	stuck bool
+	// unfinished are objects that say that they are not finished.
+	unfinished map[string]string
+}
+
+// settle waits until the operator and the controllers have nothing left to do. An operator that ends is started again.
+func (r *run) settle(ctx context.Context) (rested, error) {
+	s := r.campaign.o.Settling
+	limit := time.NewTimer(s.Bound)
+	defer limit.Stop()
+	late := time.NewTimer(s.Bound * 3 / 4) //nolint:mnd // what happens after that counts as a loop
+	defer late.Stop()
+	writesBefore := 0
+	for {
+		now := time.Now()
+		news, last, err := r.world.News()
+		if err != nil {
+			return rested{}, err
+		}
+		doing := r.activity.outlook(now)
+		if doing.last.After(last) {
+			last = doing.last
+		}
+		quiet := s.Quiet
+		if !r.campaign.operator.Marked() {
+			quiet = s.Unmarked
+		}
+		wake := last.Add(quiet).Sub(now)
+		if wake <= 0 {
+			unfinished := r.unfinished()
+			if len(unfinished) > 0 {
+				quiet = max(quiet, s.Progress)
+				wake = last.Add(quiet).Sub(now)
+			}
+			if !doing.due.IsZero() {
+				wake = max(wake, doing.due.Sub(now)+quiet/4) //nolint:mnd // it takes a moment to begin
+			}
+			if wake <= 0 && doing.running == 0 {
+				return rested{stuck: doing.stuck, unfinished: unfinished}, nil
+			}
+		}
+		done, _ := r.ended()
+		pause := time.NewTimer(max(wake, 20*time.Millisecond)) //nolint:mnd // reconciles take about that long
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return rested{}, ctx.Err()
+		case <-done:
+			if err := r.revive(ctx); err != nil {
+				pause.Stop()
+				return rested{}, err
+			}
+		case <-late.C:
+			writesBefore = r.activity.written()
+		case <-limit.C:
+			pause.Stop()
+			return rested{busy: true, writes: r.activity.written() - writesBefore, stuck: doing.stuck, unfinished: r.unfinished()}, nil
+		case <-news:
+		case <-doing.news:
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+// unfinished are the objects that say that they are not finished, without those that are not without a disturbance either.
+func (r *run) unfinished() map[string]string {
+	found := map[string]string{}
+	for key, object := range r.world.State() {
+		if old, was := r.campaign.before[key]; was && old.GetResourceVersion() == object.GetResourceVersion() {
+			continue
+		}
+		name, _ := compare.Name(key, object)
+		status, message := apply.Status(object)
+		if (status == "InProgress" || status == "Terminating") && !r.campaign.restless[name] {
+			found[name] = message
+		}
+	}
+	return found
+}

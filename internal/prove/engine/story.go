@@ -1,0 +1,64 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/prove/report"
+	"github.com/opdock/opdock/internal/trace"
+)
+
+// A story has at most this many lines before the fault and after it.
+const linesBefore, linesAfter = 6, 14
+
+// tell returns what happened around the fault, or at the end if there is none in the lens.
+func (r *run) tell() (lines []report.Line) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if r.lens.Flush(ctx) != nil {
+		return nil
+	}
+	var events []*lens.Event
+	fault := -1
+	for _, e := range r.events(0) {
+		if !isTold(e) {
+			continue
+		}
+		if fault < 0 && isFault(e) {
+			fault = len(events)
+		}
+		events = append(events, e)
+	}
+	from, to := max(0, len(events)-linesAfter), len(events)
+	if fault >= 0 {
+		from, to = max(0, fault-linesBefore), min(len(events), fault+linesAfter)
+	}
+	for _, e := range events[from:to] {
+		line := strings.TrimSpace(trace.Line(e, e.At))
+		_, text, _ := strings.Cut(line, "  ") // the time is told apart
+		lines = append(lines, report.Line{At: e.At.Sub(r.began), Text: strings.TrimSpace(text), Fault: isFault(e)})
+	}
+	return lines
+}
+
+func isFault(e *lens.Event) bool {
+	return e.Request != nil && e.Request.Fault != "" || e.Delivery != nil && e.Delivery.Fault != "" || e.Process != nil && e.Process.Started
+}
+
+// isTold leaves out what happens all the time.
+func isTold(e *lens.Event) bool {
+	switch {
+	case e.Request != nil:
+		return trace.ShowWrites.Wants(e) && !neverEnds(e.Request.Resource)
+	case e.Delivery != nil:
+		return e.Delivery.Fault != ""
+	case e.Reconcile != nil:
+		return e.Reconcile.Ended && e.Reconcile.Error != ""
+	}
+	return e.Process != nil
+}

@@ -1,0 +1,113 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// manager is the field manager of what a campaign writes.
+const manager = "opdock-prove"
+
+// live returns a custom resource as it is.
+func (r *run) live(ctx context.Context, subject *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(subject.GroupVersionKind())
+	if err := r.objects.Get(ctx, client.ObjectKeyFromObject(subject), found); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// specs are the custom resources as they are now, without what others write.
+func (r *run) specs() (before []*unstructured.Unstructured) {
+	for _, subject := range r.campaign.o.Subjects {
+		for key, object := range r.world.State() {
+			if key.Kind == subject.GetKind() && key.Name == subject.GetName() && key.Namespace == subject.GetNamespace() && key.Group == subject.GroupVersionKind().Group {
+				before = append(before, object.DeepCopy())
+			}
+		}
+	}
+	return before
+}
+
+// restore makes the custom resources what they were: everything but what the system and the operator write.
+func (r *run) restore(ctx context.Context, before []*unstructured.Unstructured) error {
+	for _, old := range before {
+		err := r.change(ctx, old, func(live *unstructured.Unstructured) {
+			for field := range live.Object {
+				if !isSystems(field) {
+					delete(live.Object, field)
+				}
+			}
+			for field, value := range old.DeepCopy().Object {
+				if !isSystems(field) {
+					live.Object[field] = value
+				}
+			}
+			live.SetAnnotations(old.GetAnnotations())
+			live.SetLabels(old.GetLabels())
+		})
+		if err != nil {
+			return fmt.Errorf("taking the change to %s %s back: %w", old.GetKind(), old.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func isSystems(field string) bool {
+	return field == "metadata" || field == "status" || field == "apiVersion" || field == "kind"
+}
+
+// change changes an object.
+func (r *run) change(ctx context.Context, which *unstructured.Unstructured, how func(live *unstructured.Unstructured)) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		live, err := r.live(ctx, which)
+		if err != nil {
+			return err
+		}
+		how(live)
+		return r.objects.Update(ctx, live, client.FieldOwner(manager))
+	})
+}
+
+// nudge annotates the custom resources, so that they are reconciled now and not when a back-off of minutes is over.
+func (r *run) nudge(ctx context.Context) error {
+	for _, subject := range r.campaign.o.Subjects {
+		live, err := r.live(ctx, subject)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, value := range []any{"true", nil} {
+			if err := r.annotate(ctx, live, "opdock.dev/nudge", value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// annotate sets an annotation, or removes it if the value is nil. What is gone needs none.
+func (r *run) annotate(ctx context.Context, object *unstructured.Unstructured, key string, value any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+	if err != nil {
+		return fmt.Errorf("encoding a patch: %w", err)
+	}
+	err = r.objects.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(manager))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("annotating %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
+}

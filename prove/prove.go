@@ -1,0 +1,142 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package prove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/prove/engine"
+	"github.com/opdock/opdock/internal/prove/report"
+)
+
+// Report is what a campaign found.
+type Report = report.Report
+
+// Finding is one defect, however many runs show it.
+type Finding = report.Finding
+
+// Progress is how far a campaign is.
+type Progress = engine.Progress
+
+// Families are all families of disturbances.
+func Families() []string { return append([]string(nil), engine.Families...) }
+
+// Options say what a campaign is about. The zero value is about the project in the current directory.
+type Options struct {
+	// Dir is a directory of the project.
+	Dir string
+	// Main is the main package of the operator, if the project has several.
+	Main string
+	// Arguments are flags for the operator.
+	Arguments []string
+	// Env is the environment of the operator and of its build; the process's own if it is nil.
+	Env []string
+	// Families are those to try; all if it is empty.
+	Families []string
+	// Budget is how long new runs are begun; those that confirm findings may take longer. 0 is DefaultBudget, and less than 0
+	// has no end.
+	Budget time.Duration
+	// Seed decides between runs that promise equally much.
+	Seed uint64
+	// Parallel is how many runs go side by side; 0 is DefaultParallel.
+	Parallel int
+	// StateDir is where what is built is kept, to be built faster the next time; a temporary directory if it is empty.
+	StateDir string
+	// Progress is told how far the campaign is; it may be nil.
+	Progress func(Progress)
+	// Say is told what the user should know; it may be nil.
+	Say func(string)
+	// ControlPlane is the binary of the control plane; found, or built, if it is empty.
+	ControlPlane string
+}
+
+const (
+	// DefaultBudget is enough for most of what is telling about an operator of a few kinds.
+	DefaultBudget = 10 * time.Minute
+	// DefaultParallel suits two cores: much of a run is waiting.
+	DefaultParallel = 3
+)
+
+// Run runs a campaign. If the context ends, it returns a report of what was found so far, with Interrupted set.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	result, err := run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return result.Report, nil
+}
+
+func run(ctx context.Context, o Options) (*engine.Result, error) {
+	p, err := project.Find(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	main, err := p.Main(o.Main)
+	if err != nil {
+		return nil, err
+	}
+	e := engine.Options{Families: o.Families, Budget: o.Budget, Seed: o.Seed, Parallel: o.Parallel, Progress: o.Progress, ControlPlane: o.ControlPlane}
+	if e.Budget == 0 {
+		e.Budget = DefaultBudget
+	}
+	if e.Parallel == 0 {
+		e.Parallel = DefaultParallel
+	}
+	if e.ControlPlane == "" {
+		if e.ControlPlane, err = cluster.EnsureBinary(ctx, nil); err != nil {
+			return nil, fmt.Errorf("finding the control plane: %w", err)
+		}
+	}
+	if e.StateDir = o.StateDir; e.StateDir == "" {
+		if e.StateDir, err = os.MkdirTemp("", "opdock-prove-"); err != nil {
+			return nil, fmt.Errorf("creating a directory for the campaign: %w", err)
+		}
+		defer os.RemoveAll(e.StateDir)
+	}
+	if err := os.MkdirAll(e.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating a directory for the campaign: %w", err)
+	}
+	env := o.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	say := o.Say
+	if say == nil {
+		say = func(string) {}
+	}
+	e.Operator = dev.OperatorOptions{
+		Project: p, Main: main, Arguments: o.Arguments, Env: env, StateDir: e.StateDir, CacheDir: filepath.Join(e.StateDir, "cache"), Say: say,
+		Progress: func(text string) {
+			if o.Progress != nil {
+				o.Progress(Progress{Stage: "building", Text: text})
+			}
+		},
+	}
+	samples, err := p.Samples(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(samples) == 0 {
+		return nil, ErrNoSamples
+	}
+	definitions, err := p.CRDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	steps(&e, samples, definitions, metav1.NamespaceDefault)
+	return engine.Run(ctx, e)
+}
+
+// ErrNoSamples is returned for a project that has nothing to begin with.
+var ErrNoSamples = errors.New("the project has no samples: add objects of its kinds to config/samples, or write a scenario")
