@@ -43,6 +43,7 @@ func (r *run) settle(ctx context.Context) (rested, error) {
 	late := time.NewTimer(s.Bound * 3 / 4) //nolint:mnd // what happens after that counts as a loop
 	defer late.Stop()
 	writesBefore := 0
+	began := time.Now() // what was done just before may not have been seen yet
 	for {
 		now := time.Now()
 		news, last, err := r.world.News()
@@ -50,8 +51,10 @@ func (r *run) settle(ctx context.Context) (rested, error) {
 			return rested{}, err
 		}
 		doing := r.activity.outlook(now)
-		if doing.last.After(last) {
-			last = doing.last
+		for _, one := range []time.Time{began, doing.last} {
+			if one.After(last) {
+				last = one
+			}
 		}
 		quiet := s.Quiet
 		if !r.campaign.operator.Marked() {
