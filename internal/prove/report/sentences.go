@@ -1,0 +1,122 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// These sentences are the same in the terminal and on the page.
+
+// undisturbed says what the operator does without faults.
+func (r *Report) undisturbed() string {
+	ref := r.Reference
+	if ref.Runs == 0 {
+		return "No undisturbed run was completed, so there is nothing to compare disturbed runs with."
+	}
+	text := fmt.Sprintf("Undisturbed: %s, %s, %s.", plural(ref.Runs, "run"), plural(ref.Writes, "write"), plural(ref.Objects, "object"))
+	switch {
+	case ref.Masked == 1:
+		text += " 1 field differs between these runs and is not compared."
+	case ref.Masked > 1:
+		text += fmt.Sprintf(" %d fields differ between these runs and are not compared.", ref.Masked)
+	}
+	if ref.Marked {
+		text += " Reconciles are marked by an instrumented build."
+	}
+	return text
+}
+
+// duration says how long the campaign took, and which budget it had.
+func (r *Report) duration() string {
+	text := took(r.Took)
+	if r.Budget > 0 {
+		text += " of " + took(r.Budget)
+	}
+	return text
+}
+
+// outcome is the result in a few words.
+func (r *Report) outcome() string {
+	t := r.Totals()
+	switch {
+	case t.Findings > 0:
+		return plural(t.Findings, "finding") + r.bySeverity()
+	case t.Judged() <= 0:
+		return "No run was judged"
+	case r.Interrupted:
+		return "No findings so far"
+	default:
+		return "No findings"
+	}
+}
+
+func (r *Report) bySeverity() string {
+	t := r.Totals()
+	var parts []string
+	for _, severity := range severities {
+		if n := t.Severities[severity]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, severity))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// summary is the last line.
+func (r *Report) summary() string {
+	t := r.Totals()
+	parts := []string{r.outcome()}
+	if t.Flaky > 0 {
+		parts = append(parts, fmt.Sprintf("%d flaky", t.Flaky))
+	}
+	runs := plural(t.Ran, "run")
+	if t.Ran < t.Planned {
+		runs = fmt.Sprintf("%d of %s", t.Ran, plural(t.Planned, "planned run"))
+	}
+	parts = append(parts, fmt.Sprintf("%s in %s", runs, took(r.Took)))
+	if t.Ran > 0 {
+		parts = append(parts, fmt.Sprintf("%d clean", t.Clean))
+	}
+	if t.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d not judged", t.Failed))
+	}
+	text := strings.Join(parts, ", ") + "."
+	if r.Interrupted {
+		text = "Interrupted. " + text
+	}
+	return text
+}
+
+// interrupted explains what an interrupted campaign is worth.
+func (r *Report) interrupted() string {
+	t := r.Totals()
+	if t.Ran == 0 {
+		return "Interrupted before the first run ended."
+	}
+	return fmt.Sprintf("Interrupted after %d of %s. The report covers these runs only.", t.Ran, plural(t.Planned, "planned run"))
+}
+
+// evidence says how often a finding was seen.
+func (f *Finding) evidence() string {
+	text := plural(len(f.Runs), "run")
+	if f.Replays > 0 {
+		text += fmt.Sprintf(", happened again in %d of %s", f.Again, plural(f.Replays, "replay"))
+	}
+	return text
+}
+
+// flakyNote explains flaky findings.
+const flakyNote = "These did not happen again in two of three replays. They do not change the exit code."
+
+// quantity is the count of what was not tried, if it is known.
+func (n *NotTried) quantity() string {
+	if n.Count > 0 {
+		return plural(n.Count, "run")
+	}
+	return ""
+}
