@@ -68,16 +68,11 @@ const (
 	DefaultParallel = 3
 )
 
-// Run runs a campaign. If the context ends, it returns a report of what was found so far, with Interrupted set.
-func Run(ctx context.Context, o Options) (*Report, error) {
-	result, err := run(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	return result.Report, nil
-}
+// Run runs a campaign. If the context ends, it returns what was found so far, and the report has Interrupted set.
+func Run(ctx context.Context, o Options) (*Campaign, error) { return run(ctx, o, nil) }
 
-func run(ctx context.Context, o Options) (*engine.Result, error) {
+// run runs a campaign, or only one plan.
+func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	p, err := project.Find(o.Dir)
 	if err != nil {
 		return nil, err
@@ -86,7 +81,7 @@ func run(ctx context.Context, o Options) (*engine.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := engine.Options{Families: o.Families, Budget: o.Budget, Seed: o.Seed, Parallel: o.Parallel, Progress: o.Progress, ControlPlane: o.ControlPlane}
+	e := engine.Options{Families: o.Families, Budget: o.Budget, Seed: o.Seed, Parallel: o.Parallel, Progress: o.Progress, ControlPlane: o.ControlPlane, Only: only}
 	if e.Budget == 0 {
 		e.Budget = DefaultBudget
 	}
@@ -135,7 +130,12 @@ func run(ctx context.Context, o Options) (*engine.Result, error) {
 		return nil, err
 	}
 	steps(&e, samples, definitions, metav1.NamespaceDefault)
-	return engine.Run(ctx, e)
+	result, err := engine.Run(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	result.Report.Campaign = result.Report.Began.UTC().Format("20060102T150405")
+	return &Campaign{Report: result.Report, Plans: result.Plans, Digest: result.Digest}, nil
 }
 
 // ErrNoSamples is returned for a project that has nothing to begin with.

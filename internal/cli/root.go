@@ -17,6 +17,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/experimentcmd"
 	"github.com/opdock/opdock/internal/cli/fleetcmd"
 	"github.com/opdock/opdock/internal/cli/projectcmd"
+	"github.com/opdock/opdock/internal/cli/provecmd"
 	"github.com/opdock/opdock/internal/cli/rbaccmd"
 	"github.com/opdock/opdock/internal/cli/tracecmd"
 	"github.com/opdock/opdock/internal/cli/whycmd"
@@ -34,7 +35,7 @@ func withVerbs(a *cmdutil.App) *cobra.Command {
 		clustercmd.NewAssets(a))
 	cmdutil.AddVerbs(root, cmdutil.GroupUse, whycmd.NewWhy(a), tracecmd.NewTrace(a), experimentcmd.NewExperiment(a))
 	cmdutil.AddVerbs(root, cmdutil.GroupCode, projectcmd.NewInit(a), projectcmd.NewCreate(a), projectcmd.NewDelete(a),
-		projectcmd.NewGenerate(a), devcmd.NewDev(a), rbaccmd.NewRBAC(a))
+		projectcmd.NewGenerate(a), devcmd.NewDev(a), rbaccmd.NewRBAC(a), provecmd.NewProve(a))
 	cmdutil.AddVerbs(root, cmdutil.GroupCode, projectcmd.NewInstall(a), projectcmd.NewUninstall(a), projectcmd.NewDeploy(a),
 		projectcmd.NewUndeploy(a), projectcmd.NewBuild(a))
 	cmdutil.AddVerbs(root, "", newVersion(a), newCompletion(), clustercmd.NewBuildControlPlane(a))

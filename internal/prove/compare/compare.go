@@ -30,7 +30,9 @@ func (d Difference) String() string {
 }
 
 // IsStatus says that only what is reported about an object differs.
-func (d Difference) IsStatus() bool { return strings.HasPrefix(d.Path, "status.") }
+func (d Difference) IsStatus() bool {
+	return d.Path == "status" || strings.HasPrefix(d.Path, "status.")
+}
 
 // Mask is what differs between undisturbed runs.
 type Mask struct {

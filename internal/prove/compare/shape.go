@@ -46,6 +46,9 @@ func ShapeOf(state, before world.State) Shape {
 		if old, was := before[key]; was && (old.GetResourceVersion() == object.GetResourceVersion() || sameFields(fieldsOf(old, uids), fieldsOf(object, uids))) {
 			continue
 		}
+		if isHistory(key, object) {
+			continue
+		}
 		name, random := Name(key, object)
 		if random {
 			shape.Counts[name]++
@@ -62,6 +65,12 @@ func ShapeOf(state, before world.State) Shape {
 		}
 	}
 	return shape
+}
+
+// isHistory says that an object is only kept to go back to.
+func isHistory(key world.Key, object *unstructured.Unstructured) bool {
+	replicas, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	return key.Group == "apps" && key.Resource == "replicasets" && found && replicas == 0
 }
 
 func sameFields(a, b Fields) bool {
@@ -91,6 +100,8 @@ var (
 	ignored = []string{
 		"metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp", "metadata.generation", "metadata.managedFields", "metadata.selfLink",
 		"metadata.generateName", "metadata.annotations." + lastApplied,
+		// How often something was rolled out shows in how many ReplicaSets were created.
+		"metadata.annotations.deployment.kubernetes.io/revision", "metadata.annotations.deployment.kubernetes.io/revision-history",
 	}
 	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 )

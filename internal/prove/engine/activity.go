@@ -33,7 +33,10 @@ type activity struct {
 	wrote   map[uint64]bool
 	refused []*lens.Request
 	panics  []string
-	news    chan struct{}
+	// watching is how many watches of a resource are open, and watched which were since the process was started.
+	watching map[string]int
+	watched  map[string]bool
+	news     chan struct{}
 }
 
 type subject struct{ controller, namespace, name string }
@@ -46,7 +49,7 @@ type appointment struct {
 }
 
 func newActivity() *activity {
-	return &activity{last: time.Now(), running: map[uint64]time.Time{}, next: map[subject]*appointment{}, wrote: map[uint64]bool{}, news: make(chan struct{})}
+	return &activity{last: time.Now(), running: map[uint64]time.Time{}, next: map[subject]*appointment{}, wrote: map[uint64]bool{}, watching: map[string]int{}, watched: map[string]bool{}, news: make(chan struct{})}
 }
 
 // follow reads a stream until it ends.
@@ -68,6 +71,8 @@ func (a *activity) see(e *lens.Event) {
 	case e.Process != nil:
 		clear(a.running)
 		clear(a.next)
+		clear(a.watching)
+		clear(a.watched)
 		a.last = time.Now()
 	case e.Delivery != nil:
 		if e.Delivery.Type == "BOOKMARK" || neverEnds(e.Delivery.Resource) {
@@ -88,6 +93,16 @@ func (a *activity) see(e *lens.Event) {
 func (a *activity) request(r *lens.Request) {
 	if r.Status == 403 && r.Fault == "" && r.Path == "" {
 		a.refused = append(a.refused, r)
+	}
+	if r.Verb == "watch" && r.Status == 200 {
+		resource := r.Resource.Group + "/" + r.Resource.Resource + "/" + r.Resource.Namespace
+		if r.Open {
+			a.watching[resource]++
+			a.watched[resource] = true
+			a.last = time.Now() // it is told what is there
+		} else {
+			a.watching[resource] = max(0, a.watching[resource]-1)
+		}
 	}
 	if !r.IsWrite() || neverEnds(r.Resource) || r.Change != nil && r.Change.None {
 		return
@@ -133,6 +148,7 @@ func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 type outlook struct {
 	last    time.Time
 	running int
+	blind   bool      // a watch has ended and was not begun again yet
 	due     time.Time // of the next appointment that matters; zero if there is none
 	stuck   bool      // something is retried, each time in vain
 	news    <-chan struct{}
@@ -142,6 +158,9 @@ func (a *activity) outlook(now time.Time) outlook {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	r := outlook{last: a.last, running: len(a.running), news: a.news}
+	for resource := range a.watched {
+		r.blind = r.blind || a.watching[resource] == 0
+	}
 	for _, meeting := range a.next {
 		switch {
 		case meeting.due.IsZero() || meeting.idle > mostTimers:

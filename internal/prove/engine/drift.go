@@ -110,7 +110,7 @@ func edits(object *unstructured.Unstructured) (found []edit) {
 	}
 	own.Leaves().Iterate(func(path fieldpath.Path) {
 		names, value := follow(object.Object, path)
-		if len(names) == 0 || names[0] == "metadata" || names[0] == "status" || slices.Contains(fixed, names[len(names)-1]) || slices.Contains(names, "selector") {
+		if len(names) == 0 || names[0] == "metadata" || names[0] == "status" || slices.Contains(fixed, names[len(names)-1]) || slices.Contains(names, "selector") || slices.Contains(names, "labels") {
 			return
 		}
 		switch v := value.(type) {

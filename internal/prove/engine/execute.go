@@ -56,8 +56,10 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 	switch {
 	case errors.As(err, &dead):
 		result.wrong = append(result.wrong, r.healthOf(p.Step, rested{})...)
-	case errors.As(err, &missing), isNotTaken(err):
+	case errors.As(err, &missing):
 		result.skipped = err.Error()
+	case isNotTaken(err):
+		result.skipped = "the API server does not accept the change"
 	case err != nil:
 		result.failed = err
 	}
@@ -88,6 +90,7 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 	changes, _ := r.world.Changes(0)
 	r.board.step(d.faults)
 	if d.act != nil {
+		r.note(p.Says)
 		err = d.act(ctx)
 	} else {
 		err = r.do(ctx, p.Step)
@@ -103,6 +106,7 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 		result.wrong = append(result.wrong, d.broken(over)...)
 	}
 	if d.heal != nil {
+		r.note("the disturbance ends")
 		if err := d.heal(ctx); err != nil {
 			return err
 		}
@@ -122,7 +126,12 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 	if !d.counts {
 		changes = -1
 	}
-	result.wrong = append(result.wrong, r.judge(reached, over, changes)...)
+	if d.deletes {
+		result.wrong = append(result.wrong, r.deletions(p.Step)...)
+	}
+	if err := r.conclude(ctx, reached, over, changes, result); err != nil {
+		return err
+	}
 	for step := reached + 1; step < len(c.o.Steps) && len(result.wrong) == 0; step++ {
 		r.board.step(nil)
 		if err := r.do(ctx, step); err != nil {
@@ -131,8 +140,26 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 		if over, err = r.settle(ctx); err != nil {
 			return err
 		}
-		result.wrong = append(result.wrong, r.judge(step, over, -1)...)
+		if err := r.conclude(ctx, step, over, -1, result); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// conclude judges the end of a step. What seems to be wrong is looked at again after a while: something may not have ended yet.
+func (r *run) conclude(ctx context.Context, step int, over rested, changes int, result *outcome) error {
+	if r.agrees(step, changes) {
+		result.wrong = append(result.wrong, r.judge(step, over, changes)...)
+		return nil
+	}
+	later, err := r.settleFor(ctx, patience)
+	if err != nil {
+		return err
+	}
+	over.busy, over.stuck = over.busy || later.busy, later.stuck
+	over.writes += later.writes
+	result.wrong = append(result.wrong, r.judge(step, over, changes)...)
 	return nil
 }
 

@@ -101,6 +101,14 @@ func (r *run) judge(step int, over rested, changes int) (wrong []*Observation) {
 	return wrong
 }
 
+// agrees says that the state is what it is undisturbed.
+func (r *run) agrees(step, changes int) bool {
+	c := r.campaign
+	want := c.reference[step]
+	return len(c.mask.Differences(want.shape, compare.ShapeOf(r.world.State(), c.before))) == 0 &&
+		(changes < 0 || len(c.countDifferences(step, want.counts, r.countsSince(changes))) == 0)
+}
+
 // differences makes observations of how states differ: one for each object, and none of what only follows from others.
 func (c *campaign) differences(step int, found []compare.Difference) (wrong []*Observation) {
 	grave := slices.ContainsFunc(found, func(d compare.Difference) bool { return !d.IsStatus() })
@@ -174,6 +182,37 @@ func (c *campaign) countDifferences(step int, want, got map[string]bounds) (wron
 			wrong = append(wrong, &Observation{
 				Step: step, Verdict: "counts", Severity: medium, Object: name, Title: "A " + kind + " is created that is not undisturbed",
 				Want: "created " + times(w.created[1]), Got: "created " + times(g.created[1]),
+			})
+		}
+	}
+	return wrong
+}
+
+// deletions finds objects that the operator itself deleted more often than undisturbed.
+func (r *run) deletions(step int) (wrong []*Observation) {
+	count := func(all []Moment) map[Moment]int {
+		counts := map[Moment]int{}
+		for _, m := range all {
+			if m.Verb == "delete" || m.Verb == "deletecollection" {
+				m.Nth = 0
+				counts[m]++
+			}
+		}
+		return counts
+	}
+	var undisturbed, now []Moment
+	for _, w := range r.campaign.reference[step].writes {
+		undisturbed = append(undisturbed, w.Moment)
+	}
+	for _, seen := range r.board.writes() {
+		now = append(now, seen.Moment)
+	}
+	want := count(undisturbed)
+	for m, got := range count(now) {
+		if got > want[m] {
+			wrong = append(wrong, &Observation{
+				Step: step, Verdict: "counts", Severity: high, Object: m.Resource + " " + m.Name, Title: "The operator deletes " + m.Resource + " that it does not delete undisturbed",
+				Want: "deleted " + times(want[m]), Got: "deleted " + times(got),
 			})
 		}
 	}

@@ -78,7 +78,7 @@ func (c *campaign) undisturbed(ctx context.Context, first bool) (stages []*stage
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	if _, err := r.settle(ctx); err != nil {
+	if _, err := r.settleFor(ctx, patience); err != nil {
 		return nil, nil, err
 	}
 	for i := range c.o.Steps {
@@ -107,7 +107,7 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 	if err := r.do(ctx, i); err != nil {
 		return nil, err
 	}
-	over, err := r.settle(ctx)
+	over, err := r.settleFor(ctx, patience)
 	if err != nil {
 		return nil, err
 	}

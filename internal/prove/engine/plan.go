@@ -61,6 +61,9 @@ type disturbance struct {
 	broken func(over rested) []*Observation
 	// counts says that nothing may be created or deleted more often than undisturbed.
 	counts bool
+	// deletes says that the operator may not delete anything more often than undisturbed. What the garbage collector deletes does
+	// not count: an operator cannot know that an owner is gone before it is told.
+	deletes bool
 	// mustHit says that the run means nothing if the fault did not happen.
 	mustHit bool
 	// withoutOperator begins without the operator; act or heal starts it.

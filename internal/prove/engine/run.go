@@ -19,6 +19,7 @@ import (
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/prove/report"
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
@@ -40,8 +41,14 @@ type run struct {
 	operator *dev.Started
 	killed   bool // on purpose
 
-	exits []string // how it ended without being asked to
+	notes []report.Line // what was done to the cluster
+	exits []string      // how it ended without being asked to
 	log   *tail
+}
+
+// note keeps what was done, for the story.
+func (r *run) note(text string) {
+	r.notes = append(r.notes, report.Line{At: time.Since(r.began), Text: text, Fault: true})
 }
 
 // startTimeout is how long a cluster and an operator may take to start.

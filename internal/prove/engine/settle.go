@@ -36,8 +36,16 @@ type rested struct {
 }
 
 // settle waits until the operator and the controllers have nothing left to do. An operator that ends is started again.
-func (r *run) settle(ctx context.Context) (rested, error) {
+func (r *run) settle(ctx context.Context) (rested, error) { return r.settleFor(ctx, 1) }
+
+// patience is how many times as long it is waited where a mistake would cost more: in undisturbed runs, and before something is
+// called wrong.
+const patience = 4
+
+// settleFor waits for a multiple of what is usual.
+func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, error) {
 	s := r.campaign.o.Settling
+	s.Quiet, s.Unmarked = factor*s.Quiet, factor*s.Unmarked
 	limit := time.NewTimer(s.Bound)
 	defer limit.Stop()
 	late := time.NewTimer(s.Bound * 3 / 4) //nolint:mnd // what happens after that counts as a loop
@@ -70,7 +78,7 @@ func (r *run) settle(ctx context.Context) (rested, error) {
 			if !doing.due.IsZero() {
 				wake = max(wake, doing.due.Sub(now)+quiet/4) //nolint:mnd // it takes a moment to begin
 			}
-			if wake <= 0 && doing.running == 0 {
+			if wake <= 0 && doing.running == 0 && !doing.blind {
 				return rested{stuck: doing.stuck, unfinished: unfinished}, nil
 			}
 		}
@@ -101,12 +109,22 @@ func (r *run) settle(ctx context.Context) (rested, error) {
 // unfinished are the objects that say that they are not finished, without those that are not without a disturbance either.
 func (r *run) unfinished() map[string]string {
 	found := map[string]string{}
-	for key, object := range r.world.State() {
+	state := r.world.State()
+	uids := map[string]bool{}
+	for _, object := range state {
+		uids[string(object.GetUID())] = true
+	}
+	for key, object := range state {
 		if old, was := r.campaign.before[key]; was && old.GetResourceVersion() == object.GetResourceVersion() {
 			continue
 		}
 		name, _ := compare.Name(key, object)
 		status, message := apply.Status(object)
+		for _, owner := range object.GetOwnerReferences() {
+			if !uids[string(owner.UID)] && owner.Kind != "Node" {
+				status, message = "Terminating", "its owner is gone"
+			}
+		}
 		if (status == "InProgress" || status == "Terminating") && !r.campaign.restless[name] {
 			found[name] = message
 		}

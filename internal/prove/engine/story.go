@@ -4,7 +4,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,15 +36,31 @@ func (r *run) tell() (lines []report.Line) {
 		}
 		events = append(events, e)
 	}
+	first := -1 // the first start is no fault
+	for i, e := range events {
+		if first < 0 && e.Process != nil && e.Process.Started {
+			first = i
+		}
+	}
+	if fault == first {
+		fault = -1
+		for i := first + 1; i < len(events) && fault < 0; i++ {
+			if isFault(events[i]) {
+				fault = i
+			}
+		}
+	}
 	from, to := max(0, len(events)-linesAfter), len(events)
 	if fault >= 0 {
 		from, to = max(0, fault-linesBefore), min(len(events), fault+linesAfter)
 	}
-	for _, e := range events[from:to] {
+	for i, e := range events[from:to] {
 		line := strings.TrimSpace(trace.Line(e, e.At))
 		_, text, _ := strings.Cut(line, "  ") // the time is told apart
-		lines = append(lines, report.Line{At: e.At.Sub(r.began), Text: strings.TrimSpace(text), Fault: isFault(e)})
+		lines = append(lines, report.Line{At: e.At.Sub(r.began), Text: strings.Join(strings.Fields(text), " "), Fault: isFault(e) && from+i != first})
 	}
+	lines = append(lines, r.notes...)
+	slices.SortStableFunc(lines, func(a, b report.Line) int { return cmp.Compare(a.At, b.At) })
 	return lines
 }
 

@@ -73,7 +73,7 @@ func (g *gate) deliver(r *run) func(ctx context.Context, watch *lens.Call, frame
 
 func hold(r *run, p *Plan) (*disturbance, error) {
 	g := &gate{resource: *p.Resource, open: make(chan struct{})}
-	return &disturbance{counts: true, mustHit: true, faults: &faults{deliver: g.deliver(r)}, heal: func(context.Context) error {
+	return &disturbance{deletes: true, mustHit: true, faults: &faults{deliver: g.deliver(r)}, heal: func(context.Context) error {
 		g.release()
 		return nil
 	}}, nil

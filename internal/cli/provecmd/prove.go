@@ -1,0 +1,124 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provecmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/prove"
+)
+
+type proveOptions struct {
+	dir      string
+	main     string
+	families []string
+	budget   time.Duration
+	seed     uint64
+	parallel int
+	format   string
+	reports  []string
+	replay   string
+}
+
+const formatText = "text"
+
+var formats = []string{formatText, "json", "junit", "sarif", "html"}
+
+// NewProve returns the verb prove.
+func NewProve(app *cmdutil.App) *cobra.Command {
+	a := verbs{app}
+	var o proveOptions
+	cmd := &cobra.Command{
+		Use:   "prove [FLAG]... [-- ARGUMENT...]",
+		Short: "Find out whether an operator survives what production does to it",
+		Long: `Builds the operator of this project, unmodified, and runs its samples: they are created, changed and deleted.
+This is done undisturbed first, to learn what the operator does. Then it is done again and again, each time on
+a cluster of its own and with one disturbance, and the command compares how it ends: the same objects with the
+same fields, nothing created twice, nothing left behind, a status that is true, no panic, no endless loop.
+
+Families of disturbances:
+  crash       the operator is killed after a write, before or after it learns of the answer, and restarted
+  lost        a write takes effect, but its answer is lost
+  refused     a write is refused: conflict, error, timeout, too many requests, quota, webhook, revoked right
+  stale       one watch lags behind while everything else goes on
+  unobserved  changes that cancel each other are never seen in between
+  slow        each answer takes a second; watches break, and clients list again
+  drift       children are edited, relabelled, orphaned or deleted; a status is wiped; a finalizer blocks
+  pods        pods crash, are never ready, are deleted, lose their node; then they recover
+  order       the operator starts late; resources are deleted and created at once; two want the same child
+
+The most telling disturbances come first, so a small --budget already finds most. Each finding is tried again
+up to three times. One that does not happen again twice is reported as flaky, and does not fail the command.
+
+Pods are simulated: what an operator and its application say to each other is not tried.
+
+The exit code is 0 if nothing was found, 1 if something was, and 2 if the operator could not be tried.
+Arguments after -- are flags of the operator.`,
+		Example: `  opdock prove                                   # ten minutes, all families
+  opdock prove --budget 1m --families crash,drift
+  opdock prove --replay crash-1a2b3c             # show a finding of the last campaign again
+  opdock prove --report prove.html --report prove.sarif
+  opdock prove -o json > prove.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
+				return &cmdutil.UsageError{Message: fmt.Sprintf("prove takes no argument %q; flags of the operator go after --", args[0]), Hints: []string{cmdutil.SeeHelp(cmd)}}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.validate(cmd); err != nil {
+				return err
+			}
+			return a.prove(cmd.Context(), o, args)
+		},
+	}
+	flags := cmd.Flags()
+	a.AddDirFlag(cmd, &o.dir)
+	flags.StringVar(&o.main, "main", "", "main package of the operator (default: found in the project)")
+	flags.StringSliceVar(&o.families, "families", nil, "families to try, separated by commas (default: all)")
+	flags.DurationVar(&o.budget, "budget", prove.DefaultBudget, "how long to begin new runs; confirming findings may take longer")
+	flags.Uint64Var(&o.seed, "seed", 0, "decides between runs that promise equally much")
+	flags.IntVar(&o.parallel, "parallel", prove.DefaultParallel, "number of runs at the same time, each with a cluster of its own")
+	flags.StringVarP(&o.format, "output", "o", formatText, "output format: "+strings.Join(formats, ", "))
+	flags.StringArrayVar(&o.reports, "report", nil, "also write a report to this file: .json, .xml (JUnit), .sarif, .html or .txt; can be repeated")
+	flags.StringVar(&o.replay, "replay", "", "show a finding of the last campaign again, by its ID")
+	a.Complete(cmd, "families", prove.Families)
+	a.Complete(cmd, "output", func() []string { return formats })
+	return cmd
+}
+
+func (o *proveOptions) validate(cmd *cobra.Command) error {
+	var message string
+	for _, one := range o.families {
+		if !slices.Contains(prove.Families(), one) {
+			message = fmt.Sprintf("--families: there is no family %q; use %s", one, strings.Join(prove.Families(), ", "))
+		}
+	}
+	for _, path := range o.reports {
+		if writerFor(path) == nil {
+			message = fmt.Sprintf("--report %s: the name must end in .json, .xml, .sarif, .html or .txt", path)
+		}
+	}
+	switch {
+	case message != "":
+	case !slices.Contains(formats, o.format):
+		message = fmt.Sprintf("--output must be %s, not %q", strings.Join(formats, ", "), o.format)
+	case o.budget <= 0:
+		message = fmt.Sprintf("--budget must be more than 0, not %s", o.budget)
+	case o.parallel < 1:
+		message = fmt.Sprintf("--parallel must be at least 1, not %d", o.parallel)
+	case o.replay != "" && len(o.families) > 0:
+		message = "--replay runs one finding again: use it without --families"
+	}
+	if message == "" {
+		return nil
+	}
+	return &cmdutil.UsageError{Message: message, Hints: []string{cmdutil.SeeHelp(cmd)}}
+}

@@ -1,0 +1,181 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provecmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
+	"github.com/opdock/opdock/internal/librarylog"
+	"github.com/opdock/opdock/internal/prove/report"
+	"github.com/opdock/opdock/prove"
+)
+
+const (
+	// couldNotRun is the exit code if the operator could not be tried; 1 is for findings.
+	couldNotRun = 2
+	// pageWidth is how wide text is where nothing says how wide it can be.
+	pageWidth = 110
+)
+
+func (a verbs) prove(ctx context.Context, o proveOptions, arguments []string) error {
+	campaign, err := a.campaign(ctx, o, arguments)
+	if err != nil {
+		if ctx.Err() != nil {
+			return cmdutil.Interrupted(err)
+		}
+		return errors.Join(explain(err), &cmdutil.ExitCodeError{Code: couldNotRun})
+	}
+	if err := a.show(o, campaign.Report); err != nil {
+		return errors.Join(err, &cmdutil.ExitCodeError{Code: couldNotRun})
+	}
+	if code := campaign.Report.ExitCode(); code != 0 {
+		return &cmdutil.ExitCodeError{Code: code}
+	}
+	return nil
+}
+
+func explain(err error) error {
+	if errors.Is(err, prove.ErrNoSamples) {
+		return hint.With(err, "see which fields its kinds have: opdock kubectl explain KIND")
+	}
+	return err
+}
+
+// campaign runs a campaign, or a part of the last one again.
+func (a verbs) campaign(ctx context.Context, o proveOptions, arguments []string) (*prove.Campaign, error) {
+	var notes []string
+	found, err := a.FindProject(o.dir, &notes)
+	if err != nil {
+		return nil, err
+	}
+	librarylog.Discard()
+	binary, err := a.ControlPlaneBinary(ctx, o.format != formatText)
+	if err != nil {
+		return nil, err
+	}
+	state := filepath.Join(a.DevStateDir(a.ClusterNameFor(found)), "prove")
+	last := filepath.Join(state, "last.json")
+	d := a.NewDisplay(o.format != formatText)
+	stop := d.Animate()
+	defer stop()
+	d.Title("Proving %s", found.Name)
+	shown := progress{display: d, began: a.Now(), now: a.Now}
+	options := prove.Options{
+		Dir: found.Dir, Main: o.main, Arguments: arguments, Env: a.Env, Families: o.families, Budget: o.budget, Seed: o.seed, Parallel: o.parallel,
+		StateDir: state, ControlPlane: binary, Progress: shown.show, Say: func(text string) { fmt.Fprintln(a.Err, "  "+text) },
+	}
+	if o.replay != "" {
+		return a.again(ctx, options, last, o.replay)
+	}
+	campaign, err := prove.Run(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	shown.end()
+	return campaign, campaign.Save(last)
+}
+
+// again shows a finding of the last campaign.
+func (a verbs) again(ctx context.Context, o prove.Options, last, id string) (*prove.Campaign, error) {
+	before, err := prove.Open(last)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hint.With(errors.New("there is no campaign of this project to replay"), "run one: opdock prove")
+	}
+	if err != nil {
+		return nil, err
+	}
+	campaign, same, err := before.Replay(ctx, o, id)
+	if err != nil {
+		return nil, err
+	}
+	if !same {
+		fmt.Fprintln(a.Err, "The operator was changed since the campaign: what was found then may be mended, or be something else.")
+	}
+	return campaign, nil
+}
+
+// progress shows how far a campaign is.
+type progress struct {
+	display *cmdutil.Display
+	began   time.Time
+	now     func() time.Time
+	stage   string
+}
+
+func (p *progress) show(now prove.Progress) {
+	if now.Stage != p.stage {
+		p.end()
+		p.stage, p.began = now.Stage, p.now()
+	}
+	if now.Planned == 0 {
+		p.display.Run(now.Text)
+		return
+	}
+	text := fmt.Sprintf("%d of %d runs, %d found, %s left", now.Ran, now.Planned, now.Found, now.Left.Round(time.Second))
+	p.display.Run(text + ": " + now.Text)
+}
+
+// end says that a stage is over.
+func (p *progress) end() {
+	done := map[string]string{"building": "Built the operator", "learning": "Learned what it does undisturbed", "disturbing": "Disturbed it"}[p.stage]
+	if done != "" {
+		p.display.Done(done, p.now().Sub(p.began))
+	}
+	p.stage = ""
+}
+
+// writerFor is what writes a report to a file of that name; nil for a name that says nothing.
+func writerFor(path string) func(io.Writer, *report.Report) error {
+	switch filepath.Ext(path) {
+	case ".json":
+		return report.JSON
+	case ".xml":
+		return report.JUnit
+	case ".sarif":
+		return report.SARIF
+	case ".html":
+		return report.HTML
+	case ".txt":
+		return func(w io.Writer, r *report.Report) error {
+			report.Text(w, r, pageWidth)
+			return nil
+		}
+	}
+	return nil
+}
+
+// show prints the report, and writes those that were asked for.
+func (a verbs) show(o proveOptions, r *report.Report) error {
+	for _, path := range o.reports {
+		var content bytes.Buffer
+		if err := writerFor(path)(&content, r); err != nil {
+			return fmt.Errorf("writing %s: %w", path, err)
+		}
+		if err := os.WriteFile(path, content.Bytes(), 0o600); err != nil {
+			return fmt.Errorf("writing a report: %w", err)
+		}
+	}
+	switch o.format {
+	case "json":
+		return report.JSON(a.Out, r)
+	case "junit":
+		return report.JUnit(a.Out, r)
+	case "sarif":
+		return report.SARIF(a.Out, r)
+	case "html":
+		return report.HTML(a.Out, r)
+	}
+	report.Text(a.Out, r, pageWidth)
+	return nil
+}

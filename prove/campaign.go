@@ -1,0 +1,96 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package prove
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/opdock/opdock/internal/prove/engine"
+)
+
+// Campaign is a campaign that was run. It can be kept in a file, and what it found be shown again.
+type Campaign struct {
+	Report *Report `json:"report"`
+	// Plans are the runs that show the findings, by the ID of the finding.
+	Plans map[string]*engine.Plan `json:"plans,omitempty"`
+	// Digest tells the build of the operator from others.
+	Digest string `json:"digest"`
+}
+
+// Save writes the campaign to a file that only its owner can read: findings hold fields of objects.
+func (c *Campaign) Save(path string) error {
+	encoded, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the campaign: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("saving the campaign: %w", err)
+	}
+	next := path + ".next"
+	if err := os.WriteFile(next, append(encoded, '\n'), 0o600); err != nil {
+		return errors.Join(fmt.Errorf("saving the campaign: %w", err), ignoreMissing(os.Remove(next)))
+	}
+	if err := os.Rename(next, path); err != nil {
+		return fmt.Errorf("saving the campaign: %w", err)
+	}
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Open reads a campaign that was saved.
+func Open(path string) (*Campaign, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading a campaign: %w", err)
+	}
+	var c Campaign
+	if err := json.Unmarshal(content, &c); err != nil || c.Report == nil {
+		return nil, fmt.Errorf("%s is not a campaign, or is cut off: run opdock prove again", path)
+	}
+	return &c, nil
+}
+
+// UnknownFindingError is an ID that a campaign does not have.
+type UnknownFindingError struct {
+	ID    string
+	Known []string
+}
+
+func (e *UnknownFindingError) Error() string {
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("the last campaign has no finding %q, nor any other that can be replayed", e.ID)
+	}
+	return fmt.Sprintf("the last campaign has no finding %q; it has %s", e.ID, strings.Join(e.Known, ", "))
+}
+
+// Replay runs what led to a finding again, and nothing else. The result tells whether the operator was built from the same code.
+func (c *Campaign) Replay(ctx context.Context, o Options, id string) (again *Campaign, same bool, err error) {
+	plan, found := c.Plans[id]
+	if !found {
+		known := make([]string, 0, len(c.Plans))
+		for one := range c.Plans {
+			known = append(known, one)
+		}
+		slices.Sort(known)
+		return nil, false, &UnknownFindingError{ID: id, Known: known}
+	}
+	if again, err = run(ctx, o, plan); err != nil {
+		return nil, false, err
+	}
+	return again, again.Digest == c.Digest, nil
+}

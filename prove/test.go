@@ -1,0 +1,33 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package prove
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/opdock/opdock/internal/prove/report"
+)
+
+// Test runs a campaign in a test, which fails with what is found. It returns what was run. Findings that do not happen again are
+// logged, and fail nothing.
+func Test(t testing.TB, o Options) *Campaign {
+	t.Helper()
+	if o.Say == nil {
+		o.Say = func(text string) { t.Log(text) }
+	}
+	c, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatalf("the operator could not be tried: %v", err)
+	}
+	var text strings.Builder
+	const width = 120
+	report.Text(&text, c.Report, width)
+	if c.Report.ExitCode() != 0 {
+		t.Errorf("the operator does not survive everything:\n%s", text.String())
+	} else {
+		t.Log("\n" + text.String())
+	}
+	return c
+}
