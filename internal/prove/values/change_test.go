@@ -37,7 +37,7 @@ func TestApply(t *testing.T) {
 			object := map[string]any{"spec": map[string]any{"a": int64(1), "list": []any{map[string]any{"x": int64(1)}, map[string]any{"x": int64(2)}}}}
 			before := normalize(object)
 			changed, err := test.change.Apply(object)
-			got := ""
+			var got string
 			if err != nil {
 				got = err.Error()
 			} else {
