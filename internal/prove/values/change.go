@@ -176,7 +176,13 @@ func copyJSON(value any) any {
 	case int32:
 		return int64(v)
 	case float32:
-		return float64(v)
+		return copyJSON(float64(v))
+	case float64:
+		// Most decoders read every number as a float64.
+		if whole := int64(v); float64(whole) == v {
+			return whole
+		}
+		return v
 	case json.Number:
 		if whole, err := v.Int64(); err == nil {
 			return whole

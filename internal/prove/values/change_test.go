@@ -16,14 +16,15 @@ func TestApply(t *testing.T) {
 		change Change
 		want   string // JSON, or the error
 	}{
-		"set":                {Change{Path: []string{"spec", "a"}, Value: int64(2)}, `{"spec":{"a":2,"list":[{"x":1},{"x":2}]}}`},
-		"an int is an int64": {Change{Path: []string{"spec", "a"}, Value: 2}, `{"spec":{"a":2,"list":[{"x":1},{"x":2}]}}`},
-		"add":                {Change{Path: []string{"spec", "b", "c"}, Value: true}, `{"spec":{"a":1,"b":{"c":true},"list":[{"x":1},{"x":2}]}}`},
-		"remove":             {Change{Path: []string{"spec", "list"}}, `{"spec":{"a":1}}`},
-		"remove what is not": {Change{Path: []string{"spec", "b", "c"}}, `{"spec":{"a":1,"list":[{"x":1},{"x":2}]}}`},
-		"in an element":      {Change{Path: []string{"spec", "list", "1", "x"}, Value: int64(3)}, `{"spec":{"a":1,"list":[{"x":1},{"x":3}]}}`},
-		"remove an element":  {Change{Path: []string{"spec", "list", "0"}}, `{"spec":{"a":1,"list":[{"x":2}]}}`},
-		"append":             {Change{Path: []string{"spec", "list", "2"}, Value: "z"}, `{"spec":{"a":1,"list":[{"x":1},{"x":2},"z"]}}`},
+		"set":                         {Change{Path: []string{"spec", "a"}, Value: int64(2)}, `{"spec":{"a":2,"list":[{"x":1},{"x":2}]}}`},
+		"an int is an int64":          {Change{Path: []string{"spec", "a"}, Value: 2}, `{"spec":{"a":2,"list":[{"x":1},{"x":2}]}}`},
+		"a whole float64 is an int64": {Change{Path: []string{"spec", "a"}, Value: 2.0}, `{"spec":{"a":2,"list":[{"x":1},{"x":2}]}}`},
+		"add":                         {Change{Path: []string{"spec", "b", "c"}, Value: true}, `{"spec":{"a":1,"b":{"c":true},"list":[{"x":1},{"x":2}]}}`},
+		"remove":                      {Change{Path: []string{"spec", "list"}}, `{"spec":{"a":1}}`},
+		"remove what is not":          {Change{Path: []string{"spec", "b", "c"}}, `{"spec":{"a":1,"list":[{"x":1},{"x":2}]}}`},
+		"in an element":               {Change{Path: []string{"spec", "list", "1", "x"}, Value: int64(3)}, `{"spec":{"a":1,"list":[{"x":1},{"x":3}]}}`},
+		"remove an element":           {Change{Path: []string{"spec", "list", "0"}}, `{"spec":{"a":1,"list":[{"x":2}]}}`},
+		"append":                      {Change{Path: []string{"spec", "list", "2"}, Value: "z"}, `{"spec":{"a":1,"list":[{"x":1},{"x":2},"z"]}}`},
 		"also": {
 			Change{Path: []string{"spec", "a"}, Value: int64(2), Also: []Change{{Path: []string{"spec", "on"}, Value: true}}},
 			`{"spec":{"a":2,"list":[{"x":1},{"x":2}],"on":true}}`,

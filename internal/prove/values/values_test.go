@@ -46,7 +46,7 @@ func proposeFor(t *testing.T, schema, spec string, o Options) []Change {
 			"replicas": {Type: "integer"},
 		}},
 	}}
-	whole := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": integers(object), "status": map[string]any{"replicas": int64(1)}}
+	whole := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": object, "status": map[string]any{"replicas": int64(1)}}
 	if err := Check(root, whole); err != nil {
 		t.Fatal(err)
 	}

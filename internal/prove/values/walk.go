@@ -33,9 +33,8 @@ type site struct {
 	closed bool
 	// known is set if the property is of a known type itself, and derived while values come from its schema alone.
 	known, derived bool
-	// around holds the schema of the object that the property belongs to, siblings its fields.
-	around   *props
-	siblings map[string]any
+	// around is the schema of the object that the property belongs to.
+	around *props
 	// also switches on what the property is part of.
 	also []Change
 }
@@ -56,26 +55,7 @@ func defaultOf(schema *props) any {
 	if err := json.Unmarshal(schema.Default.Raw, &value); err != nil {
 		return nil
 	}
-	return integers(value)
-}
-
-// integers turns whole numbers, which package json reads as float64, into int64.
-func integers(value any) any {
-	switch v := value.(type) {
-	case float64:
-		if whole := int64(v); float64(whole) == v {
-			return whole
-		}
-	case []any:
-		for at := range v {
-			v[at] = integers(v[at])
-		}
-	case map[string]any:
-		for name := range v {
-			v[name] = integers(v[name])
-		}
-	}
-	return value
+	return normalize(value)
 }
 
 // child returns a property of an object.
@@ -85,7 +65,7 @@ func (s site) child(name string) site {
 	value, present := fields[name]
 	child := site{
 		path: append(slices.Clone(s.path), name), name: name, in: s.name, schema: &schema, value: value, present: present,
-		required: slices.Contains(s.schema.Required, name), around: s.schema, siblings: fields, also: s.also, closed: s.closed,
+		required: slices.Contains(s.schema.Required, name), around: s.schema, also: s.also, closed: s.closed,
 	}
 	if sw := switchOf(s.schema); sw != "" && sw != name && fields[sw] != true {
 		on := Change{Path: append(slices.Clone(s.path), sw), Value: true, Class: Valid, Why: "switched on"}
