@@ -6,7 +6,10 @@ package values
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -57,6 +60,28 @@ func Propose(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, o O
 func Check(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) error {
 	_, err := newJudge(schema, object)
 	return err
+}
+
+// Sample returns an object with as little content as the schema of its version asks for, for projects without samples.
+// Names and texts in it are made up. It returns an error if the schema alone does not say enough.
+func Sample(schema *apiextensionsv1.JSONSchemaProps, apiVersion, kind, name string) (map[string]any, error) {
+	m := &sampler{parts: map[string]*crdschema.Schema{}}
+	sample := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}
+	for _, property := range slices.Sorted(maps.Keys(schema.Properties)) {
+		props := schema.Properties[property]
+		if slices.Contains(notWalked, property) || property != "spec" && !slices.Contains(schema.Required, property) {
+			continue
+		}
+		value, _ := m.sample(&props, property)
+		if value == nil {
+			return nil, fmt.Errorf("no %s could be derived from the schema of %s: write a sample by hand", property, kind)
+		}
+		sample[property] = value
+	}
+	if err := Check(schema, sample); err != nil {
+		return nil, fmt.Errorf("no %s could be derived from its schema: write a sample by hand: %w", kind, err)
+	}
+	return sample, nil
 }
 
 // judge decides whether a change is possible and makes a difference.

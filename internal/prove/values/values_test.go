@@ -5,6 +5,7 @@ package values
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -276,6 +277,41 @@ func TestCheck(t *testing.T) {
 	}
 	notStructural := &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {}}}
 	if err := Check(notStructural, map[string]any{"spec": "a"}); err != nil && !strings.Contains(err.Error(), "structural") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSample(t *testing.T) {
+	database := subjects(t)[0]
+	sample, err := Sample(database.schema(), "data.example.com/v1", "Database", "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"apiVersion": "data.example.com/v1", "kind": "Database", "metadata": map[string]any{"name": "first"},
+		"spec": map[string]any{"image": "busybox:1.36", "storage": map[string]any{"size": "1Gi"}},
+	}
+	if !reflect.DeepEqual(sample, want) {
+		t.Errorf("got  %v\nwant %v", sample, want)
+	}
+	for _, s := range subjects(t) {
+		sample, err := Sample(s.schema(), s.object.GetAPIVersion(), s.object.GetKind(), "a")
+		if s.object.GetKind() == "KAPP" {
+			// A rule limits what may be embedded, and no schema can tell.
+			if err == nil || !strings.Contains(err.Error(), "write a sample by hand") {
+				t.Errorf("%s: got %v", s.name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		} else if changes := Propose(s.schema(), sample, Options{Max: 20}); len(changes) < 5 {
+			t.Errorf("%s: only %d changes to %v", s.name, len(changes), sample)
+		}
+	}
+	impossible := database.schema().DeepCopy()
+	impossible.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.metadata.name.startsWith('db-')", Message: "needs a prefix"}}
+	if _, err := Sample(impossible, "data.example.com/v1", "Database", "first"); err == nil || !strings.Contains(err.Error(), "needs a prefix") {
 		t.Errorf("got %v", err)
 	}
 }
