@@ -47,6 +47,7 @@ type (
 		Steps         []string
 		Columns       []pageColumn
 		Rows          []pageRow
+		Many          bool // columns: too many for a bar beside them
 		HasFlaky      bool
 		HasFailed     bool
 		Findings      []pageFinding
@@ -59,7 +60,7 @@ type (
 	}
 	pageTile   struct{ Value, Label, Tone string }
 	pageFact   struct{ Name, Value string }
-	pageColumn struct{ Name, Label, About string }
+	pageColumn struct{ Label, About string }
 	pageRow    struct {
 		Name, About, Runs    string
 		Clean, Flaky, Failed string
@@ -183,8 +184,9 @@ func (d *pageData) table(r *Report) {
 	columns := r.columns()
 	for _, verdict := range columns {
 		w := describe(verdicts, verdict)
-		d.Columns = append(d.Columns, pageColumn{visible(w.name), visible(w.label), w.about})
+		d.Columns = append(d.Columns, pageColumn{middle(visible(w.label), 2*nameWidth), w.about})
 	}
+	d.Many = len(columns) > 6
 	rows := r.rows(columns)
 	at := func(family, verdict string) string {
 		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Family == family && f.Verdict == verdict && !f.Flaky })
@@ -241,7 +243,7 @@ func (f *Family) bar() []pagePart {
 func newPageFinding(f *Finding, number int) pageFinding {
 	one := pageFinding{
 		Number: number, ID: visible(f.ID), Severity: visible(f.Severity), Title: visible(f.Title),
-		Family: visible(f.Family), Verdict: visible(describe(verdicts, f.Verdict).label), Evidence: f.evidence(),
+		Family: visible(f.Family), Verdict: strings.ToLower(visible(describe(verdicts, f.Verdict).label)), Evidence: f.evidence(),
 		Done: visibleText(f.Done), Want: visibleText(f.Want), Got: visibleText(f.Got),
 		Object: visible(f.Object), Replay: visible(f.Replay), Fields: allVisible(f.Fields), Where: allVisible(f.Where), Runs: allVisible(f.Runs),
 		Open: number <= openFindings && !f.Flaky, Flaky: f.Flaky,

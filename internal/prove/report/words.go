@@ -70,3 +70,17 @@ func severityRank(name string) int {
 	}
 	return len(severities)
 }
+
+// Families returns the names of all families, in the order of the table.
+func Families() []string { return names(families) }
+
+// Verdicts returns the names of all verdicts, the worst first.
+func Verdicts() []string { return names(verdicts) }
+
+func names(words []word) []string {
+	all := make([]string, 0, len(words))
+	for _, w := range words {
+		all = append(all, w.name)
+	}
+	return all
+}
