@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -150,29 +151,29 @@ func (r *Report) tiles() []pageTile {
 	var tiles []pageTile
 	for _, severity := range severities {
 		if n := t.Severities[severity]; n > 0 {
-			tiles = append(tiles, pageTile{fmt.Sprint(n), severity, severity})
+			tiles = append(tiles, pageTile{strconv.Itoa(n), severity, severity})
 		}
 	}
 	if t.Flaky > 0 {
-		tiles = append(tiles, pageTile{fmt.Sprint(t.Flaky), "flaky", ""})
+		tiles = append(tiles, pageTile{strconv.Itoa(t.Flaky), "flaky", ""})
 	}
-	runs := fmt.Sprint(t.Ran)
+	runs := strconv.Itoa(t.Ran)
 	if t.Ran < t.Planned {
 		runs = fmt.Sprintf("%d of %d", t.Ran, t.Planned)
 	}
 	tiles = append(tiles, pageTile{runs, "runs", ""})
 	if t.Judged() > 0 {
-		tiles = append(tiles, pageTile{fmt.Sprint(t.Clean), "clean", ""})
+		tiles = append(tiles, pageTile{strconv.Itoa(t.Clean), "clean", ""})
 	}
 	if t.Failed > 0 {
-		tiles = append(tiles, pageTile{fmt.Sprint(t.Failed), "not judged", "medium"})
+		tiles = append(tiles, pageTile{strconv.Itoa(t.Failed), "not judged", "medium"})
 	}
 	return append(tiles, pageTile{took(r.Took), "duration", ""})
 }
 
 // facts are what a reader needs to run the same campaign again.
 func (r *Report) facts() []pageFact {
-	facts := []pageFact{{"Campaign", visible(r.Campaign)}, {"Seed", fmt.Sprint(r.Seed)}, {"Parallel", plural(r.Parallel, "run")}}
+	facts := []pageFact{{"Campaign", visible(r.Campaign)}, {"Seed", strconv.FormatUint(r.Seed, 10)}, {"Parallel", plural(r.Parallel, "run")}}
 	if r.Budget > 0 {
 		facts = append(facts, pageFact{"Budget", took(r.Budget)})
 	}

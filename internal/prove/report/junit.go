@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -87,7 +88,7 @@ func JUnit(w io.Writer, r *Report) error {
 func (r *Report) suite(family *Family) junitSuite {
 	suite := junitSuite{Name: visible(family.Name), Properties: []junitProperty{
 		{"campaign", visible(r.Campaign)},
-		{"seed", fmt.Sprint(r.Seed)},
+		{"seed", strconv.FormatUint(r.Seed, 10)},
 		{"opdock", visible(r.Opdock)},
 		{"runs", fmt.Sprintf("%d of %d planned", family.Ran, family.Planned)},
 	}}

@@ -232,16 +232,16 @@ func (p place) location() sarifLocation {
 
 // message is what a code scanning service shows beside the line.
 func (f *Finding) message() string {
-	text := visible(f.Title)
+	lines := []string{visible(f.Title)}
 	if f.Flaky {
-		text = "Flaky: " + text
+		lines[0] = "Flaky: " + lines[0]
 	}
 	for _, part := range []struct{ label, value string }{
 		{"Done", f.Done}, {"Want", f.Want}, {"Got", f.Got}, {"Seen", f.evidence()}, {"Replay", f.Replay},
 	} {
 		if part.value != "" {
-			text += "\n" + part.label + ": " + visibleText(part.value)
+			lines = append(lines, part.label+": "+visibleText(part.value))
 		}
 	}
-	return text
+	return strings.Join(lines, "\n")
 }

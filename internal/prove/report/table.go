@@ -36,14 +36,15 @@ func (t *terminal) table() {
 
 // row writes a row: names to the left, numbers to the right. If the last column is text, it is wrapped.
 func (t *terminal) row(row []string, widths []int, text bool) {
-	begin := " " + pad(row[0], widths[0])
+	columns := []string{" " + pad(row[0], widths[0])}
 	rest := row[1:]
 	if text {
 		rest = row[1 : len(row)-1]
 	}
 	for i, cell := range rest {
-		begin += "  " + spaces(widths[i+1]-cells(cell)) + cell
+		columns = append(columns, spaces(widths[i+1]-cells(cell))+cell)
 	}
+	begin := strings.Join(columns, "  ")
 	if !text {
 		t.line(begin)
 		return

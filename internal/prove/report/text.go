@@ -70,7 +70,7 @@ func (t *terminal) labelled(indent int, label string, lines []string) {
 
 func (t *terminal) header() {
 	r := t.report
-	left := fmt.Sprintf(" opdock prove  %s", visible(r.Project))
+	left := " opdock prove  " + visible(r.Project)
 	right := fmt.Sprintf("campaign %s  seed %d  %s", visible(r.Campaign), r.Seed, r.duration())
 	if room := t.width - cells(left) - 2; room >= cells(right) {
 		t.line(left + spaces(room+2-cells(right)) + right)
@@ -103,7 +103,7 @@ func (t *terminal) findings() {
 	}
 	if len(sure) > inFull {
 		t.line("")
-		t.paragraph(1, fmt.Sprintf("%s in short. To show one again, run opdock prove --replay ID.", plural(len(sure)-inFull, "more finding")))
+		t.paragraph(1, plural(len(sure)-inFull, "more finding")+" in short. To show one again, run opdock prove --replay ID.")
 		t.line("")
 		t.short(sure[inFull:])
 	}

@@ -48,7 +48,7 @@ func TestDefaultChange(t *testing.T) {
 		if diff := cmp.Diff(test.want, append([]map[string]any{patch.Merge}, patch.Fallbacks...)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if want := (Ref{"sea.example.com/v1", "Frigate", "fleet", "ship"}); patch.Ref != want || patch.Ref.String() != "Frigate fleet/ship" {
+		if want := (Ref{"sea.example.com/v1", "Frigate", "fleet", "ship"}); patch.Ref != want || patch.String() != "Frigate fleet/ship" {
 			t.Errorf("%s: %s", name, patch.Ref)
 		}
 	}

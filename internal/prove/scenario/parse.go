@@ -31,7 +31,7 @@ func Load(file string) (*Scenario, error) {
 	return Parse(file, data, os.ReadFile)
 }
 
-// Parse reads a scenario. It calls read for each file that a step applies. Its error joins one [Problem] for each
+// Parse reads a scenario. It calls read for each file that a step applies. Its error joins one [MistakeError] for each
 // mistake, in the order of the file.
 func Parse(file string, data []byte, read func(string) ([]byte, error)) (*Scenario, error) {
 	p := &parser{file: file, read: read}
@@ -56,7 +56,7 @@ func Parse(file string, data []byte, read func(string) ([]byte, error)) (*Scenar
 type parser struct {
 	file     string // the one being read
 	read     func(string) ([]byte, error)
-	problems []*Problem
+	problems []*MistakeError
 	values   int // converted so far
 }
 
@@ -64,7 +64,7 @@ type parser struct {
 const mostProblems = 20
 
 func (p *parser) at(line, column int, format string, arguments ...any) {
-	p.problems = append(p.problems, &Problem{File: p.file, Line: max(line, 1), Column: max(column, 1), Text: fmt.Sprintf(format, arguments...)})
+	p.problems = append(p.problems, &MistakeError{File: p.file, Line: max(line, 1), Column: max(column, 1), Text: fmt.Sprintf(format, arguments...)})
 }
 
 func (p *parser) fail(n *yaml.Node, format string, arguments ...any) {
@@ -72,7 +72,7 @@ func (p *parser) fail(n *yaml.Node, format string, arguments ...any) {
 }
 
 func (p *parser) err() error {
-	slices.SortStableFunc(p.problems, func(a, b *Problem) int {
+	slices.SortStableFunc(p.problems, func(a, b *MistakeError) int {
 		if a.File != b.File {
 			return 0
 		}

@@ -214,13 +214,13 @@ func glob(pattern, text string) bool {
 	return true
 }
 
-// Problem is a mistake in a file.
-type Problem struct {
+// MistakeError is a mistake in a file.
+type MistakeError struct {
 	File         string
 	Line, Column int
 	Text         string
 }
 
-func (p *Problem) Error() string {
+func (p *MistakeError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text)
 }
