@@ -135,9 +135,13 @@ func proposeProbe(w *walker, s site) {
 	probe := func(action string, how object, period int64) object {
 		return object{action: how, "periodSeconds": period, "failureThreshold": int64(2)}
 	}
-	w.valid(s, "a probe of a port", probe("tcpSocket", object{"port": int64(80)}, 5), object{"periodSeconds": int64(5)})
-	w.valid(s, "a probe by HTTP", probe("httpGet", object{"path": "/healthz", "port": int64(80)}, 20))
-	w.valid(s, "a probe by a command", probe("exec", object{"command": list{"true"}}, 10))
+	propose := w.valid
+	if slices.Contains(s.path, "initContainers") {
+		propose = w.limit // Kubernetes refuses probes of init containers that do not restart.
+	}
+	propose(s, "a probe of a port", probe("tcpSocket", object{"port": int64(80)}, 5), object{"periodSeconds": int64(5)})
+	propose(s, "a probe by HTTP", probe("httpGet", object{"path": "/healthz", "port": int64(80)}, 20))
+	propose(s, "a probe by a command", probe("exec", object{"command": list{"true"}}, 10))
 	w.misuse(s, "a probe of a port that does not exist", probe("httpGet", object{"path": "/", "port": "no-such-port"}, 10))
 	w.misuse(s, "a probe of a port that cannot exist", probe("tcpSocket", object{"port": int64(70000)}, 10))
 	w.misuse(s, "a probe that does two things",

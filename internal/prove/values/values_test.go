@@ -203,26 +203,49 @@ func TestPropose(t *testing.T) {
 			if test.options.Max == 0 {
 				test.options.Max = 1000
 			}
-			got := lines(proposeFor(t, test.schema, test.spec, test.options))
-			rest := got
-			for _, want := range test.want {
-				at := slices.IndexFunc(rest, func(line string) bool { return strings.HasPrefix(line, want) })
-				if at < 0 {
-					t.Errorf("missing, or in the wrong place: %s", want)
-					continue
-				}
-				rest = rest[at+1:]
-			}
-			for _, not := range test.not {
-				if at := slices.IndexFunc(got, func(line string) bool { return strings.Contains(line, not) }); at >= 0 {
-					t.Errorf("must not be proposed: %s", got[at])
-				}
-			}
-			if t.Failed() {
-				t.Logf("proposed:\n%s", strings.Join(got, "\n"))
-			}
+			expect(t, proposeFor(t, test.schema, test.spec, test.options), test.want, test.not)
 		})
 	}
+}
+
+// expect checks that changes are proposed in an order, with others between them, and that others are not.
+func expect(t *testing.T, changes []Change, want, not []string) {
+	t.Helper()
+	got := lines(changes)
+	rest := got
+	for _, one := range want {
+		at := slices.IndexFunc(rest, func(line string) bool { return strings.HasPrefix(line, one) })
+		if at < 0 {
+			t.Errorf("missing, or in the wrong place: %s", one)
+			continue
+		}
+		rest = rest[at+1:]
+	}
+	for _, one := range not {
+		if at := slices.IndexFunc(got, func(line string) bool { return strings.Contains(line, one) }); at >= 0 {
+			t.Errorf("must not be proposed: %s", got[at])
+		}
+	}
+	if t.Failed() {
+		t.Logf("proposed:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// A robot embeds a whole pod template.
+func TestPodTemplate(t *testing.T) {
+	all := subjects(t)
+	at := slices.IndexFunc(all, func(s subject) bool { return s.object.GetName() == "welder" })
+	expect(t, all[at].propose(Options{Max: 2000}), []string{
+		"Valid  spec.replicas = 4 (scale up)", "Valid  spec.replicas = 1 (scale down)", `Valid  spec.image = "busybox:1.38" (image change)`,
+		`Valid  spec.template.spec.containers[0].image = "busybox:2" (image change)`,
+		"Valid  remove spec.template (removing an optional block)", "Valid  remove spec.template.spec.affinity (removing an optional block)",
+		`Valid  spec.deploymentName = "welder-workers-2" (another name)`,
+		`Valid  spec.template.spec.containers[0].resources.limits.memory = "64Mi" (a quantity that grows)`,
+		"Limit  spec.template.spec.initContainers[0].livenessProbe = ",
+		`Misuse spec.image = "missing.invalid/no-such-image:0" (an image that cannot be pulled)`,
+		"Misuse spec.template.spec.affinity = {", `Misuse spec.template.spec.nodeSelector = {"opdock.dev/no-such-label":"true"} (`,
+		`Misuse spec.template.spec.serviceAccountName = "no-such-account" (`, `Misuse spec.template.spec.containers[0].resources = {"limits":{"cpu":"1"},"requests":{"cpu":"2"}} (`,
+	}, []string{"Valid  spec.template.spec.hostNetwork", "Valid  spec.template.spec.initContainers[0].livenessProbe"})
 }
 
 func TestBudgetLeavesNoClassOut(t *testing.T) {

@@ -31,6 +31,8 @@ type site struct {
 	element bool
 	// closed is set below a known type, whose optional properties are not made up from the schema.
 	closed bool
+	// pod is set for properties of a PodSpec and of a container. Many combinations of them are refused for pods.
+	pod bool
 	// known is set if the property is of a known type itself, and derived while values come from its schema alone.
 	known, derived bool
 	// around is the schema of the object that the property belongs to.
@@ -66,6 +68,7 @@ func (s site) child(name string) site {
 	child := site{
 		path: append(slices.Clone(s.path), name), name: name, in: s.name, schema: &schema, value: value, present: present,
 		required: slices.Contains(s.schema.Required, name), around: s.schema, also: s.also, closed: s.closed,
+		pod: has(s.schema, "containers") || has(s.schema, "name", "image", "command", "volumeMounts"),
 	}
 	if sw := switchOf(s.schema); sw != "" && sw != name && fields[sw] != true {
 		on := Change{Path: append(slices.Clone(s.path), sw), Value: true, Class: Valid, Why: "switched on"}
@@ -238,7 +241,7 @@ func classOf(guessed bool) Class {
 
 // add adds a candidate. Inside a known type, a value that only the schema suggests may be meaningless: it is a limit.
 func (w *walker) add(s site, g group, class Class, why string, alternatives ...any) {
-	if class == Valid && s.closed && s.derived {
+	if class == Valid && s.derived && (s.closed || s.pod && !s.present) {
 		class, g = Limit, groupLimit
 	}
 	if class != Valid && g == groupOther {
