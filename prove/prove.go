@@ -18,6 +18,7 @@ import (
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/prove/engine"
 	"github.com/opdock/opdock/internal/prove/report"
+	"github.com/opdock/opdock/internal/prove/scenario"
 )
 
 // Report is what a campaign found.
@@ -38,6 +39,9 @@ type Options struct {
 	Dir string
 	// Main is the main package of the operator, if the project has several.
 	Main string
+	// Scenario is a file that says what is done to the operator's objects; the samples are created, changed and deleted if it is
+	// empty.
+	Scenario string
 	// Arguments are flags for the operator.
 	Arguments []string
 	// Env is the environment of the operator and of its build; the process's own if it is nil.
@@ -118,6 +122,28 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 			}
 		},
 	}
+	definitions, err := p.CRDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	play, err := scenarioOf(ctx, p, o.Scenario)
+	if err != nil {
+		return nil, err
+	}
+	stepsOf(&e, play, definitions, metav1.NamespaceDefault)
+	result, err := engine.Run(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	result.Report.Campaign = result.Report.Began.UTC().Format("20060102T150405")
+	return &Campaign{Report: result.Report, Plans: result.Plans, Digest: result.Digest}, nil
+}
+
+// scenarioOf reads a scenario, or makes one of the project's samples.
+func scenarioOf(ctx context.Context, p *project.Project, file string) (*scenario.Scenario, error) {
+	if file != "" {
+		return scenario.Load(file)
+	}
 	samples, err := p.Samples(ctx)
 	if err != nil {
 		return nil, err
@@ -125,17 +151,7 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	if len(samples) == 0 {
 		return nil, ErrNoSamples
 	}
-	definitions, err := p.CRDs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	steps(&e, samples, definitions, metav1.NamespaceDefault)
-	result, err := engine.Run(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	result.Report.Campaign = result.Report.Began.UTC().Format("20060102T150405")
-	return &Campaign{Report: result.Report, Plans: result.Plans, Digest: result.Digest}, nil
+	return scenario.Default(samples), nil
 }
 
 // ErrNoSamples is returned for a project that has nothing to begin with.

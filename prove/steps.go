@@ -5,89 +5,228 @@ package prove
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/opdock/opdock/internal/crdspec"
 	"github.com/opdock/opdock/internal/prove/engine"
+	"github.com/opdock/opdock/internal/prove/scenario"
 )
 
-// steps makes a scenario of samples: they are created, changed and deleted.
-func steps(e *engine.Options, samples, definitions []*unstructured.Unstructured, namespace string) {
-	scopes := map[string]string{}
+const (
+	waitInterval = 50 * time.Millisecond
+	waitPatience = 30 * time.Second
+)
+
+// script makes steps of a scenario.
+type script struct {
+	namespace string
+	// own are the project's kinds, and whether their objects are in namespaces.
+	own map[schema.GroupKind]bool
+	// applied are all objects that steps apply, in their order.
+	applied []*unstructured.Unstructured
+}
+
+// stepsOf puts a scenario into the options of a campaign. Objects that say no namespace go to the given one.
+func stepsOf(e *engine.Options, s *scenario.Scenario, definitions []*unstructured.Unstructured, namespace string) {
+	play := &script{namespace: namespace, own: map[schema.GroupKind]bool{}}
 	for _, definition := range definitions {
-		kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-		group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-		scopes[group+"/"+kind], _, _ = unstructured.NestedString(definition.Object, "spec", "scope")
+		scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")
+		play.own[crdspec.Of(definition).GroupKind()] = scope != "Cluster"
 	}
-	var all []*unstructured.Unstructured
-	for _, sample := range samples {
-		sample = sample.DeepCopy()
-		if spec, found := sample.Object["spec"]; found && spec == nil {
-			sample.Object["spec"] = map[string]any{} // kubebuilder writes samples with nothing but a comment there
-		}
-		scope, own := scopes[sample.GroupVersionKind().Group+"/"+sample.GetKind()]
-		if sample.GetNamespace() == "" && scope != "Cluster" {
-			sample.SetNamespace(namespace)
-		}
-		all = append(all, sample)
-		if own {
-			e.Subjects = append(e.Subjects, sample)
-		} else {
-			e.Others = append(e.Others, sample)
-		}
-	}
-	each := func(objects []*unstructured.Unstructured, do func(context.Context, client.Client, *unstructured.Unstructured) error) func(context.Context, client.Client) error {
-		return func(ctx context.Context, c client.Client) error {
-			for _, object := range objects {
-				if err := do(ctx, c, object); err != nil {
-					return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
-				}
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		if step.Apply != nil {
+			for _, object := range step.Apply.Objects {
+				play.add(e, object)
 			}
-			return nil
 		}
 	}
-	e.Steps = []engine.Step{
-		{Name: "create the samples", Do: each(all, func(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
-			return c.Create(ctx, object.DeepCopy())
-		})},
-		{Name: "change the samples", Do: each(e.Subjects, change)},
-		{Name: "delete the samples", Ends: true, Do: each(all, func(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
-			return client.IgnoreNotFound(c.Delete(ctx, object.DeepCopy()))
-		})},
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		e.Steps = append(e.Steps, engine.Step{
+			Name: step.Name, Ends: step.Delete != nil && step.Delete.All,
+			Do: func(ctx context.Context, objects client.Client) error { return play.do(ctx, objects, step) },
+		})
+	}
+	if s.Settle.Quiet > 0 || s.Settle.Bound > 0 {
+		e.Settling = engine.DefaultSettling
+		if s.Settle.Quiet > 0 {
+			e.Settling.Quiet, e.Settling.Unmarked = s.Settle.Quiet, max(s.Settle.Quiet, e.Settling.Unmarked)
+		}
+		if s.Settle.Bound > 0 {
+			e.Settling.Bound = s.Settle.Bound
+		}
+	}
+	e.Ignores = func(o *engine.Observation) string {
+		if ignored := s.Ignores(o.Verdict, o.Family, o.Object, o.Fields); ignored != nil {
+			return ignored.Reason
+		}
+		return ""
 	}
 }
 
-// preferred are integers whose change means most.
-var preferred = []string{"replicas", "size", "count", "podReplicas"}
+// add notes an object that a step applies.
+func (p *script) add(e *engine.Options, object *unstructured.Unstructured) {
+	if spec, found := object.Object["spec"]; found && spec == nil {
+		object.Object["spec"] = map[string]any{} // kubebuilder writes samples with nothing but a comment there
+	}
+	namespaced, own := p.own[object.GroupVersionKind().GroupKind()]
+	if object.GetNamespace() == "" && (namespaced || !own && !slices.Contains(clusterWide, object.GetKind())) {
+		object.SetNamespace(p.namespace)
+	}
+	p.applied = append(p.applied, object)
+	if own {
+		e.Subjects = append(e.Subjects, object)
+	} else {
+		e.Others = append(e.Others, object)
+	}
+}
 
-// change adds one to an integer of a spec, or annotates an object that has none.
-func change(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(object.GroupVersionKind())
-	if err := c.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+// clusterWide are kinds of Kubernetes that samples may bring and that are in no namespace.
+var clusterWide = []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass", "StorageClass", "PersistentVolume", "IngressClass", "CustomResourceDefinition"}
+
+func (p *script) do(ctx context.Context, objects client.Client, step *scenario.Step) error {
+	switch {
+	case step.Apply != nil:
+		for _, object := range step.Apply.Objects {
+			if err := apply(ctx, objects, object); err != nil {
+				return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
+			}
+		}
+	case step.Patch != nil:
+		for i := range step.Patch {
+			if err := p.patch(ctx, objects, &step.Patch[i]); err != nil {
+				return fmt.Errorf("%s: %w", step.Patch[i].Ref, err)
+			}
+		}
+	case step.Scale != nil:
+		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, step.Scale.Replicas)
+		return objects.SubResource("scale").Patch(ctx, p.find(step.Scale.Ref), client.RawPatch(types.MergePatchType, patch))
+	case step.Delete != nil:
+		return p.delete(ctx, objects, step.Delete)
+	case step.Wait != nil:
+		return p.wait(ctx, objects, step.Wait)
+	}
+	return nil
+}
+
+// apply creates an object. One that another step has applied is applied again, with all its fields.
+func apply(ctx context.Context, objects client.Client, object *unstructured.Unstructured) error {
+	err := objects.Create(ctx, object.DeepCopy(), client.FieldOwner("opdock-prove"))
+	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	spec, _, _ := unstructured.NestedMap(live.Object, "spec")
-	for _, field := range append(preferred, slices.Sorted(maps.Keys(spec))...) {
-		number, ok := spec[field].(int64)
-		if !ok {
+	return objects.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("opdock-prove"), client.ForceOwnership)
+}
+
+// find returns the object that a step names.
+func (p *script) find(ref scenario.Ref) *unstructured.Unstructured {
+	found := &unstructured.Unstructured{}
+	found.SetAPIVersion(ref.APIVersion)
+	found.SetKind(ref.Kind)
+	found.SetNamespace(ref.Namespace)
+	found.SetName(ref.Name)
+	for _, object := range p.applied {
+		if object.GetKind() != ref.Kind || ref.Name != "" && object.GetName() != ref.Name || ref.Namespace != "" && object.GetNamespace() != ref.Namespace {
 			continue
 		}
-		changed := live.DeepCopy()
-		if err := unstructured.SetNestedField(changed.Object, number+1, "spec", field); err != nil {
-			continue
+		if ref.APIVersion == "" {
+			found.SetAPIVersion(object.GetAPIVersion())
 		}
-		err := c.Patch(ctx, changed, client.MergeFrom(live))
+		if ref.Namespace == "" {
+			found.SetNamespace(object.GetNamespace())
+		}
+		break
+	}
+	if found.GetNamespace() == "" && ref.Namespace == "" && !slices.Contains(clusterWide, ref.Kind) {
+		if namespaced, own := p.own[found.GroupVersionKind().GroupKind()]; !own || namespaced {
+			found.SetNamespace(p.namespace)
+		}
+	}
+	if found.GetAPIVersion() == "" {
+		found.SetAPIVersion(builtIn[ref.Kind])
+	}
+	return found
+}
+
+// builtIn are the versions of kinds that steps may name without one.
+var builtIn = map[string]string{
+	"Pod": "v1", "Service": "v1", "ConfigMap": "v1", "Secret": "v1", "Namespace": "v1", "PersistentVolumeClaim": "v1", "ServiceAccount": "v1",
+	"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1", "Job": "batch/v1", "CronJob": "batch/v1",
+	"Ingress": "networking.k8s.io/v1", "NetworkPolicy": "networking.k8s.io/v1", "HorizontalPodAutoscaler": "autoscaling/v2", "PodDisruptionBudget": "policy/v1",
+}
+
+func (p *script) patch(ctx context.Context, objects client.Client, patch *scenario.Patch) error {
+	kind, data, err := patch.Data()
+	if err != nil {
+		return err
+	}
+	err = objects.Patch(ctx, p.find(patch.Ref), client.RawPatch(kind, data), client.FieldOwner("opdock-prove"))
+	for _, fallback := range patch.Fallbacks {
 		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
 			return err
 		}
+		other := scenario.Patch{Ref: patch.Ref, Merge: fallback}
+		if kind, data, err = other.Data(); err != nil {
+			return err
+		}
+		err = objects.Patch(ctx, p.find(patch.Ref), client.RawPatch(kind, data), client.FieldOwner("opdock-prove"))
 	}
-	changed := live.DeepCopy()
-	changed.SetAnnotations(map[string]string{"opdock.dev/changed": "true"})
-	return c.Patch(ctx, changed, client.MergeFrom(live))
+	return err
+}
+
+func (p *script) delete(ctx context.Context, objects client.Client, what *scenario.Delete) error {
+	targets := []*unstructured.Unstructured{}
+	if what.All {
+		for _, object := range slices.Backward(p.applied) {
+			targets = append(targets, object)
+		}
+	} else {
+		targets = append(targets, p.find(what.Ref))
+	}
+	for _, one := range targets {
+		if err := client.IgnoreNotFound(objects.Delete(ctx, one.DeepCopy(), client.PropagationPolicy("Background"))); err != nil {
+			return fmt.Errorf("deleting %s %s: %w", one.GetKind(), one.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func (p *script) wait(ctx context.Context, objects client.Client, what *scenario.Wait) error {
+	limit := what.Timeout
+	if limit == 0 {
+		limit = waitPatience
+	}
+	last := "it does not exist"
+	err := wait.PollUntilContextTimeout(ctx, waitInterval, limit, true, func(ctx context.Context) (bool, error) {
+		live := p.find(what.Ref)
+		if err := objects.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+		last = "it has no such condition"
+		for _, one := range conditions {
+			condition, _ := one.(map[string]any)
+			if strings.EqualFold(fmt.Sprint(condition["type"]), what.Condition) {
+				last = fmt.Sprintf("it is %v: %v", condition["status"], condition["message"])
+				return strings.EqualFold(fmt.Sprint(condition["status"]), what.Status), nil
+			}
+		}
+		return false, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s is not %s=%s after %s: %s", what.Ref, what.Condition, what.Status, limit, last)
+	}
+	return err
 }

@@ -18,6 +18,7 @@ import (
 type proveOptions struct {
 	dir      string
 	main     string
+	scenario string
 	families []string
 	budget   time.Duration
 	seed     uint64
@@ -53,6 +54,7 @@ Families of disturbances:
   drift       children are edited, relabelled, orphaned or deleted; a status is wiped; a finalizer blocks
   pods        pods crash, are never ready, are deleted, lose their node; then they recover
   order       the operator starts late; resources are deleted and created at once; two want the same child
+  input       values from the CRD's schema: valid, at their limits, and meaningful but wrong; then taken back
 
 The most telling disturbances come first, so a small --budget already finds most. Each finding is tried again
 up to three times. One that does not happen again twice is reported as flaky, and does not fail the command.
@@ -82,6 +84,7 @@ Arguments after -- are flags of the operator.`,
 	flags := cmd.Flags()
 	a.AddDirFlag(cmd, &o.dir)
 	flags.StringVar(&o.main, "main", "", "main package of the operator (default: found in the project)")
+	flags.StringVar(&o.scenario, "scenario", "", "file that says what to do to the operator's objects (default: create, change and delete the samples)")
 	flags.StringSliceVar(&o.families, "families", nil, "families to try, separated by commas (default: all)")
 	flags.DurationVar(&o.budget, "budget", prove.DefaultBudget, "how long to begin new runs; confirming findings may take longer")
 	flags.Uint64Var(&o.seed, "seed", 0, "decides between runs that promise equally much")

@@ -86,6 +86,7 @@ var families = map[string]family{
 	"drift":      {driftPlans, drift},
 	"pods":       {podsPlans, breakPods},
 	"order":      {orderPlans, reorder},
+	"input":      {inputPlans, feed},
 }
 
 // plans are all runs that there could be, the most telling first, families in turn.

@@ -1,0 +1,130 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/opdock/opdock/internal/prove/values"
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// mostInputs is how many values are tried for each custom resource.
+const mostInputs = 120
+
+// inputPlans change one property of a custom resource, and take the change back.
+func inputPlans(c *campaign) (plans []*Plan) {
+	step := c.fullest()
+	if step == 0 {
+		return nil
+	}
+	for _, subject := range c.o.Subjects {
+		key, live := c.subjectIn(c.reference[step-1].state, subject)
+		if live == nil {
+			continue
+		}
+		schema, scale := c.schemaOf(subject)
+		if schema == nil {
+			continue
+		}
+		plain := live.DeepCopy()
+		delete(plain.Object, "status")
+		proposals := values.Propose(schema, plain.Object, values.Options{Seed: int64(c.o.Seed), Max: mostInputs, ReplicasPath: scale, MaxReplicas: 8}) //nolint:gosec,mnd // any number will do; pods cost time
+		for i, change := range proposals {
+			value := change
+			plans = append(plans, &Plan{
+				Family: "input", Variant: strings.ToLower(string(change.Class)), Step: step, Object: key.String(), Path: change.Path, Value: value, rank: i,
+				Says: fmt.Sprintf("%s gets %s, and the change is taken back", key, change),
+			})
+		}
+	}
+	return plans
+}
+
+// subjectIn finds a custom resource in a state.
+func (c *campaign) subjectIn(state world.State, subject *unstructured.Unstructured) (world.Key, *unstructured.Unstructured) {
+	for key, object := range state {
+		if key.Kind == subject.GetKind() && key.Name == subject.GetName() && key.Namespace == subject.GetNamespace() && key.Group == subject.GroupVersionKind().Group {
+			return key, object
+		}
+	}
+	return world.Key{}, nil
+}
+
+// schemaOf is the schema of a custom resource in its version, and where its replicas are.
+func (c *campaign) schemaOf(subject *unstructured.Unstructured) (schema *apiextensionsv1.JSONSchemaProps, replicas string) {
+	for _, definition := range c.operator.Definitions() {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, &crd) != nil {
+			continue
+		}
+		if crd.Spec.Group != subject.GroupVersionKind().Group || crd.Spec.Names.Kind != subject.GetKind() {
+			continue
+		}
+		for i := range crd.Spec.Versions {
+			version := &crd.Spec.Versions[i]
+			if version.Name != subject.GroupVersionKind().Version || version.Schema == nil {
+				continue
+			}
+			if version.Subresources != nil && version.Subresources.Scale != nil {
+				replicas = version.Subresources.Scale.SpecReplicasPath
+			}
+			return version.Schema.OpenAPIV3Schema, replicas
+		}
+	}
+	return nil, ""
+}
+
+func feed(r *run, p *Plan) (*disturbance, error) {
+	target := r.find(p.Object)
+	if target == nil {
+		return nil, &notThereError{p.Object}
+	}
+	change, err := changeOf(p.Value)
+	if err != nil {
+		return nil, err
+	}
+	before := r.specs()
+	return &disturbance{
+		act: func(ctx context.Context) error {
+			var failed error
+			err := r.change(ctx, target, func(live *unstructured.Unstructured) {
+				changed, err := change.Apply(live.Object)
+				if err != nil {
+					failed = err
+					return
+				}
+				live.Object = changed
+			})
+			if failed != nil {
+				return failed
+			}
+			return err
+		},
+		heal:   func(ctx context.Context) error { return r.restore(ctx, before) },
+		broken: func(over rested) []*Observation { return r.healthOf(p.Step-1, over) },
+	}, nil
+}
+
+// changeOf reads a change that may come from a file.
+func changeOf(value any) (change values.Change, err error) {
+	if change, ok := value.(values.Change); ok {
+		return change, nil
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return change, fmt.Errorf("reading a plan: %w", err)
+	}
+	if err := json.Unmarshal(encoded, &change); err != nil {
+		return change, fmt.Errorf("reading a plan: %w", err)
+	}
+	return change, nil
+}
