@@ -61,8 +61,8 @@ func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Opt
 	}
 	return why.ControllerManagedBy(mgr, o.Why).
 		Named(name).
-		// The status is ours, so a change of it is no news.
-		For(object, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, whenAskedToAdopt()))).
+		// The status is ours, so a change of it is no news, unless somebody removes it.
+		For(object, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, whenAskedToAdopt(), reconciler.whenStatusIsLost()))).
 		WatchesRawSource(reconciler.bystanders).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency,
@@ -79,6 +79,20 @@ func whenAskedToAdopt() predicate.Predicate {
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectOld.GetAnnotations()[AdoptAnnotation] != e.ObjectNew.GetAnnotations()[AdoptAnnotation]
+		},
+	}
+}
+
+// whenStatusIsLost lets through objects whose status was removed.
+func (r *Reconciler[T]) whenStatusIsLost() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, had := e.ObjectOld.(T)
+			now, has := e.ObjectNew.(T)
+			return had && has && *r.View(before).ObservedGeneration != 0 && *r.View(now).ObservedGeneration == 0
 		},
 	}
 }
