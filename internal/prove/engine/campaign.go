@@ -124,6 +124,10 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	}
 	found := newGathering(c, began)
 	found.addUndisturbed(healthy)
+	if c.isRestless() {
+		found.skipAll("the operator does not come to rest undisturbed, so there is nothing to compare with: mend that first")
+		return found.result(false), nil
+	}
 	if err := c.disturb(ctx, found); err != nil {
 		return nil, err
 	}

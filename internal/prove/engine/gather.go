@@ -187,6 +187,16 @@ func (g *gathering) skip(family, reason string) {
 	g.skipped[key].Count++
 }
 
+// skipAll says that no family is tried.
+func (g *gathering) skipAll(reason string) {
+	g.families["undisturbed"].Planned, g.families["undisturbed"].Ran = 1, 1
+	for name := range families {
+		if len(g.campaign.o.Families) == 0 || slices.Contains(g.campaign.o.Families, name) {
+			g.skipped[name] = &report.NotTried{Family: name, What: "all runs", Reason: reason}
+		}
+	}
+}
+
 func (g *gathering) progress(result *outcome, deadline time.Time) Progress {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -43,9 +44,6 @@ const referenceRuns = 2
 
 // learn runs the scenario undisturbed, and returns what is wrong with the operator even so.
 func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) {
-	for range c.o.Steps {
-		c.reference = append(c.reference, nil)
-	}
 	var runs [referenceRuns][]*stage
 	for i := range runs {
 		var found []*Observation
@@ -54,6 +52,10 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 		}
 		if i == 0 {
 			wrong = found
+			c.reference = runs[0]
+			if c.isRestless() {
+				return wrong, nil
+			}
 			for _, s := range runs[i] {
 				for name := range s.rested.unfinished {
 					c.restless[name] = true
@@ -62,13 +64,17 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 		}
 		c.tell(Progress{Stage: "learning", Text: fmt.Sprintf("undisturbed run %d of %d", i+1, referenceRuns)})
 	}
-	c.reference = runs[0]
 	for i, s := range c.reference {
 		c.mask.Learn(s.shape, runs[1][i].shape)
 		mergeCounts(s.counts, runs[1][i].counts)
 		c.writes += len(s.writes)
 	}
 	return append(wrong, c.restarts(ctx)...), nil
+}
+
+// isRestless says that the operator never came to the end of a step. Then there is nothing to compare with.
+func (c *campaign) isRestless() bool {
+	return slices.ContainsFunc(c.reference, func(s *stage) bool { return s.rested.busy })
 }
 
 // undisturbed runs the scenario once, and keeps the state before each step if it is the first time.
@@ -88,6 +94,12 @@ func (c *campaign) undisturbed(ctx context.Context, first bool) (stages []*stage
 		}
 		stages = append(stages, s)
 		wrong = append(wrong, r.healthOf(i, s.rested)...)
+		if s.rested.busy {
+			return stages, wrong, nil
+		}
+		if c.o.Steps[i].Ends {
+			wrong = append(wrong, c.differences(i, c.mask.Differences(compare.Shape{}, s.shape))...)
+		}
 		if first && i+1 < len(c.o.Steps) {
 			file := filepath.Join(c.o.StateDir, fmt.Sprintf("%d.snapshot", i+1))
 			if _, err := r.cluster.Save(ctx, file); err != nil {

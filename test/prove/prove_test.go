@@ -1,0 +1,104 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package prove_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/opdock/opdock/internal/testenv"
+	"github.com/opdock/opdock/prove"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(testenv.Main(m))
+}
+
+// frigate copies the project. It uses the modules of this repository at the same versions, so nothing is downloaded.
+func frigate(t *testing.T) prove.Options {
+	t.Helper()
+	testenv.ControlPlane(t)
+	dir := filepath.Join(t.TempDir(), "frigate")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "frigate"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join("..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content = regexp.MustCompile(`(?m)^module .*$`).ReplaceAll(content, []byte("module example.com/frigate"))
+		if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return prove.Options{
+		Dir: dir, StateDir: t.TempDir(), Budget: 10 * time.Minute, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off"),
+		ControlPlane: os.Getenv("OPDOCK_CONTROLPLANE"), Say: func(text string) { t.Log(text) },
+	}
+}
+
+// TestCampaigns has one campaign for each defect, with the family that must find it, and one without any. The operator is built
+// once.
+func TestCampaigns(t *testing.T) {
+	o := frigate(t)
+	for _, test := range []struct {
+		defect, family string
+		// want are verdicts, one of which is to be found.
+		want []string
+	}{
+		{"", "crash,lost,stale,unobserved,slow,drift,order", nil},
+		{"no-owner", "slow", []string{"leftovers"}},
+		{"restless", "slow", []string{"loop"}},
+		{"forgets-first", "crash", []string{"leftovers"}},
+		{"random-name", "crash", []string{"end-state", "counts"}},
+		{"gives-up", "refused", []string{"end-state", "status", "leftovers", "deletion"}},
+		{"create-only", "drift", []string{"end-state"}},
+	} {
+		name := test.defect
+		if name == "" {
+			name = "none"
+		}
+		t.Run(name, func(t *testing.T) {
+			o := o
+			o.Families = strings.Split(test.family, ",")
+			o.Env = append(slices.Clone(o.Env), "DEFECT="+test.defect)
+			if test.defect == "restless" {
+				o.Budget = time.Second // it shows undisturbed
+			}
+			campaign, err := prove.Run(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := []string{}
+			for _, f := range campaign.Report.Findings {
+				t.Logf("%s: %s (%s): %s; want %s, got %s; flaky %v", f.ID, f.Title, f.Done, f.Object, f.Want, f.Got, f.Flaky)
+				if !f.Flaky {
+					found = append(found, f.Verdict)
+				}
+			}
+			switch {
+			case test.want == nil && len(found) > 0:
+				t.Errorf("found %v", found)
+			case test.want != nil && !slices.ContainsFunc(found, func(one string) bool { return slices.Contains(test.want, one) }):
+				t.Errorf("found %v instead of one of %v", found, test.want)
+			}
+			for _, one := range campaign.Report.Families {
+				t.Logf("%s: %d of %d, %d clean, %d not judged", one.Name, one.Ran, one.Planned, one.Clean, one.Failed)
+			}
+			for _, one := range campaign.Report.NotTried {
+				t.Logf("not tried: %+v", one)
+			}
+		})
+	}
+}

@@ -1,0 +1,175 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The operator of the kind Frigate, with defects that the variable DEFECT chooses. Without it, it has none.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+var (
+	kind   = schema.GroupVersionKind{Group: "navy.example.com", Version: "v1", Kind: "Frigate"}
+	defect = os.Getenv("DEFECT")
+)
+
+const (
+	finalizer = "navy.example.com/berth"
+	harbour   = "kube-public" // where each frigate has a berth, which no owner reference can lead to
+)
+
+func main() {
+	flag.Bool("leader-elect", false, "")
+	flag.String("metrics-bind-address", "0", "")
+	flag.Parse()
+	ctrl.SetLogger(zap.New())
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		return err
+	}
+	frigate := &unstructured.Unstructured{}
+	frigate.SetGroupVersionKind(kind)
+	err = ctrl.NewControllerManagedBy(mgr).For(frigate).Owns(&corev1.ConfigMap{}).Complete(&reconciler{mgr.GetClient()})
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+type reconciler struct{ client.Client }
+
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	frigate := &unstructured.Unstructured{}
+	frigate.SetGroupVersionKind(kind)
+	if err := r.Get(ctx, request.NamespacedName, frigate); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	err := r.sail(ctx, frigate)
+	switch {
+	case defect == "gives-up" && err != nil:
+		return ctrl.Result{}, nil // it will never know
+	case defect == "dies-of-conflicts" && apierrors.IsConflict(err):
+		panic("a conflict")
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *reconciler) sail(ctx context.Context, frigate *unstructured.Unstructured) error {
+	berth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: harbour, Name: "berth-" + frigate.GetName()}}
+	if frigate.GetDeletionTimestamp() != nil {
+		return r.leave(ctx, frigate, berth)
+	}
+	if defect != "no-finalizer" && controllerutil.AddFinalizer(frigate, finalizer) {
+		if err := r.Update(ctx, frigate); err != nil {
+			return err
+		}
+	}
+	if err := r.Create(ctx, berth); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := r.giveOrders(ctx, frigate); err != nil {
+		return err
+	}
+	return r.report(ctx, frigate)
+}
+
+// leave frees the berth.
+func (r *reconciler) leave(ctx context.Context, frigate *unstructured.Unstructured, berth *corev1.ConfigMap) error {
+	free := func() error { return client.IgnoreNotFound(r.Delete(ctx, berth)) }
+	forget := func() error {
+		if !controllerutil.RemoveFinalizer(frigate, finalizer) {
+			return nil
+		}
+		return client.IgnoreNotFound(r.Update(ctx, frigate))
+	}
+	if defect == "forgets-first" {
+		free, forget = forget, free
+	}
+	if err := free(); err != nil {
+		return err
+	}
+	return forget()
+}
+
+// giveOrders makes the ConfigMap be as the spec says.
+func (r *reconciler) giveOrders(ctx context.Context, frigate *unstructured.Unstructured) error {
+	guns, _, _ := unstructured.NestedInt64(frigate.Object, "spec", "guns")
+	wanted := map[string]string{"guns": strconv.FormatInt(guns, 10)}
+	orders := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: frigate.GetNamespace(), Name: frigate.GetName() + "-orders"}}
+	own := func() error { return controllerutil.SetControllerReference(frigate, orders, r.Scheme()) }
+	switch defect {
+	case "random-name":
+		return r.giveRandomOrders(ctx, frigate, orders, wanted, own)
+	case "no-owner":
+		own = func() error { return nil }
+	case "create-only":
+		err := r.Get(ctx, client.ObjectKeyFromObject(orders), orders)
+		if err == nil && orders.Data["guns"] != "" && frigate.GetGeneration() == observed(frigate) {
+			return nil // somebody may have changed it since then
+		}
+	}
+	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, orders, func() error {
+		orders.Data = wanted
+		return own()
+	})
+	return err
+}
+
+// giveRandomOrders remembers the name only after it has created the object.
+func (r *reconciler) giveRandomOrders(ctx context.Context, frigate *unstructured.Unstructured, orders *corev1.ConfigMap, wanted map[string]string, own func() error) error {
+	name, _, _ := unstructured.NestedString(frigate.Object, "status", "orders")
+	if name != "" {
+		return nil
+	}
+	orders.Name = fmt.Sprintf("%s-orders-%d", frigate.GetName(), time.Now().UnixNano()%1000000)
+	orders.Data = wanted
+	if err := errors.Join(own(), r.Create(ctx, orders)); err != nil {
+		return err
+	}
+	before := frigate.DeepCopy()
+	_ = unstructured.SetNestedField(frigate.Object, orders.Name, "status", "orders")
+	return r.Status().Patch(ctx, frigate, client.MergeFrom(before))
+}
+
+func observed(frigate *unstructured.Unstructured) int64 {
+	number, _, _ := unstructured.NestedInt64(frigate.Object, "status", "observedGeneration")
+	return number
+}
+
+// report writes the status if it has changed.
+func (r *reconciler) report(ctx context.Context, frigate *unstructured.Unstructured) error {
+	condition := map[string]any{"type": "Ready", "status": "True", "reason": "AtSea", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+	if defect == "restless" {
+		condition["message"] = time.Now().String()
+	} else if observed(frigate) == frigate.GetGeneration() {
+		return nil
+	}
+	before := frigate.DeepCopy()
+	_ = unstructured.SetNestedField(frigate.Object, frigate.GetGeneration(), "status", "observedGeneration")
+	_ = unstructured.SetNestedSlice(frigate.Object, []any{condition}, "status", "conditions")
+	return r.Status().Patch(ctx, frigate, client.MergeFrom(before))
+}
