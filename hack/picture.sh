@@ -2,7 +2,8 @@
 # Copyright The Opdock Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Takes the pictures of the page in docs/images: what follows when somebody scales an application of the fleet. Needs
+# Takes the pictures of the page in docs/images: what follows when somebody scales an application of the fleet, and the
+# traffic and the rights of a made-up one. Needs
 # Chromium and a built opdock: make build chromium && hack/picture.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -40,4 +41,15 @@ for theme in light dark; do
 	"$home/shot" -url "$address" -out docs/images/page-$theme.png -dark=$([ $theme = dark ] && echo true || echo false) \
 		-await "globalThis.opdock && $caused" \
 		-do "opdock.controls.scale('steps'); opdock.choose(opdock.forest.byKey.get('KAPP/kanggege.k8sio.com/default/store'))" -after 2s
+done
+
+# Traffic and rights are those of a made-up fleet, which is busy and lacks a right.
+go build -o "$home/pagedemo" ./hack/pagedemo
+"$home/pagedemo" -address 127.0.0.1:0 >"$home/demo.log" &
+demo=$!
+trap 'kill "$demo"; kill -INT "$run"; wait "$demo" "$run" || true; rm -rf "$home"' EXIT
+await grep -q http "$home/demo.log"
+for view in traffic rights; do
+	"$home/shot" -url "$(cat "$home/demo.log")" -out docs/images/page-$view.png -await "globalThis.opdock && opdock.wire.all.length > 200" \
+		-do "opdock.controls.view('$view')" -after 2s
 done

@@ -26,7 +26,8 @@ func status() int {
 	events := flag.Int("events", 4, "how many events there are in a second")
 	flag.Parse()
 	world := demo.New(*objects, time.Now())
-	running, err := page.Start(page.Options{Title: "made-up fleet", Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings, Address: *address})
+	running, err := page.Start(page.Options{Title: "made-up fleet", Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings,
+		Traffic: world.Traffic, Rights: demo.Rights, Address: *address})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pagedemo:", err)
 		return 1

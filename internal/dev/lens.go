@@ -40,8 +40,8 @@ type lensing struct {
 	working sync.WaitGroup
 }
 
-// recordingsDir is where a session keeps its recordings.
-func (s *Session) recordingsDir() string { return filepath.Join(s.StateDir, "recordings") }
+// RecordingsDir is where a session keeps its recordings.
+func (s *Session) RecordingsDir() string { return filepath.Join(s.StateDir, "recordings") }
 
 // throughLens makes the lens forward with the identity of a kubeconfig, and returns the kubeconfig that leads there.
 func (s *Session) throughLens(ctx context.Context, kubeconfig []byte) ([]byte, error) {
@@ -75,14 +75,17 @@ func (s *Session) throughLens(ctx context.Context, kubeconfig []byte) ([]byte, e
 
 // follow records what a lens sees, and tells the observer.
 func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
-	if err := removeOldest(s.recordingsDir(), keptRecordings-1); err != nil {
+	if err := removeOldest(s.RecordingsDir(), keptRecordings-1); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(s.recordingsDir(), time.Now().UTC().Format("20060102T150405.000")+".jsonl")
+	name := filepath.Join(s.RecordingsDir(), time.Now().UTC().Format("20060102T150405.000")+".jsonl")
 	header := lens.Header{Project: s.Project.Name, Cluster: s.Cluster.Config.Host, Identity: userOf(s.manifests.identity)}
 	recording, err := lens.Record(proxy.Stream(), name, header, 0)
 	if err != nil {
 		return nil, err
+	}
+	if s.Lensed != nil {
+		s.Lensed(proxy.Stream())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &lensing{proxy: proxy, recording: recording, teller: story.New(s.Observer.Infer), stop: cancel}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/opdock/opdock/generate"
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/why"
 )
@@ -44,6 +45,8 @@ type Options struct {
 	Screen   Screen
 	// Observer is told about the operator's processes; nil if nobody looks at what they record.
 	Observer Observer
+	// Lensed is told when the lens is there, whose stream others may follow; nil if nobody does.
+	Lensed func(*lens.Stream)
 	// Keys receives what the user types; nil if there is no keyboard.
 	Keys <-chan string
 }

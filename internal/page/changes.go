@@ -4,8 +4,6 @@
 package page
 
 import (
-	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,28 +27,10 @@ type Change struct {
 const keptChanges = 2000
 
 // Changes are the latest changes of objects. A nil Changes has none. Its methods may be called from several goroutines.
-type Changes struct {
-	mutex sync.Mutex
-	kept  []Change
-	last  uint64
-	news  chan struct{}
-}
+type Changes struct{ *feed[Change] }
 
 // NewChanges returns a place for changes.
-func NewChanges() *Changes { return &Changes{news: make(chan struct{})} }
-
-// Add notes a change. It never waits for anybody who reads.
-func (c *Changes) Add(change Change) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.last++
-	c.kept = append(c.kept, change)
-	if len(c.kept) > 2*keptChanges {
-		c.kept = slices.Clone(c.kept[len(c.kept)-keptChanges:])
-	}
-	close(c.news)
-	c.news = make(chan struct{})
-}
+func NewChanges() *Changes { return &Changes{newFeed[Change](keptChanges)} }
 
 // Observe notes a change that a watch has seen; old is nil for an object that appears, and now for one that goes. What is
 // in a Secret stays there.
@@ -104,22 +84,13 @@ func (c *Changes) since(seen uint64) changesMessage {
 	if c == nil {
 		return changesMessage{Last: seen}
 	}
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if seen > c.last {
-		seen = 0
-	}
-	count := min(c.last-seen, uint64(len(c.kept)))
-	return changesMessage{
-		Changes: slices.Clone(c.kept[uint64(len(c.kept))-count:]), Last: c.last, Lost: c.last - seen - count,
-	}
+	batch, last, lost := c.feed.since(seen, 2*keptChanges)
+	return changesMessage{Changes: batch, Last: last, Lost: lost}
 }
 
 func (c *Changes) next() <-chan struct{} {
 	if c == nil {
 		return nil
 	}
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.news
+	return c.feed.next()
 }

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/findings"
-	"github.com/opdock/opdock/internal/story"
 	"github.com/opdock/opdock/why"
 )
 
@@ -61,10 +60,10 @@ type Relay struct {
 	current *process
 	state   operatorState
 	starts  []time.Time
-	last    uint64       // the highest ID so far
-	lost    uint64       // records that were gone before they could be read
-	summary why.Summary  // the latest that a process has told
-	counts  story.Counts // of records that were inferred
+	last    uint64      // the highest ID so far
+	lost    uint64      // records that were gone before they could be read
+	summary why.Summary // the latest that a process has told
+	counts  counts      // of records that were inferred
 	version uint64
 	news    chan struct{}
 }
@@ -258,7 +257,7 @@ func (r *Relay) takeInferred(p *process, record *why.Record) {
 			p.shift = r.last - record.ID + 1
 		}
 	}
-	r.counts.Add(record)
+	r.counts.add(record)
 	r.keep(record, p.shift)
 }
 
@@ -349,7 +348,7 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mutex.Lock()
 	summary := r.summary
 	kept.Dropped.Records += r.lost
-	inferred := r.counts.Controllers()
+	inferred := r.counts.summaries()
 	r.mutex.Unlock()
 	summary.Version = cmp.Or(summary.Version, kept.Version)
 	if summary.Controllers == nil {

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"context"
 	"crypto/rand"
 	"embed"
 	"encoding/json"
@@ -31,6 +32,12 @@ type Options struct {
 	Findings *findings.Tracker
 	// Changes are the changes of objects that the page shows even if they led to no reconcile; nil if nobody notes them.
 	Changes *Changes
+	// Traffic is what the operator sends and receives; nil if nobody sees it.
+	Traffic *Traffic
+	// Rights returns what the operator may do and what it did, as opdock rbac -o json prints it; nil if nobody knows.
+	Rights func(context.Context) (any, error)
+	// Until is when a recording that is shown has ended; zero if the page is live.
+	Until time.Time
 	// Address is where Start listens; a free port of loopback if empty.
 	Address string
 	// StateDir is where Start leaves a note by which others find the page; nowhere if empty.
@@ -78,6 +85,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.mux.Handle("/", assets)
 	s.mux.HandleFunc("/api/tree", s.serveTree)
+	s.mux.HandleFunc("/api/rights", s.serveRights)
 	s.mux.Handle("/api/stream", s.bounded(http.HandlerFunc(s.serveStream)))
 	records := o.Records
 	switch {
@@ -113,6 +121,20 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 	return s.streams.Limit(next, func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("too many pages are open: %d streams are open already, and each page needs two", cap(s.streams)))
 	})
+}
+
+// serveRights says what the operator may do and what it did.
+func (s *Server) serveRights(w http.ResponseWriter, r *http.Request) {
+	if s.options.Rights == nil {
+		refuse(w, http.StatusNotFound, "nobody knows here which rights the operator uses")
+		return
+	}
+	report, err := s.options.Rights(r.Context())
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	answer(w, report)
 }
 
 func refuse(w http.ResponseWriter, status int, reason string) {

@@ -28,15 +28,15 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// serveStream sends what changes in the tree, the changes of objects, what becomes of the operator, and what goes wrong. A
-// client that reads slowly gets fewer and larger messages; nothing is kept for it but how far it has come.
+// serveStream sends what changes in the tree, the changes of objects, what goes over the wire, what becomes of the operator,
+// and what goes wrong. A client that reads slowly gets fewer and larger messages; nothing is kept for it but how far it has come.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	out := events{sse.NewWriter(w, writeTimeout)}
 	if r.Method == http.MethodHead {
 		return
 	}
-	revision, seen, back := s.resume(r)
+	at, back := s.resume(r)
 	pulse := time.NewTicker(heartbeat)
 	defer pulse.Stop()
 	look := time.NewTicker(lookInterval)
@@ -45,26 +45,29 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	var found findingMessage // what was said last
 	for first := true; ; first = false {
 		// Taken before looking, so that nothing that happens meanwhile is missed.
-		treeChanged, objectChanged, operatorChanged := s.options.Tree.Next(), s.options.Changes.next(), s.options.Operator.next()
-		message := s.treeSince(revision)
-		if first || message.Revision != revision {
-			revision = message.Revision
-			if out.send("tree", s.position(revision, seen), message) != nil {
+		news := []<-chan struct{}{s.options.Tree.Next(), s.options.Changes.next(), s.options.Operator.next(), s.options.Traffic.next()}
+		message := s.treeSince(at.revision)
+		if first || message.Revision != at.revision {
+			at.revision = message.Revision
+			if out.send("tree", s.name(at), message) != nil {
 				return
 			}
 		}
-		if batch := s.options.Changes.since(seen); batch.Last != seen {
-			seen = batch.Last
+		if batch := s.options.Changes.since(at.changes); batch.Last != at.changes {
+			at.changes = batch.Last
 			if first && !back {
 				batch.Lost = 0 // what went on before somebody came is not missed
 			}
-			if out.send("changes", s.position(revision, seen), batch) != nil {
+			if out.send("changes", s.name(at), batch) != nil {
 				return
 			}
 		}
+		if s.sendTraffic(out, &at, first && !back) != nil {
+			return
+		}
 		var operator *operatorMessage
 		if operator, known = s.options.Operator.since(known); operator != nil {
-			if out.send("operator", s.position(revision, seen), operator) != nil {
+			if out.send("operator", s.name(at), operator) != nil {
 				return
 			}
 		}
@@ -72,11 +75,11 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 		now := findingMessage{s.options.Findings.At(time.Now())}
 		if first || !slices.Equal(now.Findings, found.Findings) {
 			found = now
-			if out.send("findings", s.position(revision, seen), found) != nil {
+			if out.send("findings", s.name(at), found) != nil {
 				return
 			}
 		}
-		if out.Flush() != nil || !s.awaitNews(r, out, pulse, look, treeChanged, objectChanged, operatorChanged) {
+		if out.Flush() != nil || !s.awaitNews(r, out, pulse, look, news...) {
 			return
 		}
 	}
@@ -90,7 +93,7 @@ type findingMessage struct {
 // awaitNews returns false when the client is gone.
 func (s *Server) awaitNews(r *http.Request, out events, pulse, look *time.Ticker, news ...<-chan struct{}) bool {
 	var calmed <-chan time.Time
-	tree, changes, operator := news[0], news[1], news[2]
+	tree, changes, operator, traffic := news[0], news[1], news[2], news[3]
 	for {
 		select {
 		case <-tree:
@@ -99,6 +102,8 @@ func (s *Server) awaitNews(r *http.Request, out events, pulse, look *time.Ticker
 			changes = nil
 		case <-operator:
 			operator = nil
+		case <-traffic:
+			traffic = nil
 		case <-calmed:
 			return true
 		case <-look.C:
@@ -119,23 +124,45 @@ func (s *Server) awaitNews(r *http.Request, out events, pulse, look *time.Ticker
 	}
 }
 
-func (s *Server) position(revision, seen uint64) string {
-	return fmt.Sprintf("%s-%d-%d", s.instance, revision, seen)
+// sendTraffic sends all that went over the wire since, in several messages if it is much.
+func (s *Server) sendTraffic(out events, at *position, fresh bool) error {
+	for {
+		message, last := s.options.Traffic.since(at.traffic)
+		if last == at.traffic {
+			return nil
+		}
+		at.traffic = last
+		if fresh {
+			message.Lost = 0
+		}
+		if err := out.send("traffic", s.name(*at), message); err != nil {
+			return err
+		}
+	}
+}
+
+// position is how far a client has come.
+type position struct{ revision, changes, traffic uint64 }
+
+func (s *Server) name(at position) string {
+	return fmt.Sprintf("%s-%d-%d-%d", s.instance, at.revision, at.changes, at.traffic)
 }
 
 // resume reads how far a client had come that is back, if it was with this server. A page that opens a stream anew says so by
 // a parameter, because browsers send the header only if they open it again themselves.
-func (s *Server) resume(r *http.Request) (revision, seen uint64, back bool) {
+func (s *Server) resume(r *http.Request) (at position, back bool) {
 	parts := strings.Split(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")), "-")
-	if len(parts) != 3 || parts[0] != s.instance {
-		return 0, 0, false
+	numbers := []*uint64{&at.revision, &at.changes, &at.traffic}
+	if len(parts) != 1+len(numbers) || parts[0] != s.instance {
+		return position{}, false
 	}
-	revision, errRevision := strconv.ParseUint(parts[1], 10, 64)
-	seen, errSeen := strconv.ParseUint(parts[2], 10, 64)
-	if errRevision != nil || errSeen != nil {
-		return 0, 0, false
+	for i, number := range numbers {
+		var err error
+		if *number, err = strconv.ParseUint(parts[1+i], 10, 64); err != nil {
+			return position{}, false
+		}
 	}
-	return revision, seen, true
+	return at, true
 }
 
 // events are what a page is sent.

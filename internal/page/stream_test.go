@@ -110,7 +110,7 @@ func TestTheStreamTellsWhatChanges(t *testing.T) {
 	if resumed.Whole || len(resumed.Objects) != 0 || len(resumed.Removed) != 1 {
 		t.Errorf("who comes back is told %+v", resumed)
 	}
-	for _, nonsense := range []string{"other-1-1", "x", follower.id + "-1", strings.Split(follower.id, "-")[0] + "-a-b"} {
+	for _, nonsense := range []string{"other-1-1-1", "x", follower.id + "-1", strings.Split(follower.id, "-")[0] + "-a-b-c"} {
 		var again treeMessage
 		followStream(t, server, nonsense).next(t, "tree", &again)
 		if !again.Whole {

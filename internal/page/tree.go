@@ -55,6 +55,10 @@ type treeMessage struct {
 	Removed  []types.UID `json:"removed,omitempty"`
 	// Recorded reports whether there are records to ask for.
 	Recorded bool `json:"recorded"`
+	// Traffic and Rights report whether those can be shown, and Until is when a recording has ended that is shown.
+	Traffic bool      `json:"traffic,omitempty"`
+	Rights  bool      `json:"rights,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
 }
 
 func (s *Server) treeSince(revision uint64) treeMessage {
@@ -64,6 +68,7 @@ func (s *Server) treeSince(revision uint64) treeMessage {
 	}
 	if delta.Whole {
 		message.Instance, message.Title = s.instance, s.options.Title
+		message.Traffic, message.Rights, message.Until = s.options.Traffic != nil, s.options.Rights != nil, s.options.Until
 	}
 	for _, o := range delta.Objects {
 		message.Objects = append(message.Objects, describe(o))

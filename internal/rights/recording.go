@@ -20,6 +20,8 @@ const (
 	// maxReconciles and maxSubjects bound what is remembered of a recording; one of its greatest size has fewer.
 	maxReconciles = 1 << 20
 	maxSubjects   = 1 << 16
+	// maxLive bounds the reconciles of a recording that goes on. Only those of the latest requests are evidence.
+	maxLive = 1 << 13
 )
 
 // Recording is what matters for rights in one recording.
@@ -36,6 +38,8 @@ type Recording struct {
 
 // facts are what events tell and totals do not.
 type facts struct {
+	// live says that there is no end to events.
+	live bool
 	// reconciles are those that have begun, by their IDs.
 	reconciles map[uint64]Reconcile
 	// subjects are the names of objects that are reconciled, or own others. What is called after them is called otherwise the
@@ -79,11 +83,21 @@ func (r Reconcile) String() string {
 	return fmt.Sprintf("reconcile #%d of %s %s", r.ID, r.Controller, object)
 }
 
+// Begin returns a recording of something that still goes on. Whoever sees its events shows them to See, and sets Totals.
+func Begin(name string, header lens.Header) *Recording {
+	r := &Recording{Name: name, Header: header, facts: newFacts()}
+	r.facts.live = true
+	return r
+}
+
+// See takes the next event.
+func (r *Recording) See(e *lens.Event) { r.facts.see(e) }
+
 // Collect reads a recording.
 func Collect(name string, from io.Reader) (*Recording, error) {
 	r := &Recording{Name: name, facts: newFacts()}
 	read, err := lens.ReadRecording(from, func(e *lens.Event) error {
-		r.facts.see(e)
+		r.See(e)
 		return nil
 	})
 	if err != nil {
@@ -129,6 +143,9 @@ func (f *facts) reconcile(r *lens.Reconcile) {
 	if r.Ended {
 		return
 	}
+	if f.live && len(f.reconciles) == maxLive {
+		clear(f.reconciles)
+	}
 	if len(f.reconciles) < maxReconciles {
 		f.reconciles[r.ID] = Reconcile{r.ID, r.Controller, r.Kind, r.Namespace, r.Name}
 	}
@@ -153,18 +170,18 @@ func (f *facts) object(o *lens.Object, at lens.Resource) {
 	if o.Namespace != "" {
 		f.inNamespaces[resource] = true
 	}
-	if isCustom(at.Group) {
+	if IsCustom(at.Group) {
 		f.subject(o.Namespace, o.Name)
 	}
 	for _, owner := range o.Owners {
-		if isCustom(owner.Group) {
+		if IsCustom(owner.Group) {
 			f.subject(o.Namespace, owner.Name)
 		}
 	}
 }
 
-// isCustom says whether a group is not one of Kubernetes itself.
-func isCustom(group string) bool {
+// IsCustom says whether a group is not one of Kubernetes itself.
+func IsCustom(group string) bool {
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }
 

@@ -120,7 +120,7 @@ func (s *scopes) names(n *Need) []string {
 		return nil
 	case n.Verb == "impersonate":
 		// A user is somebody on every cluster.
-	case n.Part == EventRecorder, isCustom(n.Group):
+	case n.Part == EventRecorder, IsCustom(n.Group):
 		return nil
 	case !s.onlyInOwn(e) && !installed[baseOf(n.Right)]:
 		return nil

@@ -36,6 +36,9 @@ func (f *Filter) Wants(e *lens.Event) bool {
 	return f.isEmpty()
 }
 
+// IsSet says whether something is not wanted.
+func (f *Filter) IsSet() bool { return !f.isEmpty() }
+
 func (f *Filter) isEmpty() bool {
 	return len(f.Verbs) == 0 && len(f.Resources) == 0 && f.Namespace == "" && f.Name == ""
 }

@@ -5,12 +5,17 @@ package devcmd
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 
 	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/findings"
 	"github.com/opdock/opdock/internal/hint"
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/lensview"
 	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/rights/granting"
 	"github.com/opdock/opdock/internal/tree"
 )
 
@@ -42,6 +47,11 @@ func (a verbs) serveDevPage(ctx context.Context, o devOptions, t *devTarget, sho
 		Title: t.Title, Tree: model, Changes: changes, Operator: relay, Address: o.page.Address,
 		StateDir: session.StateDir, Project: session.Project.Dir,
 	}
+	if o.lens {
+		view := a.lensView(session)
+		options.Traffic, options.Rights = view.Traffic, view.Rights
+		session.Lensed = func(stream *lens.Stream) { parts.Go(func() { view.Follow(ctx, stream) }) }
+	}
 	if !o.Foreign() {
 		status, err := a.Dock.Find(o.Name)
 		if err != nil {
@@ -64,4 +74,20 @@ func (a verbs) serveDevPage(ctx context.Context, o devOptions, t *devTarget, sho
 		stop()
 		_ = running.Close() // what it could not tidy up is no reason to fail
 	}, nil
+}
+
+// lensView shows what the session's lens sees. What is granted is read from the project's files whenever somebody looks, because
+// they are being worked on; recordings of earlier sessions count, too.
+func (a verbs) lensView(session *dev.Session) *lensview.View {
+	view := lensview.New(lens.Header{Project: session.Project.Name})
+	view.Earlier, _ = filepath.Glob(filepath.Join(session.RecordingsDir(), "*.jsonl")) // the pattern is a good one
+	dir := session.Project.Dir
+	view.Grants = func(ctx context.Context) (*granting.Grants, error) {
+		found, err := project.Find(dir) // the session's own is not for several at a time
+		if err != nil {
+			return nil, err
+		}
+		return granting.Read(ctx, found, granting.Auto)
+	}
+	return view
 }

@@ -14,13 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
-	"github.com/opdock/opdock/internal/crdspec"
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/rights"
+	"github.com/opdock/opdock/internal/rights/granting"
 	"github.com/opdock/opdock/internal/rights/rehearse"
 )
 
@@ -47,17 +46,11 @@ const (
 	formatMarkers = "markers"
 	formatYAML    = "yaml"
 	formatJSON    = "json"
-
-	againstAuto    = "auto"
-	againstRole    = "role"
-	againstMarkers = "markers"
-	againstChart   = "chart"
-	againstNothing = "none"
 )
 
 var (
 	formats  = []string{formatText, formatMarkers, formatYAML, formatJSON}
-	againsts = []string{againstAuto, againstRole, againstMarkers, againstChart, againstNothing}
+	againsts = []string{granting.Auto, granting.Role, granting.Markers, granting.Chart, granting.Nothing}
 )
 
 // NewRBAC returns the verb rbac.
@@ -115,7 +108,7 @@ are flags of the operator, or a command that runs it.`,
 	}
 	flags := cmd.Flags()
 	a.AddDirFlag(cmd, &o.dir)
-	flags.StringVar(&o.against, "against", againstAuto, "what to compare with: "+strings.Join(againsts, ", "))
+	flags.StringVar(&o.against, "against", granting.Auto, "what to compare with: "+strings.Join(againsts, ", "))
 	flags.StringVarP(&o.format, "output", "o", formatText, "output format: "+strings.Join(formats, ", "))
 	flags.StringVar(&o.roleName, "role-name", "", "name of the roles that -o yaml prints (default: the one of the granted role)")
 	flags.IntVar(&o.last, "last", 20, "number of recordings of the project to read, the latest first")
@@ -154,7 +147,7 @@ func (o *rbacOptions) validate(cmd *cobra.Command, command []string) error {
 		message = "--write changes files and --check changes nothing: choose one"
 	case o.write && (o.format == formatMarkers || o.format == formatYAML):
 		message = "--write shows what it changes as text or json"
-	case o.write && (o.against == againstChart || o.against == againstNothing):
+	case o.write && (o.against == granting.Chart || o.against == granting.Nothing):
 		message = "--write edits markers: compare with the role or with the markers"
 	}
 	if message == "" {
@@ -287,15 +280,4 @@ func (s *subject) withoutOthers(grants []rights.Grant) []rights.Grant {
 		return grants
 	}
 	return rights.NotIn(grants, rights.Elsewhere(s.roles.Rules, s.markers))
-}
-
-// scopesOf says of the project's custom resources whether they are in no namespace.
-func scopesOf(definitions []*unstructured.Unstructured) map[schema.GroupResource]bool {
-	scopes := map[schema.GroupResource]bool{}
-	for _, definition := range definitions {
-		spec := crdspec.Of(definition)
-		scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")
-		scopes[schema.GroupResource{Group: spec.Group, Resource: spec.Plural}] = scope == "Cluster"
-	}
-	return scopes
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/rights"
+	"github.com/opdock/opdock/internal/rights/granting"
 )
 
 // recordingsDir is where recordings are, below the state directories of sessions.
@@ -98,62 +99,15 @@ func (a verbs) readSubject(ctx context.Context, found *project.Project, o rbacOp
 	if found == nil {
 		return about, nil
 	}
-	var err error
-	if about.markers, err = rights.ReadMarkers(found.Dir); err != nil {
-		return nil, err
-	}
-	definitions, err := found.CRDs(ctx)
+	read, err := granting.Read(ctx, found, o.against)
 	if err != nil {
 		return nil, err
 	}
-	about.options.ClusterScoped = scopesOf(definitions)
-	if about.identity, err = found.Identity(ctx); err != nil {
-		return nil, err
-	}
-	if about.identity != nil {
-		about.options.Namespace = about.identity.Namespace
-		if about.roles, err = rights.FromObjects(about.identity.Objects); err != nil {
-			return nil, err
-		}
-	}
-	if about.granted, err = about.grantedBy(o.against); err != nil {
-		return nil, err
-	}
-	if about.granted.Source == "" && o.against != againstAuto && o.against != againstNothing {
+	about.identity, about.markers, about.granted, about.roles = read.Identity, read.Markers, read.Granted, read.Roles
+	about.options = read.Options
+	about.options.IncludeRefused = o.includeRefused
+	if about.granted.Source == "" && o.against != granting.Auto && o.against != granting.Nothing {
 		return nil, hint.With(fmt.Errorf("the project %s has no rights to compare with: --against %s found none", found.Name, o.against), about.granted.Notes...)
 	}
 	return about, nil
-}
-
-// grantedBy reads the rules from one source, or from the first that has any.
-func (s *subject) grantedBy(against string) (granted rights.Granted, err error) {
-	wants := func(source string) bool {
-		return granted.Source == "" && (against == source || against == againstAuto)
-	}
-	var notes []string
-	take := func(found rights.Granted) {
-		notes = append(notes, found.Notes...)
-		granted = found
-	}
-	if wants(againstRole) {
-		take(s.roles)
-	}
-	if wants(againstChart) {
-		charts, err := rights.ReadCharts(s.project.Dir, s.options.Namespace)
-		if err != nil {
-			return granted, err
-		}
-		for _, chart := range charts {
-			if granted.Source == "" {
-				take(chart.Granted)
-			} else if chart.Source != "" {
-				notes = append(notes, chart.Source+" is not compared: the project has several charts")
-			}
-		}
-	}
-	if wants(againstMarkers) {
-		take(rights.FromMarkers(s.markers))
-	}
-	granted.Notes = notes
-	return granted, nil
 }

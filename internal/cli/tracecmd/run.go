@@ -196,6 +196,12 @@ func (a verbs) openRecording(o traceOptions) error {
 	if o.format == cmdutil.OutputJSON {
 		return nil
 	}
+	a.describe(found)
+	return trace.Summary(a.Out, found.Totals)
+}
+
+// describe says what a recording is about, and what it lacks.
+func (a verbs) describe(found *lens.Recorded) {
 	header := found.Header
 	fmt.Fprintf(a.Out, "\n%s on %s as %s, %s\n", cmp.Or(strings.Join(header.Command, " "), header.Project), cmp.Or(header.Cluster, "an unknown cluster"),
 		cmp.Or(header.Identity, "an unknown identity"), header.Began.Local().Format(time.DateTime))
@@ -205,5 +211,4 @@ func (a verbs) openRecording(o traceOptions) error {
 	if found.Cut {
 		fmt.Fprintln(a.Out, "The end of the recording is missing.")
 	}
-	return trace.Summary(a.Out, found.Totals)
 }

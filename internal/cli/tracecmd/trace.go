@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/internal/target"
 	"github.com/opdock/opdock/internal/trace"
 )
@@ -19,13 +20,16 @@ import (
 type traceOptions struct {
 	target.Which
 
-	as     string
-	open   string
-	save   string
-	show   string
-	quiet  bool
-	filter trace.Filter
-	format cmdutil.OutputFormat
+	as   string
+	open string
+	page bool
+	// pageAddress is where the page is served.
+	pageAddress string
+	save        string
+	show        string
+	quiet       bool
+	filter      trace.Filter
+	format      cmdutil.OutputFormat
 }
 
 // details are the values of --show.
@@ -48,14 +52,16 @@ the project in this directory, if the cluster has that account, or those that --
 an administrator.
 
 Everything the proxy sees is also written to a recording, one JSON object per line. The values of Secrets are
-left out. Read a recording with --open, or attach it to a bug report. It holds the names and fields of objects.
+left out. Read a recording with --open, look at it in a browser with --open and --page, or attach it to a bug
+report. It holds the names and fields of objects.
 
 The exit code is that of the program.`,
 		Example: `  opdock trace -- ./bin/manager --leader-elect=false
   opdock trace --as shop:operator -- python3 operator.py
   opdock trace --show all --resource deployments.apps -- ./bin/manager
   opdock trace -o json -- kubectl apply -f app.yaml | jq 'select(.request.status >= 400)'
-  opdock trace --open recording.jsonl --verb patch,apply`,
+  opdock trace --open recording.jsonl --verb patch,apply
+  opdock trace --open recording.jsonl --page`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
 				return &cmdutil.UsageError{
@@ -69,6 +75,9 @@ The exit code is that of the program.`,
 			if err := o.check(cmd, args); err != nil {
 				return err
 			}
+			if o.page {
+				return a.serveRecording(cmd.Context(), o)
+			}
 			if o.open != "" {
 				return a.openRecording(o)
 			}
@@ -81,8 +90,10 @@ The exit code is that of the program.`,
 	flags.StringVar(&o.Context, "context", "", "use the cluster of this context instead")
 	flags.StringVar(&o.as, "as", "", "whose rights the program has: NAMESPACE:SERVICEACCOUNT, or admin")
 	flags.StringVar(&o.open, "open", "", "show this recording instead of running a program")
+	flags.BoolVar(&o.page, "page", false, "with --open: serve the recording as a page on loopback, until you press Ctrl-C")
+	flags.StringVar(&o.pageAddress, "page-address", "", "with --page: its address, such as 127.0.0.1:8700 (default: a free port on loopback)")
 	flags.StringVar(&o.save, "save", "", "where to write the recording (default: the state directory)")
-	flags.StringVar(&o.show, "show", "writes", "what to print: writes (and errors), requests, or all (also watch events)")
+	flags.StringVar(&o.show, "show", "writes", "what to print: writes and errors, requests, or all with watch events")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print only the summary")
 	flags.StringSliceVar(&o.filter.Verbs, "verb", nil, "print only these verbs, separated by commas")
 	flags.StringSliceVar(&o.filter.Resources, "resource", nil, "print only these resources, such as deployments.apps")
@@ -109,6 +120,12 @@ func (o *traceOptions) check(cmd *cobra.Command, args []string) error {
 		message = "--open shows a recording and runs no program"
 	case o.open != "" && (o.as != "" || o.save != "" || o.Foreign() || o.Keep):
 		message = "--open shows a recording, and needs no cluster"
+	case o.page && o.open == "":
+		message = "--page shows a recording: name it with --open"
+	case o.page && (o.format != cmdutil.OutputText || o.quiet || cmd.Flags().Changed("show") || o.filter.IsSet()):
+		message = "--page shows all of a recording: filter on the page"
+	case o.pageAddress != "" && !o.page:
+		message = "--page-address needs --page"
 	case !known:
 		message = fmt.Sprintf("--show must be writes, requests or all, not %q", o.show)
 	case o.as != "" && o.as != "admin" && (!split || namespace == "" || account == ""):
@@ -117,6 +134,11 @@ func (o *traceOptions) check(cmd *cobra.Command, args []string) error {
 	for _, verb := range o.filter.Verbs {
 		if !slices.Contains(verbNames, verb) {
 			message = fmt.Sprintf("--verb %s is not known: use %s", verb, strings.Join(verbNames, ", "))
+		}
+	}
+	if message == "" && o.pageAddress != "" {
+		if err := page.CheckAddress(o.pageAddress); err != nil {
+			message = "--page-address: " + err.Error()
 		}
 	}
 	if message != "" {

@@ -4,6 +4,7 @@
 package tracecmd
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,16 +20,21 @@ func newConsole() *clitest.Console { return clitest.NewConsole(&clitest.FakeDock
 func TestTraceUsage(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"trace":                                  "there is no program to run",
-		"trace ./manager":                        `the program goes after --`,
-		"trace --open x.jsonl -- ls":             "--open shows a recording and runs no program",
-		"trace --open x.jsonl --as a:b":          "needs no cluster",
-		"trace --show everything -- ls":          `--show must be writes, requests or all, not "everything"`,
-		"trace --as operator -- ls":              "--as must be NAMESPACE:SERVICEACCOUNT or admin",
-		"trace --verb post -- ls":                "--verb post is not known",
-		"trace --timeout 0s -- ls":               "--timeout must be more than 0",
-		"trace --context x --name y -- ls":       "--name applies to a cluster of Opdock",
-		"trace --open x.jsonl --kubeconfig ./kc": "needs no cluster",
+		"trace":                                           "there is no program to run",
+		"trace ./manager":                                 `the program goes after --`,
+		"trace --open x.jsonl -- ls":                      "--open shows a recording and runs no program",
+		"trace --open x.jsonl --as a:b":                   "needs no cluster",
+		"trace --show everything -- ls":                   `--show must be writes, requests or all, not "everything"`,
+		"trace --as operator -- ls":                       "--as must be NAMESPACE:SERVICEACCOUNT or admin",
+		"trace --verb post -- ls":                         "--verb post is not known",
+		"trace --timeout 0s -- ls":                        "--timeout must be more than 0",
+		"trace --context x --name y -- ls":                "--name applies to a cluster of Opdock",
+		"trace --open x.jsonl --kubeconfig ./kc":          "needs no cluster",
+		"trace --page -- ls":                              "--page shows a recording: name it with --open",
+		"trace --open x.jsonl --page -q":                  "--page shows all of a recording: filter on the page",
+		"trace --open x.jsonl --page --verb get":          "filter on the page",
+		"trace --open x --page-address 127.0.0.1:0":       "--page-address needs --page",
+		"trace --open x --page --page-address 0.0.0.0:80": "the page is served on loopback only",
 	} {
 		code, screen := newConsole().Screen(t.Context(), strings.Fields(line)...)
 		if code != cmdutil.ExitUsage || !strings.Contains(screen, want) {
@@ -51,6 +57,17 @@ func TestTraceOpensRecordings(t *testing.T) {
 			clitest.ExpectCode(t, code, cmdutil.ExitOK)
 			golden.Compare(t, name, screen)
 		})
+	}
+}
+
+// A recording is served until the user interrupts it.
+func TestTraceServesARecording(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, screen := newConsole().Screen(ctx, "trace", "--open", "testdata/recording.jsonl", "--page")
+	if code != cmdutil.ExitOK || !strings.Contains(screen, "Page: http://127.0.0.1:") || !strings.Contains(screen, "the page does not show which rights are granted") {
+		t.Errorf("exit code %d\n%s", code, screen)
 	}
 }
 

@@ -33,6 +33,7 @@ func (w *World) Tell(story, name string, now time.Time) error {
 	}
 	for _, record := range tell(a, now) {
 		w.Endpoint.add(record)
+		w.send(&record)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/internal/tree"
 	"github.com/opdock/opdock/why"
 )
@@ -31,6 +32,8 @@ type World struct {
 	Model *tree.Model
 	// Endpoint serves its records like a recorder.
 	Endpoint *Endpoint
+	// Traffic is what goes over the wire of its operator.
+	Traffic *page.Traffic
 
 	mutex   sync.Mutex
 	apps    []*app
@@ -58,7 +61,7 @@ var firstNames = []string{"shop", "cart", "search", "billing", "media", "inbox",
 
 // New returns a world with about as many objects as asked for.
 func New(objects int, now time.Time) *World {
-	w := &World{Model: tree.NewModel(), Endpoint: newEndpoint(), random: rand.New(rand.NewPCG(1, 2)), version: 1000} //nolint:gosec // a made-up world
+	w := &World{Model: tree.NewModel(), Endpoint: newEndpoint(), Traffic: page.NewTraffic(), random: rand.New(rand.NewPCG(1, 2)), version: 1000} //nolint:gosec // a made-up world
 	for made := 0; made < objects; {
 		i := len(w.apps)
 		name := firstNames[i%len(firstNames)]
@@ -204,6 +207,7 @@ func (w *World) deliver(now time.Time) {
 			continue
 		}
 		w.Endpoint.add(p.record)
+		w.send(&p.record)
 		if a := w.find(p.record.Object.Name); a != nil && a.last == p.record.ID {
 			w.touch(a, tree.Good, now)
 		}

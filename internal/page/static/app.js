@@ -10,11 +10,14 @@ import { clock, instant, number, objectKey, objectName, placedName, because, out
 import { listenToKeys } from "/keys.js";
 import { List } from "/list.js";
 import { Pointer } from "/pointer.js";
+import { Rights } from "/rights.js";
 import { Store } from "/store.js";
 import { Stream } from "/stream.js";
 import { Timeline } from "/timeline.js";
 import { Totals } from "/totals.js";
+import { Traffic } from "/traffic.js";
 import { showCard, TreeView } from "/treeview.js";
+import { Wire } from "/wire.js";
 
 /** How long a frame may spend on what has arrived; the rest waits for the next one. */
 const drainBudget = 5;
@@ -27,8 +30,10 @@ class App {
   store = new Store();
   filter = new Filter();
   forest = new Forest();
+  wire = new Wire();
   selected = null;
   recorded = true;
+  until = 0; // when a recording has ended that is shown; 0 if the page is live
   operator = null; // what is known about an operator that runs in a process of its own
   wordsAt = 0;
 
@@ -44,10 +49,12 @@ class App {
     this.list = new List(this.view, (pass, focus) => this.open(pass, focus), (pass) => this.select(pass, true));
     this.details = new Details(this.store, { open: (p, focus) => this.open(p, focus), close: () => this.close(), zoom: (p) => this.timeline.reveal(p) });
     this.totals = new Totals(this.view);
+    this.traffic = new Traffic(this);
+    this.rights = new Rights(this);
     this.pointer = new Pointer(this.timeline, (pass) => this.open(pass));
     this.controls = new Controls(this);
     listenToKeys(this);
-    this.objects = new Stream((position) => `/api/stream${position ? `?after=${position}` : ""}`, ["tree", "changes", "operator", "findings"], wake);
+    this.objects = new Stream((position) => `/api/stream${position ? `?after=${position}` : ""}`, ["tree", "changes", "operator", "findings", "traffic"], wake);
     this.records = new Stream(() => `/why/stream?after=${this.store.last}`, ["record", "lost"], wake);
     this.objects.open();
     setInterval(() => this.tick(), 1000);
@@ -72,7 +79,7 @@ class App {
       this.treeChanged = false;
       this.treeView.render();
     } else if (now - this.wordsAt > wordsEvery) this.words(now);
-    const moving = this.timeline.frame(now);
+    const moving = this.timeline.frame(now) | this.traffic.render(now);
     this.controls.update();
     if (more || moving || this.treeChanged || this.listed !== this.view.version) this.wake();
   }
@@ -98,6 +105,16 @@ class App {
   takeObjects(name, message) {
     if (name === "operator") return this.takeOperator(message);
     if (name === "findings") return this.takeFindings(message.findings);
+    if (name === "traffic") {
+      this.wire.lost += message.lost || 0;
+      for (const raw of message.exchanges || []) {
+        this.wire.add(raw);
+        this.store.place(raw);
+        if (raw.controller) this.store.controllers.add(raw.controller);
+      }
+      this.view.version++;
+      return;
+    }
     if (name === "changes") {
       this.store.lost += message.lost || 0;
       for (const raw of message.changes || []) {
@@ -111,6 +128,9 @@ class App {
       if (this.instance) this.forget();
       this.instance = message.instance;
       this.recorded = message.recorded;
+      this.until = message.until ? instant(message.until) : 0;
+      this.timeline.until = this.until;
+      this.controls.stages(message);
       this.controls.title(message.title);
       if (this.recorded) this.records.open();
     }
@@ -158,15 +178,26 @@ class App {
     this.takeFindings([]);
     this.timeline.restarts = [];
     this.store.clear();
+    this.wire.clear();
     this.records.waiting = []; // of the server before; this one tells everything
     this.records.lost = this.objects.lost = 0;
     this.view.refresh();
     this.choose(null);
   }
 
+  /** now is the end of what is shown: this moment, or the end of a recording. */
+  now() {
+    return this.until || Date.now();
+  }
+
+  /** Whether time goes on. */
+  get moving() {
+    return this.until === 0;
+  }
+
   tick() {
     const seconds = 3;
-    const since = Date.now() - seconds * 1000;
+    const since = this.now() - seconds * 1000;
     let recent = 0;
     let events = 0;
     for (let i = this.store.passes.length - 1; i >= 0 && this.store.passes[i].end > since; i--) events += this.store.passes[i].folded;
@@ -217,6 +248,8 @@ class App {
     this.view.refresh();
     this.timeline.toLatest();
     this.wordsAt = 0;
+    this.traffic.dirty = true;
+    if (document.body.dataset.stage === "rights") this.rights.draw();
     this.wake();
   }
 

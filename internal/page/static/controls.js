@@ -59,6 +59,20 @@ export class Controls {
       const chip = event.target.closest("[data-finding]");
       if (chip) this.toggleFinding(chip.dataset.finding);
     });
+    byId("wire-chips").addEventListener("click", (event) => {
+      const chip = event.target.closest("[data-wire]");
+      if (!chip) return;
+      if (!filter.wire.delete(chip.dataset.wire)) filter.wire.add(chip.dataset.wire);
+      this.changed();
+    });
+    byId("wire-all").addEventListener("click", () => {
+      this.app.traffic.leave();
+      byId("traffic").focus();
+    });
+    byId("stages").addEventListener("click", (event) => {
+      const button = event.target.closest("[data-stage]");
+      if (button) this.view(button.dataset.stage);
+    });
     byId("clear").addEventListener("click", () => this.clear());
   }
 
@@ -74,10 +88,32 @@ export class Controls {
     this.app.wake();
   }
 
-  /** view says which part is seen where there is room for one. */
+  /** view says which part is seen where there is room for one. Beside the tree, timeline, traffic and rights take turns. */
   view(name) {
     document.body.dataset.view = name;
     for (const button of byId("views").children) button.setAttribute("aria-pressed", button.dataset.view === name);
+    if (name === "side") return;
+    const stage = name === "list" ? "timeline" : name;
+    if (document.body.dataset.stage === stage) return;
+    document.body.dataset.stage = stage;
+    for (const button of byId("stages").children) button.setAttribute("aria-pressed", button.dataset.stage === stage);
+    if (stage === "rights") this.app.rights.open();
+    else this.app.rights.close();
+    this.app.traffic.touch();
+    this.app.timeline.touch();
+  }
+
+  /** stages shows what can be shown beside the tree. */
+  stages({ traffic, rights, until }) {
+    const has = { timeline: true, traffic, rights };
+    for (const button of byId("stages").children) button.hidden = !has[button.dataset.stage];
+    for (const button of byId("views").children) button.hidden = button.dataset.view in has && !has[button.dataset.view];
+    byId("stages").hidden = !traffic && !rights;
+    if (!has[document.body.dataset.stage]) this.view("timeline");
+    if (!until) return;
+    byId("traffic-range").value = "0";
+    this.app.traffic.range = 0;
+    byId("follow").hidden = true;
   }
 
   openFilters(open) {
@@ -110,6 +146,7 @@ export class Controls {
     const { filter } = this.app;
     for (const name of ["controller", "namespace", "outcome", "cause"]) byId(name).classList.toggle("set", Boolean(filter[name]));
     for (const chip of byId("findings").children) chip.setAttribute("aria-pressed", filter.findings.has(chip.dataset.finding));
+    for (const chip of byId("wire-chips").children) chip.setAttribute("aria-pressed", filter.wire.has(chip.dataset.wire));
     byId("clear").hidden = !filter.active;
     byId("filters-open").classList.toggle("some", filter.active);
     this.app.refilter();
@@ -211,6 +248,7 @@ export class Controls {
 
   repaint() {
     this.app.timeline.repaint();
+    this.app.traffic.repaint();
     showLegend();
   }
 
@@ -233,7 +271,7 @@ export class Controls {
   }
 
   rate(events) {
-    set(byId("figures"), `${this.app.figures} · ${events < 10 ? Math.round(events * 10) / 10 : Math.round(events)} events/s`);
+    set(byId("figures"), this.app.until ? this.app.figures : `${this.app.figures} · ${events < 10 ? Math.round(events * 10) / 10 : Math.round(events)} events/s`);
   }
 
   /** update shows what must not wait: whether the connection is there, and why there is nothing to see. */
@@ -243,7 +281,7 @@ export class Controls {
     const state = ["lost", "crowded", "connecting", "paused"].find((s) => states.includes(s)) || "live";
     const pill = byId("connection");
     if (pill.dataset.state !== state) pill.dataset.state = state;
-    set(pill, connectionWords[state]);
+    set(pill, state === "live" && app.until ? "Recording" : connectionWords[state]);
     if (document.body.dataset.connection !== state) document.body.dataset.connection = state;
     app.timeline.live = state === "live" || state === "connecting";
     this.range();

@@ -11,16 +11,18 @@ export class Filter {
   outcome = "";
   cause = "";
   findings = new Set();
+  wire = new Set(); // what is asked about requests: refused, nochange
   /** The keys of the object that was chosen in the tree and of all below it; null for everything. */
   scope = null;
 
   get active() {
-    return Boolean(this.text || this.controller || this.namespace || this.outcome || this.cause || this.findings.size > 0);
+    return Boolean(this.text || this.controller || this.namespace || this.outcome || this.cause || this.findings.size > 0 || this.wire.size > 0);
   }
 
   clear() {
     this.text = this.controller = this.namespace = this.outcome = this.cause = "";
     this.findings.clear();
+    this.wire.clear();
   }
 
   matches(pass) {

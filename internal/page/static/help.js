@@ -9,7 +9,7 @@ import { recall, remember } from "/settings.js";
 const keys = [
   [["j", "k"], "the reconcile before, and after"], [["Enter"], "open it"], [["Esc"], "close what is open, then clear what is chosen, then the filters"], [["/"], "search reconciles"],
   [["o"], "find an object; Enter chooses it, and again the next"], [["f"], "follow, or pause"], [["+", "−"], "zoom"], [["[", "]"], "move in time"], [["s"], "steps, or time"],
-  [["l"], "loops only"], [["n"], "no-ops only"], [["1", "2", "3"], "tree, timeline, list"], [["a", "b", "…"], "in the tree: to the next object of that name"], [["T"], "totals per cause"], [["d"], "light, or dark"], [["?"], "this help"],
+  [["l"], "loops only"], [["n"], "no-ops only"], [["1", "2", "3"], "tree, timeline, list"], [["4", "5"], "traffic, rights"], [["a", "b", "…"], "in the tree: to the next object of that name"], [["T"], "totals per cause"], [["d"], "light, or dark"], [["?"], "this help"],
 ];
 
 const pass = (more) => ({ outcome: "succeeded", ...more });

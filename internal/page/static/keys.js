@@ -4,10 +4,11 @@
 import { openHelp } from "/help.js";
 import { recall } from "/settings.js";
 
-const focus = (id) => document.getElementById(id).focus();
+const byId = (id) => document.getElementById(id);
+const focus = (id) => byId(id).focus();
 
 /** What has to be seen before it can have the focus. */
-const viewOf = { tree: "side", "tree-search": "side", timeline: "timeline", list: "list" };
+const viewOf = { tree: "side", "tree-search": "side", timeline: "timeline", list: "list", traffic: "traffic", rights: "rights" };
 
 /**
  * listenToKeys makes everything reachable without a mouse. Keys that somebody types into a field are left alone, and so are
@@ -21,7 +22,9 @@ export function listenToKeys(app) {
   };
   const go = (id) => {
     if (viewOf[id] === "side" && app.details.pass) app.close(); // it lies above the tree
+    if (byId("stages").querySelector(`[data-stage=${id}]`)?.hidden) return; // there is nothing of it
     if (viewOf[id]) controls.view(viewOf[id]);
+    if (id === "rights") byId("rights").querySelector("[data-cell]")?.focus();
     if (id === "search") controls.openFilters(true);
     focus(id);
   };
@@ -31,7 +34,7 @@ export function listenToKeys(app) {
     "+": () => timeline.zoom(1.5), "=": () => timeline.zoom(1.5), "-": () => timeline.zoom(1 / 1.5), "−": () => timeline.zoom(1 / 1.5),
     "[": () => timeline.pan(160), "]": () => timeline.pan(-160), s: () => controls.scale(timeline.steps ? "time" : "steps"),
     l: () => controls.toggleFinding("loop"), n: () => controls.toggleFinding("noop"), 1: () => go("tree"), 2: () => go("timeline"),
-    3: () => go("list"), T: () => controls.tab(document.getElementById("panel-totals").hidden ? "tab-totals" : "tab-list"),
+    3: () => go("list"), 4: () => go("traffic"), 5: () => go("rights"), T: () => controls.tab(document.getElementById("panel-totals").hidden ? "tab-totals" : "tab-list"),
     d: () => controls.nextTheme(), "?": openHelp, Escape: () => escape(app),
   };
   document.addEventListener("keydown", (event) => {
@@ -56,6 +59,8 @@ export function listenToKeys(app) {
 function escape(app) {
   if (app.details.pass) app.close();
   else if (app.selected) app.select(null);
+  else if (document.body.dataset.stage === "traffic" && app.traffic.leave()) return;
+  else if (document.body.dataset.stage === "rights" && app.rights.leave()) return;
   else if (app.treeView.chosen) app.choose(null);
   else if (app.filter.active || app.treeView.text) app.controls.clear();
 }

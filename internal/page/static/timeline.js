@@ -30,6 +30,7 @@ export class Timeline {
   drawnAt = 0;
   drawnEnd = 0;
 
+  until = 0; // when a recording has ended that is shown; 0 if time goes on
   live = true; // whether what happens arrives here
   looping = () => false; // whether a row's object is in a loop now
 
@@ -149,7 +150,7 @@ export class Timeline {
     const changed = this.dirty || this.drawnVersion !== this.view.version;
     let moving = false;
     if (this.following && !this.steps && this.live) {
-      const end = Date.now() + this.time.range * 0.02;
+      const end = (this.until || Date.now()) + this.time.range * 0.02;
       this.time.end = this.calm() ? Math.ceil(end / 1000) * 1000 : end;
       moving = this.all.length > 0 && !document.hidden;
     }

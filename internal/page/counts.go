@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package story
+package page
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// Counts is what records come to, for each controller. The zero value is empty.
-type Counts struct{ controllers map[string]*counted }
+// counts is what inferred records come to, for each controller. The zero value is empty.
+type counts struct{ controllers map[string]*counted }
 
 // counted is what was counted of a controller.
 type counted struct {
@@ -21,8 +21,8 @@ type counted struct {
 	waited, took time.Duration
 }
 
-// Add counts a record.
-func (c *Counts) Add(r *why.Record) {
+// add counts a record.
+func (c *counts) add(r *why.Record) {
 	one := c.controllers[r.Controller]
 	if one == nil {
 		one = &counted{ControllerSummary: why.ControllerSummary{Name: r.Controller, Causes: map[why.CauseType]uint64{}, Outcomes: map[why.Outcome]uint64{}}}
@@ -60,8 +60,8 @@ func (c *Counts) Add(r *why.Record) {
 	one.took += r.Duration
 }
 
-// Controllers returns what was counted, sorted by name.
-func (c *Counts) Controllers() []why.ControllerSummary {
+// summaries returns what was counted, sorted by name.
+func (c *counts) summaries() []why.ControllerSummary {
 	all := []why.ControllerSummary{}
 	for _, one := range c.controllers {
 		s := one.ControllerSummary

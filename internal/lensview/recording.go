@@ -1,0 +1,139 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lensview
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/page"
+	"github.com/opdock/opdock/internal/rights"
+	"github.com/opdock/opdock/internal/story"
+	"github.com/opdock/opdock/internal/tree"
+	"github.com/opdock/opdock/why"
+)
+
+// Open reads a recording, and returns a page about it: the same as a page that was open at the end of the session, apart from
+// what watches and writes did not show, such as the conditions of objects. Grants are those of a project; a recording of another
+// one is not compared with them.
+func Open(path string, grants Grants, project string) (page.Options, *lens.Recorded, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return page.Options{}, nil, fmt.Errorf("opening the recording: %w", err)
+	}
+	defer file.Close()
+	recorder := why.New(why.Options{})
+	teller := story.New(recorder.Gather)
+	shown := replay{View: New(lens.Header{}), model: tree.NewModel(), changes: page.NewChanges()}
+	shown.rights.all = true // there is nothing earlier
+	found, err := lens.ReadRecording(file, func(e *lens.Event) error {
+		teller.Add(e)
+		shown.see(e)
+		shown.follow(e)
+		return nil
+	})
+	if err != nil {
+		return page.Options{}, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	teller.Flush()
+	if project != "" && found.Header.Project == project {
+		shown.Grants = grants
+	}
+	shown.recording.Name, shown.recording.Header, shown.recording.Cut = filepath.Base(path), found.Header, found.Cut
+	shown.totals = func() lens.Totals { return found.Totals }
+	return page.Options{
+		Title: titleOf(found), Tree: shown.model, Changes: shown.changes, Records: recorder.HTTPHandler(), Traffic: shown.Traffic, Rights: shown.Rights,
+		Until: found.Totals.Last,
+	}, found, nil
+}
+
+func titleOf(found *lens.Recorded) string {
+	h := found.Header
+	what := cmp.Or(h.Project, strings.Join(h.Command, " "), "a program")
+	return fmt.Sprintf("recording of %s, %s", what, h.Began.Local().Format("2006-01-02 15:04"))
+}
+
+// replay shows the objects that a recording is about.
+type replay struct {
+	*View
+
+	model   *tree.Model
+	changes *page.Changes
+}
+
+// follow keeps the tree as the watches and the answers to writes show it.
+func (r *replay) follow(e *lens.Event) {
+	switch {
+	case e.Delivery != nil && e.Delivery.Object != nil:
+		if e.Delivery.Type == "DELETED" {
+			r.model.Remove(types.UID(e.Delivery.Object.UID))
+		} else {
+			r.place(e.Delivery.Object)
+		}
+		r.changed(e)
+	case e.Request != nil && e.Request.Object != nil && e.Request.Object.UID != "" && !e.Request.Refused() && e.Request.Verb != "delete" && !e.Request.DryRun:
+		r.place(e.Request.Object)
+	}
+}
+
+// place puts an object into the tree. What is not about the program's work is left out, as the page does for a cluster.
+func (r *replay) place(o *lens.Object) {
+	if o.UID == "" || o.Kind == "Event" || o.Group == "coordination.k8s.io" {
+		return
+	}
+	object := tree.Object{
+		Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID), Generation: o.Generation, Deleting: o.Deleting,
+		Fleet: rights.IsCustom(o.Group),
+	}
+	if o.Deleting {
+		object.State, object.Status = tree.Busy, "Terminating"
+	}
+	owners := slices.Clone(o.Owners)
+	slices.SortStableFunc(owners, func(a, b lens.Owner) int {
+		if a.Controller == b.Controller {
+			return 0
+		}
+		if a.Controller {
+			return -1
+		}
+		return 1
+	})
+	for _, owner := range owners {
+		object.Owners = append(object.Owners, types.UID(owner.UID))
+	}
+	r.model.Set(object)
+}
+
+// changed shows a change that a watch reported.
+func (r *replay) changed(e *lens.Event) {
+	d := e.Delivery
+	if d.Initial || d.Fault != "" || d.Object.Kind == "Event" || d.Object.Group == "coordination.k8s.io" {
+		return
+	}
+	change := page.Change{
+		Object: why.Object{
+			Group: d.Object.Group, Version: d.Object.Version, Kind: d.Object.Kind, Namespace: d.Object.Namespace, Name: d.Object.Name, UID: d.Object.UID,
+		},
+		ResourceVersion: d.Object.ResourceVersion, Seen: e.At,
+	}
+	switch d.Type {
+	case "ADDED":
+		change.Type = why.Created
+	case "DELETED":
+		change.Type = why.Deleted
+	default:
+		if d.Change == nil || d.Change.None {
+			return
+		}
+		change.Type, change.Changes, change.Changed, change.By = why.Updated, d.Change.Fields, len(d.Change.Fields), d.Change.By
+	}
+	r.changes.Add(change)
+}

@@ -1,0 +1,109 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package granting reads which rights a project grants to its operator: by the roles that its manifests bind, by a Helm chart,
+// or by markers in its source code.
+package granting
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/opdock/opdock/internal/crdspec"
+	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/rights"
+)
+
+// What to compare with.
+const (
+	// Auto is the first of the others that grants anything.
+	Auto    = "auto"
+	Role    = "role"
+	Markers = "markers"
+	Chart   = "chart"
+	Nothing = "none"
+)
+
+// Grants is what a project grants.
+type Grants struct {
+	// Identity is nil if the manifests have no service account for the operator.
+	Identity *project.Identity
+	Markers  []rights.Marker
+	// Granted is what was asked for, and Roles the rules of the roles that the manifests bind, whatever was asked for.
+	Granted, Roles rights.Granted
+	// Options are what the project says about its operator.
+	Options rights.Options
+}
+
+// Read reads what a project grants, from one source or from the first that has any.
+func Read(ctx context.Context, found *project.Project, against string) (*Grants, error) {
+	g := &Grants{}
+	var err error
+	if g.Markers, err = rights.ReadMarkers(found.Dir); err != nil {
+		return nil, err
+	}
+	definitions, err := found.CRDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g.Options.ClusterScoped = scopesOf(definitions)
+	if g.Identity, err = found.Identity(ctx); err != nil {
+		return nil, err
+	}
+	if g.Identity != nil {
+		g.Options.Namespace = g.Identity.Namespace
+		if g.Roles, err = rights.FromObjects(g.Identity.Objects); err != nil {
+			return nil, err
+		}
+	}
+	if g.Granted, err = g.grantedBy(found, against); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// grantedBy reads the rules from one source, or from the first that has any.
+func (g *Grants) grantedBy(found *project.Project, against string) (granted rights.Granted, err error) {
+	wants := func(source string) bool {
+		return granted.Source == "" && (against == source || against == Auto)
+	}
+	var notes []string
+	take := func(found rights.Granted) {
+		notes = append(notes, found.Notes...)
+		granted = found
+	}
+	if wants(Role) {
+		take(g.Roles)
+	}
+	if wants(Chart) {
+		charts, err := rights.ReadCharts(found.Dir, g.Options.Namespace)
+		if err != nil {
+			return granted, err
+		}
+		for _, chart := range charts {
+			if granted.Source == "" {
+				take(chart.Granted)
+			} else if chart.Source != "" {
+				notes = append(notes, chart.Source+" is not compared: the project has several charts")
+			}
+		}
+	}
+	if wants(Markers) {
+		take(rights.FromMarkers(g.Markers))
+	}
+	granted.Notes = notes
+	return granted, nil
+}
+
+// scopesOf says of the project's custom resources whether they are in no namespace.
+func scopesOf(definitions []*unstructured.Unstructured) map[schema.GroupResource]bool {
+	scopes := map[schema.GroupResource]bool{}
+	for _, definition := range definitions {
+		spec := crdspec.Of(definition)
+		scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")
+		scopes[schema.GroupResource{Group: spec.Group, Resource: spec.Plural}] = scope == "Cluster"
+	}
+	return scopes
+}
