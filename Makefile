@@ -12,6 +12,7 @@ SHELL := bash
 OPDOCK := bin/opdock
 CONTROLPLANE := bin/opdock-controlplane
 GOLANGCI_LINT := bin/golangci-lint
+DELVE := bin/dlv
 MODULES := . controlplane tools bench/kro test/charts test/browser
 
 # The chart says which version this is; an image is tagged with it, and made at the time of the last commit, so that it
@@ -69,7 +70,8 @@ run: build ## Run the fleet and its samples on a cluster, and watch them
 .PHONY: test
 test: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
 test: export OPDOCK_PROGRAM := $(CURDIR)/$(OPDOCK)
-test: build $(GOLANGCI_LINT) ## Run all tests
+test: export OPDOCK_DELVE := $(CURDIR)/$(DELVE)
+test: build $(GOLANGCI_LINT) $(DELVE) ## Run all tests
 	go test -vet=off -timeout 20m $(filter-out $(filter-out %/generate,$(CONCURRENT)),$(TESTED))
 	go test -vet=off -timeout 20m -short $(RACE) $(CONCURRENT)
 	OPDOCK_CONTROLPLANE= go test -vet=off -tags opdock_unsafe ./why/...
@@ -105,6 +107,11 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint on all our code
 $(GOLANGCI_LINT): tools/go.mod tools/go.sum
 	@echo "Building golangci-lint from source. The first time, this takes minutes."
 	@go -C tools build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+# The debugger of opdock dev --debug, for its tests. It is small: some fifteen seconds of one core, the first time.
+$(DELVE): tools/go.mod tools/go.sum
+	@CGO_ENABLED=0 go -C tools build -o ../$@ github.com/go-delve/delve/cmd/dlv
 	@touch $@
 
 .PHONY: verify

@@ -24,6 +24,8 @@ require (
 
 require k8s.io/pod-security-admission v0.37.2
 
+require github.com/google/go-dap v0.12.0
+
 require (
 	cel.dev/expr v0.25.1 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect

@@ -6,7 +6,9 @@ package generate
 import (
 	"cmp"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,6 +20,8 @@ var (
 	assignment = regexp.MustCompile(`^(?:export |override )? *([A-Za-z_][\w.-]*) *(\?|\+|:{0,3})= *(.*)$`)
 	reference  = regexp.MustCompile(`\$(?:\(([\w.-]+)\)|\{([\w.-]+)\})`)
 	callsTool  = regexp.MustCompile(`(?i)\bcontroller[-_]gen\b`)
+	// hasUnknownWord finds a variable that may stand for a generator, not one inside an option.
+	hasUnknownWord = regexp.MustCompile(`(?:^|\s)["']?\$[({]`)
 )
 
 // toolOptions are what controller-gen is told, by generator and option. A folder for its output is the option dir.
@@ -26,13 +30,7 @@ type toolOptions map[string]map[string]string
 // adoptMakefile fills in what the project's Makefile tells controller-gen, so that both make the same files. Nobody who runs
 // make manifests expects other CRDs from anything else. What the configuration says itself stays.
 func (c *Config) adoptMakefile(m module) {
-	told := toolOptions{}
-	for _, name := range makefileNames {
-		if content, err := os.ReadFile(m.absolute(name)); err == nil {
-			told = optionsInMakefile(string(content))
-			break
-		}
-	}
+	told := optionsInMakefile(readMakefile(m.dir))
 	option := func(generator, name string) string {
 		value := told[generator][name]
 		if strings.Contains(value, "$") {
@@ -65,6 +63,42 @@ func (c *Config) adoptMakefile(m module) {
 	c.adoptHeaders(m, told, option)
 }
 
+// readMakefile returns the text of the Makefile in a folder, empty if there is none.
+func readMakefile(dir string) string {
+	for _, name := range makefileNames {
+		if content, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+			return string(content)
+		}
+	}
+	return ""
+}
+
+// LeftOut returns the generators of manifests that the Makefile in a folder does not use although it calls controller-gen for
+// others. Files where they would write are written by hand.
+func LeftOut(dir string) []string { return leftOutIn(readMakefile(dir)) }
+
+func leftOutIn(content string) (generators []string) {
+	calls, variables := callsInMakefile(content)
+	used := map[string]bool{}
+	for _, call := range calls {
+		call = expand(call, variables)
+		if strings.Contains(call, "$(call ") {
+			continue // it installs the tool
+		}
+		for generator := range optionsOfCall(call) {
+			used[generator] = true
+		}
+		if _, arguments, _ := strings.Cut(call[callsTool.FindStringIndex(call)[1]:], " "); hasUnknownWord.MatchString(arguments) {
+			return nil // only make knows
+		}
+	}
+	manifests := []string{genCRD, genRBAC, genWebhook}
+	if !slices.ContainsFunc(manifests, func(name string) bool { return used[name] }) {
+		return nil // they are made elsewhere
+	}
+	return slices.DeleteFunc(manifests, func(name string) bool { return used[name] })
+}
+
 // adoptHeaders does so for headers. A call of controller-gen without a header means that its files have none, even if the project
 // has a header for others.
 func (c *Config) adoptHeaders(m module, told toolOptions, option func(generator, name string) string) {
@@ -89,23 +123,7 @@ func (c *Config) adoptHeaders(m module, told toolOptions, option func(generator,
 // optionsInMakefile finds the calls of controller-gen. Where there are several of a generator, only what they agree on counts:
 // each is for a part of the project, and there is no telling which.
 func optionsInMakefile(content string) toolOptions {
-	variables := map[string]string{}
-	var calls []string
-	for line := range strings.Lines(strings.ReplaceAll(content, "\\\n", " ")) {
-		line = strings.TrimRight(line, "\r\n")
-		switch match := assignment.FindStringSubmatch(line); {
-		case strings.HasPrefix(line, "\t"):
-			if callsTool.MatchString(line) && !strings.HasPrefix(strings.TrimLeft(line, "\t @-+"), "#") {
-				calls = append(calls, line)
-			}
-		case match == nil:
-		case match[2] == "+":
-			variables[match[1]] += " " + match[3]
-		case match[2] == "?" && variables[match[1]] != "":
-		default:
-			variables[match[1]] = match[3]
-		}
-	}
+	calls, variables := callsInMakefile(content)
 	agreed := toolOptions{}
 	for _, call := range calls {
 		for generator, options := range optionsOfCall(expand(call, variables)) {
@@ -121,6 +139,27 @@ func optionsInMakefile(content string) toolOptions {
 		}
 	}
 	return agreed
+}
+
+// callsInMakefile finds the lines that call controller-gen, and the variables that they may refer to.
+func callsInMakefile(content string) (calls []string, variables map[string]string) {
+	variables = map[string]string{}
+	for line := range strings.Lines(strings.ReplaceAll(content, "\\\n", " ")) {
+		line = strings.TrimRight(line, "\r\n")
+		switch match := assignment.FindStringSubmatch(line); {
+		case strings.HasPrefix(line, "\t"):
+			if callsTool.MatchString(line) && !strings.HasPrefix(strings.TrimLeft(line, "\t @-+"), "#") {
+				calls = append(calls, line)
+			}
+		case match == nil:
+		case match[2] == "+":
+			variables[match[1]] += " " + match[3]
+		case match[2] == "?" && variables[match[1]] != "":
+		default:
+			variables[match[1]] = match[3]
+		}
+	}
+	return calls, variables
 }
 
 // optionsOfCall reads a command line such as: controller-gen crd:maxDescLen=0 output:crd:artifacts:config=config/crd/bases

@@ -5,6 +5,7 @@ package generate
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,6 +49,28 @@ $(CONTROLLER_GEN): $(LOCALBIN)
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := optionsInMakefile(test.makefile); !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestLeftOut(t *testing.T) {
+	const install = "$(CONTROLLER_GEN):\n\t$(call go-install-tool,$(CONTROLLER_GEN),sigs.k8s.io/controller-tools/cmd/controller-gen@v0.11.3)\n"
+	for name, test := range map[string]struct {
+		makefile string
+		want     []string
+	}{
+		"all":             {"all:\n\t$(CONTROLLER_GEN) rbac:roleName=manager-role crd webhook paths=./...\n" + install, nil},
+		"in several":      {"a:\n\tcontroller-gen crd rbac\nb:\n\tcontroller-gen webhook\n", nil},
+		"CRDs only":       {"CONTROLLER_GEN = $(shell pwd)/bin/controller-gen\nOPTIONS ?= \"crd:crdVersions=v1\"\nall:\n\t$(CONTROLLER_GEN) $(OPTIONS) paths=\"./...\"\n" + install, []string{genRBAC, genWebhook}},
+		"no webhooks":     {"all:\n\tcontroller-gen crd rbac:roleName=$(NAME) output:crd:dir=$(DIR)\n", []string{genWebhook}},
+		"only make knows": {"all:\n\tcontroller-gen crd $(MORE)\n", nil},
+		"objects only":    {"all:\n\tcontroller-gen object paths=./...\n", nil},
+		"nothing":         {"", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := leftOutIn(test.makefile); !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

@@ -67,8 +67,10 @@ var versionName = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 // newPlan decides by the markers.
 func newPlan(m module, config *Config, found *discovery, o Options) (*plan, error) {
 	p := &plan{module: m, config: config, enabled: map[string]bool{}, partial: len(o.Paths) > 0, crdsDone: make(chan struct{})}
+	byHand := LeftOut(m.dir)
 	for _, name := range Generators {
-		p.enabled[name] = !slices.Contains(config.Skip, name) && (len(o.Only) == 0 || slices.Contains(o.Only, name))
+		wanted := slices.Contains(o.Only, name) || len(o.Only) == 0 && !slices.Contains(byHand, name)
+		p.enabled[name] = wanted && !slices.Contains(config.Skip, name)
 	}
 	choose := func(generator string, wanted func(markerSet) bool) (dirs []string) {
 		if !p.enabled[generator] {

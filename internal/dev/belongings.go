@@ -33,9 +33,12 @@ func (s *Session) applyBelongings(ctx context.Context) error {
 	if identity == nil || !s.Cluster.CallsBack {
 		return nil
 	}
-	for _, object := range belongingsIn(s.manifests.all, identity.Namespace) {
+	for _, object := range belongingsIn(s.withIssued(), identity.Namespace) {
 		err := s.applier.server.Create(ctx, object.DeepCopy(), client.FieldOwner(fieldOwner))
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		if apierrors.IsAlreadyExists(err) {
+			err = s.renew(ctx, object)
+		}
+		if err != nil {
 			return &refusedError{object: object, err: err}
 		}
 	}
@@ -54,6 +57,23 @@ func (s *Session) applyBelongings(ctx context.Context) error {
 	}
 	s.standIn = pod
 	return nil
+}
+
+// renew replaces the certificate of another session. All else stays.
+func (s *Session) renew(ctx context.Context, object *unstructured.Unstructured) error {
+	if object.GetAnnotations()[standInAnnotation] == "" {
+		return nil
+	}
+	there := &unstructured.Unstructured{}
+	there.SetGroupVersionKind(object.GroupVersionKind())
+	if err := s.applier.server.Get(ctx, client.ObjectKeyFromObject(object), there); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if there.GetAnnotations()[standInAnnotation] == "" {
+		return nil
+	}
+	there.Object["stringData"] = object.Object["stringData"]
+	return s.applier.server.Update(ctx, there, client.FieldOwner(fieldOwner))
 }
 
 // createPod waits for the account of the pod: the one called default is created by the cluster.

@@ -6,15 +6,16 @@ package dev
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -30,8 +31,10 @@ const (
 	// delveVersion is installed for those who have none.
 	delveVersion = "v1.27.2"
 
-	// debuggerPatience is how long Delve may take to attach to the operator and to listen.
+	// debuggerPatience is how long Delve may take to attach to the operator.
 	debuggerPatience = 20 * time.Second
+	// answerPatience is how long an answer may take before it is asked again.
+	answerPatience = time.Second
 	// detachGrace is how long it may take to detach.
 	detachGrace = 2 * time.Second
 )
@@ -62,9 +65,10 @@ func FindDebugger(ctx context.Context, dir string, env []string, progress func(t
 
 // debugger is Delve, attached to the operator.
 type debugger struct {
-	cmd    *exec.Cmd
-	output *tailBuffer
-	done   chan struct{}
+	operator *process
+	cmd      *exec.Cmd
+	output   *tailBuffer
+	done     chan struct{}
 }
 
 // attachDebugger lets Delve attach to a process and serve DAP. The process goes on, until a client has set a breakpoint.
@@ -73,7 +77,7 @@ func attachDebugger(ctx context.Context, delve string, p *process, binary string
 	if err := awaitProgram(ctx, p, binary); err != nil {
 		return nil, err
 	}
-	d := &debugger{output: &tailBuffer{}, done: make(chan struct{})}
+	d := &debugger{operator: p, output: &tailBuffer{}, done: make(chan struct{})}
 	d.cmd = exec.Command(delve, "attach", strconv.Itoa(p.cmd.Process.Pid), binary, "--headless", "--listen="+address, "--accept-multiclient",
 		"--continue", "--api-version=2", "--check-go-version=false")
 	d.cmd.Env = env
@@ -92,7 +96,7 @@ func attachDebugger(ctx context.Context, delve string, p *process, binary string
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("starting the debugger: %w", err)
 	}
-	if err := d.awaitListening(ctx, p, address); err != nil {
+	if err := d.awaitAttached(ctx, address); err != nil {
 		d.stop()
 		return nil, err
 	}
@@ -120,26 +124,54 @@ func awaitProgram(ctx context.Context, p *process, binary string) error {
 	}
 }
 
-// awaitListening waits until clients can connect. Delve begins to listen before it has attached.
-func (d *debugger) awaitListening(ctx context.Context, p *process, address string) error {
+// awaitAttached waits until Delve has attached and the operator goes on. Delve listens, and says so, before it attaches, but
+// it answers only afterwards. Until then, ending it would leave the operator stopped.
+func (d *debugger) awaitAttached(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, debuggerPatience)
 	defer cancel()
 	ticker := time.NewTicker(dialInterval)
 	defer ticker.Stop()
 	for {
-		if strings.Contains(d.output.String(), "listening at: "+address) {
+		running, err := isRunning(ctx, address)
+		if running {
 			return nil
 		}
 		select {
 		case <-ticker.C:
-		case <-p.done:
+		case <-d.operator.done:
 			return errEnded
 		case <-d.done:
 			return fmt.Errorf("the debugger has exited: %s", d.output)
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("the debugger does not listen on %s: %s", address, d.output), context.Cause(ctx))
+			return errors.Join(fmt.Errorf("the debugger on %s is not ready: %s", address, d.output), err, context.Cause(ctx))
 		}
 	}
+}
+
+// isRunning asks Delve, in its own protocol, whether the process that it is attached to runs.
+func isRunning(ctx context.Context, address string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if _, err := io.WriteString(conn, `{"method":"RPCServer.State","params":[{"NonBlocking":true}],"id":1}`); err != nil {
+		return false, err
+	}
+	var answer struct {
+		Result struct{ State struct{ Running bool } }
+		Error  any
+	}
+	if err := json.NewDecoder(conn).Decode(&answer); err != nil {
+		return false, err
+	}
+	if answer.Error != nil {
+		return false, fmt.Errorf("the debugger says: %v", answer.Error)
+	}
+	return answer.Result.State.Running, nil
 }
 
 // stop detaches from the operator, which goes on.
@@ -154,6 +186,8 @@ func (d *debugger) stop() {
 		_ = syscall.Kill(-d.cmd.Process.Pid, syscall.SIGKILL)
 		<-d.done
 	}
+	// One that ended while it attached leaves the operator stopped.
+	_ = d.operator.cmd.Process.Signal(syscall.SIGCONT)
 }
 
 // debug attaches the debugger to the operator that was just started.

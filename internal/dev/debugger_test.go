@@ -4,19 +4,22 @@
 package dev
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/opdock/opdock/internal/freeport"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
-// fakeDelve is a program that says what Delve says once it is attached.
+// fakeDelve is a program that takes the place of Delve.
 func fakeDelve(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "dlv")
@@ -26,21 +29,53 @@ func fakeDelve(t *testing.T, script string) string {
 	return path
 }
 
+// answerForDelve says for it that the operator is stopped at first, and then runs.
+func answerForDelve(t *testing.T) (port int) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for _, running := range []bool{false, true} {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(conn, `{"id":1,"result":{"State":{"Running":%t}},"error":null}`, running)
+			conn.Close()
+		}
+	}()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
 func TestDebugger(t *testing.T) {
 	shellPath, err := filepath.EvalSymlinks("/bin/sh")
 	if err != nil {
 		t.Fatal(err)
 	}
 	operator, _ := shell(t, "while :; do sleep 1; done")
-	told := filepath.Join(t.TempDir(), "arguments")
-	d, err := attachDebugger(t.Context(), fakeDelve(t, `echo "$@" > `+told+`; echo "API server listening at: 127.0.0.1:4711"; exec sleep 1000`), operator, shellPath, 4711, os.Environ())
+	told, port := filepath.Join(t.TempDir(), "arguments"), answerForDelve(t)
+	d, err := attachDebugger(t.Context(), fakeDelve(t, `echo "$@" > `+told+`; exec sleep 1000`), operator, shellPath, port, os.Environ())
 	if err != nil {
 		t.Fatal(err)
 	}
-	arguments, err := os.ReadFile(told)
-	want := "attach " + strconv.Itoa(operator.cmd.Process.Pid) + " " + shellPath + " --headless --listen=127.0.0.1:4711 --accept-multiclient --continue"
-	if err != nil || !strings.HasPrefix(string(arguments), want) {
-		t.Errorf("it was told %s, %v", arguments, err)
+	var arguments []byte
+	testenv.Eventually(t, "it was told what to do", func() error {
+		arguments, err = os.ReadFile(told)
+		if err == nil && len(arguments) == 0 {
+			err = errors.New("nothing yet")
+		}
+		return err
+	})
+	want := fmt.Sprintf("attach %d %s --headless --listen=127.0.0.1:%d --accept-multiclient --continue", operator.cmd.Process.Pid, shellPath, port)
+	if !strings.HasPrefix(string(arguments), want) {
+		t.Errorf("it was told %s", arguments)
+	}
+	// As if it had ended while it attached.
+	if err := operator.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
 	}
 	d.stop()
 	select {
@@ -48,12 +83,13 @@ func TestDebugger(t *testing.T) {
 	default:
 		t.Error("the debugger goes on")
 	}
-	if !operator.running() {
-		t.Error("the operator has ended with it")
+	if killed := operator.stop(10 * time.Second); killed {
+		t.Error("the operator was left stopped")
 	}
 	(*debugger)(nil).stop()
 
-	if _, err := attachDebugger(t.Context(), fakeDelve(t, "echo no permission; exit 1"), operator, shellPath, 4711, os.Environ()); err == nil || !strings.Contains(err.Error(), "no permission") {
+	operator, _ = shell(t, "while :; do sleep 1; done")
+	if _, err := attachDebugger(t.Context(), fakeDelve(t, "echo no permission; exit 1"), operator, shellPath, port, os.Environ()); err == nil || !strings.Contains(err.Error(), "no permission") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -88,12 +124,20 @@ func TestFindDebugger(t *testing.T) {
 	}
 }
 
-// TestRealDebugger runs where Delve is on the PATH.
-func TestRealDebugger(t *testing.T) {
-	delve, err := exec.LookPath("dlv")
+// TestDelveVersion compares the Delve that users get with the one that the tests use.
+func TestDelveVersion(t *testing.T) {
+	tools, err := os.ReadFile("../../tools/go.mod")
 	if err != nil {
-		t.Skip("there is no dlv on the PATH")
+		t.Fatal(err)
 	}
+	if want := "github.com/go-delve/delve " + delveVersion + " "; !strings.Contains(string(tools), want) {
+		t.Errorf("tools/go.mod does not require %s", want)
+	}
+}
+
+// TestRealDebugger lets Delve attach to a program twice. Package test/dev tests what an editor makes of it.
+func TestRealDebugger(t *testing.T) {
+	delve := testenv.Delve(t)
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
 		"go.mod": "module example.com/tiny\n\ngo 1.26\n",

@@ -41,7 +41,9 @@ func (s *Session) layOutFiles() (mounts.List, error) {
 		return mounts.List{}, fmt.Errorf("creating a directory for the files of the operator's pod: %w", err)
 	}
 	list := mounts.List{Dir: dir, Traceable: s.Debugger.Path != ""}
-	files := s.manifests.podFiles()
+	found := s.manifests
+	found.all = s.withIssued()
+	files := found.podFiles()
 	for i, path := range slices.Sorted(maps.Keys(files)) {
 		source := filepath.Join(dir, strconv.Itoa(i))
 		if err := writePrivate(source, []byte(files[path])); err != nil {

@@ -5,6 +5,7 @@ package dev
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/opdock/opdock/generate"
@@ -22,6 +23,19 @@ func TestGeneratedText(t *testing.T) {
 		if got := generatedText(&result); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestGeneratorsThatTheMakefileLeavesOut(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"Makefile": "manifests:\n\tcontroller-gen crd paths=./...\n", "config/rbac/role.yaml": "kind: Role\n"})
+	s := &Session{Options: Options{Project: &project.Project{Dir: dir, Layout: project.KubebuilderOlder}}}
+	if got := s.generators(); !slices.Equal(got, []string{"deepcopy", "crd"}) {
+		t.Errorf("a role that is written by hand: got %q", got)
+	}
+	write(t, dir, map[string]string{"Makefile": "manifests:\n\tcontroller-gen crd rbac:roleName=manager-role webhook paths=./...\n"})
+	if got := s.generators(); !slices.Equal(got, []string{"deepcopy", "crd", "rbac", "webhook"}) {
+		t.Errorf("one that is generated: got %q", got)
 	}
 }
 

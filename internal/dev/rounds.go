@@ -135,7 +135,7 @@ func someOf(changes []generate.Change) string {
 }
 
 // generators are those whose results matter for running the operator. A project that is configured for opdock gets all.
-// A project that keeps its manifests elsewhere than the tools' usual folders makes them in its own way.
+// What the project's Makefile leaves out is written by hand. A project that keeps its manifests elsewhere than the tools' usual folders makes them in its own way.
 func (s *Session) generators() []string {
 	exists := func(name string) bool {
 		_, err := os.Stat(filepath.Join(s.Project.Dir, filepath.FromSlash(name)))
@@ -145,9 +145,10 @@ func (s *Session) generators() []string {
 		return nil
 	}
 	all := []string{"deepcopy"}
+	byHand := generate.LeftOut(s.Project.Dir)
 	usual := s.Project.Layout == project.KubebuilderV4 || s.Project.Layout == project.KubebuilderOlder
 	for _, one := range []struct{ generator, folder string }{{"crd", "config/crd"}, {"rbac", "config/rbac"}, {"webhook", "config/webhook"}} {
-		if usual || exists(one.folder) {
+		if (usual || exists(one.folder)) && !slices.Contains(byHand, one.generator) {
 			all = append(all, one.generator)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // delivery says what an event of a watch tells the operator.
@@ -33,18 +34,9 @@ func (o *observer) delivery(seen *observation) *Delivery {
 	if object.GetName() == "" {
 		return d
 	}
-	d.Object = nameOf(object)
-	o.name(d.Object, w.resource)
-	resource := w.resource
-	resource.Namespace, resource.Name = object.GetNamespace(), object.GetName()
-	key := keyOf(resource)
-	before := o.memory.find(key)
-	if before.delivered != nil && before.delivered.uid == d.Object.UID && object.GetKind() != partialMetadata {
-		d.Change = compare(before.delivered, object)
-		d.Change.None = len(d.Change.Fields) == 0
-	}
+	o.describe(d, object)
+	key := deliveredKey(d)
 	made := writtenVersion{d.Object.UID, d.Object.ResourceVersion}
-	d.Write = o.writes.find(made)
 	if event.Type == "DELETED" {
 		gone := writtenVersion{uid: d.Object.UID}
 		d.Write = cmp.Or(d.Write, o.writes.find(gone))
@@ -57,4 +49,27 @@ func (o *observer) delivery(seen *observation) *Delivery {
 		o.memory.learn(key, versionOf(object, seen.data, w.as, true, seen.at), true)
 	}
 	return d
+}
+
+// describe says of an object that is delivered how it differs from the version delivered before, and who made it.
+func (o *observer) describe(d *Delivery, object *unstructured.Unstructured) {
+	d.Object = nameOf(object)
+	o.name(d.Object, d.Resource)
+	before := o.memory.find(deliveredKey(d))
+	if before.delivered != nil && before.delivered.uid == d.Object.UID && object.GetKind() != partialMetadata {
+		d.Change = compare(before.delivered, object)
+		d.Change.None = len(d.Change.Fields) == 0
+	}
+	d.Write = o.writes.find(writtenVersion{d.Object.UID, d.Object.ResourceVersion})
+}
+
+func deliveredKey(d *Delivery) objectKey {
+	return objectKey{d.Resource.Group, d.Resource.Resource, d.Object.Namespace, d.Object.Name}
+}
+
+// fillsCache says whether a list is the one that an informer begins with, or begins again with, and which a watch from its
+// version on follows. It asks for a version, any or not older than the last; other lists ask for the newest. Since client-go
+// 0.35, informers begin with a watch that sends initial events instead.
+func fillsCache(r *Request) bool {
+	return r.Verb == "list" && r.Reconcile == 0 && r.Query != nil && r.Query.ResourceVersion != "" && r.Query.Match != string(metav1.ResourceVersionMatchExact)
 }

@@ -159,9 +159,10 @@ type Implied struct {
 	Because string `json:"because"`
 }
 
-// Delivery is one event of a watch, passed on to the operator.
+// Delivery is one event of a watch, passed on to the operator. Objects of the list with which older informers begin are
+// deliveries, too.
 type Delivery struct {
-	// Watch is the ID of the request.
+	// Watch is the ID of the request: a watch, or such a list.
 	Watch    uint64   `json:"watch"`
 	Resource Resource `json:"resource"`
 	// Type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.

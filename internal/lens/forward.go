@@ -97,6 +97,9 @@ type exchange struct {
 	contentType, compression string // of the answer
 	accepts                  string
 	requestType              string
+
+	// delivered are the objects of a list that fills a cache. They belong to the observer.
+	delivered []*Delivery
 }
 
 func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {

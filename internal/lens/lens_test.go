@@ -289,6 +289,50 @@ func TestWatchEventsArriveAtOnce(t *testing.T) {
 	}
 }
 
+// TestInformersThatBeginWithAList reads what those of client-go before 0.35 do: a list of any version, and a watch from there on.
+func TestInformersThatBeginWithAList(t *testing.T) {
+	t.Parallel()
+	const item = `"metadata":{"name":"web","namespace":"shop","uid":"u","resourceVersion":"2"},"spec":{"replicas":1}`
+	const changed = `{"type":"MODIFIED","object":{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","uid":"u","resourceVersion":"3"},"spec":{"replicas":5}}}`
+	s := newStage(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("watch") != "" {
+			fmt.Fprintln(w, changed)
+			return
+		}
+		fmt.Fprintf(w, `{"apiVersion":"apps/v1","kind":"DeploymentList","metadata":{"resourceVersion":"2"},"items":[{%s}]}`, item)
+	})
+	deliveries := func() (all []*Delivery) {
+		for _, e := range s.events() {
+			if e.Delivery != nil {
+				all = append(all, e.Delivery)
+			}
+		}
+		return all
+	}
+	s.read(s.request(http.MethodGet, "/apis/apps/v1/deployments", ""))
+	s.read(s.request(http.MethodGet, "/apis/apps/v1/deployments?resourceVersion=2&resourceVersionMatch=Exact", ""))
+	s.lastRequest()
+	if got := deliveries(); len(got) != 0 {
+		t.Errorf("lists of others deliver %+v", got)
+	}
+	s.read(s.request(http.MethodGet, "/apis/apps/v1/deployments?limit=500&resourceVersion=0", ""))
+	s.read(s.request(http.MethodGet, "/apis/apps/v1/deployments?watch=true&resourceVersion=2", ""))
+	var got []*Delivery
+	testenv.Eventually(t, "the objects of the list and the event are delivered", func() error {
+		if got = deliveries(); len(got) != 2 {
+			return fmt.Errorf("%d deliveries", len(got))
+		}
+		return nil
+	})
+	if d := got[0]; !d.Initial || d.Type != "ADDED" || d.Object.Kind != "Deployment" || d.Object.Name != "web" || d.Change != nil {
+		t.Errorf("listed: %+v", d)
+	}
+	if d := got[1]; d.Initial || d.Change == nil || len(d.Change.Fields) != 1 || d.Change.Fields[0].Path != "spec.replicas" {
+		t.Errorf("changed: %+v", d)
+	}
+}
+
 func TestServerThatIsAway(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -160,7 +160,11 @@ func (o *observer) take(seen observation) {
 	case seen.event != nil:
 		o.stream.add(*seen.event)
 	case seen.exchange != nil:
-		o.stream.add(Event{At: seen.exchange.began, Request: o.request(seen.exchange)})
+		x := seen.exchange
+		o.stream.add(Event{At: x.began, Request: o.request(x)})
+		for _, delivery := range x.delivered {
+			o.stream.add(Event{At: x.began.Add(x.Request.Duration), Delivery: delivery})
+		}
 	case seen.watching != nil:
 		o.stream.add(Event{At: seen.at, Delivery: o.delivery(&seen)})
 		o.budget.give(len(seen.data))

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -74,7 +73,7 @@ func (o *observer) understand(x *exchange, object *unstructured.Unstructured, da
 	case kind.Kind == "Table" && kind.Group == metav1.GroupName, isReview(r.Resource):
 		return
 	case r.Verb == "list":
-		o.listed(r, object, x.began)
+		o.listed(x, object)
 		return
 	}
 	if object.GetName() == "" {
@@ -139,23 +138,31 @@ func (o *observer) deleted(r *Request, answer *unstructured.Unstructured) {
 	o.wrote(writtenVersion{uid, ""}, r)
 }
 
-func (o *observer) listed(r *Request, list *unstructured.Unstructured, began time.Time) {
+// listed learns the objects of a list. Those of a list that fills a cache are delivered by it.
+func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
+	r := &x.Request
 	objects, ok := items(list)
 	if !ok {
 		return
 	}
 	r.Items = len(objects)
-	kind := strings.TrimSuffix(list.GetKind(), "List")
+	kind, delivered := strings.TrimSuffix(list.GetKind(), "List"), fillsCache(r)
 	for _, object := range objects {
 		if object.GetKind() == "" {
 			// The items of a list in JSON do not repeat what they are.
 			object.SetAPIVersion(list.GetAPIVersion())
 			object.SetKind(kind)
 		}
+		if delivered {
+			d := &Delivery{Watch: r.ID, Resource: r.Resource, Type: "ADDED", Initial: true}
+			o.describe(d, object)
+			x.delivered = append(x.delivered, d)
+			o.shown.add(writtenVersion{d.Object.UID, d.Object.ResourceVersion}, r.ID)
+		}
 		resource := r.Resource
 		resource.Namespace, resource.Name = object.GetNamespace(), object.GetName()
 		if data, err := json.Marshal(object.Object); err == nil && object.GetKind() != partialMetadata {
-			o.memory.learn(keyOf(resource), versionOf(object, data, encodedJSON, false, began), false)
+			o.memory.learn(keyOf(resource), versionOf(object, data, encodedJSON, false, x.began), delivered)
 		}
 	}
 }

@@ -209,7 +209,7 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 	}
 	for _, r := range o.Recordings {
 		if r.Cut {
-			note("recording %s was cut off: what followed is not counted", r.Name)
+			note("recording %s has no end: the session still runs, or was killed; what follows is not counted", r.Name)
 		}
 	}
 	for _, n := range c.Needs {

@@ -17,6 +17,7 @@ import (
 const (
 	controlPlaneVariable = "OPDOCK_CONTROLPLANE"
 	programVariable      = "OPDOCK_PROGRAM"
+	delveVariable        = "OPDOCK_DELVE"
 
 	noControlPlane = controlPlaneVariable + " does not name a control plane: run make test, or make build and " +
 		"export " + controlPlaneVariable + "=$PWD/bin/opdock-controlplane"
@@ -31,6 +32,20 @@ func ControlPlane(t testing.TB) string {
 		t.Skip(noControlPlane)
 	}
 	return binary
+}
+
+// Delve returns the path of the debugger: the one that OPDOCK_DELVE names, as in make test, or the user's own. Without one it
+// skips the test.
+func Delve(t testing.TB) string {
+	t.Helper()
+	if given := os.Getenv(delveVariable); given != "" {
+		return given
+	}
+	own, err := exec.LookPath("dlv")
+	if err != nil {
+		t.Skip("there is no debugger: run make test, or make bin/dlv and export " + delveVariable + "=$PWD/bin/dlv")
+	}
+	return own
 }
 
 // Main runs the tests of a package in which every test needs the control plane, and returns the exit code. Without a
