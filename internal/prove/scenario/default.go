@@ -96,11 +96,14 @@ func integers(spec map[string]any) []integer {
 	return all
 }
 
+// counts are the integers whose change makes an operator do most.
+var counts = []string{"replicas", "size", "count"}
+
 // telling ranks integers by what a change of them makes an operator do.
 func telling(path []string) int {
 	name := path[len(path)-1]
 	low := strings.ToLower(name)
-	if at := slices.Index([]string{"replicas", "size", "count"}, name); at >= 0 {
+	if at := slices.Index(counts, name); at >= 0 {
 		return at
 	}
 	switch {
