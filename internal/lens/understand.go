@@ -173,6 +173,8 @@ func changed(r *Request, before *version, unchanged bool, now *unstructured.Unst
 	switch {
 	case r.Verb == "create" && r.Resource.Subresource == "", r.Status == http.StatusCreated, r.Verb == "delete":
 		return nil
+	case now.GetDeletionTimestamp() != nil && len(now.GetFinalizers()) == 0:
+		return nil // it has ended the deletion, and the answer has the version of before
 	case unchanged, basedOn != "" && basedOn == now.GetResourceVersion():
 		return &Change{From: now.GetResourceVersion(), None: true}
 	case before == nil || before.resourceVersion == now.GetResourceVersion():

@@ -59,8 +59,8 @@ func (m *Mask) Size() int {
 
 var lastPart = regexp.MustCompile(`[-.][a-z0-9]{4,}$`)
 
-// stem is a name without its last part, which may be random.
-func stem(name string) string { return lastPart.ReplaceAllString(name, "-*") }
+// Stem is a name without its last part, which may be random.
+func Stem(name string) string { return lastPart.ReplaceAllString(name, "-*") }
 
 // Learn masks what differs between two states that should be equal.
 func (m *Mask) Learn(a, b Shape) {
@@ -69,13 +69,13 @@ func (m *Mask) Learn(a, b Shape) {
 	only := map[string]int{}
 	for name := range a.Objects {
 		if _, both := b.Objects[name]; !both {
-			only[stem(name)]++
+			only[Stem(name)]++
 		}
 	}
 	for name := range b.Objects {
 		if _, both := a.Objects[name]; !both {
-			if only[stem(name)]--; only[stem(name)] == 0 && stem(name) != name {
-				m.Stems[stem(name)] = true
+			if only[Stem(name)]--; only[Stem(name)] == 0 && Stem(name) != name {
+				m.Stems[Stem(name)] = true
 			}
 		}
 	}
@@ -99,8 +99,8 @@ func (m *Mask) count(shape Shape) Shape {
 		counted.Counts = map[string]int{}
 	}
 	for name, fields := range shape.Objects {
-		if m.Stems[stem(name)] {
-			counted.Counts[stem(name)]++
+		if m.Stems[Stem(name)] {
+			counted.Counts[Stem(name)]++
 			continue
 		}
 		counted.Objects[name] = fields
@@ -202,4 +202,4 @@ func fieldDifferences(name string, want, got Fields) (found []Difference) {
 }
 
 // HidesObject says whether it is of no concern whether an object is there.
-func (m *Mask) HidesObject(name string) bool { return m.Objects[name] || m.Stems[stem(name)] }
+func (m *Mask) HidesObject(name string) bool { return m.Objects[name] || m.Stems[Stem(name)] }

@@ -78,6 +78,8 @@ type campaign struct {
 	// checkpoints are snapshots of the cluster before each step.
 	checkpoints []string
 	reference   []*stage
+	// stems are the beginnings of names that are different in each run.
+	stems map[string]bool
 	mask        *compare.Mask
 	writes      int
 
@@ -103,7 +105,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Settling == (Settling{}) {
 		o.Settling = DefaultSettling
 	}
-	c := &campaign{o: o, restless: map[string]bool{}, mask: compare.NewMask()}
+	c := &campaign{o: o, restless: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
 	began := time.Now()
 	dir, err := os.MkdirTemp(o.StateDir, "campaign-")
 	if err != nil {
@@ -173,7 +175,7 @@ func (c *campaign) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	defer seen.Close()
-	if err := quietFor(ctx, seen, c.o.Settling.Quiet); err != nil {
+	if err := quietFor(ctx, seen, patience*c.o.Settling.Quiet); err != nil {
 		return err
 	}
 	file := filepath.Join(c.o.StateDir, "0.snapshot")

@@ -67,9 +67,54 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 	for i, s := range c.reference {
 		c.mask.Learn(s.shape, runs[1][i].shape)
 		mergeCounts(s.counts, runs[1][i].counts)
+		c.learnNames(s.writes, runs[1][i].writes)
 		c.writes += len(s.writes)
 	}
+	for _, s := range c.reference {
+		c.renumber(s.writes)
+	}
 	return append(wrong, c.restarts(ctx)...), nil
+}
+
+// learnNames finds names that are different in each run, and begin the same.
+func (c *campaign) learnNames(a, b []write) {
+	in := func(writes []write, name string) bool {
+		return slices.ContainsFunc(writes, func(w write) bool { return w.Name == name })
+	}
+	for i := range a {
+		name := a[i].Name
+		begins := compare.Stem(name)
+		if begins == name || in(b, name) {
+			continue
+		}
+		if slices.ContainsFunc(b, func(w write) bool { return compare.Stem(w.Name) == begins && w.Resource == a[i].Resource }) {
+			c.stems[begins] = true
+		}
+	}
+}
+
+// named returns a moment with a name that is the same in each run.
+func (c *campaign) named(m Moment) Moment {
+	if begins := compare.Stem(m.Name); c.stems[begins] {
+		m.Name = begins
+	}
+	return m
+}
+
+// renumber counts writes again, once it is known which names are random.
+func (c *campaign) renumber(writes []write) {
+	counts := map[Moment]int{}
+	for i := range writes {
+		before := writes[i].Moment
+		m := c.named(before)
+		if m == before {
+			continue
+		}
+		m.Nth = 0
+		counts[m]++
+		m.Nth = counts[m]
+		writes[i].Moment = m
+	}
 }
 
 // isRestless says that the operator never came to the end of a step. Then there is nothing to compare with.
@@ -98,7 +143,7 @@ func (c *campaign) undisturbed(ctx context.Context, first bool) (stages []*stage
 			return stages, wrong, nil
 		}
 		if c.o.Steps[i].Ends {
-			wrong = append(wrong, c.differences(i, c.mask.Differences(compare.Shape{}, s.shape))...)
+			wrong = append(wrong, c.leftovers(i, s)...)
 		}
 		if first && i+1 < len(c.o.Steps) {
 			file := filepath.Join(c.o.StateDir, fmt.Sprintf("%d.snapshot", i+1))
@@ -109,6 +154,18 @@ func (c *campaign) undisturbed(ctx context.Context, first bool) (stages []*stage
 		}
 	}
 	return stages, wrong, nil
+}
+
+// leftovers are objects that are there after everything was deleted, and were not before.
+func (c *campaign) leftovers(step int, s *stage) []*Observation {
+	var found []compare.Difference
+	for key, object := range s.state {
+		if _, was := c.before[key]; !was {
+			name, _ := compare.Name(key, object)
+			found = append(found, compare.Difference{Object: name, Want: "absent", Got: "present"})
+		}
+	}
+	return c.differences(step, found)
 }
 
 // stage does a step and waits for its end.

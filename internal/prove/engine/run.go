@@ -56,7 +56,7 @@ const startTimeout = 2 * time.Minute
 
 // newRun starts a cluster as it was at a checkpoint, with an operator unless that is to be started later.
 func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (r *run, err error) {
-	r = &run{campaign: c, began: time.Now(), board: newSwitchboard(), activity: newActivity(), log: &tail{}}
+	r = &run{campaign: c, began: time.Now(), board: newSwitchboard(c.named), activity: newActivity(), log: &tail{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.close())

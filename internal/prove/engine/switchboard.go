@@ -82,6 +82,9 @@ type faults struct {
 
 // switchboard is where a run changes what becomes of what passes. It counts writes.
 type switchboard struct {
+	// named gives moments names that are the same in each run.
+	named func(Moment) Moment
+
 	mutex    sync.Mutex
 	counts   map[Moment]int
 	pending  map[uint64]Moment // by the ID of the request
@@ -97,8 +100,8 @@ type seenMoment struct {
 	status int
 }
 
-func newSwitchboard() *switchboard {
-	return &switchboard{counts: map[Moment]int{}, pending: map[uint64]Moment{}}
+func newSwitchboard(named func(Moment) Moment) *switchboard {
+	return &switchboard{named: named, counts: map[Moment]int{}, pending: map[uint64]Moment{}}
 }
 
 // step begins to count anew, and disturbs from now on.
@@ -154,7 +157,7 @@ func (s *switchboard) Request(ctx context.Context, call *lens.Call) lens.Verdict
 		}
 		return lens.Verdict{}
 	}
-	m := momentOf(call)
+	m := s.named(momentOf(call))
 	s.mutex.Lock()
 	s.counts[m]++
 	m.Nth = s.counts[m]

@@ -209,11 +209,19 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 		case "ERROR":
 			return fmt.Errorf("%v", event.Object["message"])
 		default:
+			if isCommon(kind, object.GetName()) {
+				continue
+			}
 			w.see(Change{At: time.Now(), Type: event.Type, Object: object, Key: Key{
 				Group: resource.Group, Resource: resource.Resource, Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(),
 			}})
 		}
 	}
+}
+
+// isCommon says that the cluster gives an object to each namespace, whenever it comes to that.
+func isCommon(kind, name string) bool {
+	return kind == "ConfigMap" && name == "kube-root-ca.crt" || kind == "ServiceAccount" && name == "default"
 }
 
 // wholeNumbers turns whole numbers into integers, as objects have them everywhere else.
