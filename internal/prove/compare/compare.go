@@ -66,17 +66,15 @@ func Stem(name string) string { return lastPart.ReplaceAllString(name, "-*") }
 func (m *Mask) Learn(a, b Shape) {
 	a, b = m.count(a), m.count(b)
 	// Names that only one of them has may be random.
-	only := map[string]int{}
+	only := map[string]bool{}
 	for name := range a.Objects {
 		if _, both := b.Objects[name]; !both {
-			only[Stem(name)]++
+			only[Stem(name)] = true
 		}
 	}
 	for name := range b.Objects {
-		if _, both := a.Objects[name]; !both {
-			if only[Stem(name)]--; only[Stem(name)] == 0 && Stem(name) != name {
-				m.Stems[Stem(name)] = true
-			}
+		if _, both := a.Objects[name]; !both && only[Stem(name)] && Stem(name) != name {
+			m.Stems[Stem(name)] = true
 		}
 	}
 	a, b = m.count(a), m.count(b)

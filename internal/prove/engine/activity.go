@@ -167,7 +167,6 @@ func (a *activity) outlook(now time.Time) outlook {
 		case meeting.failures > mostRetries:
 			r.stuck = true
 		case meeting.due.Sub(now) > nearFuture:
-			r.stuck = r.stuck || meeting.failures > 0
 		case r.due.IsZero() || meeting.due.Before(r.due):
 			r.due = meeting.due
 		}

@@ -79,9 +79,9 @@ type campaign struct {
 	checkpoints []string
 	reference   []*stage
 	// stems are the beginnings of names that are different in each run.
-	stems map[string]bool
-	mask        *compare.Mask
-	writes      int
+	stems  map[string]bool
+	mask   *compare.Mask
+	writes int
 
 	telling sync.Mutex
 }

@@ -52,18 +52,19 @@ func (g *gathering) addUndisturbed(wrong []*Observation) {
 	family := g.families["undisturbed"]
 	family.Planned = referenceRuns + len(g.campaign.checkpoints) - 1
 	family.Ran = family.Planned
-	family.Clean = family.Ran
+	steps := map[int]bool{}
 	for _, o := range wrong {
 		o.Family = "undisturbed"
 		if g.campaign.ignores(o) {
 			continue
 		}
 		family.Verdicts[o.Verdict]++
-		family.Clean = max(0, family.Clean-1)
+		steps[o.Step] = true
 		f := g.observe(o, "undisturbed")
 		f.Done = fmt.Sprintf("Step %q, undisturbed", g.campaign.o.Steps[o.Step].Name)
 		f.queued, f.Replays, f.Again = replays, 1, 1
 	}
+	family.Clean = max(0, family.Ran-len(steps))
 }
 
 func (c *campaign) ignores(o *Observation) bool { return c.o.Ignores != nil && c.o.Ignores(o) != "" }
@@ -145,6 +146,9 @@ func (g *gathering) replayed(result *outcome) *finding {
 			continue
 		}
 		about = f
+		if result.failed != nil || result.skipped != "" {
+			continue // it says nothing
+		}
 		f.Replays++
 		for _, o := range result.wrong {
 			if o.cause() == name {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // Severities.
@@ -157,7 +158,7 @@ const mostFields = 6
 
 func (c *campaign) isSubject(object string) bool {
 	for _, one := range c.o.Subjects {
-		if strings.HasPrefix(object, one.GetKind()+" ") && strings.HasSuffix(object, one.GetName()) {
+		if object == (world.Key{Kind: one.GetKind(), Namespace: one.GetNamespace(), Name: one.GetName()}).String() {
 			return true
 		}
 	}

@@ -43,6 +43,13 @@ func (p *Plan) ID() string {
 	plain := *p
 	plain.Says = ""
 	encoded, err := json.Marshal(plain)
+	var read any // a value that was stored has its fields in another order
+	if err == nil {
+		err = json.Unmarshal(encoded, &read)
+	}
+	if err == nil {
+		encoded, err = json.Marshal(read)
+	}
 	if err != nil {
 		encoded = fmt.Appendf(nil, "%+v", plain)
 	}

@@ -41,13 +41,15 @@ type run struct {
 	operator *dev.Started
 	killed   bool // on purpose
 
-	notes []report.Line // what was done to the cluster
+	notes []report.Line // what was done to the cluster and to the operator; the mutex is for it as well
 	exits []string      // how it ended without being asked to
 	log   *tail
 }
 
 // note keeps what was done, for the story.
 func (r *run) note(text string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	r.notes = append(r.notes, report.Line{At: time.Since(r.began), Text: text, Fault: true})
 }
 

@@ -59,7 +59,9 @@ func (r *run) tell() (lines []report.Line) {
 		_, text, _ := strings.Cut(line, "  ") // the time is told apart
 		lines = append(lines, report.Line{At: e.At.Sub(r.began), Text: strings.Join(strings.Fields(text), " "), Fault: isFault(e) && from+i != first})
 	}
+	r.mutex.Lock()
 	lines = append(lines, r.notes...)
+	r.mutex.Unlock()
 	slices.SortStableFunc(lines, func(a, b report.Line) int { return cmp.Compare(a.At, b.At) })
 	return lines
 }

@@ -71,6 +71,7 @@ func (r *run) crashed(dead *atomic.Bool, after time.Duration) {
 		defer timer.Stop()
 		<-timer.C
 	}
+	r.note("the operator is killed")
 	r.kill()
 	dead.Store(false)
 }
