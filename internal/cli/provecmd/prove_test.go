@@ -1,0 +1,151 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provecmd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opdock/opdock/internal/cli/clitest"
+	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/golden"
+	"github.com/opdock/opdock/internal/prove/engine"
+	"github.com/opdock/opdock/internal/prove/report"
+	"github.com/opdock/opdock/prove"
+)
+
+// ship is a project with a main package that is never built here.
+var ship = map[string]string{
+	"go.mod":      "module example.com/ship\n\ngo 1.25\n",
+	"cmd/main.go": "package main\n\nfunc main() {}\n",
+	"config/crd/bases/frigates.yaml": `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: frigates.sea.example.com}
+spec:
+  group: sea.example.com
+  scope: Namespaced
+  names: {kind: Frigate, plural: frigates}
+  versions: [{name: v1, served: true, storage: true}]
+`,
+}
+
+func writeFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// consoleIn is a user whose state is in a directory, and whose control plane cannot run.
+func consoleIn(home string) *clitest.Console {
+	s := newConsole(nil)
+	s.Dock.Home = func() string { return home }
+	s.Dock.FindBinary = func() (string, error) { return filepath.Join(home, "no-control-plane"), nil }
+	return s
+}
+
+// screen runs the verb, and hides where the files are.
+func screen(t *testing.T, s *clitest.Console, dir string, args ...string) (code int, text string) {
+	t.Helper()
+	code, text = s.Screen(t.Context(), append([]string{"prove"}, args...)...)
+	return code, strings.ReplaceAll(text, dir, "DIR")
+}
+
+func TestUsage(t *testing.T) {
+	for name, args := range map[string][]string{
+		"argument":            {"frigate"},
+		"argument-and-dash":   {"frigate", "--", "--leader-elect"},
+		"family":              {"--families", "crash,earthquake"},
+		"format":              {"-o", "pdf"},
+		"report":              {"--report", "prove.pdf"},
+		"budget":              {"--budget", "0s"},
+		"budget-of-no-unit":   {"--budget", "10"},
+		"parallel":            {"--parallel", "0"},
+		"replay-and-families": {"--replay", "crash-1a2b3c", "--families", "crash"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, text := screen(t, newConsole(nil), t.TempDir(), args...)
+			clitest.ExpectCode(t, code, cmdutil.ExitUsage)
+			golden.Compare(t, "usage/"+name, text)
+		})
+	}
+}
+
+func TestOperatorsThatCannotBeTried(t *testing.T) {
+	dir, empty := writeFiles(t, ship), t.TempDir()
+	broken := filepath.Join(dir, "scenario.yaml")
+	if err := os.WriteFile(broken, []byte("apiVersion: opdock.dev/v1alpha1\nkind: Scenario\nsteps:\n- name: create\n  aply: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"no-project":      {"--dir", empty},
+		"no-samples":      {"--dir", dir},
+		"no-such-main":    {"--dir", dir, "--main", "./cmd/other"},
+		"broken-scenario": {"--dir", dir, "--scenario", broken},
+		"no-scenario":     {"--dir", dir, "--scenario", filepath.Join(dir, "nothing.yaml")},
+		"no-campaign":     {"--dir", dir, "--replay", "crash-1a2b3c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			code, text := screen(t, consoleIn(home), dir, args...)
+			clitest.ExpectCode(t, code, couldNotRun)
+			golden.Compare(t, "bad/"+name, strings.ReplaceAll(strings.ReplaceAll(text, empty, "EMPTY"), home, "HOME"))
+		})
+	}
+}
+
+// TestUnknownFinding asks for a finding that the last campaign does not have, before anything is built.
+func TestUnknownFinding(t *testing.T) {
+	dir, home := writeFiles(t, ship), t.TempDir()
+	known := &prove.Campaign{Report: &report.Report{}, Plans: map[string]*engine.Plan{"drift-09c027": {Family: "drift"}, "crash-5d1e00": {Family: "crash"}}}
+	if err := known.Save(filepath.Join(home, "dev", "ship", "prove", "last.json")); err != nil {
+		t.Fatal(err)
+	}
+	code, text := screen(t, consoleIn(home), dir, "--dir", dir, "--replay", "crash-1a2b3c")
+	clitest.ExpectCode(t, code, couldNotRun)
+	for _, want := range []string{`no finding "crash-1a2b3c"`, "it has crash-5d1e00, drift-09c027"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got\n%swant %s", text, want)
+		}
+	}
+}
+
+func TestReportsAreWritten(t *testing.T) {
+	dir := t.TempDir()
+	s := newConsole(nil)
+	a := verbs{s.App}
+	r := &report.Report{Format: report.Format, Project: "ship", Campaign: "20261116T211500", Began: clitest.Noon, Took: time.Minute, Families: []report.Family{{Name: "crash", Planned: 1, Ran: 1, Clean: 1}}}
+	var o proveOptions
+	for name, begins := range map[string]string{"a.json": "{", "a.xml": "<?xml", "a.sarif": "{", "a.html": "<!DOCTYPE html>", "a.txt": " opdock prove"} {
+		o.reports, o.format = []string{filepath.Join(dir, name)}, formatText
+		if err := a.show(o, r); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(o.reports[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(strings.ToLower(string(content)), strings.ToLower(begins)) {
+			t.Errorf("%s begins with %.40q, want %q", name, content, begins)
+		}
+		if info, err := os.Stat(o.reports[0]); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s can be read by others: %v, %v", name, info.Mode(), err)
+		}
+	}
+	o.reports = []string{filepath.Join(dir, "missing", "a.json")}
+	if err := a.show(o, r); err == nil || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("got %v, want an error that names the file", err)
+	}
+}

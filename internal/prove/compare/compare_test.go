@@ -1,0 +1,140 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+)
+
+func shape(objects map[string]Fields) Shape { return Shape{Objects: objects} }
+
+// lines are differences as people read them.
+func lines(found []Difference) (texts []string) {
+	for _, d := range found {
+		texts = append(texts, d.String())
+	}
+	return texts
+}
+
+func expectLines(t *testing.T, found []Difference, want ...string) {
+	t.Helper()
+	if got := lines(found); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	want := shape(map[string]Fields{
+		"Frigate a": {"spec.guns": "1", "metadata.labels.x": "y", "status.ready": "true", "spec.sails": "2"},
+		"Frigate b": {},
+		"Frigate c": {},
+	})
+	want.Counts = map[string]int{"Pod a-*": 2, "Pod b-*": 1}
+	got := shape(map[string]Fields{
+		"Frigate a": {"spec.guns": "2", "status.ready": "false", "spec.flag": "red", "metadata.labels.x": "z"},
+		"Frigate c": {},
+		"Frigate d": {},
+		"Frigate e": {"": "gone, although it was there before"},
+	})
+	got.Counts = map[string]int{"Pod a-*": 3, "Pod c-*": 1}
+	// Objects come first, then what is asked for, metadata, and what is only reported.
+	expectLines(t, NewMask().Differences(want, got),
+		"Frigate b: absent instead of present",
+		"Frigate d: present instead of absent",
+		"Frigate e: gone, although it was there before instead of absent",
+		"Pod a-*: 3 of them instead of 2 of them",
+		"Pod b-*: 0 of them instead of 1 of them",
+		"Pod c-*: 1 of them instead of none of them",
+		"Frigate a: spec.flag is red instead of absent",
+		"Frigate a: spec.guns is 2 instead of 1",
+		"Frigate a: spec.sails is absent instead of 2",
+		"Frigate a: metadata.labels.x is z instead of y",
+		"Frigate a: status.ready is false instead of true",
+	)
+	expectLines(t, NewMask().Differences(want, want))
+}
+
+func TestIsStatus(t *testing.T) {
+	for path, want := range map[string]bool{"status": true, "status.ready": true, "statusCode": false, "spec.status": false, "": false} {
+		if got := (Difference{Path: path}).IsStatus(); got != want {
+			t.Errorf("%q: got %v, want %v", path, got, want)
+		}
+	}
+}
+
+// TestMaskHidesWhatItLearned lets a mask learn from two undisturbed runs, and compares a third and a disturbed one.
+func TestMaskHidesWhatItLearned(t *testing.T) {
+	for name, test := range map[string]struct {
+		first, second, third map[string]Fields
+		want                 []string // that remains of first and third
+	}{
+		"a field": {
+			map[string]Fields{"A": {"data.token": "1", "data.user": "me"}}, map[string]Fields{"A": {"data.token": "2", "data.user": "me"}},
+			map[string]Fields{"A": {"data.token": "3", "data.user": "you"}}, []string{"A: data.user is you instead of me"},
+		},
+		"a field of another object": {
+			map[string]Fields{"A": {"x": "1"}, "B": {"x": "1"}}, map[string]Fields{"A": {"x": "2"}, "B": {"x": "1"}},
+			map[string]Fields{"A": {"x": "3"}, "B": {"x": "3"}}, []string{"B: x is 3 instead of 1"},
+		},
+		"the same field of any element of a list": {
+			map[string]Fields{"A": {"list[0].id": "1", "list[1].id": "7", "list[1].size": "s"}}, map[string]Fields{"A": {"list[0].id": "2", "list[1].id": "7", "list[1].size": "s"}},
+			map[string]Fields{"A": {"list[0].id": "1", "list[1].id": "8", "list[1].size": "t"}}, []string{"A: list[1].size is t instead of s"},
+		},
+		"a list that is empty at times": {
+			map[string]Fields{"A": {"list[0]": "1"}}, map[string]Fields{"A": {"list": "[]"}},
+			map[string]Fields{"A": {"list": "[]"}}, nil,
+		},
+		"a map that is empty at times": {
+			map[string]Fields{"A": {"map.key": "1"}}, map[string]Fields{"A": {"map.key": "2"}},
+			map[string]Fields{"A": {"map": "{}"}}, nil,
+		},
+		"an object that is not always there": {
+			map[string]Fields{"A": {}, "Pod b": {}}, map[string]Fields{"Pod b": {}},
+			map[string]Fields{}, []string{"Pod b: absent instead of present"},
+		},
+		"a random name": {
+			map[string]Fields{"Job a-x1y2z": {}, "Job b": {}}, map[string]Fields{"Job a-k3l4m": {}, "Job b": {}},
+			map[string]Fields{"Job a-p5q6r": {}}, []string{"Job b: absent instead of present"},
+		},
+		"random names are still counted": {
+			map[string]Fields{"Job a-x1y2z": {}}, map[string]Fields{"Job a-k3l4m": {}},
+			map[string]Fields{"Job a-p5q6r": {}, "Job a-s7t8u": {}}, []string{"Job a-*: 2 of them instead of 1 of them"},
+		},
+		"a short last part is not random": {
+			map[string]Fields{"Pod a-0": {}}, map[string]Fields{"Pod a-0": {}},
+			map[string]Fields{"Pod a-0": {}, "Pod a-1": {}}, []string{"Pod a-1: present instead of absent"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mask := NewMask()
+			mask.Learn(shape(test.first), shape(test.second))
+			expectLines(t, mask.Differences(shape(test.first), shape(test.second)))
+			expectLines(t, mask.Differences(shape(test.first), shape(test.third)), test.want...)
+		})
+	}
+}
+
+func TestMaskCanBeStored(t *testing.T) {
+	mask := NewMask()
+	mask.Learn(
+		shape(map[string]Fields{"A": {"x": "1", "y": "1"}, "Job a-x1y2z": {}, "B": {}}),
+		shape(map[string]Fields{"A": {"x": "2", "y": "2"}, "Job a-k3l4m": {}}),
+	)
+	if mask.Size() != 4 { // two fields, one kind of name, one object
+		t.Errorf("%d are masked, want 4: %+v", mask.Size(), mask)
+	}
+	encoded, err := json.Marshal(mask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := NewMask()
+	if err := json.Unmarshal(encoded, again); err != nil {
+		t.Fatal(err)
+	}
+	if again.Size() != mask.Size() || !again.HidesObject("B") || !again.HidesObject("Job a-12345") || again.HidesObject("A") {
+		t.Errorf("got %+v, want %+v", again, mask)
+	}
+}

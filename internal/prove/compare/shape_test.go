@@ -1,0 +1,235 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"maps"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// resources are the kinds that objects of these tests have.
+var resources = map[string][2]string{
+	"ConfigMap": {"", "configmaps"}, "Secret": {"", "secrets"}, "Service": {"", "services"}, "Pod": {"", "pods"}, "Namespace": {"", "namespaces"},
+	"Deployment": {"apps", "deployments"}, "ReplicaSet": {"apps", "replicasets"}, "Frigate": {"sea.example.com", "frigates"},
+}
+
+// stateOf reads objects.
+func stateOf(t *testing.T, texts ...string) world.State {
+	t.Helper()
+	state := world.State{}
+	for _, text := range texts {
+		var object unstructured.Unstructured
+		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		object.Object = wholeNumbers(object.Object).(map[string]any) //nolint:forcetypeassert // it stays a map
+		kind, known := resources[object.GetKind()]
+		if !known {
+			t.Fatalf("there is no kind %q here", object.GetKind())
+		}
+		state[world.Key{Group: kind[0], Resource: kind[1], Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}] = &object
+	}
+	return state
+}
+
+// wholeNumbers makes numbers what they are in objects from a cluster.
+func wholeNumbers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key := range v {
+			v[key] = wholeNumbers(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = wholeNumbers(v[i])
+		}
+	case float64:
+		return int64(v)
+	}
+	return value
+}
+
+func TestFieldsAreTheSameInEachRun(t *testing.T) {
+	for name, test := range map[string]struct{ object, path, want string }{
+		"a time":                 {`status: {at: "2026-11-16T21:15:00Z"}`, "status.at", "(time)"},
+		"a time with fractions":  {`status: {at: "2026-11-16T21:15:00.123456Z"}`, "status.at", "(time)"},
+		"an address":             {`status: {podIP: 10.1.2.3}`, "status.podIP", "(address)"},
+		"an IPv6 address":        {`status: {podIP: "fd00::1"}`, "status.podIP", "(address)"},
+		"any address":            {`spec: {bind: 0.0.0.0}`, "spec.bind", "0.0.0.0"},
+		"a UID in a text":        {`status: {volume: pvc-01234567-89ab-cdef-0123-456789abcdef}`, "status.volume", "pvc-(uid)"},
+		"another text":           {`spec: {image: "nginx:1.29"}`, "spec.image", "nginx:1.29"},
+		"a number":               {`spec: {replicas: 3}`, "spec.replicas", "3"},
+		"a switch":               {`spec: {paused: true}`, "spec.paused", "true"},
+		"an allocated port":      {`spec: {ports: [{name: web, nodePort: 30123}]}`, "spec.ports[web].nodePort", "(allocated)"},
+		"a port that is not yet": {`spec: {ports: [{name: web, nodePort: 0}]}`, "spec.ports[web].nodePort", "0"},
+		"an empty map":           {`spec: {selector: {}}`, "spec.selector", "{}"},
+		"an empty list":          {`spec: {hosts: []}`, "spec.hosts", "[]"},
+		"a list of texts":        {`spec: {hosts: [a, b]}`, "spec.hosts[1]", "b"},
+		"a key of conditions":    {`status: {conditions: [{type: Ready, status: "True"}]}`, "status.conditions[Ready].status", "True"},
+		"a key of variables":     {`spec: {env: [{name: A, value: x}, {name: B, value: z}]}`, "spec.env[B].value", "z"},
+		"a key of tolerations":   {`spec: {tolerations: [{key: gpu, effect: NoSchedule}]}`, "spec.tolerations[gpu].effect", "NoSchedule"},
+		"no key, as it is twice": {`spec: {ports: [{name: web, port: 80}, {name: web, port: 81}]}`, "spec.ports[1].port", "81"},
+		"a type before a name":   {`status: {list: [{type: A, name: v}, {type: B, name: v}]}`, "status.list[B].name", "v"},
+
+		"what is observed":        {"metadata: {generation: 4}\nstatus: {observedGeneration: 4}", "status.observedGeneration", "current"},
+		"what was observed":       {"metadata: {generation: 4}\nstatus: {observedGeneration: 1}", "status.observedGeneration", "3 behind"},
+		"a condition that is old": {"metadata: {generation: 2}\nstatus: {conditions: [{type: Ready, observedGeneration: 1}]}", "status.conditions[Ready].observedGeneration", "1 behind"},
+		"without a generation":    {"status: {observedGeneration: 7}", "status.observedGeneration", "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := stateOf(t, "kind: Frigate\n"+test.object)
+			for _, object := range state {
+				object.SetName("victory")
+				if got, there := fieldsOf(object, nil)[test.path]; !there || got != test.want {
+					t.Errorf("%s is %q, want %q, in %v", test.path, got, test.want, fieldsOf(object, nil))
+				}
+			}
+		})
+	}
+}
+
+func TestWhatEveryWriteChangesIsNoField(t *testing.T) {
+	state := stateOf(t, `
+kind: Frigate
+metadata:
+  name: victory
+  generateName: vic
+  uid: 01234567-89ab-cdef-0123-456789abcdef
+  resourceVersion: "17"
+  generation: 3
+  creationTimestamp: "2026-11-16T21:15:00Z"
+  managedFields: [{manager: kubectl}]
+  annotations:
+    kubectl.kubernetes.io/last-applied-configuration: "{}"
+    deployment.kubernetes.io/revision: "2"
+    deployment.kubernetes.io/revision-history: "1"
+    captain: nelson
+`)
+	for _, object := range state {
+		want := Fields{"kind": "Frigate", "metadata.name": "victory", "metadata.annotations.captain": "nelson"}
+		if got := fieldsOf(object, nil); !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+}
+
+func TestOwnersAreNamed(t *testing.T) {
+	state := stateOf(t, `
+kind: Frigate
+metadata: {name: victory, namespace: default, uid: u1}
+`, `
+kind: Deployment
+metadata:
+  name: victory
+  namespace: default
+  ownerReferences: [{name: victory, kind: Frigate, uid: u1}]
+`, `
+kind: ConfigMap
+metadata:
+  name: lost
+  namespace: default
+  ownerReferences: [{name: victory, kind: Frigate, uid: u0}]
+`)
+	shape := ShapeOf(state, nil)
+	for object, want := range map[string]string{
+		"Deployment default/victory": "of Frigate default/victory",
+		"ConfigMap default/lost":     "of an object that is gone",
+	} {
+		if got := shape.Objects[object]["metadata.ownerReferences[victory].uid"]; got != want {
+			t.Errorf("the owner of %s is %q, want %q", object, got, want)
+		}
+	}
+}
+
+func TestSecretsAreHidden(t *testing.T) {
+	read := func(text string) Fields {
+		for _, object := range stateOf(t, text) {
+			return fieldsOf(object, nil)
+		}
+		return nil
+	}
+	one := read("kind: Secret\nmetadata: {name: key}\ntype: Opaque\ndata: {password: c2VjcmV0}")
+	other := read("kind: Secret\nmetadata: {name: key}\ntype: Opaque\ndata: {password: b3RoZXI=}")
+	plain := read("kind: ConfigMap\nmetadata: {name: key}\ndata: {password: c2VjcmV0}")
+	const path = "data.password"
+	if one[path] == "c2VjcmV0" || one[path] == "" {
+		t.Errorf("a Secret shows %q", one[path])
+	}
+	if one[path] == other[path] {
+		t.Error("two Secrets with different data cannot be told apart")
+	}
+	if one["type"] != "Opaque" || plain[path] != "c2VjcmV0" {
+		t.Errorf("got %v and %v, want only the data of Secrets hidden", one, plain)
+	}
+}
+
+func TestShapeOfAState(t *testing.T) {
+	const old = "kind: ConfigMap\nmetadata: {name: old, namespace: default, resourceVersion: \"1\"}\ndata: {a: b}"
+	before := stateOf(t, old)
+	for name, test := range map[string]struct {
+		state   []string
+		objects map[string]string // and one field of each, as path=value
+		counts  map[string]int
+	}{
+		"what was there before is no part of it": {state: []string{old}},
+		"unless it has changed": {
+			state:   []string{"kind: ConfigMap\nmetadata: {name: old, namespace: default, resourceVersion: \"2\"}\ndata: {a: c}"},
+			objects: map[string]string{"ConfigMap default/old": "data.a=c"},
+		},
+		"a write that changed nothing is none": {state: []string{"kind: ConfigMap\nmetadata: {name: old, namespace: default, resourceVersion: \"2\"}\ndata: {a: b}"}},
+		"or is gone":                           {objects: map[string]string{"ConfigMap default/old": "=gone, although it was there before"}},
+		"new objects are": {
+			state:   []string{old, "kind: Frigate\nmetadata: {name: victory, namespace: default}\nspec: {guns: 104}", "kind: Namespace\nmetadata: {name: sea}"},
+			objects: map[string]string{"Frigate default/victory": "spec.guns=104", "Namespace sea": "metadata.name=sea"},
+		},
+		"random names are counted": {
+			state: []string{
+				old, "kind: Pod\nmetadata: {name: victory-x1y2z, namespace: default, generateName: victory-}",
+				"kind: Pod\nmetadata: {name: victory-a1b2c, namespace: default, generateName: victory-}",
+			},
+			counts: map[string]int{"Pod default/victory-*": 2},
+		},
+		"a name that was chosen is not random": {
+			state:   []string{old, "kind: Pod\nmetadata: {name: admiral, namespace: default, generateName: victory-}"},
+			objects: map[string]string{"Pod default/admiral": "kind=Pod"},
+		},
+		"ReplicaSets to go back to are not part of it": {
+			state: []string{
+				old, "kind: ReplicaSet\nmetadata: {name: victory-1, namespace: default}\nspec: {replicas: 0}",
+				"kind: ReplicaSet\nmetadata: {name: victory-2, namespace: default}\nspec: {replicas: 2}",
+			},
+			objects: map[string]string{"ReplicaSet default/victory-2": "spec.replicas=2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shape := ShapeOf(stateOf(t, test.state...), before)
+			if len(shape.Objects) != len(test.objects) {
+				t.Errorf("got %v, want %v", shape.Objects, test.objects)
+			}
+			for object, field := range test.objects {
+				fields, there := shape.Objects[object]
+				if !there || !hasField(fields, field) {
+					t.Errorf("%s is %v, want %s", object, fields, field)
+				}
+			}
+			if !maps.Equal(shape.Counts, test.counts) && len(shape.Counts)+len(test.counts) > 0 {
+				t.Errorf("counted %v, want %v", shape.Counts, test.counts)
+			}
+		})
+	}
+}
+
+func hasField(fields Fields, want string) bool {
+	for path, value := range fields {
+		if path+"="+value == want {
+			return true
+		}
+	}
+	return false
+}

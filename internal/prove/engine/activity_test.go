@@ -1,0 +1,206 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/opdock/opdock/internal/lens"
+)
+
+var (
+	frigates    = lens.Resource{Group: "sea.example.com", Resource: "frigates"}
+	deployments = lens.Resource{Group: "apps", Resource: "deployments", Namespace: "default", Name: "victory"}
+	leases      = lens.Resource{Group: "coordination.k8s.io", Resource: "leases"}
+)
+
+// reconciled are the two events of a reconcile of Frigate victory.
+func reconciled(r lens.Reconcile) []*lens.Event {
+	r.Controller, r.Namespace, r.Name = "frigate", "default", "victory"
+	begun := r
+	begun.Ended, begun.Error, begun.Panicked, begun.Requeue, begun.RequeueAfter = false, "", false, false, 0
+	r.Ended = true
+	return []*lens.Event{{Reconcile: &begun}, {Reconcile: &r}}
+}
+
+func request(r lens.Request) *lens.Event { return &lens.Event{Request: &r} }
+
+func watching(resource lens.Resource, open bool) *lens.Event {
+	return request(lens.Request{Verb: "watch", Resource: resource, Status: 200, Open: open})
+}
+
+// following is an activity that has seen events.
+func following(events ...*lens.Event) *activity {
+	a := newActivity()
+	for _, e := range events {
+		a.see(e)
+	}
+	return a
+}
+
+// repeat is the same event several times.
+func repeat(times int, events []*lens.Event) (all []*lens.Event) {
+	for range times {
+		all = append(all, events...)
+	}
+	return all
+}
+
+// TestOutlook is about what is known of an operator's plans, and so about when a step is over.
+func TestOutlook(t *testing.T) {
+	const far, near = time.Hour, time.Second
+	failed := reconciled(lens.Reconcile{ID: 1, Error: "not now"})
+	for name, test := range map[string]struct {
+		events  []*lens.Event
+		running int
+		due     bool
+		stuck   bool
+		blind   bool
+	}{
+		"nothing":                       {},
+		"a reconcile that runs":         {events: reconciled(lens.Reconcile{ID: 1})[:1], running: 1},
+		"one that has ended":            {events: reconciled(lens.Reconcile{ID: 1})},
+		"an error is retried":           {events: failed, due: true},
+		"a terminal error is not":       {events: reconciled(lens.Reconcile{ID: 1, Error: "never", Terminal: true})},
+		"a panic is retried":            {events: reconciled(lens.Reconcile{ID: 1, Panicked: true, Error: "nil map"}), due: true},
+		"a requeue":                     {events: reconciled(lens.Reconcile{ID: 1, Requeue: true}), due: true},
+		"a timer soon":                  {events: reconciled(lens.Reconcile{ID: 1, RequeueAfter: near}), due: true},
+		"a timer in an hour":            {events: reconciled(lens.Reconcile{ID: 1, RequeueAfter: far})},
+		"an error, and then none":       {events: slices.Concat(failed, reconciled(lens.Reconcile{ID: 2}))},
+		"errors without end":            {events: repeat(mostRetries+1, failed), stuck: true},
+		"errors that may still end":     {events: repeat(mostRetries, failed), due: true},
+		"errors, and then a timer":      {events: slices.Concat(repeat(mostRetries+1, failed), reconciled(lens.Reconcile{ID: 2, RequeueAfter: near})), due: true},
+		"a timer that leads to nothing": {events: repeat(mostTimers+1, reconciled(lens.Reconcile{ID: 1, RequeueAfter: near}))},
+		"it may do so a few times":      {events: repeat(mostTimers, reconciled(lens.Reconcile{ID: 1, RequeueAfter: near})), due: true},
+		"a timer that leads to writes": {due: true, events: repeat(mostTimers+3, slices.Concat(
+			reconciled(lens.Reconcile{ID: 1})[:1],
+			[]*lens.Event{request(lens.Request{Verb: "update", Resource: deployments, Status: 200, Reconcile: 1})},
+			reconciled(lens.Reconcile{ID: 1, RequeueAfter: near})[1:],
+		))},
+		"a timer that leads to writes without a change": {events: repeat(mostTimers+3, slices.Concat(
+			reconciled(lens.Reconcile{ID: 1})[:1],
+			[]*lens.Event{request(lens.Request{Verb: "update", Resource: deployments, Status: 200, Reconcile: 1, Change: &lens.Change{None: true}})},
+			reconciled(lens.Reconcile{ID: 1, RequeueAfter: near})[1:],
+		))},
+		"a watch":                  {events: []*lens.Event{watching(frigates, true)}},
+		"a watch that has ended":   {events: []*lens.Event{watching(frigates, true), watching(frigates, false)}, blind: true},
+		"one of two that watch":    {events: []*lens.Event{watching(frigates, true), watching(frigates, true), watching(frigates, false)}},
+		"a watch that came again":  {events: []*lens.Event{watching(frigates, true), watching(frigates, false), watching(frigates, true)}},
+		"another watch":            {events: []*lens.Event{watching(frigates, true), watching(frigates, false), watching(deployments, true)}, blind: true},
+		"a watch that was refused": {events: []*lens.Event{request(lens.Request{Verb: "watch", Resource: frigates, Status: 403, Open: true})}},
+		"a process that ended": {events: slices.Concat(
+			failed, reconciled(lens.Reconcile{ID: 2})[:1], []*lens.Event{watching(frigates, true), watching(frigates, false), {Process: &lens.Process{Ended: true}}},
+		)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := following(test.events...).outlook(time.Now())
+			if got.running != test.running || !got.due.IsZero() != test.due || got.stuck != test.stuck || got.blind != test.blind {
+				t.Errorf("got running %d, due %v, stuck %v, blind %v; want %d, %v, %v, %v",
+					got.running, !got.due.IsZero(), got.stuck, got.blind, test.running, test.due, test.stuck, test.blind)
+			}
+		})
+	}
+}
+
+// TestRetriesBackOff is how controller-runtime retries.
+func TestRetriesBackOff(t *testing.T) {
+	a := newActivity()
+	for i := range 4 {
+		for _, e := range reconciled(lens.Reconcile{ID: uint64(i), Error: "not now"}) {
+			a.see(e)
+		}
+		now := time.Now()
+		if wait, want := a.outlook(now).due.Sub(now), firstRetry<<i; wait > want || wait < want-2*time.Second {
+			t.Errorf("failure %d is retried after %s, want %s", i+1, wait, want)
+		}
+	}
+}
+
+// TestNextAppointmentIsTheFirst is about several objects.
+func TestNextAppointmentIsTheFirst(t *testing.T) {
+	a := newActivity()
+	for name, after := range map[string]time.Duration{"a": 2 * time.Second, "b": time.Second, "c": 2500 * time.Millisecond} {
+		a.see(&lens.Event{Reconcile: &lens.Reconcile{Controller: "frigate", Name: name, Ended: true, RequeueAfter: after}})
+	}
+	now := time.Now()
+	if wait := a.outlook(now).due.Sub(now); wait > time.Second {
+		t.Errorf("the next one is in %s, want a second at most", wait)
+	}
+}
+
+// TestWhatCountsAsActivity is about what keeps a step from being over.
+func TestWhatCountsAsActivity(t *testing.T) {
+	for name, test := range map[string]struct {
+		event  *lens.Event
+		active bool
+		writes int
+	}{
+		"a write":              {request(lens.Request{Verb: "patch", Resource: deployments, Status: 200}), true, 1},
+		"without a change":     {request(lens.Request{Verb: "patch", Resource: deployments, Status: 200, Change: &lens.Change{None: true}}), false, 0},
+		"that was refused":     {request(lens.Request{Verb: "patch", Resource: deployments, Status: 409}), true, 1},
+		"of a lease":           {request(lens.Request{Verb: "update", Resource: leases, Status: 200}), false, 0},
+		"of an event":          {request(lens.Request{Verb: "create", Resource: lens.Resource{Resource: "events"}, Status: 201}), false, 0},
+		"that is a dry run":    {request(lens.Request{Verb: "create", Resource: deployments, Status: 201, DryRun: true}), false, 0},
+		"a read":               {request(lens.Request{Verb: "get", Resource: deployments, Status: 200}), false, 0},
+		"a watch begins":       {watching(frigates, true), true, 0},
+		"a watch ends":         {watching(frigates, false), false, 0},
+		"a delivery":           {&lens.Event{Delivery: &lens.Delivery{Resource: frigates, Type: "MODIFIED"}}, true, 0},
+		"a bookmark":           {&lens.Event{Delivery: &lens.Delivery{Resource: frigates, Type: "BOOKMARK"}}, false, 0},
+		"a delivery of leases": {&lens.Event{Delivery: &lens.Delivery{Resource: leases, Type: "MODIFIED"}}, false, 0},
+		"a start":              {&lens.Event{Process: &lens.Process{Started: true}}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newActivity()
+			a.last = time.Time{}
+			a.see(test.event)
+			if got := a.outlook(time.Now()); got.last.IsZero() == test.active {
+				t.Errorf("counts as activity: %v, want %v", !got.last.IsZero(), test.active)
+			}
+			if a.written() != test.writes {
+				t.Errorf("%d writes, want %d", a.written(), test.writes)
+			}
+		})
+	}
+}
+
+func TestNewsAreTold(t *testing.T) {
+	a := newActivity()
+	news := a.outlook(time.Now()).news
+	a.see(&lens.Event{Delivery: &lens.Delivery{Resource: frigates, Type: "BOOKMARK"}})
+	select {
+	case <-news:
+		t.Fatal("a bookmark is no news")
+	default:
+	}
+	a.see(&lens.Event{Delivery: &lens.Delivery{Resource: frigates, Type: "ADDED"}})
+	select {
+	case <-news:
+	default:
+		t.Error("nobody is told of a delivery")
+	}
+}
+
+func TestPanicsAndRefusalsAreTakenOnce(t *testing.T) {
+	refused := lens.Request{Verb: "patch", Resource: deployments, Status: 403, Message: "forbidden"}
+	byUs := refused
+	byUs.Fault = "refused: a quota"
+	other := refused
+	other.Resource, other.Path = lens.Resource{}, "/metrics"
+	a := following(request(refused), request(byUs), request(other))
+	for _, e := range reconciled(lens.Reconcile{ID: 1, Panicked: true, Error: "panic: nil map\n"}) {
+		a.see(e)
+	}
+	panics, refusals := a.take()
+	if !slices.Equal(panics, []string{"panic: nil map"}) {
+		t.Errorf("got panics %q", panics)
+	}
+	if len(refusals) != 1 || refusals[0].Fault != "" || refusals[0].Path != "" {
+		t.Errorf("got %d refusals, want the one that the cluster gave", len(refusals))
+	}
+	if panics, refusals = a.take(); len(panics)+len(refusals) > 0 {
+		t.Error("they were told twice")
+	}
+}

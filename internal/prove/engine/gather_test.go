@@ -1,0 +1,179 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/opdock/opdock/internal/prove/report"
+)
+
+// crashAt is a plan.
+func crashAt(name string) *Plan {
+	return &Plan{Family: "crash", Variant: "after", At: &Moment{Verb: "apply", Resource: "deployments", Name: name, Nth: 1}, Says: "killed at " + name}
+}
+
+// missing is an observation about a kind.
+func missing(kind string) *Observation {
+	return &Observation{Family: "crash", Verdict: "end-state", Severity: high, Title: "A " + kind + " is missing at the end", Object: kind + " default/victory"}
+}
+
+func gathered(plans ...*Plan) *gathering {
+	g := newGathering(sailing(), time.Now())
+	g.plan(plans)
+	return g
+}
+
+// pull takes the next plan, which has to be the given one.
+func pull(t *testing.T, g *gathering, late bool, want *Plan) {
+	t.Helper()
+	got := g.next(late)
+	if got != want {
+		t.Fatalf("the next plan is %+v, want %+v", got, want)
+	}
+}
+
+func TestFindingsAreConfirmed(t *testing.T) {
+	for name, test := range map[string]struct {
+		again          []bool // whether it happens again, as often as it is tried
+		replays, times int
+	}{
+		"twice in a row":     {[]bool{true, true}, 2, 2},
+		"twice of three":     {[]bool{false, true, true}, 3, 2},
+		"once of three":      {[]bool{true, false, false}, 3, 1},
+		"never, tried twice": {[]bool{false, false}, 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := crashAt("a")
+			g := gathered(p)
+			pull(t, g, false, p)
+			g.add(&outcome{plan: p, wrong: []*Observation{missing("Deployment")}})
+			for _, happens := range test.again {
+				pull(t, g, true, p) // even after the budget
+				result := &outcome{plan: p}
+				if happens {
+					result.wrong = []*Observation{missing("Deployment")}
+				}
+				g.add(result)
+			}
+			pull(t, g, false, nil)
+			f := g.findings[missing("Deployment").cause()]
+			if f.Replays != test.replays || f.Again != test.times {
+				t.Errorf("it happened again in %d of %d, want %d of %d", f.Again, f.Replays, test.times, test.replays)
+			}
+			if g.ran != 1 || g.families["crash"].Ran != 1 {
+				t.Errorf("%d runs, want 1: replays are no runs of the plan", g.ran)
+			}
+		})
+	}
+}
+
+func TestEachCauseIsFoundOnce(t *testing.T) {
+	a, b := crashAt("a"), crashAt("b")
+	g := gathered(a, b)
+	g.next(false)
+	g.next(false)
+	g.add(&outcome{plan: a, wrong: []*Observation{missing("Deployment"), missing("Service")}, story: []report.Line{{Text: "killed"}}})
+	g.add(&outcome{plan: b, wrong: []*Observation{missing("Deployment")}})
+	if len(g.order) != 1 {
+		t.Fatalf("%d findings, want 1: what else is missing in a run follows from the first", len(g.order))
+	}
+	f := g.findings[g.order[0]]
+	if !slices.Equal(f.Runs, []string{a.ID(), b.ID()}) || f.plan != a || f.Done != a.Says || len(f.Story) != 1 {
+		t.Errorf("got %+v", f)
+	}
+	if f.Replay != "opdock prove --replay "+f.ID {
+		t.Errorf("it is shown again by %q", f.Replay)
+	}
+	if got := g.families["crash"]; got.Ran != 2 || got.Clean != 0 || got.Verdicts["end-state"] != 2 {
+		t.Errorf("got %+v", got)
+	}
+	// Another verdict in the same run is another finding, and one replay serves both.
+	panics := &Observation{Family: "crash", Verdict: "panic", Title: "P"}
+	c := crashAt("c")
+	g.add(&outcome{plan: c, wrong: []*Observation{panics, missing("Ingress")}})
+	if len(g.order) != 3 {
+		t.Errorf("%d findings, want 3", len(g.order))
+	}
+}
+
+func TestIDsOfFindingsStay(t *testing.T) {
+	id := func() string {
+		p := crashAt("a")
+		g := gathered(p)
+		g.add(&outcome{plan: p, wrong: []*Observation{missing("Deployment")}})
+		return g.findings[g.order[0]].ID
+	}
+	if first, second := id(), id(); first != second || len(first) != len("crash-")+6 {
+		t.Errorf("got %s and %s", first, second)
+	}
+}
+
+func TestRunsThatSayNothing(t *testing.T) {
+	var plans []*Plan
+	for i := range 4 {
+		plans = append(plans, crashAt(fmt.Sprint(i)))
+	}
+	g := gathered(plans...)
+	g.add(&outcome{plan: plans[0], skipped: "the moment did not come again"})
+	g.add(&outcome{plan: plans[1], skipped: "the moment did not come again"})
+	g.add(&outcome{plan: plans[2], failed: errors.New("no space left\nand more")})
+	g.add(&outcome{plan: plans[3]})
+	var got []string
+	for _, one := range g.skipped {
+		got = append(got, fmt.Sprintf("%s %d %s: %s", one.Family, one.Count, one.What, one.Reason))
+	}
+	slices.Sort(got)
+	expectLines(t, got, "crash 1 runs: a run that broke down: no space left", "crash 2 runs: the moment did not come again")
+	if f := g.families["crash"]; f.Planned != 4 || f.Ran != 4 || f.Failed != 3 || f.Clean != 1 {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func TestWhatIsIgnoredIsClean(t *testing.T) {
+	p := crashAt("a")
+	g := gathered(p)
+	g.campaign.o.Ignores = func(o *Observation) string {
+		if o.Object == "Service default/victory" {
+			return "another team makes it"
+		}
+		return ""
+	}
+	g.add(&outcome{plan: p, wrong: []*Observation{missing("Service")}})
+	if f := g.families["crash"]; f.Clean != 1 || len(g.findings) > 0 {
+		t.Errorf("got %+v and %d findings", f, len(g.findings))
+	}
+	b := crashAt("b")
+	g.add(&outcome{plan: b, wrong: []*Observation{missing("Service"), missing("Deployment")}})
+	if len(g.findings) != 1 || g.findings[missing("Deployment").cause()] == nil {
+		t.Errorf("got %v, want what is not ignored", g.order)
+	}
+}
+
+func TestBudgetEndsNewRuns(t *testing.T) {
+	a, b := crashAt("a"), crashAt("b")
+	g := gathered(a, b)
+	pull(t, g, false, a)
+	pull(t, g, true, nil)
+	pull(t, g, false, b)
+	pull(t, g, false, nil)
+}
+
+func TestUndisturbedFindingsNeedNoReplay(t *testing.T) {
+	g := gathered()
+	g.campaign.checkpoints = []string{"0", "1", "2"}
+	g.addUndisturbed([]*Observation{{Verdict: "rest-writes", Severity: medium, Title: "T", Step: 1}})
+	f := g.findings[g.order[0]]
+	if f.Family != "undisturbed" || f.Done != `Step "change", undisturbed` || f.Replays != 1 || f.Again != 1 {
+		t.Errorf("got %+v", f)
+	}
+	if family := g.families["undisturbed"]; family.Ran != referenceRuns+2 || family.Clean != family.Ran-1 || family.Verdicts["rest-writes"] != 1 {
+		t.Errorf("got %+v", family)
+	}
+	pull(t, g, false, nil)
+}

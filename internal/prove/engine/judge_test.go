@@ -1,0 +1,141 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opdock/opdock/internal/prove/compare"
+)
+
+// expectLines compares texts, in order.
+func expectLines(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+func TestDifferencesBecomeObservations(t *testing.T) {
+	const create, end = 0, 2
+	for name, test := range map[string]struct {
+		step  int
+		found []compare.Difference
+		want  []string
+	}{
+		"none": {create, nil, nil},
+		"a missing object": {create, []compare.Difference{{Object: "Deployment default/victory", Want: "present", Got: "absent"}},
+			[]string{"high end-state: A Deployment is missing at the end []: absent instead of present"}},
+		"one too many": {create, []compare.Difference{{Object: "Job default/a", Want: "absent", Got: "present"}},
+			[]string{"high end-state: There are other objects than undisturbed: Job []: present instead of absent"}},
+		"what is left behind": {end, []compare.Difference{{Object: "Job default/a", Want: "absent", Got: "present"}},
+			[]string{"high leftovers: A Job is left behind after everything was deleted []: present instead of absent"}},
+		"a deletion that does not end": {end, []compare.Difference{{Object: "Frigate default/victory", Want: "absent", Got: "present"}},
+			[]string{"high deletion: The deletion of a Frigate does not end []: present instead of absent"}},
+		"an object of somebody else": {create, []compare.Difference{{Object: "ConfigMap default/old", Want: "absent", Got: "gone, although it was there before"}},
+			[]string{"high foreign: A ConfigMap that does not belong to the operator is gone []: gone, although it was there before instead of absent"}},
+		"a field": {create, []compare.Difference{{Object: "Deployment default/victory", Path: "spec.replicas", Want: "2", Got: "3"}},
+			[]string{"high end-state: A Deployment is not what it is undisturbed [spec.replicas]: spec.replicas is 3 instead of spec.replicas is 2"}},
+		"fields of one object are one observation": {create, []compare.Difference{
+			{Object: "A a", Path: "spec.b", Want: "1", Got: "2"}, {Object: "A a", Path: "spec.c", Want: "1", Got: "2"}, {Object: "B b", Path: "spec.d", Want: "1", Got: "2"},
+		}, []string{
+			"high end-state: A A is not what it is undisturbed [spec.b spec.c]: spec.b is 2 instead of spec.b is 1",
+			"high end-state: A B is not what it is undisturbed [spec.d]: spec.d is 2 instead of spec.d is 1",
+		}},
+		"a status": {create, []compare.Difference{{Object: "Frigate default/victory", Path: "status.ready", Want: "true", Got: "false"}},
+			[]string{"medium status: The status of a Frigate is not what it is undisturbed [status.ready]: status.ready is false instead of status.ready is true"}},
+		"a status that only follows from something else": {create, []compare.Difference{
+			{Object: "Deployment default/victory", Want: "present", Got: "absent"}, {Object: "Frigate default/victory", Path: "status.ready", Want: "true", Got: "false"},
+		}, []string{"high end-state: A Deployment is missing at the end []: absent instead of present"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, o := range sailing().differences(test.step, test.found) {
+				if o.Step != test.step || o.Object == "" {
+					t.Errorf("got step %d and object %q", o.Step, o.Object)
+				}
+				got = append(got, fmt.Sprintf("%s %s: %s %v: %s instead of %s", o.Severity, o.Verdict, o.Title, o.Fields, o.Got, o.Want))
+			}
+			expectLines(t, got, test.want...)
+		})
+	}
+}
+
+func TestObservationsNameAFewFields(t *testing.T) {
+	var found []compare.Difference
+	for i := range 3 * mostFields {
+		found = append(found, compare.Difference{Object: "A a", Path: fmt.Sprintf("spec.f%d", i)})
+	}
+	if wrong := sailing().differences(0, found); len(wrong) != 1 || len(wrong[0].Fields) != mostFields {
+		t.Errorf("got %d observations with %v", len(wrong), wrong[0].Fields)
+	}
+}
+
+func TestCountsThatDiffer(t *testing.T) {
+	once := bounds{created: [2]int{1, 1}}
+	for name, test := range map[string]struct {
+		want, got bounds
+		says      []string
+	}{
+		"the same":                  {once, once, nil},
+		"less":                      {bounds{created: [2]int{1, 2}}, once, nil},
+		"as often as seen":          {bounds{created: [2]int{1, 2}}, bounds{created: [2]int{2, 2}}, nil},
+		"created once more":         {once, bounds{created: [2]int{2, 2}}, []string{"medium A Job is created that is not undisturbed: created 2 times instead of created once"}},
+		"created although never":    {bounds{}, once, []string{"medium A Job is created that is not undisturbed: created once instead of created never"}},
+		"deleted and created again": {once, bounds{created: [2]int{2, 2}, deleted: [2]int{1, 1}}, []string{"high A Job is deleted and created again: created 2 times, deleted once instead of created once, deleted never"}},
+		"deleted only":              {once, bounds{created: [2]int{1, 1}, deleted: [2]int{1, 1}}, nil}, // it is missing at the end
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := sailing()
+			var got []string
+			for _, o := range c.countDifferences(1, map[string]bounds{"Job default/a": test.want}, map[string]bounds{"Job default/a": test.got}) {
+				if o.Verdict != "counts" || o.Object != "Job default/a" || o.Step != 1 {
+					t.Errorf("got %+v", o)
+				}
+				got = append(got, fmt.Sprintf("%s %s: %s instead of %s", o.Severity, o.Title, o.Got, o.Want))
+			}
+			expectLines(t, got, test.says...)
+			c.mask.Objects["Job default/a"] = true
+			if hidden := c.countDifferences(1, map[string]bounds{"Job default/a": test.want}, map[string]bounds{"Job default/a": test.got}); len(hidden) > 0 {
+				t.Error("an object that is not always there is counted")
+			}
+		})
+	}
+}
+
+func TestCountsOfUndisturbedRunsAreMerged(t *testing.T) {
+	into := map[string]bounds{"both": {created: [2]int{1, 1}}, "first": {created: [2]int{1, 1}, deleted: [2]int{2, 2}}}
+	mergeCounts(into, map[string]bounds{"both": {created: [2]int{3, 3}}, "second": {deleted: [2]int{1, 1}}})
+	for name, want := range map[string]bounds{
+		"both": {created: [2]int{1, 3}}, "first": {created: [2]int{0, 1}, deleted: [2]int{0, 2}}, "second": {deleted: [2]int{0, 1}},
+	} {
+		if into[name] != want {
+			t.Errorf("%s: got %v, want %v", name, into[name], want)
+		}
+	}
+}
+
+func TestCausesTellDefectsApart(t *testing.T) {
+	one := Observation{Family: "crash", Verdict: "end-state", Object: "Deployment default/a", Title: "T", Fields: []string{"spec.list[a].x", "spec.y"}, Got: "1", Step: 1}
+	same := one
+	same.Object, same.Fields, same.Got, same.Step = "Deployment other/b", []string{"spec.list[b].x"}, "2", 2
+	if one.cause() != same.cause() {
+		t.Errorf("%q and %q are two causes", one.cause(), same.cause())
+	}
+	for name, change := range map[string]func(*Observation){
+		"family":  func(o *Observation) { o.Family = "lost" },
+		"verdict": func(o *Observation) { o.Verdict = "counts" },
+		"kind":    func(o *Observation) { o.Object = "Service default/a" },
+		"title":   func(o *Observation) { o.Title = "U" },
+		"field":   func(o *Observation) { o.Fields = []string{"spec.z"} },
+	} {
+		other := one
+		if change(&other); other.cause() == one.cause() {
+			t.Errorf("another %s is the same cause", name)
+		}
+	}
+}
