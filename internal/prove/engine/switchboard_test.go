@@ -65,7 +65,7 @@ func TestOrdinal(t *testing.T) {
 }
 
 func TestWritesAreCountedByKind(t *testing.T) {
-	s := newSwitchboard()
+	s := newSwitchboard(func(m Moment) Moment { return m })
 	s.step(nil)
 	config := func(name string) *lens.Call {
 		return call("create", lens.Resource{Resource: "configmaps", Namespace: "default"}, metadata(map[string]any{"name": name}))
@@ -123,7 +123,7 @@ func TestFaultsAreAsked(t *testing.T) {
 			return verdict
 		},
 	}
-	s := newSwitchboard()
+	s := newSwitchboard(func(m Moment) Moment { return m })
 	watch := call("watch", frigates, nil)
 	all := func() {
 		send(s, call("patch", deployments, nil), 200)
