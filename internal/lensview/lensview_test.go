@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -129,7 +130,7 @@ func TestOpen(t *testing.T) {
 	get := func(path string, into any) {
 		t.Helper()
 		recorder := httptest.NewRecorder()
-		request := httptest.NewRequest("GET", "http://127.0.0.1"+path, nil)
+		request := httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, nil)
 		server.ServeHTTP(recorder, request)
 		if err := json.Unmarshal(recorder.Body.Bytes(), into); err != nil {
 			t.Fatalf("%s: %v: %s", path, err, recorder.Body)

@@ -86,6 +86,8 @@ func (t *Teller) causeOf(a *arrival) why.Cause {
 		c.Type = why.Created
 	case a.Type == "DELETED":
 		c.Type = why.Deleted
+	case a.Change != nil && a.Change.None:
+		c.Type = why.Resynced
 	default:
 		c.Type = why.Updated
 	}
@@ -101,17 +103,4 @@ func (t *Teller) causeOf(a *arrival) why.Cause {
 		c.Write = &ref
 	}
 	return c
-}
-
-// findings are what is remarkable about a reconcile.
-func findings(r *why.Record, before *past) []why.Finding {
-	changes := r.Written > len(r.Writes) || slices.ContainsFunc(r.Writes, func(w why.Write) bool { return !w.NoChange })
-	if changes || r.Outcome == why.Failed || r.Outcome == why.Panicked || before == nil {
-		return nil
-	}
-	echoes := len(r.Causes) > 0 && !slices.ContainsFunc(r.Causes, func(c why.Cause) bool { return c.Write == nil || c.Write.Record != before.record })
-	if echoes {
-		return []why.Finding{{Type: why.SelfInflicted, Message: "it was caused only by its own writes, and changed nothing"}}
-	}
-	return nil
 }

@@ -20,8 +20,8 @@ const pause = 250 * time.Millisecond
 type grouping struct {
 	teller *Teller
 	open   map[objectName]*group
-	// told is when the latest group of an object ended.
-	told map[objectName]time.Time
+	// told is what is known of the latest group of an object.
+	told map[objectName]*past
 }
 
 type objectName struct{ group, kind, namespace, name string }
@@ -36,7 +36,7 @@ type group struct {
 const Guessed = "(grouped by cause and time)"
 
 func (g *grouping) init(t *Teller) {
-	g.teller, g.open, g.told = t, map[objectName]*group{}, map[objectName]time.Time{}
+	g.teller, g.open, g.told = t, map[objectName]*group{}, map[objectName]*past{}
 }
 
 // wrote adds a write to the group of the object it belongs to.
@@ -49,7 +49,7 @@ func (g *grouping) wrote(e *lens.Event) {
 	if one == nil {
 		g.teller.lastID++
 		one = &group{pass: pass{
-			subject: subject{Guessed, name.namespace, name.name}, began: e.At,
+			subject: subject{Guessed + " " + name.kind + "." + name.group, name.namespace, name.name}, began: e.At,
 			record: why.Record{
 				ID: g.teller.lastID, Controller: Guessed, Start: e.At, Outcome: why.Succeeded,
 				Object: why.Object{Kind: name.kind, Group: name.group, Version: version, Namespace: name.namespace, Name: name.name},
@@ -64,7 +64,7 @@ func (g *grouping) wrote(e *lens.Event) {
 		one.record.Error = writeOf(e).Error
 	}
 	if len(one.record.Writes) < maxWrites {
-		g.teller.refer(e.Request, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
+		g.teller.refer(&one.pass, e.Request, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
 		one.record.Writes = append(one.record.Writes, writeOf(e))
 	}
 }
@@ -110,16 +110,13 @@ func (g *grouping) end(name objectName, one *group) {
 	delete(g.open, name)
 	record := &one.record
 	record.Duration = one.last.Sub(one.began)
-	var before *past
-	if told, ok := g.told[name]; ok {
-		before = &past{began: told, ended: told}
-	}
+	before := g.told[name]
 	record.Causes = g.teller.causes(&one.pass, before)
 	record.Folded = len(record.Causes)
 	record.Causes = record.Causes[:min(len(record.Causes), maxCauses)]
 	if len(g.told) >= maxSubjects {
 		clear(g.told)
 	}
-	g.told[name] = one.began
+	g.told[name] = &past{began: one.began, ended: one.began, record: record.ID, chain: g.teller.findings(&one.pass, before)}
 	g.teller.tell(record)
 }

@@ -33,7 +33,10 @@ type Teller struct {
 	// past is what is known of the latest reconcile of an object.
 	past map[subject]*past
 	refs map[version]why.WriteRef
-	kind map[string]string // of controllers, once a reconcile has read its object
+	// writers are the reconciles that made versions, and flips the fields that changed lately.
+	writers map[uint64]subject
+	flips   map[flipKey]*flip
+	kind    map[string]string // of controllers, once a reconcile has read its object
 	// marked says that the operator marks its reconciles.
 	marked bool
 	loose  grouping
@@ -48,6 +51,8 @@ type past struct {
 	retry        bool
 	timer        time.Duration
 	record       uint64
+	// chain is how many reconciles in a row were owed to nothing but the one before.
+	chain int
 }
 
 // pass is a reconcile that is going on.
@@ -68,6 +73,7 @@ type arrival struct {
 func New(tell func(*why.Record)) *Teller {
 	t := &Teller{
 		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[version]why.WriteRef{}, kind: map[string]string{},
+		writers: map[uint64]subject{}, flips: map[flipKey]*flip{},
 	}
 	t.loose.init(t)
 	return t
@@ -78,6 +84,7 @@ func (t *Teller) Marked() bool { return t.marked }
 
 // Add takes the next event.
 func (t *Teller) Add(e *lens.Event) {
+	t.loose.settle(e.At) // before the event: it may be the first of what follows, and in a recording nothing else tells the time
 	switch {
 	case e.Process != nil:
 		t.restart(e.Process)
@@ -94,7 +101,6 @@ func (t *Teller) Add(e *lens.Event) {
 	case e.Request != nil && e.Request.IsWrite():
 		t.wrote(e)
 	}
-	t.loose.settle(e.At)
 }
 
 // Settle tells what has waited long enough for more to belong to it. It is called now and then.
@@ -145,7 +151,7 @@ func (t *Teller) wrote(e *lens.Event) {
 	if len(p.record.Writes) == maxWrites {
 		return
 	}
-	t.refer(r, why.WriteRef{Record: p.record.ID, Index: len(p.record.Writes)})
+	t.refer(p, r, why.WriteRef{Record: p.record.ID, Index: len(p.record.Writes)})
 	p.record.Writes = append(p.record.Writes, writeOf(e))
 }
 
@@ -153,18 +159,20 @@ func (t *Teller) wrote(e *lens.Event) {
 type version struct{ uid, resourceVersion string }
 
 // refer remembers which write made a version. One that changed nothing made none.
-func (t *Teller) refer(r *lens.Request, ref why.WriteRef) {
+func (t *Teller) refer(p *pass, r *lens.Request, ref why.WriteRef) {
 	if r.Object == nil || r.Refused() || r.Change != nil && r.Change.None {
 		return
 	}
 	if len(t.refs) >= maxRefs {
 		clear(t.refs) // echoes of what was written before are not known as such
+		clear(t.writers)
 	}
 	made := version{r.Object.UID, r.Object.ResourceVersion}
 	if r.Verb == "delete" {
 		made.resourceVersion = ""
 	}
 	t.refs[made] = ref
+	t.writers[ref.Record] = p.subject
 }
 
 func writeOf(e *lens.Event) why.Write {
@@ -214,8 +222,7 @@ func (t *Teller) end(e *lens.Event) {
 			record.Waited = waited
 		}
 	}
-	record.Findings = findings(record, before)
-	t.remember(p, r, e.At)
+	t.remember(p, r, e.At, t.findings(p, before))
 	t.tell(record)
 }
 
@@ -233,12 +240,12 @@ func outcomeOf(r *lens.Reconcile) why.Outcome {
 	return why.Succeeded
 }
 
-func (t *Teller) remember(p *pass, r *lens.Reconcile, at time.Time) {
+func (t *Teller) remember(p *pass, r *lens.Reconcile, at time.Time, chain int) {
 	if len(t.past) >= maxSubjects {
 		clear(t.past)
 	}
 	t.past[p.subject] = &past{
-		began: p.began, ended: at, record: p.record.ID,
+		began: p.began, ended: at, record: p.record.ID, chain: chain,
 		retry: r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0, timer: r.RequeueAfter,
 	}
 }

@@ -5,6 +5,8 @@ package story
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -121,7 +123,7 @@ func TestMarkedReconciles(t *testing.T) {
 			delivered("MODIFIED", shop("Shop", "web", "3"), 0, "spec.size"),
 			begin(9, "web"), read(9, "example.com", "Shop", "web"), wrote(101, 9, "patch", shop("Deployment", "web", "4", ownedByWeb)), end(9, nil),
 		}, `1 Shop/web <created Shop/web> [create Deployment/web] succeeded
-2 Shop/web <created Deployment/web echo of 1.0> succeeded self-inflicted
+2 Shop/web <created Deployment/web echo of 1.0> succeeded self-inflicted noop
 3 Shop/web <updated Shop/web spec.size by kubectl> [patch Deployment/web] succeeded`},
 		"events of others are no causes": {[]lens.Event{
 			delivered("ADDED", shop("Shop", "web", "1"), 0), delivered("ADDED", shop("Shop", "other", "1"), 0), delivered("ADDED", shop("Deployment", "web", "1"), 0),
@@ -156,6 +158,81 @@ func TestMarkedReconciles(t *testing.T) {
 		if got := say(play(one.events...)); got != one.want {
 			t.Errorf("%s:\n%s\ninstead of\n%s", name, got, one.want)
 		}
+	}
+}
+
+// status is what an operator writes that triggers itself: each time another value in the status of its object.
+func status(request, reconcile, version uint64) []lens.Event {
+	object := shop("Shop", "web", strconv.FormatUint(version, 10))
+	write := wrote(request, reconcile, "update", object)
+	write.Request.Change = &lens.Change{Fields: []why.Change{{Path: "status.seen"}}}
+	return []lens.Event{
+		begin(reconcile, "web"), read(reconcile, "example.com", "Shop", "web"), write, end(reconcile, nil), delivered("MODIFIED", object, request, "status.seen"),
+	}
+}
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	first := []lens.Event{delivered("ADDED", shop("Shop", "web", "1"), 0), begin(1, "web"), read(1, "example.com", "Shop", "web"), end(1, nil)}
+	again := func(events ...lens.Event) []lens.Event {
+		return append(append(slices.Clone(first), events...), begin(2, "web"), read(2, "example.com", "Shop", "web"), end(2, nil))
+	}
+	listed, same := delivered("ADDED", shop("Shop", "web", "1"), 0), delivered("MODIFIED", shop("Shop", "web", "2"), 0)
+	listed.Delivery.Initial, same.Delivery.Change = true, &lens.Change{None: true}
+	var loop []lens.Event
+	for i := range uint64(7) {
+		loop = append(loop, status(100+i, 10+i, 10+i)...)
+	}
+	var quarrel []lens.Event
+	for i := range uint64(6) {
+		change := delivered("MODIFIED", shop("Deployment", "web", strconv.FormatUint(20+i, 10), ownedByWeb), 0, "spec.replicas")
+		change.Delivery.Change.By = []why.Writer{{Manager: []string{"operator", "cost-saver"}[i%2]}}
+		if i%2 == 1 {
+			field := &change.Delivery.Change.Fields[0]
+			field.Old, field.New = field.New, field.Old
+		}
+		quarrel = append(quarrel, change, begin(10+i, "web"), read(10+i, "example.com", "Shop", "web"), wrote(200+i, 10+i, "update", shop("Service", "web", strconv.FormatUint(40+i, 10))), end(10+i, nil))
+	}
+	for name, one := range map[string]struct {
+		events []lens.Event
+		want   string
+	}{
+		"a new spec is news":            {again(delivered("MODIFIED", shop("Shop", "web", "2"), 0, "spec.size")), ""},
+		"its own status is none":        {again(delivered("MODIFIED", shop("Shop", "web", "2"), 0, "status.ready")), "noop: nothing it reads has changed, and it wrote nothing"},
+		"the status of a child is news": {again(delivered("MODIFIED", shop("Deployment", "web", "2", ownedByWeb), 0, "status.ready")), ""},
+		"shown again, unchanged":        {again(same), "noop: nothing it reads has changed, and it wrote nothing"},
+		"listed at the start, nothing to do": {
+			[]lens.Event{listed, begin(1, "web"), read(1, "example.com", "Shop", "web"), end(1, nil)}, "noop: nothing it reads has changed, and it wrote nothing",
+		},
+		"it triggers itself": {append(slices.Clone(first), loop...), "self-inflicted: triggered only by its own writes; " +
+			"loop: triggered itself 6 times in a row, by writing status.seen of Shop a/web"},
+		"two writers quarrel": {append(slices.Clone(first), quarrel...), "loop: spec.replicas of Deployment a/web goes back and forth between cost-saver and operator"},
+	} {
+		records := play(one.events...)
+		var said []string
+		for _, f := range records[len(records)-1].Findings {
+			said = append(said, string(f.Type)+": "+f.Message)
+		}
+		if got := strings.Join(said, "; "); got != one.want {
+			t.Errorf("%s: %q instead of %q\n%s", name, got, one.want, say(records))
+		}
+	}
+}
+
+// Writes of an operator that marks nothing are found to trigger each other, too.
+func TestFindingsOfGroups(t *testing.T) {
+	t.Parallel()
+	events := []lens.Event{delivered("ADDED", shop("Shop", "web", "1"), 0)}
+	for i := range 7 {
+		object := shop("Shop", "web", strconv.Itoa(10+i))
+		write, echo := wrote(uint64(100+i), 0, "update", object), delivered("MODIFIED", object, uint64(100+i), "status.seen") //nolint:gosec // not negative
+		write.At, echo.At = noon.Add(time.Duration(i+1)*time.Second), noon.Add(time.Duration(i+1)*time.Second+time.Millisecond)
+		events = append(events, write, echo)
+	}
+	records := play(events...)
+	last := records[len(records)-1]
+	if len(records) != 7 || !slices.ContainsFunc(last.Findings, func(f why.Finding) bool { return f.Type == why.Loop }) {
+		t.Errorf("%s", say(records))
 	}
 }
 
