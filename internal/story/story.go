@@ -141,6 +141,9 @@ func (t *Teller) begin(e *lens.Event) {
 func (t *Teller) wrote(e *lens.Event) {
 	r := e.Request
 	p := t.running[r.Reconcile]
+	if p == nil && t.marked && r.Reconcile == 0 {
+		p = t.onlyAbout(r.Object)
+	}
 	if p == nil {
 		if !t.marked {
 			t.loose.wrote(e)
@@ -153,6 +156,24 @@ func (t *Teller) wrote(e *lens.Event) {
 	}
 	t.refer(p, r, why.WriteRef{Record: p.record.ID, Index: len(p.record.Writes)})
 	p.record.Writes = append(p.record.Writes, writeOf(e))
+}
+
+// onlyAbout returns the one reconcile that is going on of an object or of its owner, nil if there is none or several. A
+// reconciler that does not pass its context on, but context.TODO(), does not say which reconcile a write belongs to.
+func (t *Teller) onlyAbout(object *lens.Object) (found *pass) {
+	if object == nil {
+		return nil
+	}
+	for _, p := range t.running {
+		if !p.isAbout(object) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = p
+	}
+	return found
 }
 
 // version names a version of an object.

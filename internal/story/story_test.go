@@ -113,6 +113,17 @@ func TestMarkedReconciles(t *testing.T) {
 		events []lens.Event
 		want   string
 	}{
+		"writes that do not say where they belong": {
+			[]lens.Event{
+				begin(1, "web"), begin(2, "db"), wrote(1, 0, "create", shop("Deployment", "x", "2", ownedByWeb)), wrote(2, 0, "update", shop("Shop", "db", "3")),
+				wrote(3, 0, "create", shop("Lease", "leader", "4")), end(1, nil), end(2, nil),
+			},
+			"1 /web <unknown> [create Deployment/x] succeeded\n2 /db <unknown> [update Shop/db] succeeded",
+		},
+		"two that it may belong to": {
+			[]lens.Event{begin(1, "web"), begin(2, "web"), wrote(1, 0, "update", shop("Shop", "web", "3")), end(1, nil), end(2, nil)},
+			"1 /web <unknown> succeeded\n2 /web <unknown> succeeded",
+		},
 		"a change leads to a write, and its echo to nothing": {[]lens.Event{
 			delivered("ADDED", shop("Shop", "web", "1"), 0),
 			begin(7, "web"), read(7, "example.com", "Shop", "web"), read(7, "apps", "Deployment", "web"),

@@ -128,11 +128,11 @@ func receive[M dap.Message](e *editor) M {
 			var wanted M
 			e.Fatalf("waiting for %T: %v", wanted, err)
 		}
-		switch m := message.(type) {
-		case M:
-			return m
-		case *dap.ErrorResponse:
-			e.Fatalf("%s was refused: %s %+v", m.Command, m.Message, m.Body.Error)
+		if wanted, ok := message.(M); ok {
+			return wanted
+		}
+		if refused, ok := message.(*dap.ErrorResponse); ok {
+			e.Fatalf("%s was refused: %s %+v", refused.Command, refused.Message, refused.Body.Error)
 		}
 	}
 }
