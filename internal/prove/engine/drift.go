@@ -4,11 +4,11 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,7 +104,7 @@ func edits(object *unstructured.Unstructured) (found []edit) {
 			continue
 		}
 		var set fieldpath.Set
-		if set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)) == nil {
+		if set.FromJSON(entry.FieldsV1.GetRawReader()) == nil {
 			own = own.Union(&set)
 		}
 	}
@@ -151,7 +151,7 @@ func follow(value any, path fieldpath.Path) (names []string, found any) {
 			if index < 0 {
 				return nil, nil
 			}
-			names, value = append(names, fmt.Sprint(index)), v[index]
+			names, value = append(names, strconv.Itoa(index)), v[index]
 		default:
 			return nil, nil
 		}

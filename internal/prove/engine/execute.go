@@ -170,7 +170,7 @@ const (
 )
 
 // disturb carries out plans until there are no more, or the budget is used up.
-func (c *campaign) disturb(ctx context.Context, found *gathering) error {
+func (c *campaign) disturb(ctx context.Context, found *gathering) {
 	plans := c.plans()
 	if c.o.Only != nil {
 		plans = []*Plan{c.o.Only}
@@ -213,5 +213,4 @@ func (c *campaign) disturb(ctx context.Context, found *gathering) error {
 			c.tell(found.progress(result, deadline))
 		}
 	}
-	return nil
 }

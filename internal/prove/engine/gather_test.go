@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -117,7 +118,7 @@ func TestIDsOfFindingsStay(t *testing.T) {
 func TestRunsThatSayNothing(t *testing.T) {
 	var plans []*Plan
 	for i := range 4 {
-		plans = append(plans, crashAt(fmt.Sprint(i)))
+		plans = append(plans, crashAt(strconv.Itoa(i)))
 	}
 	g := gathered(plans...)
 	g.add(&outcome{plan: plans[0], skipped: "the moment did not come again"})

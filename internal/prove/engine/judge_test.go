@@ -41,9 +41,9 @@ func TestDifferencesBecomeObservations(t *testing.T) {
 		"a field": {create, []compare.Difference{{Object: "Deployment default/victory", Path: "spec.replicas", Want: "2", Got: "3"}},
 			[]string{"high end-state: A Deployment is not what it is undisturbed [spec.replicas]: spec.replicas is 3 instead of spec.replicas is 2"}},
 		"fields of one object are one observation": {create, []compare.Difference{
-			{Object: "A a", Path: "spec.b", Want: "1", Got: "2"}, {Object: "A a", Path: "spec.c", Want: "1", Got: "2"}, {Object: "B b", Path: "spec.d", Want: "1", Got: "2"},
+			{Object: "C a", Path: "spec.b", Want: "1", Got: "2"}, {Object: "C a", Path: "spec.c", Want: "1", Got: "2"}, {Object: "B b", Path: "spec.d", Want: "1", Got: "2"},
 		}, []string{
-			"high end-state: A A is not what it is undisturbed [spec.b spec.c]: spec.b is 2 instead of spec.b is 1",
+			"high end-state: A C is not what it is undisturbed [spec.b spec.c]: spec.b is 2 instead of spec.b is 1",
 			"high end-state: A B is not what it is undisturbed [spec.d]: spec.d is 2 instead of spec.d is 1",
 		}},
 		"a status": {create, []compare.Difference{{Object: "Frigate default/victory", Path: "status.ready", Want: "true", Got: "false"}},

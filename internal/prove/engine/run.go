@@ -227,9 +227,3 @@ func (t *tail) line(text string) {
 	}
 	t.lines = append(t.lines, text)
 }
-
-func (t *tail) all() []string {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	return append([]string(nil), t.lines...)
-}
