@@ -103,6 +103,10 @@ func TestMaskHidesWhatItLearned(t *testing.T) {
 			map[string]Fields{"Job a-x1y2z": {}}, map[string]Fields{"Job a-k3l4m": {}},
 			map[string]Fields{"Job a-p5q6r": {}, "Job a-s7t8u": {}}, []string{"Job a-*: 2 of them instead of 1 of them"},
 		},
+		"more random names in one run than in the other": {
+			map[string]Fields{"Job a-x1y2z": {}, "Job a-v0w9x": {}}, map[string]Fields{"Job a-k3l4m": {}},
+			map[string]Fields{"Job a-p5q6r": {}}, nil,
+		},
 		"a short last part is not random": {
 			map[string]Fields{"Pod a-0": {}}, map[string]Fields{"Pod a-0": {}},
 			map[string]Fields{"Pod a-0": {}, "Pod a-1": {}}, []string{"Pod a-1: present instead of absent"},

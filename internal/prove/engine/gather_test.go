@@ -178,3 +178,17 @@ func TestUndisturbedFindingsNeedNoReplay(t *testing.T) {
 	}
 	pull(t, g, false, nil)
 }
+
+// TestReplaysThatBreakDownSayNothing keeps a full disk from making a finding flaky.
+func TestReplaysThatBreakDownSayNothing(t *testing.T) {
+	p := crashAt("a")
+	g := gathered(p)
+	g.next(false)
+	g.add(&outcome{plan: p, wrong: []*Observation{missing("Deployment")}})
+	for _, result := range []*outcome{{plan: p, failed: errors.New("no space left")}, {plan: p, skipped: "the moment did not come again"}} {
+		g.add(result)
+	}
+	if f := g.findings[g.order[0]]; f.Replays != 0 || f.Again != 0 {
+		t.Errorf("it happened again in %d of %d, although no replay was judged", f.Again, f.Replays)
+	}
+}

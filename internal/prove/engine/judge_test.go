@@ -139,3 +139,13 @@ func TestCausesTellDefectsApart(t *testing.T) {
 		}
 	}
 }
+
+func TestSubjectsAreKnownByTheirWholeName(t *testing.T) {
+	for object, want := range map[string]bool{
+		"Frigate default/victory": true, "Frigate default/hms-victory": false, "Frigate other/victory": false, "Deployment default/victory": false,
+	} {
+		if got := sailing().isSubject(object); got != want {
+			t.Errorf("%s: got %v, want %v", object, got, want)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/values"
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
@@ -107,6 +108,22 @@ func TestPlansHaveIDsThatStay(t *testing.T) {
 		if change(other); other.ID() == id {
 			t.Errorf("another %s does not make another ID", name)
 		}
+	}
+}
+
+// TestIDsOfInputsStay is about values that are structures, whose fields have another order once they were stored.
+func TestIDsOfInputsStay(t *testing.T) {
+	plan := &Plan{Family: "input", Variant: "valid", Path: []string{"spec", "guns"}, Value: values.Change{Path: []string{"spec", "guns"}, Class: "Valid", Value: int64(3)}}
+	encoded, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read Plan
+	if err := json.Unmarshal(encoded, &read); err != nil {
+		t.Fatal(err)
+	}
+	if read.ID() != plan.ID() {
+		t.Errorf("a plan that was stored has the ID %s, want %s", read.ID(), plan.ID())
 	}
 }
 

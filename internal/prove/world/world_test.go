@@ -1,0 +1,239 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/cluster/clustertest"
+)
+
+const patience = 30 * time.Second
+
+// await waits until what is there is as it should be.
+func await(t *testing.T, w *World, what string, is func(State) bool) {
+	t.Helper()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for {
+		news, _, err := w.News()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is(w.State()) {
+			return
+		}
+		select {
+		case <-news:
+		case <-limit.C:
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+func connect(t *testing.T) client.Client {
+	t.Helper()
+	all := apiruntime.NewScheme()
+	if err := scheme.AddToScheme(all); err != nil {
+		t.Fatal(err)
+	}
+	if err := apiextensionsv1.AddToScheme(all); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := client.New(clustertest.Shared(t).Config(), client.Options{Scheme: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func follow(t *testing.T) *World {
+	t.Helper()
+	w, err := Watch(t.Context(), clustertest.Shared(t).Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func TestWorldMirrorsACluster(t *testing.T) {
+	objects, namespace := connect(t), clustertest.Namespace(t)
+	key := func(name string) Key {
+		return Key{Resource: "configmaps", Kind: "ConfigMap", Namespace: namespace, Name: name}
+	}
+	gunned := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"guns": "104"}}
+	}
+	if err := objects.Create(t.Context(), gunned("old")); err != nil {
+		t.Fatal(err)
+	}
+	w := follow(t)
+
+	// What was there is known at once, and is no change.
+	old := w.State()[key("old")]
+	if old == nil {
+		t.Fatalf("%s is not known", key("old"))
+	}
+	if guns, _, _ := unstructured.NestedString(old.Object, "data", "guns"); guns != "104" || key("old").String() != "ConfigMap "+namespace+"/old" {
+		t.Errorf("got %v", old.Object)
+	}
+	before, _ := w.Changes(0)
+	for name := range w.State() {
+		if name.Resource == "events" || name.Resource == "leases" || name.Resource == "nodes" {
+			t.Errorf("%s says nothing about an operator", name)
+		}
+	}
+
+	// Created, changed, deleted.
+	live := gunned("new")
+	if err := objects.Create(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	live.Data["guns"] = "105"
+	if err := objects.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	await(t, w, "the object has changed", func(s State) bool {
+		return s[key("new")] != nil && s[key("new")].GetResourceVersion() == live.ResourceVersion
+	})
+	if err := objects.Delete(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	await(t, w, "the object is gone", func(s State) bool { return s[key("new")] == nil })
+	all, since := w.Changes(before)
+	var types []string
+	for _, change := range since {
+		if change.Key == key("new") {
+			types = append(types, change.Type)
+		}
+	}
+	if got := strings.Join(types, " "); got != "ADDED MODIFIED DELETED" {
+		t.Errorf("got %s", got)
+	}
+	if _, none := w.Changes(all + 1); len(none) > 0 {
+		t.Errorf("there are %d changes after the last", len(none))
+	}
+}
+
+// TestNumbersAreWhole is about objects of other sources, which have integers.
+func TestNumbersAreWhole(t *testing.T) {
+	got := wholeNumbers(map[string]any{"a": float64(3), "b": 0.5, "c": []any{float64(-1), "x"}}).(map[string]any)  //nolint:forcetypeassert // it stays a map
+	if got["a"] != int64(3) || got["b"] != 0.5 || got["c"].([]any)[0] != int64(-1) || got["c"].([]any)[1] != "x" { //nolint:forcetypeassert // it stays a list
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestWorldOfAKindThatIsNew watches while the API server begins to serve a kind.
+func TestWorldOfAKindThatIsNew(t *testing.T) {
+	objects, namespace := connect(t), clustertest.Namespace(t)
+	group := namespace + ".example.com"
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "frigates." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Frigate", Plural: "frigates", Singular: "frigate", ListKind: "FrigateList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"guns": {Type: "integer"}}}},
+				}},
+			}},
+		},
+	}
+	if err := objects.Create(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := objects.Delete(context.WithoutCancel(t.Context()), crd); err != nil {
+			t.Error(err)
+		}
+	})
+	awaitServed(t, objects, crd)
+	w := follow(t)
+	victory := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v1", "kind": "Frigate", "metadata": map[string]any{"name": "victory", "namespace": namespace}, "spec": map[string]any{"guns": int64(104)},
+	}}
+	if err := objects.Create(t.Context(), victory); err != nil {
+		t.Fatal(err)
+	}
+	key := Key{Group: group, Resource: "frigates", Kind: "Frigate", Namespace: namespace, Name: "victory"}
+	await(t, w, key.String()+" is there", func(s State) bool { return s[key] != nil })
+	if guns, _, err := unstructured.NestedInt64(w.State()[key].Object, "spec", "guns"); err != nil || guns != 104 {
+		t.Errorf("got %d guns, %v", guns, err)
+	}
+	if err := objects.Delete(t.Context(), victory); err != nil {
+		t.Fatal(err)
+	}
+	await(t, w, key.String()+" is gone", func(s State) bool { return s[key] == nil })
+}
+
+// awaitServed waits until discovery has a kind. That the API server answers for it may still take moments.
+func awaitServed(t *testing.T, objects client.Client, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), initializing, patience, true, func(ctx context.Context) (bool, error) {
+		if err := objects.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+		}), nil
+	})
+	if err != nil {
+		t.Fatalf("the kind is not served: %v", err)
+	}
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	config := clustertest.Shared(t).Config()
+	running := func() int {
+		buffer := make([]byte, 4<<20)
+		return strings.Count(string(buffer[:runtime.Stack(buffer, true)]), "world.(*World)")
+	}
+	w, err := Watch(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if running() == 0 {
+		t.Fatal("nothing watches")
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// A goroutine that has said that it is done may still be there for a moment.
+	err = wait.PollUntilContextTimeout(t.Context(), time.Millisecond, patience, true, func(context.Context) (bool, error) { return running() == 0, nil })
+	if err != nil {
+		t.Errorf("%d goroutines are left", running())
+	}
+	if _, _, err := w.News(); err != nil {
+		t.Errorf("a world that was closed has failed: %v", err)
+	}
+}
+
+// TestWatchWithoutTime is about a context that ends while it begins.
+func TestWatchWithoutTime(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if w, err := Watch(ctx, clustertest.Shared(t).Config()); err == nil {
+		t.Errorf("got a world, although nobody waited: %v", w.Close())
+	}
+}
