@@ -89,7 +89,7 @@ Arguments after -- are flags of the operator.`,
 	flags.StringVar(&o.main, "main", "", "main package of the operator (default: found in the project)")
 	flags.StringVar(&o.scenario, "scenario", "", "scenario file (default: create, change and delete the samples)")
 	flags.StringSliceVar(&o.families, "families", nil, "families to try, separated by commas (default: all)")
-	flags.StringVar(&o.from, "upgrade-from", "", "git ref of an earlier release: upgrade from it to the project as it is, and downgrade again")
+	flags.StringVar(&o.from, "upgrade-from", "", "git ref of an earlier release, to upgrade from it and to downgrade again")
 	flags.DurationVar(&o.budget, "budget", prove.DefaultBudget, "how long to begin new runs; confirming findings may take longer")
 	flags.Uint64Var(&o.seed, "seed", 0, "decides between runs that promise equally much")
 	flags.IntVar(&o.parallel, "parallel", prove.DefaultParallel, "number of runs at the same time, each with a cluster of its own")
