@@ -46,8 +46,11 @@ type Options struct {
 	Arguments []string
 	// Env is the environment of the operator and of its build; the process's own if it is nil.
 	Env []string
-	// Families are those to try; all if it is empty.
+	// Families are those to try; all if it is empty. The family upgrade is among them only if UpgradeFrom is set.
 	Families []string
+	// UpgradeFrom is a git ref of the project's repository, such as the tag of the last release: what the operator of that commit
+	// has made is taken over by today's.
+	UpgradeFrom string
 	// Budget is how long new runs are begun; those that confirm findings may take longer. 0 is DefaultBudget, and less than 0
 	// has no end.
 	Budget time.Duration
@@ -77,6 +80,9 @@ func Run(ctx context.Context, o Options) (*Campaign, error) { return run(ctx, o,
 
 // run runs a campaign, or only one plan.
 func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
+	if err := o.checkUpgrade(); err != nil {
+		return nil, err
+	}
 	p, err := project.Find(o.Dir)
 	if err != nil {
 		return nil, err
@@ -131,6 +137,13 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 		return nil, err
 	}
 	stepsOf(&e, play, definitions, metav1.NamespaceDefault)
+	if only == nil && o.wantsUpgrade() {
+		remove, err := earlier(ctx, p, &o, &e)
+		if err != nil {
+			return nil, err
+		}
+		defer remove()
+	}
 	result, err := engine.Run(ctx, e)
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ type proveOptions struct {
 	format   string
 	reports  []string
 	replay   string
+	from     string
 }
 
 const formatText = "text"
@@ -55,6 +56,7 @@ Families of disturbances:
   pods        simulated pods crash, are never ready, are deleted, lose their node; then they recover
   order       the operator starts late; resources are deleted and created at once; two want the same child
   input       values from the CRD's schema: valid, at their limits, and meaningful but wrong; then taken back
+  upgrade     with --upgrade-from: what an earlier release made is taken over by this one, and given back
 
 The most telling disturbances come first, so a small --budget already finds most. Each finding is tried again
 up to three times. One that does not happen again twice is reported as flaky, and does not fail the command.
@@ -65,6 +67,7 @@ The exit code is 0 if nothing was found, 1 if something was, and 2 if the operat
 Arguments after -- are flags of the operator.`,
 		Example: `  opdock prove                                   # ten minutes, all families
   opdock prove --budget 1m --families crash,drift
+  opdock prove --families upgrade --upgrade-from v1.2.0
   opdock prove --replay crash-1a2b3c             # show a finding of the last campaign again
   opdock prove --report prove.html --report prove.sarif
   opdock prove -o json > prove.json`,
@@ -86,6 +89,7 @@ Arguments after -- are flags of the operator.`,
 	flags.StringVar(&o.main, "main", "", "main package of the operator (default: found in the project)")
 	flags.StringVar(&o.scenario, "scenario", "", "scenario file (default: create, change and delete the samples)")
 	flags.StringSliceVar(&o.families, "families", nil, "families to try, separated by commas (default: all)")
+	flags.StringVar(&o.from, "upgrade-from", "", "git ref of an earlier release, to upgrade from it and to downgrade again")
 	flags.DurationVar(&o.budget, "budget", prove.DefaultBudget, "how long to begin new runs; confirming findings may take longer")
 	flags.Uint64Var(&o.seed, "seed", 0, "decides between runs that promise equally much")
 	flags.IntVar(&o.parallel, "parallel", prove.DefaultParallel, "number of runs at the same time, each with a cluster of its own")
@@ -117,6 +121,12 @@ func (o *proveOptions) validate(cmd *cobra.Command) error {
 		message = fmt.Sprintf("--budget must be more than 0, not %s", o.budget)
 	case o.parallel < 1:
 		message = fmt.Sprintf("--parallel must be at least 1, not %d", o.parallel)
+	case o.from == "" && slices.Contains(o.families, "upgrade"):
+		message = "--families upgrade needs --upgrade-from REF: a tag, branch or commit of the project's repository"
+	case o.from != "" && len(o.families) > 0 && !slices.Contains(o.families, "upgrade"):
+		message = "--upgrade-from is for the family upgrade: add it to --families"
+	case o.replay != "" && o.from != "":
+		message = "--replay runs one finding again: use it without --upgrade-from"
 	case o.replay != "" && len(o.families) > 0:
 		message = "--replay runs one finding again: use it without --families"
 	}

@@ -72,7 +72,7 @@ func (a verbs) campaign(ctx context.Context, o proveOptions, arguments []string)
 	d.Title("Proving %s", found.Name)
 	shown := progress{display: d, began: a.Now(), now: a.Now}
 	options := prove.Options{
-		Dir: found.Dir, Main: o.main, Scenario: o.scenario, Arguments: arguments, Env: a.Env, Families: o.families, Budget: o.budget, Seed: o.seed, Parallel: o.parallel,
+		Dir: found.Dir, Main: o.main, Scenario: o.scenario, Arguments: arguments, Env: a.Env, Families: o.families, UpgradeFrom: o.from, Budget: o.budget, Seed: o.seed, Parallel: o.parallel,
 		StateDir: state, ControlPlane: binary, Progress: shown.show, Say: func(text string) { fmt.Fprintln(a.Err, "  "+text) },
 	}
 	if o.replay != "" {
@@ -128,7 +128,7 @@ func (p *progress) show(now prove.Progress) {
 
 // end says that a stage is over.
 func (p *progress) end() {
-	done := map[string]string{"building": "Built the operator", "learning": "Learned what it does undisturbed", "disturbing": "Disturbed it"}[p.stage]
+	done := map[string]string{"building": "Built the operator", "learning": "Learned what it does undisturbed", "upgrading": "Upgraded and downgraded it", "disturbing": "Disturbed it"}[p.stage]
 	if done != "" {
 		p.display.Done(done, p.now().Sub(p.began))
 	}

@@ -40,6 +40,9 @@ type Options struct {
 	// Prepare brings to the cluster what has to be there before the first step; it may be nil.
 	Prepare func(ctx context.Context, objects client.Client) error
 
+	// Earlier is the release to upgrade from; nil for no upgrade.
+	Earlier *Earlier
+
 	Families []string
 	Budget   time.Duration
 	Seed     uint64
@@ -82,6 +85,12 @@ type campaign struct {
 	stems  map[string]bool
 	mask   *compare.Mask
 	writes int
+	// undisturbedRuns is how often the scenario was run without a disturbance.
+	undisturbedRuns int
+	// installs says that runs begin with the installation of the operator, because their clusters have another release of it.
+	installs bool
+	// watchLate says that the world can only be seen while the operator runs, because it converts.
+	watchLate bool
 
 	telling sync.Mutex
 }
@@ -119,16 +128,23 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if c.operator.Exclusive() && c.o.Parallel > 1 {
 		c.o.Parallel = 1
 	}
-	c.tell(Progress{Stage: "learning", Text: "running the scenario undisturbed"})
-	healthy, err := c.learn(ctx)
-	if err != nil {
-		return nil, err
-	}
 	found := newGathering(c, began)
-	found.addUndisturbed(healthy)
-	if c.isRestless() {
-		found.skipAll("the operator does not come to rest undisturbed, so there is nothing to compare with: mend that first")
-		return found.result(false), nil
+	if !o.onlyUpgrade() {
+		c.tell(Progress{Stage: "learning", Text: "running the scenario undisturbed"})
+		wrong, err := c.learn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		found.addUndisturbed(wrong)
+		if c.isRestless() {
+			found.skipAll("the operator does not come to rest undisturbed, so there is nothing to compare with: mend that first")
+			return found.result(false), nil
+		}
+	}
+	if o.wantsUpgrade() {
+		if err := c.upgrade(ctx, found); err != nil && ctx.Err() == nil {
+			return nil, err
+		}
 	}
 	c.disturb(ctx, found)
 	return found.result(ctx.Err() != nil), nil

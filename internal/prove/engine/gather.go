@@ -67,6 +67,41 @@ func (g *gathering) addUndisturbed(wrong []*Observation) {
 	family.Clean = max(0, family.Ran-len(steps))
 }
 
+// addUpgrade takes what an upgrade came to.
+func (g *gathering) addUpgrade(u *upgrade) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	family := g.families[upgradeFamily]
+	family.Planned, family.Ran = len(upgradeRuns), len(u.ran)
+	name := u.new.o.Earlier.Name
+	done := map[string]string{
+		"upgrade":   "The objects are made by " + name + ". Then the CRDs and the role of today are applied, and today's operator takes over",
+		"deletion":  "The objects are made by " + name + ". Today's operator takes over, and then the custom resources are deleted",
+		"downgrade": "The objects are made by " + name + ". Today's operator takes over, and then " + name + " again",
+	}
+	for _, part := range upgradeRuns {
+		clean := slices.Contains(u.ran, part)
+		for _, o := range u.found[part] {
+			if g.campaign.ignores(o) {
+				continue
+			}
+			clean = false
+			family.Verdicts[o.Verdict]++
+			f := g.observe(o, part)
+			if f.Done = done[part]; o.Verdict != "admission" {
+				f.Story = u.stories[part] // what CRDs mean does not depend on what the operator did
+			}
+			f.Replay = "opdock prove --families upgrade --upgrade-from " + u.new.o.Earlier.Ref
+		}
+		if clean {
+			family.Clean++
+		}
+	}
+	if missing := len(upgradeRuns) - len(u.ran); missing > 0 {
+		g.skipped[upgradeFamily] = &report.NotTried{Family: upgradeFamily, What: "runs", Reason: "what comes before them failed", Count: missing}
+	}
+}
+
 func (c *campaign) ignores(o *Observation) bool { return c.o.Ignores != nil && c.o.Ignores(o) != "" }
 
 func (g *gathering) plan(plans []*Plan) {
@@ -221,7 +256,7 @@ func (g *gathering) result(interrupted bool) *Result {
 	c := g.campaign
 	r := &report.Report{
 		Format: report.Format, Project: c.o.Operator.Project.Name, Began: g.began, Took: time.Since(g.began), Budget: c.o.Budget, Seed: c.o.Seed, Parallel: c.o.Parallel,
-		Reference: report.Reference{Runs: referenceRuns, Writes: c.writes, Masked: c.mask.Size(), Marked: c.operator.Marked()}, Blind: blind, Interrupted: interrupted,
+		Reference: report.Reference{Runs: c.undisturbedRuns, Writes: c.writes, Masked: c.mask.Size(), Marked: c.operator.Marked()}, Blind: blind, Interrupted: interrupted,
 	}
 	for i, s := range c.reference {
 		r.Steps = append(r.Steps, c.o.Steps[i].Name)

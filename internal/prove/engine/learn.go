@@ -50,6 +50,7 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 		if runs[i], found, err = c.undisturbed(ctx, i == 0); err != nil {
 			return nil, err
 		}
+		c.undisturbedRuns++
 		if i == 0 {
 			wrong = found
 			c.reference = runs[0]
@@ -269,7 +270,7 @@ func (r *run) countsSince(changes int) map[string]bounds {
 	for i := range since {
 		change := &since[i]
 		name, random := compare.Name(change.Key, change.Object)
-		if change.Type == "MODIFIED" || random || change.Key.Resource == "pods" && isOfController(change) {
+		if change.Type == "MODIFIED" || random || change.Key.Resource == "pods" && ofController(change.Object) {
 			continue
 		}
 		b := counts[name]
@@ -283,15 +284,6 @@ func (r *run) countsSince(changes int) map[string]bounds {
 		counts[name] = b
 	}
 	return counts
-}
-
-func isOfController(change *world.Change) bool {
-	for _, owner := range change.Object.GetOwnerReferences() {
-		if owner.Controller != nil && *owner.Controller && (strings.HasPrefix(owner.APIVersion, "apps/") || strings.HasPrefix(owner.APIVersion, "batch/")) {
-			return true
-		}
-	}
-	return false
 }
 
 // mergeCounts widens bounds by those of another run.

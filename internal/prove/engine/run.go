@@ -76,8 +76,15 @@ func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (
 	if r.objects, err = client.New(admin, client.Options{}); err != nil {
 		return r, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	if r.world, err = world.Watch(ctx, admin); err != nil {
-		return r, err
+	if c.installs {
+		if err := c.operator.Install(ctx, admin); err != nil {
+			return r, err
+		}
+	}
+	if !c.watchLate {
+		if r.world, err = world.Watch(ctx, admin); err != nil {
+			return r, err
+		}
 	}
 	upstream, namespace := admin, "default"
 	if identity := c.operator.Identity(); identity != nil {
@@ -93,6 +100,9 @@ func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (
 	r.follows.Go(func() { r.activity.follow(r.lens.Stream()) })
 	if withOperator {
 		err = r.startOperator(ctx)
+	}
+	if c.watchLate && err == nil {
+		r.world, err = world.Watch(ctx, admin)
 	}
 	return r, err
 }

@@ -13,6 +13,9 @@ import (
 // undisturbed says what the operator does without faults.
 func (r *Report) undisturbed() string {
 	ref := r.Reference
+	if ref.Runs == 0 && len(r.Families) == 1 && r.Families[0].Name == "upgrade" {
+		return "An upgrade is compared with what the earlier release made: the scenario was not run undisturbed."
+	}
 	if ref.Runs == 0 {
 		return "No undisturbed run was completed, so there is nothing to compare disturbed runs with."
 	}

@@ -1,0 +1,209 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/opdock/opdock/internal/crddiff"
+	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/report"
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// Earlier is the release of the operator that an upgrade begins with.
+type Earlier struct {
+	// Ref is what git calls it, and Name what people do.
+	Ref, Name string
+	Operator  dev.OperatorOptions
+	// Step makes the objects. It is the first one of the scenario, with objects that this release takes.
+	Step     Step
+	Subjects []*unstructured.Unstructured
+}
+
+const upgradeFamily = "upgrade"
+
+// upgradeRuns are the parts of an upgrade that are counted: taking over, deleting what was taken over, and the way back.
+var upgradeRuns = []string{"upgrade", "deletion", "downgrade"}
+
+// wantsUpgrade says whether an upgrade is part of the campaign, and onlyUpgrade that nothing else is.
+func (o *Options) wantsUpgrade() bool {
+	return o.Earlier != nil && o.Only == nil && (len(o.Families) == 0 || slices.Contains(o.Families, upgradeFamily))
+}
+
+func (o *Options) onlyUpgrade() bool {
+	return o.wantsUpgrade() && len(o.Families) == 1
+}
+
+// upgrade is a change of releases on one cluster, in copies of it.
+type upgrade struct {
+	new *campaign
+	old *campaign
+	// made is what the earlier release made, as it is kept, and taken what became of it.
+	made, taken string
+	before      world.State
+	unfinished  map[string]string
+	mask        *compare.Mask
+	// atRest are the writes of the earlier release after a restart, and remains what it leaves when its custom resources are
+	// deleted: they have nothing to do with an upgrade.
+	atRest  []unasked
+	remains world.State
+	// found are observations by part, and stories what the operator did meanwhile.
+	found   map[string][]*Observation
+	stories map[string][]report.Line
+	ran     []string
+}
+
+// upgrade runs an upgrade and the way back.
+func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
+	u := &upgrade{new: c, found: map[string][]*Observation{}, stories: map[string][]report.Line{}, mask: compare.NewMask()}
+	defer func() { into.addUpgrade(u) }()
+	dir := filepath.Join(c.o.StateDir, "earlier")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("creating a directory for the earlier release: %w", err)
+	}
+	o := c.o
+	o.Operator, o.StateDir, o.Steps, o.Subjects = c.o.Earlier.Operator, dir, []Step{c.o.Earlier.Step}, c.o.Earlier.Subjects
+	o.Progress = nil
+	u.old = &campaign{o: o, restless: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	u.tell("building " + c.o.Earlier.Name)
+	if err := u.old.prepare(ctx); err != nil {
+		return fmt.Errorf("preparing %s: %w", c.o.Earlier.Name, err)
+	}
+	before, after, err := u.definitions()
+	if err != nil {
+		return err
+	}
+	differences := crddiff.Compare(before, after)
+	var text bytes.Buffer
+	if err := crddiff.Text(&text, differences, crddiff.DefaultWidth, false); err != nil {
+		return err
+	}
+	if c.o.Operator.Say != nil {
+		c.o.Operator.Say(fmt.Sprintf("CRDs of %s and of today: %s", c.o.Earlier.Name, strings.ReplaceAll(strings.TrimSpace(text.String()), "\n", "\n  ")))
+	}
+	u.add("upgrade", schemaObservations(differences)...)
+	u.tell("making the objects with " + c.o.Earlier.Name)
+	if err := u.make(ctx); err != nil {
+		return fmt.Errorf("making the objects with %s: %w", c.o.Earlier.Name, err)
+	}
+	u.add("upgrade", storedObservations(after, u.before)...)
+	u.tell("today's operator takes over")
+	if err := u.takeOver(ctx, after); err != nil {
+		return fmt.Errorf("upgrading from %s: %w", c.o.Earlier.Name, err)
+	}
+	if u.taken == "" {
+		return nil // nothing to go back from
+	}
+	u.tell("going back to " + c.o.Earlier.Name)
+	if err := u.goBack(ctx); err != nil {
+		return fmt.Errorf("downgrading to %s: %w", c.o.Earlier.Name, err)
+	}
+	return nil
+}
+
+func (u *upgrade) tell(text string) { u.new.tell(Progress{Stage: "upgrading", Text: text}) }
+
+func (u *upgrade) add(part string, wrong ...*Observation) {
+	for _, o := range wrong {
+		o.Family = upgradeFamily
+	}
+	u.found[part] = append(u.found[part], wrong...)
+}
+
+// definitions are the CRDs of both releases.
+func (u *upgrade) definitions() (before, after []*apiextensionsv1.CustomResourceDefinition, err error) {
+	if before, err = typed(u.old.operator.Definitions()); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", u.new.o.Earlier.Name, err)
+	}
+	after, err = typed(u.new.operator.Definitions())
+	return before, after, err
+}
+
+func typed(definitions []*unstructured.Unstructured) (all []*apiextensionsv1.CustomResourceDefinition, err error) {
+	for _, one := range definitions {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(one.Object, &crd); err != nil {
+			return nil, fmt.Errorf("reading CRD %s: %w", one.GetName(), err)
+		}
+		all = append(all, &crd)
+	}
+	return all, nil
+}
+
+// make lets the earlier release make its objects. Then it restarts it, to learn what it does in any case.
+func (u *upgrade) make(ctx context.Context) (err error) {
+	u.made = filepath.Join(u.old.o.StateDir, "made.snapshot")
+	err = u.inRun(ctx, u.old, u.old.checkpoints[0], func(r *run) error {
+		if _, err := r.settleFor(ctx, patience); err != nil {
+			return err
+		}
+		made, err := r.stage(ctx, 0)
+		if err != nil {
+			return err
+		}
+		if made.rested.busy {
+			return &UnhealthyError{Reason: "it does not come to rest after the first step of the scenario, so what an upgrade changes cannot be told"}
+		}
+		u.before, u.unfinished = u.own(made.state), made.rested.unfinished
+		for name := range u.unfinished {
+			u.old.restless[name], u.new.restless[name] = true, true
+		}
+		_, err = r.cluster.Save(ctx, u.made)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return u.inRun(ctx, u.old, u.made, func(r *run) error {
+		if _, err := r.settle(ctx); err != nil {
+			return err
+		}
+		u.mask.Learn(compare.ShapeOf(u.before, nil), compare.ShapeOf(u.own(r.world.State()), nil))
+		if u.atRest, err = r.unasked(ctx); err != nil {
+			return err
+		}
+		u.remains, err = u.deleteAll(ctx, r)
+		return err
+	})
+}
+
+// inRun does something in a run of its own.
+func (u *upgrade) inRun(ctx context.Context, c *campaign, from string, do func(r *run) error) (err error) {
+	r, err := c.newRun(ctx, from, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	return do(r)
+}
+
+// own are the objects that belong to neither installation, nor to a controller of the cluster.
+func (u *upgrade) own(state world.State) world.State {
+	own := world.State{}
+	for key, object := range state {
+		_, before := u.old.before[key]
+		_, after := u.new.before[key]
+		if !before && !after && !isDefinition(key) && !ofController(object) {
+			own[key] = object
+		}
+	}
+	return own
+}
+
+func isDefinition(key world.Key) bool {
+	return key.Group == apiextensionsv1.GroupName || key.Group == "admissionregistration.k8s.io"
+}

@@ -1,0 +1,90 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package prove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/prove/engine"
+	"github.com/opdock/opdock/internal/prove/release"
+	"github.com/opdock/opdock/internal/prove/scenario"
+)
+
+// ErrNoUpgradeFrom is returned if an upgrade is wanted, and nothing says from what.
+var ErrNoUpgradeFrom = errors.New("the family upgrade needs a git ref of the project to upgrade from, such as the tag of the last release")
+
+// checkUpgrade says whether families and the ref to upgrade from fit.
+func (o *Options) checkUpgrade() error {
+	if o.UpgradeFrom == "" && slices.Contains(o.Families, "upgrade") {
+		return ErrNoUpgradeFrom
+	}
+	return nil
+}
+
+// wantsUpgrade says whether there is to be an upgrade.
+func (o *Options) wantsUpgrade() bool {
+	return o.UpgradeFrom != "" && (len(o.Families) == 0 || slices.Contains(o.Families, "upgrade"))
+}
+
+// earlier reads the release to upgrade from. Its source is in a private folder, which the returned function removes.
+func earlier(ctx context.Context, p *project.Project, o *Options, e *engine.Options) (remove func(), err error) {
+	dir, err := os.MkdirTemp(e.StateDir, "upgrade-")
+	if err != nil {
+		return nil, fmt.Errorf("creating a directory for %s: %w", o.UpgradeFrom, err)
+	}
+	remove = func() { _ = os.RemoveAll(dir) } // it is private and in the way of nothing
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, fmt.Errorf("creating a directory for %s: %w", o.UpgradeFrom, err)
+	}
+	from, err := release.CheckOut(ctx, p.Dir, o.UpgradeFrom, filepath.Join(dir, "release"))
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (func(), error) { return nil, fmt.Errorf("%s: %w", from, err) }
+	old, err := project.Find(from.Dir)
+	if err != nil {
+		return fail(err)
+	}
+	operator := e.Operator
+	operator.Project, operator.StateDir = old, filepath.Join(dir, "state")
+	if operator.Main, err = old.Main(o.Main); err != nil {
+		return fail(err)
+	}
+	if err := os.MkdirAll(operator.StateDir, 0o700); err != nil {
+		return fail(err)
+	}
+	e.Earlier = &engine.Earlier{Ref: o.UpgradeFrom, Name: from.String(), Operator: operator, Step: e.Steps[0], Subjects: e.Subjects}
+	if o.Scenario != "" {
+		return remove, nil
+	}
+	// Users of that release have objects as its samples show them.
+	samples, err := old.Samples(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	if len(samples) == 0 {
+		return remove, nil
+	}
+	definitions, err := old.CRDs(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	var then engine.Options
+	stepsOf(&then, scenario.Default(samples), definitions, metav1.NamespaceDefault)
+	e.Earlier.Step, e.Earlier.Subjects = then.Steps[0], then.Subjects
+	return remove, nil
+}

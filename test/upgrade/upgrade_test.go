@@ -1,0 +1,148 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgrade
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/opdock/opdock/internal/prove/report"
+	"github.com/opdock/opdock/internal/testenv"
+	"github.com/opdock/opdock/prove"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(testenv.Main(m))
+}
+
+// project copies the project to a repository of its own, with the tag v1.0.0. It uses the modules of this repository at the same
+// versions, so nothing is downloaded.
+func project(t *testing.T) (dir string) {
+	t.Helper()
+	testenv.ControlPlane(t)
+	dir = filepath.Join(t.TempDir(), "beacon")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "beacon"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join("..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content = regexp.MustCompile(`(?m)^module .*$`).ReplaceAll(content, []byte("module example.com/beacon"))
+		if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git(t, dir, "init", "--quiet")
+	git(t, dir, "add", ".")
+	git(t, dir, "commit", "--quiet", "-m", "The first release")
+	git(t, dir, "tag", "v1.0.0")
+	return dir
+}
+
+func git(t *testing.T, dir string, arguments ...string) {
+	t.Helper()
+	command := exec.Command("git", append([]string{"-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"}, arguments...)...)
+	command.Dir = dir
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v: %s", arguments, err, output)
+	}
+}
+
+// edit replaces text in a file of the project.
+func edit(t *testing.T, dir, name, before, after string) {
+	t.Helper()
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(content, []byte(before)) {
+		t.Fatalf("%q is not in %s", before, name)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(content, []byte(before), []byte(after)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// upgrade upgrades from v1.0.0 to the work tree.
+func upgrade(t *testing.T, dir, state string) *report.Report {
+	t.Helper()
+	began := time.Now()
+	campaign, err := prove.Run(t.Context(), prove.Options{
+		Dir: dir, StateDir: state, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off"), ControlPlane: os.Getenv("OPDOCK_CONTROLPLANE"),
+		Families: []string{"upgrade"}, UpgradeFrom: "v1.0.0", Say: func(text string) { t.Log(text) },
+		Progress: func(p prove.Progress) {
+			if p.Stage == "upgrading" {
+				t.Logf("%s: %s", time.Since(began).Round(time.Millisecond), p.Text)
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	report.Text(&text, campaign.Report, 110)
+	t.Log("\n" + text.String())
+	return campaign.Report
+}
+
+// second is a version of the CRD that does not have all fields of the first, and is not converted.
+const second = `  - name: v2
+    served: true
+    storage: false
+    schema:
+      openAPIV3Schema: {type: object, properties: {spec: {type: object}}}
+`
+
+// TestUpgrades has a release that only adds to the first one, and one that changes what exists.
+func TestUpgrades(t *testing.T) {
+	dir, state := project(t), t.TempDir()
+	edit(t, dir, "config/crd/beacons.yaml", "reach: {type: integer, minimum: 0, maximum: 50}", "reach: {type: integer, minimum: 0, maximum: 60}\n              colour: {type: string}")
+	edit(t, dir, "cmd/main.go", `fmt.Fprintln(os.Stderr, err)`, `fmt.Fprintln(os.Stderr, "the operator ends:", err)`)
+	t.Run("without effect", func(t *testing.T) {
+		r := upgrade(t, dir, state)
+		if len(r.Findings) > 0 || r.ExitCode() != 0 {
+			t.Errorf("%d findings", len(r.Findings))
+		}
+		if len(r.Families) != 1 || r.Families[0].Name != "upgrade" || r.Families[0].Ran != 3 || r.Families[0].Clean != 3 {
+			t.Errorf("families: %+v", r.Families)
+		}
+	})
+	edit(t, dir, "cmd/main.go", `"whale"`, `"rapeseed"`)
+	edit(t, dir, "cmd/main.go", `"coast.example.com/lamp"`, `"coast.example.com/light"`)
+	edit(t, dir, "config/crd/beacons.yaml", "reach: {type: integer, minimum: 0, maximum: 60}", "range: {type: integer}")
+	edit(t, dir, "config/crd/beacons.yaml", "  versions:\n", "  versions:\n"+second)
+	t.Run("with effects", func(t *testing.T) {
+		r := upgrade(t, dir, state)
+		for _, want := range []struct{ title, field string }{
+			{"The upgrade restarts the workload of Deployment default/cape", "spec.template.spec.containers[lamp].env[OIL].value"},
+			{"Beacon default/cape loses data with the upgrade", "spec.reach"},
+			{"The CRDs differ in a breaking way: beacons.coast.example.com v1 spec.reach (PropertyRemoved)", "spec.reach"},
+			{"Beacon default/cape changes when a client reads and writes it in version v2", "spec.tower"},
+			{"The deletion of Beacon default/cape does not end after the upgrade", ""},
+			{"After the downgrade, Beacon default/cape is not what it was before the upgrade", ""},
+		} {
+			at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.Title == want.title })
+			switch {
+			case at < 0:
+				t.Errorf("not found: %s", want.title)
+			case want.field != "" && !slices.Contains(r.Findings[at].Fields, want.field):
+				t.Errorf("%s: fields %v without %s", want.title, r.Findings[at].Fields, want.field)
+			}
+		}
+	})
+}
