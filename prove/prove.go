@@ -15,6 +15,7 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/filelock"
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/prove/engine"
 	"github.com/opdock/opdock/internal/prove/report"
@@ -112,6 +113,11 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	if err := os.MkdirAll(e.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating a directory for the campaign: %w", err)
 	}
+	held, err := hold(e.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
 	env := o.Env
 	if env == nil {
 		env = os.Environ()
@@ -151,6 +157,33 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	result.Report.Campaign = result.Report.Began.UTC().Format("20060102T150405")
 	return &Campaign{Report: result.Report, Plans: result.Plans, Digest: result.Digest}, nil
 }
+
+// hold makes this the only campaign with a state directory, and removes what one that was killed has left there.
+func hold(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the state directory: %w", err)
+	}
+	if err := filelock.Exclusive(lock); err != nil {
+		lock.Close()
+		if errors.Is(err, filelock.ErrHeld) {
+			return nil, ErrRunning
+		}
+		return nil, fmt.Errorf("locking the state directory: %w", err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "campaign-*"))
+	for _, one := range left {
+		err = errors.Join(err, os.RemoveAll(one))
+	}
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("removing what an earlier campaign has left: %w", err)
+	}
+	return lock, nil
+}
+
+// ErrRunning is returned while another campaign of the same project runs.
+var ErrRunning = errors.New("another campaign of this project is running: wait until it ends")
 
 // scenarioOf reads a scenario, or makes one of the project's samples.
 func scenarioOf(ctx context.Context, p *project.Project, file string) (*scenario.Scenario, error) {

@@ -138,6 +138,9 @@ func (c *campaign) undisturbed(ctx context.Context, first bool) (stages []*stage
 		if err != nil {
 			return nil, nil, err
 		}
+		if err := r.isUsed(); err != nil {
+			return nil, nil, err
+		}
 		stages = append(stages, s)
 		wrong = append(wrong, r.healthOf(i, s.rested)...)
 		if s.rested.busy {
@@ -155,6 +158,16 @@ func (c *campaign) undisturbed(ctx context.Context, first bool) (stages []*stage
 		}
 	}
 	return stages, wrong, nil
+}
+
+// isUsed returns an error for an operator that does not use the cluster that it was given.
+func (r *run) isUsed() error {
+	select {
+	case <-r.lens.Used():
+		return nil
+	default:
+		return &UnhealthyError{Reason: "the operator runs, but has sent no request to the cluster that it was given: check that it uses KUBECONFIG, for example with ctrl.GetConfig"}
+	}
 }
 
 // leftovers are objects that are there after everything was deleted, and were not before.
@@ -311,11 +324,20 @@ func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
 		work.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			wrong, shape, err := c.restart(ctx, i)
+			wrong, idle, shape, err := c.restart(ctx, i)
 			mutex.Lock()
 			defer mutex.Unlock()
 			if err != nil {
 				return // it shows in the runs that begin there
+			}
+			for _, d := range c.mask.Differences(c.reference[i-1].shape, shape) {
+				wrong = append(wrong, &Observation{
+					Step: i - 1, Verdict: "rest-writes", Object: d.Object, Fields: []string{d.Path}, Want: d.Want, Got: d.Got,
+					Title: "A restart of the operator changes what was finished", Severity: high,
+				})
+			}
+			if len(wrong) == 0 {
+				wrong = idle
 			}
 			found = append(found, wrong...)
 			c.mask.Learn(c.reference[i-1].shape, shape)
@@ -325,31 +347,25 @@ func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
 	return found
 }
 
-func (c *campaign) restart(ctx context.Context, i int) (wrong []*Observation, shape compare.Shape, err error) {
+// restart starts the operator at a checkpoint, and returns what is wrong, what it wrote although nothing was to be done, and the
+// state that it leads to.
+func (c *campaign) restart(ctx context.Context, i int) (wrong, idle []*Observation, shape compare.Shape, err error) {
 	r, err := c.newRun(ctx, c.checkpoints[i], true)
 	if err != nil {
-		return nil, shape, err
+		return nil, nil, shape, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	over, err := r.settle(ctx)
 	if err != nil {
-		return nil, shape, err
+		return nil, nil, shape, err
 	}
-	wrong = r.healthOf(i-1, over)
-	shape = compare.ShapeOf(r.world.State(), c.before)
-	for _, d := range c.mask.Differences(c.reference[i-1].shape, shape) {
-		wrong = append(wrong, &Observation{
-			Step: i - 1, Verdict: "rest-writes", Object: d.Object, Fields: []string{d.Path}, Want: d.Want, Got: d.Got,
-			Title: "A restart of the operator changes what was finished", Severity: high,
-		})
-	}
-	if writes := r.activity.written(); writes > 0 && len(wrong) == 0 {
+	if r.activity.written() > 0 {
 		if err := r.lens.Flush(ctx); err != nil {
-			return nil, shape, err
+			return nil, nil, shape, err
 		}
-		wrong = append(wrong, r.restWrites(i-1)...)
+		idle = r.restWrites(i - 1)
 	}
-	return wrong, shape, nil
+	return r.healthOf(i-1, over), idle, compare.ShapeOf(r.world.State(), c.before), nil
 }
 
 // restWrites are the writes of an operator that had nothing to do.

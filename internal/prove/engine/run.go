@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -214,9 +213,6 @@ func (r *run) close() error {
 	}
 	if r.dir != "" {
 		failed = append(failed, os.RemoveAll(r.dir))
-	}
-	if transport, ok := http.DefaultTransport.(*http.Transport); ok {
-		transport.CloseIdleConnections()
 	}
 	return errors.Join(failed...)
 }

@@ -58,7 +58,6 @@ type World struct {
 	last    time.Time // of a change
 	failed  error
 	news    chan struct{}
-	watched map[schema.GroupVersionResource]bool
 }
 
 // unseen are resources that say nothing about what an operator made: others write them without end, or they repeat what
@@ -90,7 +89,7 @@ func Watch(ctx context.Context, config *rest.Config) (*World, error) {
 	following, cancel := context.WithCancel(context.Background())
 	w := &World{
 		client: client, host: strings.TrimSuffix(url.String(), "/"), stop: cancel, objects: map[Key]*unstructured.Unstructured{},
-		news: make(chan struct{}), watched: map[schema.GroupVersionResource]bool{},
+		news: make(chan struct{}),
 	}
 	var ready []<-chan error
 	for _, list := range lists {
@@ -135,7 +134,6 @@ func (w *World) Close() error {
 // follow watches a resource. The channel receives one value when what was there is known, or cannot be.
 func (w *World) follow(ctx context.Context, resource schema.GroupVersionResource, kind string) <-chan error {
 	ready := make(chan error, 1)
-	w.watched[resource] = true
 	w.work.Go(func() {
 		var once sync.Once
 		tell := func(err error) { once.Do(func() { ready <- err }) }
