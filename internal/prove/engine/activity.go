@@ -150,7 +150,7 @@ type outlook struct {
 	running int
 	blind   bool      // a watch has ended and was not begun again yet
 	due     time.Time // of the next appointment that matters; zero if there is none
-	stuck   bool      // something is retried, each time in vain
+	stuck   bool      // something is retried and keeps failing
 	news    <-chan struct{}
 }
 

@@ -30,18 +30,18 @@ func driftPlans(c *campaign) (plans []*Plan) {
 	}
 	for _, child := range c.children(step - 1) {
 		name := child.key.String()
-		add("delete", name, name+" is deleted by somebody else", 0, nil, nil)
+		add("delete", name, name+" is deleted by another user", 0, nil, nil)
 		if c.o.Steps[step].Ends {
-			add("finalizer", name, "A finalizer of somebody else holds up the deletion of "+name, 1, nil, nil)
+			add("finalizer", name, "A finalizer of another user holds up the deletion of "+name, 1, nil, nil)
 		}
 		for i, edit := range edits(child.object) {
-			add("edit", name, fmt.Sprintf("%s of %s is changed to %v by somebody else", strings.Join(edit.path, "."), name, edit.value), 1+i, edit.path, edit.value)
+			add("edit", name, fmt.Sprintf("%s of %s is changed to %v by another user", strings.Join(edit.path, "."), name, edit.value), 1+i, edit.path, edit.value)
 		}
 		if len(child.object.GetOwnerReferences()) > 0 {
-			add("orphan", name, "The owner references of "+name+" are removed by somebody else", 2, nil, nil)
+			add("orphan", name, "The owner references of "+name+" are removed by another user", 2, nil, nil)
 		}
 		if len(child.object.GetLabels()) > 0 {
-			add("relabel", name, "The labels of "+name+" are removed by somebody else", 2, nil, nil)
+			add("relabel", name, "The labels of "+name+" are removed by another user", 2, nil, nil)
 		}
 	}
 	for _, subject := range c.o.Subjects {

@@ -21,7 +21,7 @@ var failures = []struct{ name, says string }{
 	{"never-ready", "All pods stop being ready, and recover"},
 	{"crash-loop", "All pods crash again and again, and recover"},
 	{"node-lost", "The nodes of all pods are lost, and come back"},
-	{"delete", "All pods are deleted by somebody else"},
+	{"delete", "All pods are deleted by another user"},
 }
 
 func podsPlans(c *campaign) (plans []*Plan) {

@@ -29,7 +29,7 @@ type rested struct {
 	// busy says that it did not, and writes how much the operator wrote in the last part of the time.
 	busy   bool
 	writes int
-	// stuck says that the operator retries something in vain.
+	// stuck says that the operator retries something that keeps failing.
 	stuck bool
 	// unfinished are objects that say that they are not finished.
 	unfinished map[string]string

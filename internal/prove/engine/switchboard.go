@@ -104,7 +104,7 @@ func newSwitchboard(named func(Moment) Moment) *switchboard {
 	return &switchboard{named: named, counts: map[Moment]int{}, pending: map[uint64]Moment{}}
 }
 
-// step begins to count anew, and disturbs from now on.
+// step resets the counts, and disturbs from now on.
 func (s *switchboard) step(f *faults) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -120,7 +120,7 @@ func (s *switchboard) calm() {
 	s.current = nil
 }
 
-// disturb begins one without counting anew.
+// disturb begins a disturbance and keeps the counts.
 func (s *switchboard) disturb(f *faults) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

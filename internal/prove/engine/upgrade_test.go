@@ -134,11 +134,11 @@ func TestTaking(t *testing.T) {
 		},
 		{
 			"a write without a trace", stateOf(service()), stateOf(service()), []unasked{{verb: "update", object: "Service default/web", fields: []string{"spec.type"}}}, nil,
-			[]string{"medium rest-writes: After the upgrade the operator writes Service default/web, and nobody asked for it [spec.type]"},
+			[]string{"medium rest-writes: After the upgrade the operator writes Service default/web, although nothing asked for it [spec.type]"},
 		},
 		{
 			"a status without a trace", stateOf(site("fine")), stateOf(site("fine")), []unasked{{verb: "patch", object: "Site default/blog", fields: []string{"status.at"}, status: true}}, nil,
-			[]string{"low rest-writes: After the upgrade the operator writes the status of Site default/blog, and nobody asked for it [status.at]"},
+			[]string{"low rest-writes: After the upgrade the operator writes the status of Site default/blog, although nothing asked for it [status.at]"},
 		},
 		{"pods", stateOf(deployment("a", 1)), stateOf(deployment("a", 1)), nil, []string{"Pod default/web-*"}, []string{"high counts: The upgrade replaces Pod default/web-*"}},
 	} {

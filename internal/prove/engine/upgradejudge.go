@@ -246,14 +246,14 @@ func (t *taking) untraced(about map[string]bool, grave bool) (wrong []*Observati
 		}
 		about[w.object] = true
 		o := &Observation{
-			Verdict: "rest-writes", Severity: medium, Object: w.object, Fields: w.fields[:min(len(w.fields), mostFields)], Title: "After the upgrade the operator writes " + w.object + ", and nobody asked for it",
+			Verdict: "rest-writes", Severity: medium, Object: w.object, Fields: w.fields[:min(len(w.fields), mostFields)], Title: "After the upgrade the operator writes " + w.object + ", although nothing asked for it",
 			Want: "no write", Got: w.verb,
 		}
 		if len(w.fields) > 0 {
 			o.Got += " of " + strings.Join(w.fields[:min(len(w.fields), mostFields)], ", ")
 		}
 		if w.status {
-			o.Severity, o.Title = low, "After the upgrade the operator writes the status of "+w.object+", and nobody asked for it"
+			o.Severity, o.Title = low, "After the upgrade the operator writes the status of "+w.object+", although nothing asked for it"
 		}
 		wrong = append(wrong, o)
 	}
