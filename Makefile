@@ -38,6 +38,8 @@ RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # goroutine of the package (bench), whose code is generated (client), or whose goroutines run in test/fleet (podcluster).
 UNRACED := %/bench %/client/informers/externalversions %/internal/controller/podcluster
 TESTED = $(eval TESTED := $$(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))$(TESTED)
+# Campaigns run several control planes at once, so they have the machine to themselves.
+CAMPAIGNS := %/test/prove %/test/upgrade
 CONCURRENT = $(filter-out $(UNRACED),$(filter $(addprefix %/opdock/,test/fleet $(shell grep -rlE --include='*.go' --exclude='*_test.go' \
 	-e '^[[:space:]]*go [[:alpha:]]' -e '[.]Go.func' . | xargs -n 1 dirname | sort -u | sed 's|^\./||')),$(TESTED)))
 
@@ -72,7 +74,8 @@ test: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
 test: export OPDOCK_PROGRAM := $(CURDIR)/$(OPDOCK)
 test: export OPDOCK_DELVE := $(CURDIR)/$(DELVE)
 test: build $(GOLANGCI_LINT) $(DELVE) ## Run all tests
-	go test -vet=off -timeout 20m $(filter-out $(filter-out %/generate,$(CONCURRENT)),$(TESTED))
+	go test -vet=off -timeout 20m $(filter-out $(CAMPAIGNS) $(filter-out %/generate,$(CONCURRENT)),$(TESTED))
+	go test -vet=off -timeout 20m -p 1 $(filter $(CAMPAIGNS),$(TESTED))
 	go test -vet=off -timeout 20m -short $(RACE) $(CONCURRENT)
 	OPDOCK_CONTROLPLANE= go test -vet=off -tags opdock_unsafe ./why/...
 	CGO_ENABLED=0 go -C controlplane test -vet=off ./...
