@@ -148,3 +148,19 @@ func containerID(pod *corev1.Pod, name string) string {
 	}
 	return ""
 }
+
+// reportedImage is the image that a container runs, as its kubelet names it.
+func reportedImage(pod *corev1.Pod, name string) string {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == name {
+			return status.Image
+		}
+	}
+	return ""
+}
+
+// familiar is the short name of an image, which kubelets report by its long one.
+func familiar(image string) string {
+	image = strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "library/")
+	return strings.TrimSuffix(image, ":latest")
+}

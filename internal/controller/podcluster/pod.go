@@ -77,7 +77,8 @@ func renewed(pod *corev1.Pod, images map[string]string, to *revision, now time.T
 		if image, changed := images[container.Name]; changed {
 			container.Image = image
 		}
-		if container.Image != running.Image {
+		// A kubelet may see only the end of a change that is taken back at once, and then has nothing to act upon.
+		if container.Image != running.Image && familiar(reportedImage(pod, container.Name)) != familiar(container.Image) {
 			note.Before[container.Name] = running
 		}
 	}
