@@ -32,6 +32,8 @@ type Options struct {
 	ReconcileTimeout time.Duration
 	// Namespaces are those that the manager looks after; all if empty. They are for controllers with a cache of their own.
 	Namespaces []string
+	// IsInstalled reports whether the server serves a kind now.
+	IsInstalled func(kind schema.GroupVersionKind) (bool, error)
 	// WhenInstalled calls a function once, as soon as the server serves a kind. It is for controllers that watch kinds
 	// whose CRDs may come later, or never.
 	WhenInstalled func(kind schema.GroupVersionKind, then func() error)

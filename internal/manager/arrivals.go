@@ -11,9 +11,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/metadata"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/opdock/opdock/internal/controller"
@@ -24,7 +27,10 @@ import (
 type arrivals struct {
 	manager ctrl.Manager
 	log     logr.Logger
-	setup   func(ctrl.Manager, controller.Kind) error
+	setup   setup
+	client  metadata.Interface
+	// namespace is one that the manager may read; empty if it may read all.
+	namespace string
 	// kinds are all those that the manager knows, started or not.
 	kinds []controller.Kind
 
@@ -37,23 +43,39 @@ type arrivals struct {
 	looked bool
 }
 
+// setup adds the controller of a kind to the manager.
+type setup func(context.Context, ctrl.Manager, controller.Kind) error
+
 // expected is something to do when a kind is served.
 type expected struct {
 	kind schema.GroupVersionKind
-	then func() error
+	then func(context.Context) error
 }
 
-func newArrivals(mgr ctrl.Manager, kinds []controller.Kind, setup func(ctrl.Manager, controller.Kind) error) *arrivals {
-	a := &arrivals{manager: mgr, log: mgr.GetLogger().WithName("arrivals"), setup: setup, kinds: kinds, wake: make(chan struct{}, 1)}
-	for _, kind := range kinds {
-		a.whenInstalled(kind.GroupVersionKind, func() error { return a.start(kind) })
+func newArrivals(mgr ctrl.Manager, o Options, setup setup) (*arrivals, error) {
+	client, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("creating the client that looks for kinds: %w", err)
 	}
-	return a
+	a := &arrivals{
+		manager: mgr, log: mgr.GetLogger().WithName("arrivals"), setup: setup, client: client, kinds: o.Kinds, wake: make(chan struct{}, 1),
+	}
+	if len(o.Namespaces) > 0 {
+		a.namespace = o.Namespaces[0]
+	}
+	for _, kind := range o.Kinds {
+		a.expect(kind.GroupVersionKind, func(ctx context.Context) error { return a.start(ctx, kind) })
+	}
+	return a, nil
 }
 
 // whenInstalled calls a function once, as soon as the kind is served; that may be at once. If the function fails, the
 // manager ends.
 func (a *arrivals) whenInstalled(kind schema.GroupVersionKind, then func() error) {
+	a.expect(kind, func(context.Context) error { return then() })
+}
+
+func (a *arrivals) expect(kind schema.GroupVersionKind, then func(context.Context) error) {
 	a.mutex.Lock()
 	a.pending = append(a.pending, &expected{kind, then})
 	a.mutex.Unlock()
@@ -67,9 +89,9 @@ func (a *arrivals) wakeUp() {
 	}
 }
 
-func (a *arrivals) start(kind controller.Kind) error {
+func (a *arrivals) start(ctx context.Context, kind controller.Kind) error {
 	staged := &stagedManager{Manager: a.manager}
-	if err := a.setup(staged, kind); err != nil {
+	if err := a.setup(ctx, staged, kind); err != nil {
 		return fmt.Errorf("setting up %s: %w", kind.Kind, err)
 	}
 	if err := staged.release(); err != nil {
@@ -103,7 +125,7 @@ func (a *arrivals) Start(ctx context.Context) error {
 	)
 	told := map[schema.GroupVersionKind]bool{}
 	for {
-		missing, certain, err := a.look()
+		missing, certain, err := a.look(ctx)
 		if err != nil {
 			return err
 		}
@@ -135,13 +157,13 @@ func (a *arrivals) Start(ctx context.Context) error {
 
 // look does what is to be done for the kinds that are served, and returns the others. It is not certain of them if the
 // server did not answer.
-func (a *arrivals) look() (missing []schema.GroupVersionKind, certain bool, err error) {
+func (a *arrivals) look(ctx context.Context) (missing []schema.GroupVersionKind, certain bool, err error) {
 	a.mutex.Lock()
 	pending := slices.Clone(a.pending)
 	a.mutex.Unlock()
 	certain = true
 	for _, expected := range pending {
-		served, err := a.served(expected.kind)
+		served, err := a.served(ctx, expected.kind)
 		switch {
 		case err != nil:
 			a.log.Error(err, "Cannot find out whether a kind is installed; retrying", "kind", expected.kind.Kind)
@@ -149,7 +171,7 @@ func (a *arrivals) look() (missing []schema.GroupVersionKind, certain bool, err 
 		case !served:
 			missing = append(missing, expected.kind)
 		default:
-			if err := expected.then(); err != nil {
+			if err := expected.then(ctx); err != nil {
 				return nil, false, err
 			}
 			a.done(expected)
@@ -174,13 +196,26 @@ func (a *arrivals) awaits(group string) bool {
 	return slices.ContainsFunc(a.pending, func(pending *expected) bool { return pending.kind.Group == group })
 }
 
-// served asks the server, because a CRD is there before its kind is.
-func (a *arrivals) served(kind schema.GroupVersionKind) (bool, error) {
-	_, err := a.manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+// served asks the server whether objects of the kind can be read. A CRD is there before its kind is, and discovery goes
+// on to name a kind for a moment after it is gone. A watch that is started then never syncs, and all controllers that
+// start at the same time wait for it.
+func (a *arrivals) served(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
+	mapping, err := a.manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
 		return false, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	_, err = a.client.Resource(mapping.Resource).Namespace(a.namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case apierrors.IsForbidden(err):
+		return true, nil // the controller reports what it is not allowed to do
+	default:
+		return err == nil, err
+	}
 }
 
 // tell says once of each kind that it is missing, and once that it has come.

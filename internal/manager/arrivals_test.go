@@ -6,8 +6,11 @@ package manager_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -15,9 +18,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
+	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/controller"
 	"github.com/opdock/opdock/internal/fleettest"
@@ -54,6 +60,68 @@ func TestAKindComesAndGoesWhileTheManagerRuns(t *testing.T) {
 	testenv.Await(t, func() string { return lines.missing("This kind is no longer served", 1) })
 	install(t, kinds)
 	becomesReady(t, c, namespace)
+}
+
+// TestDiscoveryIsBehind is about a kind that was uninstalled a moment ago: discovery still names it, and the server does
+// not know it any more. A manager that believed discovery would wait for it with all its controllers.
+func TestDiscoveryIsBehind(t *testing.T) {
+	namespace := clustertest.Namespace(t)
+	gone := &goneResource{resource: "collectors"}
+	gone.isGone.Store(true)
+	config := rest.CopyConfig(fleettest.Config(t))
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { gone.next = next; return gone })
+	var lines lines
+	fleettest.Run(t, config, manager.Options{Namespaces: []string{namespace}, Logger: lines.logger()})
+	c := fleettest.Client(t)
+	becomesReady(t, c, namespace)
+	testenv.Await(t, func() string { return lines.missing("This kind is not installed", 1) })
+
+	// KAPP, which watches Collectors too, works without them.
+	kapp := fleettest.Create(t, c, namespace, `
+apiVersion: kanggege.k8sio.com/v1
+kind: KAPP
+metadata: {name: store}
+spec:
+  components:
+  - name: front
+    resource: {apiVersion: app.example.com/v1, kind: AppService, spec: {image: nginx}}
+`, &kappv1.KAPP{})
+	fleettest.Await(t, c, kapp, func(kapp *kappv1.KAPP) string {
+		return fleettest.Ready(kapp.Status.Conditions, kapp.Generation)
+	})
+
+	gone.isGone.Store(false)
+	touch(t, c, "collectors.collector.ip")
+	testenv.Await(t, func() string { return lines.missing("This kind is now installed", 1) })
+}
+
+// goneResource answers requests for a resource as a server does that does not serve it.
+type goneResource struct {
+	resource string
+	isGone   atomic.Bool
+	next     http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *goneResource) RoundTrip(request *http.Request) (*http.Response, error) {
+	if g.isGone.Load() && strings.HasSuffix(request.URL.Path, "/"+g.resource) {
+		recorder := httptest.NewRecorder()
+		http.Error(recorder, "404 page not found", http.StatusNotFound)
+		return recorder.Result(), nil
+	}
+	return g.next.RoundTrip(request)
+}
+
+// touch changes an annotation of a CRD, which is an event to those who watch it.
+func touch(t *testing.T, c client.Client, crd string) {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	object.SetName(crd)
+	patch := []byte(`{"metadata": {"annotations": {"touched-by": "` + t.Name() + `"}}}`)
+	if err := c.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func becomesReady(t *testing.T, c client.Client, namespace string) {

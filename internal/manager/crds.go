@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	toolscache "k8s.io/client-go/tools/cache"
 )
@@ -23,11 +22,6 @@ var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "
 // schemas are large.
 func (a *arrivals) watchCRDs(ctx context.Context) (stop context.CancelFunc) {
 	ctx, stop = context.WithCancel(ctx)
-	client, err := metadata.NewForConfigAndClient(a.manager.GetConfig(), a.manager.GetHTTPClient())
-	if err != nil {
-		a.log.Error(err, "Cannot watch CRDs. Restart the manager after you install the missing kinds")
-		return stop
-	}
 	wake := func(object any) {
 		// The name of a CRD is that of its resource, a dot and its group.
 		if crd, ok := object.(*metav1.PartialObjectMetadata); ok {
@@ -36,8 +30,8 @@ func (a *arrivals) watchCRDs(ctx context.Context) (stop context.CancelFunc) {
 			}
 		}
 	}
-	informer := metadatainformer.NewFilteredMetadataInformer(client, crds, "", 0, nil, nil).Informer()
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	informer := metadatainformer.NewFilteredMetadataInformer(a.client, crds, "", 0, nil, nil).Informer()
+	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    wake,
 		UpdateFunc: func(_, crd any) { wake(crd) },
 	})

@@ -19,7 +19,7 @@ import (
 func TestNothingOfAKindStartsBeforeItIsSetUp(t *testing.T) {
 	mgr := &startsAtOnce{}
 	pods, controllers := &part{}, &part{}
-	a := &arrivals{manager: mgr, setup: func(m ctrl.Manager, _ controller.Kind) error {
+	a := &arrivals{manager: mgr, setup: func(_ context.Context, m ctrl.Manager, _ controller.Kind) error {
 		if err := errors.Join(m.Add(pods), m.Add(controllers)); err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func TestNothingOfAKindStartsBeforeItIsSetUp(t *testing.T) {
 		}
 		return nil
 	}}
-	if err := a.start(controller.Kinds[0]); err != nil {
+	if err := a.start(t.Context(), controller.Kinds[0]); err != nil {
 		t.Fatal(err)
 	}
 	if want := []manager.Runnable{pods, controllers}; !slices.Equal(mgr.started, want) {
@@ -39,10 +39,10 @@ func TestNothingOfAKindStartsBeforeItIsSetUp(t *testing.T) {
 func TestNothingOfAKindStartsIfItCannotBeSetUp(t *testing.T) {
 	mgr := &startsAtOnce{}
 	broken := errors.New("broken")
-	a := &arrivals{manager: mgr, setup: func(m ctrl.Manager, _ controller.Kind) error {
+	a := &arrivals{manager: mgr, setup: func(_ context.Context, m ctrl.Manager, _ controller.Kind) error {
 		return errors.Join(m.Add(&part{}), broken)
 	}}
-	if err := a.start(controller.Kinds[0]); !errors.Is(err, broken) {
+	if err := a.start(t.Context(), controller.Kinds[0]); !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)
 	}
 	if len(mgr.started) > 0 || len(a.running()) > 0 {

@@ -6,6 +6,7 @@
 package manager
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -116,15 +118,19 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
 	var arriving *arrivals
-	arriving = newArrivals(mgr, o.Kinds, func(mgr ctrl.Manager, kind controller.Kind) error {
+	arriving, err = newArrivals(mgr, o, func(ctx context.Context, mgr ctrl.Manager, kind controller.Kind) error {
 		return kind.Setup(mgr, flow.Options{
 			Concurrency:      orDefault(o.Concurrency[strings.ToLower(kind.Kind)], DefaultConcurrency),
 			ReconcileTimeout: orDefault(o.ReconcileTimeout, defaultReconcileTimeout),
 			Namespaces:       o.Namespaces,
+			IsInstalled:      func(kind schema.GroupVersionKind) (bool, error) { return arriving.served(ctx, kind) },
 			WhenInstalled:    arriving.whenInstalled,
 			Why:              o.Why,
 		})
 	})
+	if err != nil {
+		return nil, err
+	}
 	if err := mgr.Add(arriving); err != nil {
 		return nil, fmt.Errorf("adding the kinds: %w", err)
 	}

@@ -46,7 +46,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 	if err != nil {
 		return err
 	}
-	w := &watcher{manager: mgr, ignoreOwnWrites: reconciler.IgnoreOwnWrites(), recording: builder.Recording()}
+	w := &watcher{manager: mgr, ignoreOwnWrites: reconciler.IgnoreOwnWrites(), recording: builder.Recording(), isInstalled: o.IsInstalled}
 	// In a manager that runs, the controller starts as it is built. Its first pass must not find a kind missing that is
 	// there, so they are asked for before.
 	missing, err := w.watchInstalled(builder, r.kinds)

@@ -34,18 +34,19 @@ type watcher struct {
 	manager         ctrl.Manager
 	ignoreOwnWrites predicate.Predicate
 	recording       *why.Controller
+	isInstalled     func(schema.GroupVersionKind) (bool, error)
 }
 
 // watchInstalled lets a controller that is yet to be built watch the kinds that are there, and returns the others.
 func (w *watcher) watchInstalled(builder *why.Builder, kinds []*componentKind) (missing []*componentKind, err error) {
 	for _, kind := range kinds {
-		_, err := w.manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		installed, err := w.isInstalled(kind.GroupVersionKind)
 		switch {
-		case meta.IsNoMatchError(err):
-			missing = append(missing, kind)
-			continue
 		case err != nil:
 			return nil, fmt.Errorf("asking for %s: %w", kind.Kind, err)
+		case !installed:
+			missing = append(missing, kind)
+			continue
 		}
 		if err := flow.IndexOwned(w.manager, kind.new()); err != nil {
 			return nil, err
