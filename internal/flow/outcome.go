@@ -112,6 +112,23 @@ func Reason(err error) string {
 	}
 }
 
+// ComesBack reports when an outcome asks for another look although nothing happens: after a time, and whether it does so
+// again and again, less and less often. Both are zero if everything that the outcome waits for is watched.
+func ComesBack(err error) (after time.Duration, retrying bool) {
+	var (
+		wait  *waiting
+		stall *stalled
+	)
+	switch {
+	case errors.As(err, &wait):
+		return wait.after, false
+	case errors.As(err, &stall):
+		return stall.after, stall.retry
+	default:
+		return 0, false
+	}
+}
+
 // IsStalled reports whether an outcome is Stalled.
 func IsStalled(err error) bool { return outcomeOf(err) == outcomeStalled }
 

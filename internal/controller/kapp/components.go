@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,6 +53,8 @@ type part struct {
 	failure error
 	// retry says that it is stalled by something that nobody watches.
 	retry bool
+	// lookAgain is after which time to look at it again, whatever happens until then; 0 if there is no need to.
+	lookAgain time.Duration
 }
 
 func (p *part) stall(reason string, err error) {
@@ -142,13 +145,16 @@ func (p *part) wait(ctx context.Context, pass *flow.Pass) {
 func (p *part) apply(ctx context.Context, pass *flow.Pass) {
 	object := p.resource.kind.new()
 	err := pass.Apply(ctx, object, p.resource.configuration)
+	retrying := false
+	p.lookAgain, retrying = flow.ComesBack(err)
 	switch {
 	case err == nil:
 		p.assess(object)
 	case flow.IsStalled(err):
 		p.stall(flow.Reason(err), err)
-		// What is in the way of a name is watched. What the server takes is not: a policy may change, or the schema.
-		p.retry = flow.Reason(err) != flow.ReasonResourceExists
+		// What is in the way of a name is watched, if it can be. What the server takes is not: a policy may change, or the
+		// schema.
+		p.retry = retrying || flow.Reason(err) != flow.ReasonResourceExists
 	case flow.IsWaiting(err):
 		p.state, p.message = kappv1.ComponentProgressing, err.Error()
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):

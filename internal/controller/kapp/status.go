@@ -81,8 +81,16 @@ func (r resource) describe(row *kappv1.ComponentStatus) {
 	row.APIVersion, row.Kind, row.ResourceName = r.kind.GroupVersion().String(), r.kind.Kind, r.name
 }
 
-// verdict makes one outcome of those of all components.
+// verdict makes one outcome of those of all components, which comes back as early as any of them has to.
 func verdict(s *scope) error {
+	err := combined(s)
+	for _, p := range s.parts {
+		err = flow.Within(p.lookAgain, err)
+	}
+	return err
+}
+
+func combined(s *scope) error {
 	var (
 		failures []error
 		stalled  []*part

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -90,6 +91,25 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("got %T %v", err, err)
 			}
 		})
+	}
+}
+
+// A component that asks for another look after a time gets it, whatever the other components are like.
+func TestVerdictComesBackForTheFirst(t *testing.T) {
+	soon, later, stalled := partOf("a", "Progressing"), partOf("b", "Progressing"), partOf("c", "Stalled")
+	soon.lookAgain, later.lookAgain = time.Second, time.Minute
+	for _, test := range []struct {
+		name  string
+		parts []*part
+		after time.Duration
+	}{
+		{"nobody asks for it", []*part{partOf("d", "Progressing"), stalled}, 0},
+		{"the first of two", []*part{later, soon}, time.Second},
+		{"another one is stalled", []*part{stalled, later}, time.Minute},
+	} {
+		if after, _ := flow.ComesBack(verdict(&scope{parts: test.parts})); after != test.after {
+			t.Errorf("%s: after %v, not %v", test.name, after, test.after)
+		}
 	}
 }
 
