@@ -75,6 +75,8 @@ func Start(ctx context.Context, o Options) (server *Server, err error) {
 		if err := verify(o.Dir); err != nil {
 			return nil, err
 		}
+	} else if err := discardStillborn(o.Dir); err != nil {
+		return nil, err
 	}
 	// etcd panics when it does not like its data. What happens on this goroutine
 	// can still become an error.

@@ -17,7 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
 )
 
 // start runs etcd in a folder, with its socket relative to the working
@@ -56,6 +60,42 @@ func TestDataSurvives(t *testing.T) {
 	got, err := client(t, server).Get(t.Context(), "key")
 	if err != nil || got.Count != 1 || string(got.Kvs[0].Value) != "value" {
 		t.Errorf("after a restart: %v, %v", got, err)
+	}
+}
+
+// An etcd that is killed while it starts for the first time may leave a log without the entry that makes it a voter.
+func TestKilledBeforeTheFirstEntry(t *testing.T) {
+	entry := raftpb.Entry{Term: 1, Index: 1, Type: raftpb.EntryConfChange}
+	for name, entries := range map[string][]raftpb.Entry{"no entry": nil, "an entry that is not committed": {entry}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			member := filepath.Join(dir, "etcd", "member")
+			if err := os.MkdirAll(member, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			metadata, err := (&etcdserverpb.Metadata{NodeID: 1, ClusterID: 1}).Marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			log, err := wal.Create(zap.NewNop(), filepath.Join(member, "wal"), metadata)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(log.Save(raftpb.HardState{}, entries), log.Close()); err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(dir)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			server, err := Start(ctx, Options{Dir: "etcd", Socket: "etcd.sock"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.Stop()
+			if _, err := client(t, server).Put(t.Context(), "key", "value"); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
