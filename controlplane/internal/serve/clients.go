@@ -13,6 +13,7 @@ import (
 
 	"github.com/opdock/opdock/controlplane/internal/apiserver"
 	"github.com/opdock/opdock/controlplane/internal/controllers"
+	"github.com/opdock/opdock/controlplane/internal/crddeletion"
 	"github.com/opdock/opdock/controlplane/internal/identity"
 	"github.com/opdock/opdock/controlplane/internal/nodes"
 	"github.com/opdock/opdock/controlplane/internal/scheduler"
@@ -134,6 +135,7 @@ func (c *Clients) AfterReady() {
 	c.run(func() error {
 		return standin.Run(c.ctx, identity.As(c.api.Loopback, standin.User, "opdock-stand-in", "system:masters"))
 	})
+	c.run(func() error { return crddeletion.Run(c.ctx, c.api.Loopback) })
 }
 
 // Err delivers the failure of a part.
