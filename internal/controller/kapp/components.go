@@ -145,8 +145,8 @@ func (p *part) wait(ctx context.Context, pass *flow.Pass) {
 func (p *part) apply(ctx context.Context, pass *flow.Pass) {
 	object := p.resource.kind.new()
 	err := pass.Apply(ctx, object, p.resource.configuration)
-	retrying := false
-	p.lookAgain, retrying = flow.ComesBack(err)
+	after, retrying := flow.ComesBack(err)
+	p.lookAgain = after
 	switch {
 	case err == nil:
 		p.assess(object)
