@@ -84,6 +84,31 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestRewrite changes the list after a run: what it adds is no result any more, and what it drops has to run first.
+func TestRewrite(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, folder := range []string{here, "docs"} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	specs := append(specsNamed("[sig-apps] Job a [Conformance]", "[sig-apps] Job b [Conformance]"), spec{Name: "[sig-cli] Kubectl logs [Conformance]", State: leftOut})
+	specs[1].State, specs[1].Failure = "failed", "no container"
+	if err := (results{"direct": {Kubernetes: "v1", Specs: specs}}).write(resultsPath); err != nil {
+		t.Fatal(err)
+	}
+	if err := rewrite(mustParse(t, `[{reason: No container., patterns: ['Kubectl logs', 'Job b']}]`)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(pagePath)
+	if err != nil || !strings.Contains(string(text), "| all | 3 | 1 | 0 | 2 |") || strings.Contains(string(text), "Failed:") {
+		t.Errorf("%v, the page is\n%s", err, text)
+	}
+	if err := rewrite(mustParse(t, `[{reason: No container., patterns: ['Job b']}]`)); err == nil || !strings.Contains(err.Error(), "run make conformance") {
+		t.Errorf("a spec that did not run: %v", err)
+	}
+}
+
 // TestPageIsOfTheResults fails if the list of what is left out, or the page, was changed without a run.
 func TestPageIsOfTheResults(t *testing.T) {
 	t.Chdir("../..")

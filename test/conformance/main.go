@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string) error {
 	flags.BoolVar(&o.lens, "lens", false, "send all requests of the specs through the lens")
 	flags.BoolVar(&o.list, "list", false, "list the specs and whether they are left out, and run none")
 	flags.BoolVar(&o.page, "page", false, "write the page from the last results, and run no specs; for changes of the list of what is left out")
-	flags.IntVar(&o.procs, "procs", 2*runtime.NumCPU(), "how many specs run at the same time; most of them wait")
+	flags.IntVar(&o.procs, "procs", max(8, 2*runtime.NumCPU()), "how many specs run at the same time; most of them wait")
 	flags.StringVar(&o.focus, "focus", "", "run only specs whose name matches this regular expression; results are not kept")
 	flags.StringVar(&o.binary, "controlplane", "bin/opdock-controlplane", "path of the control plane")
 	flags.StringVar(&o.e2e, "e2e", "bin/e2e.test", "path of upstream's specs")
