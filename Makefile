@@ -13,7 +13,7 @@ OPDOCK := bin/opdock
 CONTROLPLANE := bin/opdock-controlplane
 GOLANGCI_LINT := bin/golangci-lint
 DELVE := bin/dlv
-MODULES := . controlplane tools bench/kro test/charts test/browser
+MODULES := . controlplane tools bench/kro test/charts test/browser test/conformance/upstream
 
 # The chart says which version this is; an image is tagged with it, and made at the time of the last commit, so that it
 # is the same whenever and wherever it is made from the same source.
@@ -156,6 +156,26 @@ verify-generated:
 .PHONY: bench
 bench: build chromium ## Measure start-up, memory and throughput
 	go run ./bench
+
+# Upstream's specs, of the same version as the control plane: LENS=1 sends their requests through the lens, and
+# CONFORMANCE="--focus Namespaces" runs some of them. They are compiled without cgo, as the control plane is, which most
+# packages are shared with.
+SPECS := bin/e2e.test
+GINKGO := bin/ginkgo
+.PHONY: conformance
+conformance: build $(SPECS) $(GINKGO) ## Run upstream's Conformance specs, and write docs/conformance.md
+	go run ./test/conformance $(if $(LENS),--lens) $(CONFORMANCE)
+
+$(SPECS): test/conformance/upstream/go.mod test/conformance/upstream/go.sum
+	@echo "Building upstream's specs from source. The first time, this takes minutes."
+	@version=$$(go -C test/conformance/upstream list -m -f '{{.Version}}' k8s.io/kubernetes); \
+	CGO_ENABLED=0 go -C test/conformance/upstream test -c -vet=off -o ../../../$@ \
+		-ldflags="-s -w -X k8s.io/component-base/version.gitVersion=$$version" k8s.io/kubernetes/test/e2e
+	@touch $@
+
+$(GINKGO): test/conformance/upstream/go.mod test/conformance/upstream/go.sum
+	@CGO_ENABLED=0 go -C test/conformance/upstream build -o ../../../$@ github.com/onsi/ginkgo/v2/ginkgo
+	@touch $@
 
 .PHONY: compatibility
 compatibility: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -131,6 +132,26 @@ func TestRealFork(t *testing.T) {
 		t.Error(err)
 	}
 	putConfigMap(t, after, "alone", "x")
+}
+
+// TestRealHistory has a short history: an old revision can be read at first, and gets a clear answer later.
+func TestRealHistory(t *testing.T) {
+	needsControlPlane(t)
+	client := clientFor(t, startReal(t, cluster.Options{History: time.Second}).Config())
+	old := putConfigMap(t, client, "kept", "one")
+	read := func() error {
+		_, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{
+			ResourceVersion: old.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+		})
+		return err
+	}
+	if err := read(); err != nil {
+		t.Errorf("at first: %v", err)
+	}
+	testenv.Eventually(t, "the old revision is gone", func() bool {
+		putConfigMap(t, client, "kept", "two") // there must be a newer one
+		return apierrors.IsResourceExpired(read())
+	})
 }
 
 func TestRealForkOfAFork(t *testing.T) {

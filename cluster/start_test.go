@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/opdock/opdock/internal/testenv"
 )
@@ -223,6 +224,7 @@ func TestStartRefuses(t *testing.T) {
 		"name":            {Options{Name: "Dev"}, `"Dev" is not a valid cluster name`},
 		"nodes":           {Options{Nodes: -1}, "-1 is not a valid number of nodes"},
 		"port":            {Options{Port: 70000}, "70000 is not a valid port"},
+		"history":         {Options{History: -time.Minute}, "-1m0s is not a valid history"},
 		"detached log":    {Options{Name: "dev", Detach: true, Log: &tail{}}, "must be an *os.File"},
 		"detached unseen": {Options{Detach: true}, "needs a name"},
 		"no binary":       {Options{Binary: noFile}, noFile},

@@ -5,6 +5,7 @@ package importer
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -50,14 +51,18 @@ func readFolder(folder string, o Options, report *Report) ([]*unstructured.Unstr
 		if err != nil || entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
 			return err
 		}
+		relative, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
 		read, err := readFile(path)
 		if err != nil {
 			// A dump has logs and results of other tools among its files.
-			report.LeftOut["files cannot be read as YAML or JSON"]++
+			report.Unreadable = append(report.Unreadable, relative)
 			return nil //nolint:nilerr // reported
 		}
 		all = append(all, read...)
-		if relative, err := filepath.Rel(folder, path); err == nil && o.Progress != nil && len(read) > 0 {
+		if o.Progress != nil && len(read) > 0 {
 			o.Progress(relative, len(read), len(all))
 		}
 		return nil
@@ -66,6 +71,9 @@ func readFolder(folder string, o Options, report *Report) ([]*unstructured.Unstr
 		return nil, fmt.Errorf("reading the dump: %w", err)
 	}
 	if len(all) == 0 {
+		if len(report.Unreadable) > 0 {
+			return nil, fmt.Errorf("no file in %s has objects in it; not valid YAML or JSON: %s", folder, strings.Join(report.Unreadable, ", "))
+		}
 		return nil, fmt.Errorf("no file in %s has objects in it", folder)
 	}
 	return all, nil
@@ -78,7 +86,11 @@ func readFile(path string) ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("reading the dump: %w", err)
 	}
 	defer file.Close()
-	documents := utilyaml.NewYAMLOrJSONDecoder(bufio.NewReaderSize(file, 1<<20), 4096)
+	text := bufio.NewReaderSize(file, 1<<20)
+	if start, _ := text.Peek(4096); bytes.IndexByte(start, 0) >= 0 { // what cannot be read fails below
+		return nil, fmt.Errorf("reading %s: it is a binary file, not YAML or JSON; unpack an archive first", path)
+	}
+	documents := utilyaml.NewYAMLOrJSONDecoder(text, 4096)
 	var all []*unstructured.Unstructured
 	for {
 		var document map[string]any
@@ -86,10 +98,17 @@ func readFile(path string) ([]*unstructured.Unstructured, error) {
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, fmt.Errorf("reading %s: the file is cut off", path)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, err)
 		}
 		object := &unstructured.Unstructured{Object: document}
+		// kubectl writes the kind of a List after its items, so the start of such a file is valid YAML as well.
+		if object.IsList() && object.GetKind() == "" && object.GetAPIVersion() != "" {
+			return nil, fmt.Errorf("reading %s: the file is cut off: its List ends before its kind", path)
+		}
 		if !object.IsList() {
 			if object.GetKind() != "" && object.GetName() != "" {
 				all = append(all, object)

@@ -53,6 +53,8 @@ type Report struct {
 	Forbidden []string
 	// Unavailable are the API groups that could not be asked.
 	Unavailable []string
+	// Unreadable are the files of a dump that are not valid YAML or JSON, or that are cut off.
+	Unreadable []string
 }
 
 func newReport() *Report { return &Report{LeftOut: map[string]int{}, Changed: map[string]int{}} }

@@ -6,7 +6,9 @@ package importer
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -179,16 +181,55 @@ func TestDumps(t *testing.T) {
 	if got := names(read); !slices.Equal(got, want) {
 		t.Errorf("got %q,\nwant %q", got, want)
 	}
-	if len(report.LeftOut) != 1 {
-		t.Errorf("left out %v", report.LeftOut)
+	if !slices.Equal(report.Unreadable, []string{"broken.yaml"}) {
+		t.Errorf("unreadable: %v", report.Unreadable)
 	}
 	if some, _, err := FromFiles(folder, Options{Kinds: []string{"ingress"}}); err != nil || len(some) != 2 { // and the CRD
 		t.Errorf("by kind: %q, %v", names(some), err)
 	}
-	for _, path := range []string{filepath.Join(folder, "logs"), filepath.Join(folder, "no-object.json"), filepath.Join(folder, "broken.yaml"), filepath.Join(folder, "missing")} {
-		if _, _, err := FromFiles(path, Options{}); err == nil {
-			t.Errorf("%s was read", path)
-		}
+	if _, _, err := FromFiles(filepath.Join(folder, "logs"), Options{}); err == nil || !strings.Contains(err.Error(), "no file in") {
+		t.Errorf("a folder without objects: %v", err)
+	}
+	if _, _, err := FromFiles(filepath.Join(folder, "missing"), Options{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+func TestBadDumps(t *testing.T) {
+	list := "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: one\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: two\nkind: List\n"
+	before := func(text string) string { start, _, _ := strings.Cut(list, text); return start }
+	inJSON := `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}, {"apiVersion": "v1"}]}`
+	for name, test := range map[string]struct{ content, says string }{
+		"empty":                  {"", "has no objects in it"},
+		"no object":              {`{"a": 1}`, "has no objects in it"},
+		"broken":                 {"{", "cut off"},
+		"text":                   {"hello\nworld\n", "cannot unmarshal"},
+		"cut between two items":  {list[:strings.LastIndex(list, "- ")], "cut off"},
+		"cut in an item":         {before("two"), "cut off"},
+		"cut before the kind":    {before("kind: List"), "cut off"},
+		"cut JSON":               {inJSON[:len(inJSON)/2], "cut off"},
+		"cut JSON at its end":    {inJSON[:len(inJSON)-1], "cut off"},
+		"an archive":             {"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xed\xbd", "unpack"},
+		"a program":              {"\x7fELF\x02\x01\x01\x00\x00", "binary"},
+		"cut in a 2nd document":  {"{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}\n---\n" + before("kind: List"), "cut off"},
+		"control characters":     {"kind: \x01\n", "control characters"},
+		"a List that is no list": {"apiVersion: v1\nkind: List\nitems: one\n", "has no objects in it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			path := filepath.Join(folder, "dump.yaml")
+			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			read, _, err := FromFiles(path, Options{})
+			if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), path) {
+				t.Errorf("got %q and %v, want an error with %q", names(read), err, test.says)
+			}
+			// It does not help that the file is in a folder.
+			if read, _, err := FromFiles(folder, Options{}); err == nil || !strings.Contains(err.Error(), "no file in "+folder) {
+				t.Errorf("in a folder: got %q and %v", names(read), err)
+			}
+		})
 	}
 }
 

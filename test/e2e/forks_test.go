@@ -60,12 +60,25 @@ func TestCLISnapshots(t *testing.T) {
 	u.ok(t, "snapshot", "restore", elsewhere, "--quiet")
 	u.ok(t, "kubectl", "get", "configmap", "after")
 
-	try(t, os.Truncate(listed[0].Path, 1000))
+	// What cannot be restored changes nothing: the cluster runs on, and a new one is not made.
 	pid := u.status(t, "dock").PID
-	u.fails(t, "damaged", "snapshot", "restore", "base")
-	if now := u.status(t, "dock"); now.PID != pid {
-		t.Errorf("a damaged snapshot stopped the cluster: %+v", now)
+	content := must(os.ReadFile(listed[0].Path))(t)
+	for says, bad := range map[string][]byte{
+		"damaged":        content[:1000],
+		"not a snapshot": []byte("apiVersion: v1\nkind: List\n"),
+		"newer version":  bytes.Replace(content, []byte("opdock-snapshot/1"), []byte("opdock-snapshot/2"), 1),
+	} {
+		try(t, os.WriteFile(listed[0].Path, bad, 0o600))
+		u.fails(t, says, "snapshot", "restore", "base")
+		if now := u.status(t, "dock"); now.PID != pid {
+			t.Errorf("%s: the cluster was stopped: %+v", says, now)
+		}
+		u.fails(t, says, "up", "--name", "third", "--from", "base")
+		if now := u.status(t, "third"); now.State != cluster.NeverStarted {
+			t.Errorf("%s: there is a new cluster: %+v", says, now)
+		}
 	}
+	u.ok(t, "kubectl", "get", "configmap", "after")
 	u.ok(t, "snapshot", "delete", "base")
 	u.fails(t, "there is no snapshot", "snapshot", "delete", "base")
 }

@@ -26,10 +26,15 @@ const usageAnnotation = "opdock.dev/usage"
 // kubectl runs kubectl in the namespace of the test and returns what it prints.
 func (w *world) kubectl(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
-	program := filepath.Join(must(cluster.Assets(testenv.ControlPlane(t)))(t), "kubectl")
-	command := exec.CommandContext(within(t), program, append([]string{"--kubeconfig", w.cluster.Kubeconfig(), "-n", w.namespace}, arguments...)...)
-	output, err := command.CombinedOutput()
+	output, err := w.kubectlCommand(t, arguments...).CombinedOutput()
 	return string(output), err
+}
+
+// kubectlCommand is kubectl in the namespace of the test, to be started.
+func (w *world) kubectlCommand(t *testing.T, arguments ...string) *exec.Cmd {
+	t.Helper()
+	program := filepath.Join(must(cluster.Assets(testenv.ControlPlane(t)))(t), "kubectl")
+	return exec.CommandContext(within(t), program, append([]string{"--kubeconfig", w.cluster.Kubeconfig(), "-n", w.namespace}, arguments...)...)
 }
 
 func TestTop(t *testing.T) {

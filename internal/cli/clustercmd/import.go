@@ -149,7 +149,7 @@ func (a verbs) readObjects(ctx context.Context, o importOptions) ([]importer.Obj
 	for reason, number := range source.LeftOut {
 		report.LeftOut[reason] += number
 	}
-	report.Forbidden, report.Unavailable = source.Forbidden, source.Unavailable
+	report.Forbidden, report.Unavailable, report.Unreadable = source.Forbidden, source.Unavailable, source.Unreadable
 	if len(objects) == 0 {
 		return nil, nil, errors.New("the source has no objects to import")
 	}
@@ -166,6 +166,9 @@ func (a verbs) tellImported(report *importer.Report) {
 	}
 	if len(report.Forbidden) > 0 {
 		fmt.Fprintf(a.Err, "  no right to list: %s\n", strings.Join(report.Forbidden, ", "))
+	}
+	if len(report.Unreadable) > 0 {
+		fmt.Fprintf(a.Err, "  not valid YAML or JSON, or cut off: %s\n", strings.Join(report.Unreadable, ", "))
 	}
 	if len(report.Unavailable) > 0 {
 		fmt.Fprintf(a.Err, "  the source does not answer for: %s\n", strings.Join(report.Unavailable, ", "))

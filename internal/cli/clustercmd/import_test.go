@@ -28,10 +28,24 @@ func TestImport(t *testing.T) {
 	if err := os.WriteFile(dump, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	folder := filepath.Join(t.TempDir(), "must-gather")
+	for name, content := range map[string]string{"shop.yaml": content, "pods/cut.yaml": content[:len(content)-10], "empty/results.json": "{}"} {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, test := range map[string]struct {
 		args []string
 		code int
 	}{
+		"import-folder":    {args: []string{"-f", folder, "--name", "new", "--quiet"}},
+		"import-cut":       {args: []string{"-f", filepath.Join(folder, "pods/cut.yaml"), "--name", "new"}, code: cmdutil.ExitError},
+		"import-empty":     {args: []string{"-f", filepath.Join(folder, "empty"), "--name", "new"}, code: cmdutil.ExitError},
+		"import-binary":    {args: []string{"-f", os.Args[0], "--name", "new"}, code: cmdutil.ExitError},
 		"import":           {args: []string{"-f", dump, "--name", "new"}},
 		"import-quiet":     {args: []string{"-f", dump, "--name", "new", "--quiet"}},
 		"import-nothing":   {args: []string{"-f", dump, "--name", "new", "-n", "other"}, code: cmdutil.ExitError},
@@ -52,7 +66,7 @@ func TestImport(t *testing.T) {
 			}
 			code, screen := newConsole(dock).Screen(t.Context(), append([]string{"import"}, test.args...)...)
 			clitest.ExpectCode(t, code, test.code)
-			golden.Compare(t, "import/"+name, strings.ReplaceAll(screen, dump, "dump.yaml"))
+			golden.Compare(t, "import/"+name, strings.NewReplacer(dump, "dump.yaml", folder, "must-gather", os.Args[0], "program").Replace(screen))
 			if test.code != cmdutil.ExitOK {
 				return
 			}

@@ -61,6 +61,29 @@ func TestUpPassesItsFlagsOn(t *testing.T) {
 	}
 }
 
+// TestUpRefuses gives values that no cluster can have. Nothing is started.
+func TestUpRefuses(t *testing.T) {
+	for args, want := range map[string]string{
+		"--history 0s":          "--history must be more than 0, not 0s",
+		"--history -5m":         "--history must be more than 0, not -5m0s",
+		"--history 5":           `--history cannot be "5": not a duration`,
+		"--history soon":        `--history cannot be "soon": not a duration`,
+		"--nodes 0":             "--nodes must be between 1 and 5000, not 0",
+		"--port 65536":          "--port must be between 0 and 65535, not 65536",
+		"--timeout 0s":          "--timeout must be more than 0, not 0s",
+		"--ephemeral --durable": "cannot be used together",
+		"--verbose":             "--verbose needs --foreground",
+	} {
+		dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane"}
+		dock.Start = clitest.StartsWell(dock)
+		code, screen := newConsole(dock).Screen(t.Context(), append([]string{"up"}, strings.Fields(args)...)...)
+		clitest.ExpectCode(t, code, cmdutil.ExitUsage)
+		if !strings.Contains(screen, want) || len(dock.Started) > 0 {
+			t.Errorf("%s: started %d, want %q in\n%s", args, len(dock.Started), want, screen)
+		}
+	}
+}
+
 func TestUpFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		args  []string
@@ -70,6 +93,7 @@ func TestUpFails(t *testing.T) {
 		"alive-port":            {args: []string{"up", "--port", "80"}},
 		"alive-nodes":           {args: []string{"up", "--nodes", "3"}},
 		"alive-foreground":      {args: []string{"up", "--foreground"}},
+		"alive-history":         {args: []string{"up", "--history", "2h"}},
 		"port-taken": {
 			args: []string{"up", "--name", "other"},
 			start: clitest.FailsWith(&cluster.StartError{
