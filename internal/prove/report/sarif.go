@@ -120,7 +120,7 @@ func SARIF(w io.Writer, r *Report) error {
 		Automation: sarifAutomation{"opdock-prove/" + visible(r.Campaign)},
 		Results:    []sarifResult{},
 	}
-	invocation := sarifInvocation{Successful: !r.Interrupted && r.Totals().Judged() > 0, Notifications: r.notifications()}
+	invocation := sarifInvocation{Successful: !r.Interrupted && r.ExitCode() != exitNotTried, Notifications: r.notifications()}
 	if !r.Began.IsZero() {
 		invocation.Start = r.Began.UTC().Format(time.RFC3339)
 		invocation.End = r.Began.UTC().Add(r.Took).Format(time.RFC3339)
