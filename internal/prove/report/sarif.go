@@ -227,7 +227,11 @@ func (p place) location() sarifLocation {
 	if relative {
 		artifact.Base = sarifRoot
 	}
-	return sarifLocation{Physical: sarifPhysical{Artifact: artifact, Region: &sarifRegion{p.line, p.col}}}
+	location := sarifLocation{Physical: sarifPhysical{Artifact: artifact, Region: &sarifRegion{p.line, p.col}}}
+	if p.text != "" {
+		location.Message = &sarifMessage{visible(p.text)}
+	}
+	return location
 }
 
 // message is what a code scanning service shows beside the line.
