@@ -200,5 +200,5 @@ func scenarioOf(ctx context.Context, p *project.Project, file string) (*scenario
 	return scenario.Default(samples), nil
 }
 
-// ErrNoSamples is returned for a project that has nothing to begin with.
-var ErrNoSamples = errors.New("the project has no samples: add objects of its kinds to config/samples, or write a scenario")
+// ErrNoSamples is returned for a project that has nothing to begin with. [Suggest] makes a scenario for it.
+var ErrNoSamples = errors.New("the project has no samples, so there is nothing to run")

@@ -6,6 +6,7 @@ package lens
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,9 @@ import (
 
 // ReconcileHeader says which reconcile a request belongs to. It is not forwarded.
 const ReconcileHeader = "X-Opdock-Reconcile"
+
+// SourceHeader says which lines of the operator sent a write. It is not forwarded.
+const SourceHeader = "X-Opdock-Source"
 
 // requestInfo reads addresses as the API server does.
 var requestInfo = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
@@ -47,6 +51,9 @@ func describe(r *http.Request) Request {
 	if d.Verb == "patch" && isApply(r.Header) {
 		d.Verb = "apply"
 	}
+	if d.IsWrite() {
+		d.Source = sourcesOf(r.Header.Get(SourceHeader))
+	}
 	switch d.Verb {
 	case "create", "update", "patch":
 		d.FieldManager = cmp.Or(d.FieldManager, managerOfAgent(d.UserAgent))
@@ -57,6 +64,22 @@ func describe(r *http.Request) Request {
 		}
 	}
 	return d
+}
+
+// maxSource is the longest header with lines that is read.
+const maxSource = 4 << 10
+
+// sourcesOf reads what a hook says about the lines that sent a write.
+func sourcesOf(header string) (lines []string) {
+	if header == "" || len(header) > maxSource {
+		return nil
+	}
+	for one := range strings.SplitSeq(header, ",") {
+		if line, err := url.QueryUnescape(one); err == nil && line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 func queryOf(query map[string][]string) *Query {

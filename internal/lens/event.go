@@ -42,6 +42,9 @@ type Request struct {
 	As string `json:"as,omitempty"`
 	// Reconcile is the ID of the reconcile that sent it, if the operator was built to say so.
 	Reconcile uint64 `json:"reconcile,omitempty"`
+	// Source are the lines that sent a write, FILE:LINE relative to the operator's module, the nearest first, if the operator was
+	// built to say so.
+	Source []string `json:"source,omitempty"`
 
 	DryRun bool   `json:"dryRun,omitempty"`
 	Query  *Query `json:"query,omitempty"`

@@ -160,6 +160,7 @@ func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 	// The transport has the identity. ReverseProxy has removed what concerns only the connection, and Upgrade is back.
 	out.Header.Del("Authorization")
 	out.Header.Del(ReconcileHeader)
+	out.Header.Del(SourceHeader)
 	x.accepts = out.Header.Get("Accept")
 }
 

@@ -129,7 +129,7 @@ func TestRequestsArriveAsTheyAre(t *testing.T) {
 	})
 	const query = "fieldManager=me&odd=%zz;&empty"
 	response := s.request(http.MethodPost, "/api/v1/namespaces/b/configmaps?"+query, `{"some":"body"}`,
-		"Content-Type", "application/json", "X-Own", "kept", ReconcileHeader, "12", "Impersonate-User", "somebody", "User-Agent", "thing/1.0")
+		"Content-Type", "application/json", "X-Own", "kept", ReconcileHeader, "12", SourceHeader, "a.go:1", "Impersonate-User", "somebody", "User-Agent", "thing/1.0")
 	if text := s.read(response); response.StatusCode != http.StatusCreated || !strings.Contains(text, `"uid":"u"`) || response.Header.Get("Warning") == "" {
 		t.Errorf("the answer is %d %s with %v", response.StatusCode, text, response.Header)
 	}
@@ -139,7 +139,7 @@ func TestRequestsArriveAsTheyAre(t *testing.T) {
 		t.Errorf("the server got %s?%s with %s", r.URL.Path, r.URL.RawQuery, body)
 	}
 	for name, want := range map[string]string{
-		"Authorization": "Bearer upstream", "X-Own": "kept", ReconcileHeader: "", "Impersonate-User": "somebody", "User-Agent": "thing/1.0",
+		"Authorization": "Bearer upstream", "X-Own": "kept", ReconcileHeader: "", SourceHeader: "", "Impersonate-User": "somebody", "User-Agent": "thing/1.0",
 		"X-Forwarded-For": "",
 	} {
 		if got := r.Header.Get(name); got != want {

@@ -99,6 +99,9 @@ func proveMarks(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	told.await(t, "ConfigMap/a <created ConfigMap/a> create Secret/a")
+	if got := sourceOf(t, proxy, namespace); got != writes(t, dir) {
+		t.Errorf("the Secret is created at %q, and not at %q", got, writes(t, dir))
+	}
 	made.Data["x"] = "2"
 	if _, err := maps.Update(t.Context(), made, metav1.UpdateOptions{FieldManager: "tester"}); err != nil {
 		t.Fatal(err)
@@ -108,6 +111,34 @@ func proveMarks(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	told.await(t, "ConfigMap/a <deleted Secret/a> create Secret/a")
+}
+
+// sourceOf is what the lens knows about the line that created the Secret.
+func sourceOf(t *testing.T, proxy *lens.Lens, namespace string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for event := range proxy.Stream().Follow(ctx, 0) {
+		switch r := event.Request; {
+		case r == nil:
+		case len(r.Source) > 0 && !r.IsWrite():
+			t.Errorf("a %s says where it comes from: %q", r.Verb, r.Source)
+		case r.Verb == "create" && r.Resource.Resource == "secrets" && r.Resource.Namespace == namespace:
+			return strings.Join(r.Source, " ")
+		}
+	}
+	return ""
+}
+
+// writes is the line of the operator that writes.
+func writes(t *testing.T, dir string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(text), "controllerutil.CreateOrUpdate(")
+	return fmt.Sprintf("main.go:%d", strings.Count(before, "\n")+1)
 }
 
 func build(t *testing.T, dir string) string {

@@ -27,6 +27,7 @@ type proveOptions struct {
 	reports  []string
 	replay   string
 	from     string
+	write    string
 }
 
 const formatText = "text"
@@ -63,12 +64,17 @@ up to three times. One that does not happen again twice is reported as flaky, an
 
 Pods are simulated: what an operator and its application say to each other is not tried.
 
-The exit code is 0 if nothing was found, 1 if something was, and 2 if the operator could not be tried.
+A project without samples needs a scenario. --write-scenario makes one from the schemas of its CRDs, for you to
+complete. With samples, it writes down what is done without a scenario.
+
+The exit code is 0 if nothing was found, 1 if something was, and 2 if the operator could not be tried or no
+disturbed run could be judged.
 Arguments after -- are flags of the operator.`,
 		Example: `  opdock prove                                   # ten minutes, all families
   opdock prove --budget 1m --families crash,drift
   opdock prove --families upgrade --upgrade-from v1.2.0
   opdock prove --replay crash-1a2b3c             # show a finding of the last campaign again
+  opdock prove --write-scenario prove.yaml       # then edit it, and run: opdock prove --scenario prove.yaml
   opdock prove --report prove.html --report prove.sarif
   opdock prove -o json > prove.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -81,6 +87,9 @@ Arguments after -- are flags of the operator.`,
 			if err := o.validate(cmd); err != nil {
 				return err
 			}
+			if o.write != "" {
+				return a.writeScenario(cmd.Context(), o)
+			}
 			return a.prove(cmd.Context(), o, args)
 		},
 	}
@@ -88,6 +97,7 @@ Arguments after -- are flags of the operator.`,
 	a.AddDirFlag(cmd, &o.dir)
 	flags.StringVar(&o.main, "main", "", "main package of the operator (default: found in the project)")
 	flags.StringVar(&o.scenario, "scenario", "", "scenario file (default: create, change and delete the samples)")
+	flags.StringVar(&o.write, "write-scenario", "", "write a scenario to begin with to this file, and run nothing; - prints it")
 	flags.StringSliceVar(&o.families, "families", nil, "families to try, separated by commas (default: all)")
 	flags.StringVar(&o.from, "upgrade-from", "", "git ref of an earlier release, to upgrade from it and to downgrade again")
 	flags.DurationVar(&o.budget, "budget", prove.DefaultBudget, "how long to begin new runs; confirming findings may take longer")
@@ -125,6 +135,8 @@ func (o *proveOptions) validate(cmd *cobra.Command) error {
 		message = "--families upgrade needs --upgrade-from REF: a tag, branch or commit of the project's repository"
 	case o.from != "" && len(o.families) > 0 && !slices.Contains(o.families, "upgrade"):
 		message = "--upgrade-from is for the family upgrade: add it to --families"
+	case o.write != "" && (o.scenario != "" || o.replay != ""):
+		message = "--write-scenario runs nothing: use it without --scenario and --replay"
 	case o.replay != "" && o.from != "":
 		message = "--replay runs one finding again: use it without --upgrade-from"
 	case o.replay != "" && len(o.families) > 0:

@@ -73,6 +73,7 @@ func TestUsage(t *testing.T) {
 		"budget":              {"--budget", "0s"},
 		"budget-of-no-unit":   {"--budget", "10"},
 		"parallel":            {"--parallel", "0"},
+		"write-and-replay":    {"--write-scenario", "a.yaml", "--replay", "crash-1a2b3c"},
 		"replay-and-families": {"--replay", "crash-1a2b3c", "--families", "crash"},
 	} {
 		t.Run(name, func(t *testing.T) {

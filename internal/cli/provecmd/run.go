@@ -34,20 +34,30 @@ func (a verbs) prove(ctx context.Context, o proveOptions, arguments []string) er
 		if ctx.Err() != nil {
 			return cmdutil.Interrupted(err)
 		}
-		return errors.Join(explain(err), &cmdutil.ExitCodeError{Code: couldNotRun})
+		return errors.Join(a.explain(err), &cmdutil.ExitCodeError{Code: couldNotRun})
 	}
 	if err := a.show(o, campaign.Report); err != nil {
 		return errors.Join(err, &cmdutil.ExitCodeError{Code: couldNotRun})
 	}
-	if code := campaign.Report.ExitCode(); code != 0 {
+	switch code := campaign.Report.ExitCode(); code {
+	case 0:
+		return nil
+	case couldNotRun:
+		if o.replay != "" {
+			return errors.Join(errors.New("the run could not be judged, so the finding may still be there"), &cmdutil.ExitCodeError{Code: code})
+		}
+		return errors.Join(hint.With(errors.New("no disturbed run was judged, so nothing is known about the operator"),
+			"give it more time, or other families: --budget, --families", "NOT TRIED in the report says what was left out"), &cmdutil.ExitCodeError{Code: code})
+	default:
 		return &cmdutil.ExitCodeError{Code: code}
 	}
-	return nil
 }
 
-func explain(err error) error {
+func (a verbs) explain(err error) error {
 	if errors.Is(err, prove.ErrNoSamples) {
-		return hint.With(err, "see which fields its kinds have: opdock kubectl explain KIND")
+		program := cmdutil.ShellQuote(a.Program)
+		return hint.With(err, "write a scenario from the schemas of its CRDs: "+program+" prove --write-scenario prove.yaml",
+			"check its values, and run it: "+program+" prove --scenario prove.yaml", "or add an object of each kind to config/samples")
 	}
 	return err
 }

@@ -14,8 +14,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"path"
 	"reflect"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,7 +30,11 @@ import (
 const (
 	variable = "OPDOCK_LENS_HOOK" // ADDRESS/CREDENTIAL
 	header   = "X-Opdock-Reconcile"
+	source   = "X-Opdock-Source"
 
+	// maxFrames is how far up the calls of a write are looked at, and maxPlaces how many lines of the operator are told.
+	maxFrames  = 64
+	maxPlaces  = 3
 	maxQueued  = 4096
 	maxError   = 2000
 	dialWithin = 5 * time.Second
@@ -221,11 +229,114 @@ type transport struct{ inner http.RoundTripper }
 // WrappedRoundTripper lets client-go look below.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.inner }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. It runs in the goroutine that sends the request, so the lines that led to it can be found.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if id := idOf(request.Context()); id != 0 {
+	id, from := idOf(request.Context()), ""
+	// A client may be wrapped twice, and the outer one has told.
+	if isWrite(request.Method) && request.Header.Get(source) == "" {
+		from = callers()
+	}
+	if id != 0 || from != "" {
 		request = request.Clone(request.Context())
+	}
+	if id != 0 {
 		request.Header.Set(header, strconv.FormatUint(id, 10))
 	}
+	if from != "" {
+		request.Header.Set(source, from)
+	}
 	return t.inner.RoundTrip(request)
+}
+
+func isWrite(method string) bool {
+	switch method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+// program is what is known about this binary.
+type program struct {
+	module string // path of the main module
+	main   string // folder of the main package in it
+}
+
+var thisProgram = sync.OnceValue(func() program {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Path == "" {
+		return program{}
+	}
+	return program{module: info.Main.Path, main: strings.TrimPrefix(strings.TrimPrefix(info.Path, info.Main.Path), "/")}
+})
+
+// stack is a way through the program.
+type stack [maxFrames]uintptr
+
+// knownStacks are the lines of stacks, which are looked up once: an operator writes from a few places, again and again.
+var (
+	knownStacks sync.Map
+	stackCount  atomic.Int64
+)
+
+const maxStacks = 4096
+
+// callers are the lines of the operator's own module that led here, the nearest first: FILE:LINE, with the file relative to the
+// module. What calls it from the same folder is left out. Empty if the operator's code did not lead here.
+func callers() string {
+	this := thisProgram()
+	if this.module == "" {
+		return ""
+	}
+	var counters stack
+	const own = 3 // runtime.Callers, callers and RoundTrip
+	count := runtime.Callers(own, counters[:])
+	if known, ok := knownStacks.Load(counters); ok {
+		text, _ := known.(string)
+		return text
+	}
+	text := this.lines(counters[:count])
+	if stackCount.Add(1) <= maxStacks {
+		knownStacks.Store(counters, text)
+	}
+	return text
+}
+
+func (p program) lines(counters []uintptr) string {
+	frames := runtime.CallersFrames(counters)
+	var places []string
+	last := "-"
+	for more := true; more && len(places) < maxPlaces; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		folder, known := p.folder(frame.Function)
+		if !known || folder == last {
+			continue
+		}
+		last = folder
+		// What the name of a file may have is more than a header may have.
+		name := path.Join(folder, path.Base(strings.ReplaceAll(frame.File, "\\", "/")))
+		places = append(places, url.QueryEscape(name)+":"+strconv.Itoa(frame.Line))
+	}
+	return strings.Join(places, ",")
+}
+
+// folder is where the package of a function lies in the main module; false for functions of others.
+func (p program) folder(function string) (string, bool) {
+	// The path of a package ends at the first dot after its last slash; dots before that are escaped.
+	slash := strings.LastIndexByte(function, '/') + 1
+	dot := strings.IndexByte(function[slash:], '.')
+	if dot < 0 {
+		return "", false
+	}
+	pkg := strings.ReplaceAll(function[:slash+dot], "%2e", ".")
+	switch {
+	case pkg == "main":
+		return p.main, true
+	case pkg == p.module:
+		return "", true
+	case strings.HasPrefix(pkg, p.module+"/"):
+		return pkg[len(p.module)+1:], true
+	}
+	return "", false
 }

@@ -65,6 +65,7 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 	}
 	for _, wrong := range result.wrong {
 		wrong.Family = p.Family
+		r.locate(p, wrong)
 	}
 	if len(result.wrong) > 0 {
 		result.story = r.tell()

@@ -55,6 +55,9 @@ func (g *gathering) addUndisturbed(wrong []*Observation) {
 	steps := map[int]bool{}
 	for _, o := range wrong {
 		o.Family = "undisturbed"
+		if len(o.Where) == 0 {
+			o.Where = g.campaign.writersOf(o)
+		}
 		if g.campaign.ignores(o) {
 			continue
 		}
@@ -207,7 +210,7 @@ func (g *gathering) observe(o *Observation, run string) *finding {
 		sum := sha256.Sum256([]byte(cause))
 		f = &finding{Finding: report.Finding{
 			ID: o.Family + "-" + hex.EncodeToString(sum[:3]), Severity: o.Severity, Family: o.Family, Verdict: o.Verdict,
-			Title: o.Title, Want: o.Want, Got: o.Got, Object: o.Object, Fields: o.Fields,
+			Title: o.Title, Want: o.Want, Got: o.Got, Object: o.Object, Fields: o.Fields, Where: o.Where,
 		}}
 		g.findings[cause] = f
 		g.order = append(g.order, cause)

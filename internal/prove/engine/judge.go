@@ -31,6 +31,8 @@ type Observation struct {
 	Fields   []string
 	Want     string
 	Got      string
+	// Where are the lines that matter, as far as the operator tells: FILE:LINE and what is written there.
+	Where []string
 }
 
 // cause tells observations of different defects apart, and those of the same in different runs not.

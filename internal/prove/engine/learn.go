@@ -37,6 +37,7 @@ type write struct {
 	object     string
 	fields     []string
 	controller string
+	source     []string // the lines that sent it
 }
 
 // referenceRuns is how often the scenario is run undisturbed.
@@ -263,7 +264,7 @@ func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event) {
 		if r == nil || r.Change != nil && r.Change.None {
 			continue
 		}
-		w := write{Moment: m.Moment, controller: controllers[r.Reconcile]}
+		w := write{Moment: m.Moment, controller: controllers[r.Reconcile], source: r.Source}
 		if r.Object != nil {
 			w.object = r.Object.Kind
 		}
@@ -387,6 +388,7 @@ func (r *run) restWrites(step int) (wrong []*Observation) {
 		wrong = append(wrong, &Observation{
 			Step: step, Verdict: "rest-writes", Severity: medium, Object: w.Object.Kind + " " + w.Object.Name, Fields: fields,
 			Title: "After a restart the operator writes although nothing has changed", Want: "no write", Got: w.Verb + " of " + strings.Join(fields, ", "),
+			Where: linesOf(w.Source, w.Verb+" "+w.Resource.Resource),
 		})
 	}
 	return wrong

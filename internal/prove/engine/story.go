@@ -57,13 +57,21 @@ func (r *run) tell() (lines []report.Line) {
 	for i, e := range events[from:to] {
 		line := strings.TrimSpace(trace.Line(e, e.At))
 		_, text, _ := strings.Cut(line, "  ") // the time is told apart
-		lines = append(lines, report.Line{At: e.At.Sub(r.began), Text: strings.Join(strings.Fields(text), " "), Fault: isFault(e) && from+i != first})
+		lines = append(lines, report.Line{At: e.At.Sub(r.began), Text: strings.Join(strings.Fields(text), " "), Fault: isFault(e) && from+i != first, Where: sourceOf(e)})
 	}
 	r.mutex.Lock()
 	lines = append(lines, r.notes...)
 	r.mutex.Unlock()
 	slices.SortStableFunc(lines, func(a, b report.Line) int { return cmp.Compare(a.At, b.At) })
 	return lines
+}
+
+// sourceOf is the line that sent a write.
+func sourceOf(e *lens.Event) string {
+	if e.Request == nil || len(e.Request.Source) == 0 {
+		return ""
+	}
+	return e.Request.Source[0]
 }
 
 func isFault(e *lens.Event) bool {

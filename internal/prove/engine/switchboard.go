@@ -89,6 +89,7 @@ type switchboard struct {
 	counts   map[Moment]int
 	pending  map[uint64]Moment // by the ID of the request
 	seen     []seenMoment
+	sources  map[Moment][]string // the lines that sent the writes of the disturbed step
 	current  *faults
 	happened bool // the fault
 }
@@ -101,7 +102,7 @@ type seenMoment struct {
 }
 
 func newSwitchboard(named func(Moment) Moment) *switchboard {
-	return &switchboard{named: named, counts: map[Moment]int{}, pending: map[uint64]Moment{}}
+	return &switchboard{named: named, counts: map[Moment]int{}, pending: map[uint64]Moment{}, sources: map[Moment][]string{}}
 }
 
 // step resets the counts, and disturbs from now on.
@@ -111,6 +112,9 @@ func (s *switchboard) step(f *faults) {
 	clear(s.counts)
 	s.seen = nil
 	s.current = f
+	if f != nil {
+		clear(s.sources)
+	}
 }
 
 // calm ends the disturbance.
@@ -132,6 +136,13 @@ func (s *switchboard) writes() []seenMoment {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return append([]seenMoment(nil), s.seen...)
+}
+
+// sourceOf returns the lines that sent a write of the disturbed step.
+func (s *switchboard) sourceOf(m Moment) []string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.sources[m]
 }
 
 func (s *switchboard) hit() {
@@ -162,6 +173,9 @@ func (s *switchboard) Request(ctx context.Context, call *lens.Call) lens.Verdict
 	s.counts[m]++
 	m.Nth = s.counts[m]
 	s.pending[call.Request.ID] = m
+	if _, told := s.sources[m]; !told && len(call.Request.Source) > 0 {
+		s.sources[m] = call.Request.Source // later steps have the same moments
+	}
 	f := s.current
 	s.mutex.Unlock()
 	if f != nil && f.request != nil {

@@ -92,6 +92,7 @@ type (
 	pageLine struct {
 		At, Text string
 		Fault    bool
+		Where    string
 	}
 	pageNotTried struct{ Family, What, Reason, Count string }
 )
@@ -251,7 +252,7 @@ func newPageFinding(f *Finding, number int) pageFinding {
 		FamilyAbout: describe(families, f.Family).about, VerdictMeaning: describe(verdicts, f.Verdict).about,
 	}
 	for _, line := range f.Story {
-		one.Story = append(one.Story, pageLine{moment(line.At), visible(line.Text), line.Fault})
+		one.Story = append(one.Story, pageLine{moment(line.At), visible(line.Text), line.Fault, visible(line.Where)})
 	}
 	return one
 }

@@ -112,7 +112,11 @@ func TestExitCode(t *testing.T) {
 		report *Report
 		want   int
 	}{
-		"findings": {sample(), 1}, "clean": {clean(), 0}, "flaky only": {flaky, 0}, "interrupted with a finding": {interrupted(), 1}, "nothing": {&Report{}, 0},
+		"findings": {sample(), 1}, "clean": {clean(), 0}, "flaky only": {flaky, 0}, "interrupted with a finding": {interrupted(), 1}, "nothing": {&Report{}, 2},
+		"undisturbed only": {&Report{Families: []Family{{Name: "undisturbed", Planned: 5, Ran: 5, Clean: 5}, {Name: "crash", Planned: 9}}}, 2},
+		"all broke down":   {&Report{Families: []Family{{Name: "undisturbed", Planned: 5, Ran: 5, Clean: 5}, {Name: "crash", Planned: 9, Ran: 9, Failed: 9}}}, 2},
+		"one was judged":   {&Report{Families: []Family{{Name: "crash", Planned: 9, Ran: 9, Clean: 1, Failed: 8}}}, 0},
+		"restless":         {&Report{Families: []Family{{Name: "undisturbed", Planned: 1, Ran: 1}}, Findings: []Finding{{ID: "undisturbed-1", Severity: "high"}}}, 1},
 	} {
 		if got := test.report.ExitCode(); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)

@@ -156,10 +156,10 @@ func TestSARIFHasWhatIsRequired(t *testing.T) {
 
 func TestSARIFLocations(t *testing.T) {
 	for where, want := range map[string]place{
-		"a/b.go:12":                 {"a/b.go", 12, 0},
-		"a/b.go:12:7":               {"a/b.go", 12, 7},
-		"a/b.go:12:7 (Reconcile)":   {"a/b.go", 12, 7},
-		"/src/b.go:1":               {"/src/b.go", 1, 0},
+		"a/b.go:12":                 {"a/b.go", 12, 0, ""},
+		"a/b.go:12:7":               {"a/b.go", 12, 7, ""},
+		"a/b.go:12:7 (Reconcile)":   {"a/b.go", 12, 7, "(Reconcile)"},
+		"/src/b.go:1":               {"/src/b.go", 1, 0, ""},
 		"a.go":                      {},
 		"a.go:0":                    {},
 		":3":                        {},

@@ -43,11 +43,20 @@ func first(a, b bool) int {
 	}
 }
 
-// ExitCode returns the exit code of the command: 1 if there are findings, else 0. Flaky findings do not count. A
-// campaign in which no run was judged has no findings either: see [Totals.Judged].
+// Exit codes of the command.
+const (
+	exitFindings = 1
+	exitNotTried = 2
+)
+
+// ExitCode returns the exit code of the command: 1 if there are findings, 2 if there are none because no disturbed run was
+// judged, else 0. Flaky findings do not count.
 func (r *Report) ExitCode() int {
-	if r.Totals().Findings > 0 {
-		return 1
+	switch t := r.Totals(); {
+	case t.Findings > 0:
+		return exitFindings
+	case t.Judged() <= 0:
+		return exitNotTried
 	}
 	return 0
 }
@@ -56,12 +65,14 @@ func (r *Report) ExitCode() int {
 type Totals struct {
 	Planned, Ran, Clean, Failed int
 	FlakyRuns                   int
+	Undisturbed                 int            // runs without a disturbance that came to a verdict
 	Findings, Flaky             int            // findings, and flaky findings, which are not among the former
 	Severities                  map[string]int // findings by severity, without flaky ones
 }
 
-// Judged returns how many runs came to a verdict.
-func (t Totals) Judged() int { return t.Ran - t.Failed }
+// Judged returns how many disturbed runs came to a verdict. Runs without a disturbance prove nothing: the others are compared
+// with them.
+func (t Totals) Judged() int { return t.Ran - t.Failed - t.Undisturbed }
 
 // Totals returns the sums over all families and findings.
 func (r *Report) Totals() Totals {
@@ -72,6 +83,9 @@ func (r *Report) Totals() Totals {
 		t.Clean += family.Clean
 		t.Failed += family.Failed
 		t.FlakyRuns += family.Flaky
+		if family.Name == "undisturbed" {
+			t.Undisturbed = family.Ran - family.Failed
+		}
 	}
 	for _, finding := range r.Findings {
 		if finding.Flaky {

@@ -15,6 +15,7 @@ type place struct {
 	file string
 	line int
 	col  int
+	text string // what is there
 }
 
 // places returns where a finding comes from, as far as it can be read.
@@ -28,17 +29,17 @@ func (f *Finding) places() []place {
 	return all
 }
 
-// parsePlace reads file:line or file:line:column. What follows after a space, such as the name of a function, is ignored.
+// parsePlace reads file:line or file:line:column. What follows after a space says what is there.
 func parsePlace(where string) (place, bool) {
-	where, _, _ = strings.Cut(strings.TrimSpace(where), " ")
+	where, text, _ := strings.Cut(strings.TrimSpace(where), " ")
 	file, last, ok := cutNumber(where)
 	if !ok {
 		return place{}, false
 	}
 	if shorter, line, both := cutNumber(file); both {
-		return place{file: shorter, line: line, col: last}, true
+		return place{file: shorter, line: line, col: last, text: text}, true
 	}
-	return place{file: file, line: last}, true
+	return place{file: file, line: last, text: text}, true
 }
 
 func cutNumber(text string) (before string, number int, ok bool) {

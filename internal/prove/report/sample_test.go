@@ -45,13 +45,16 @@ func sample() *Report {
 				Story: []Line{
 					{At: 2 * ms, Text: "Frigate default/ship updated by a user: spec.size 2 → 3"},
 					{At: 9 * ms, Text: "reconcile Frigate default/ship begins"},
-					{At: 14 * ms, Text: "update Service default/ship: spec.ports"},
+					{At: 14 * ms, Text: "update Service default/ship: spec.ports", Where: "internal/controller/frigate_controller.go:88"},
 					{At: 15 * ms, Text: "the operator is killed", Fault: true},
 					{At: 1204 * ms, Text: "the operator is restarted"},
 					{At: 1391 * ms, Text: "reconcile Frigate default/ship begins: added"},
 					{At: 1402 * ms, Text: "reconcile Frigate default/ship ends: nothing written"},
 				},
-				Where: []string{"internal/controller/frigate_controller.go:88"},
+				Where: []string{
+					"internal/controller/frigate_controller.go:88 update services ship, which is disturbed",
+					"internal/controller/deployment.go:19 apply deployments ship",
+				},
 				Runs:  []string{"crash-12", "crash-13", "crash-31"}, Replay: "opdock prove --replay crash-end-state-3f9a1c", Replays: 3, Again: 3,
 			},
 			{
@@ -161,7 +164,7 @@ func hostile() *Report {
 	r.Findings = []Finding{{
 		ID: evil, Severity: evil, Family: evil, Verdict: evil, Title: evil, Done: evil, Want: evil, Got: evil + "\n 1. forged\r\n" + evil,
 		Object: evil, Fields: []string{evil}, Where: []string{"javascript:alert(1):3", "../<script>.go:12"}, Runs: []string{evil}, Replay: evil,
-		Story: []Line{{Text: evil, Fault: true}},
+		Story: []Line{{Text: evil, Fault: true, Where: evil}},
 	}}
 	return r
 }

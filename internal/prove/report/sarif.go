@@ -120,7 +120,7 @@ func SARIF(w io.Writer, r *Report) error {
 		Automation: sarifAutomation{"opdock-prove/" + visible(r.Campaign)},
 		Results:    []sarifResult{},
 	}
-	invocation := sarifInvocation{Successful: !r.Interrupted && r.Totals().Judged() > 0, Notifications: r.notifications()}
+	invocation := sarifInvocation{Successful: !r.Interrupted && r.ExitCode() != exitNotTried, Notifications: r.notifications()}
 	if !r.Began.IsZero() {
 		invocation.Start = r.Began.UTC().Format(time.RFC3339)
 		invocation.End = r.Began.UTC().Add(r.Took).Format(time.RFC3339)
@@ -227,7 +227,11 @@ func (p place) location() sarifLocation {
 	if relative {
 		artifact.Base = sarifRoot
 	}
-	return sarifLocation{Physical: sarifPhysical{Artifact: artifact, Region: &sarifRegion{p.line, p.col}}}
+	location := sarifLocation{Physical: sarifPhysical{Artifact: artifact, Region: &sarifRegion{p.line, p.col}}}
+	if p.text != "" {
+		location.Message = &sarifMessage{visible(p.text)}
+	}
+	return location
 }
 
 // message is what a code scanning service shows beside the line.

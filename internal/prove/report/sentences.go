@@ -48,7 +48,7 @@ func (r *Report) outcome() string {
 	case t.Findings > 0:
 		return plural(t.Findings, "finding") + r.bySeverity()
 	case t.Judged() <= 0:
-		return "No run was judged"
+		return "No disturbed run was judged"
 	case r.Interrupted:
 		return "No findings so far"
 	default:

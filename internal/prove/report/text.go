@@ -198,6 +198,14 @@ func (t *terminal) story(lines []Line, width int) []string {
 		if len(parts) > 2 {
 			parts = []string{middle(visible(line.Text), width-len(begin))}
 		}
+		if line.Where != "" {
+			place, last := middle("at "+visible(line.Where), width-len(begin)), len(parts)-1
+			if cells(parts[last])+2+cells(place) <= width-len(begin) {
+				parts[last] += "  " + place
+			} else {
+				parts = append(parts, place)
+			}
+		}
 		for _, part := range parts {
 			drawn = append(drawn, begin+part)
 			begin = spaces(len(begin))

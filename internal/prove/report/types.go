@@ -66,7 +66,7 @@ type Finding struct {
 	Object  string   `json:"object,omitempty"`
 	Fields  []string `json:"fields,omitempty"`
 	Story   []Line   `json:"story,omitempty"`
-	Where   []string `json:"where,omitempty"` // file:line of the write
+	Where   []string `json:"where,omitempty"` // file:line and what is written there
 	Runs    []string `json:"runs"`            // IDs of the runs that show it
 	Replay  string   `json:"replay"`          // the command that shows it again
 	// Replays is how often it was tried again, and Again in how many of these it happened again.
@@ -80,6 +80,7 @@ type Line struct {
 	At    time.Duration `json:"at"`
 	Text  string        `json:"text"`
 	Fault bool          `json:"fault,omitempty"`
+	Where string        `json:"where,omitempty"` // file:line of a write
 }
 
 // NotTried is what a campaign left out, and why.

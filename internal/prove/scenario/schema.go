@@ -4,6 +4,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,13 +16,73 @@ import (
 	"github.com/opdock/opdock/internal/prove/values"
 )
 
-// FromSchema makes a scenario from the schema of a CRD, for a project without samples: it creates an object with the
-// fields that the schema requires, changes it and deletes it. Both the object and its change satisfy the schema and its
-// rules. The file is the same scenario, for its reader to complete: a schema does not tell what a value means.
-func FromSchema(crd *unstructured.Unstructured) (*Scenario, []byte, error) {
-	var definition apiextensionsv1.CustomResourceDefinition
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, &definition); err != nil {
-		return nil, nil, fmt.Errorf("reading CRD %s: %w", crd.GetName(), err)
+// Suggestion is a scenario for its reader to complete.
+type Suggestion struct {
+	Scenario *Scenario
+	// Text is the file, with a comment that says what it was made of.
+	Text []byte
+	// Missing are reasons why there is nothing for a kind.
+	Missing []error
+}
+
+// FromSchemas makes a scenario from the schemas of CRDs, for a project without samples: it creates an object of each kind
+// with the fields that the schema requires, changes it and deletes it. Objects and changes satisfy the schema and its
+// rules. A schema does not tell what a value means, so the reader has to complete it. It fails if there is nothing for any kind.
+func FromSchemas(crds []*unstructured.Unstructured) (*Suggestion, error) {
+	var made Suggestion
+	var samples []*unstructured.Unstructured
+	var kinds []string
+	for _, crd := range crds {
+		definition, sample, err := sampleOf(crd)
+		if err != nil {
+			made.Missing = append(made.Missing, err)
+			continue
+		}
+		samples, kinds = append(samples, sample), append(kinds, definition.Spec.Names.Kind)
+	}
+	if len(samples) == 0 {
+		return nil, errors.Join(made.Missing...)
+	}
+	comment := fmt.Sprintf("# A scenario for %s, made from the schema of its CRD. Change the values to ones that make sense.\n", kinds[0])
+	if len(kinds) > 1 {
+		comment = fmt.Sprintf("# A scenario for %s, made from the schemas of their CRDs. Change the values to ones that make sense.\n", strings.Join(kinds, ", "))
+	}
+	return made.of(comment, samples, crds)
+}
+
+// FromSamples makes a scenario that does what is done without one: the samples are created, changed and deleted.
+func FromSamples(samples, crds []*unstructured.Unstructured) (*Suggestion, error) {
+	return (&Suggestion{}).of("# A scenario with the samples of the project: what opdock prove runs without a scenario.\n", samples, crds)
+}
+
+// of writes a scenario with changes that the schemas allow.
+func (m *Suggestion) of(comment string, samples, crds []*unstructured.Unstructured) (*Suggestion, error) {
+	s := Default(samples)
+	s.Steps[0].Name, s.Steps[1].Name, s.Steps[2].Name = "create", "change", "delete"
+	for i := range s.Steps[1].Patch {
+		patch := &s.Steps[1].Patch[i]
+		if schema := schemaFor(s.Steps[0].Apply.Objects[i], crds); schema != nil {
+			patch.Merge = firstValid(schema, s.Steps[0].Apply.Objects[i].Object, patch)
+		}
+		patch.Fallbacks = nil // a file has none
+	}
+	text, err := s.YAML()
+	if err != nil {
+		return nil, fmt.Errorf("writing the scenario: %w", err)
+	}
+	m.Text = append([]byte(comment), text...)
+	// What is run is what the file says, to the type of each number.
+	if m.Scenario, err = Parse("", m.Text, nil); err != nil {
+		return nil, fmt.Errorf("reading the scenario that was made: %w", err)
+	}
+	return m, nil
+}
+
+// sampleOf makes an object from the schema of its CRD.
+func sampleOf(crd *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, *unstructured.Unstructured, error) {
+	definition, err := definitionOf(crd)
+	if err != nil {
+		return nil, nil, err
 	}
 	kind, group := definition.Spec.Names.Kind, definition.Spec.Group
 	if kind == "" || group == "" {
@@ -37,21 +98,32 @@ func FromSchema(crd *unstructured.Unstructured) (*Scenario, []byte, error) {
 		return nil, nil, err
 	}
 	countable(schema, fields)
-	s := Default([]*unstructured.Unstructured{{Object: fields}})
-	s.Steps[0].Name, s.Steps[1].Name, s.Steps[2].Name = "create", "change", "delete"
-	patch := &s.Steps[1].Patch[0]
-	patch.Merge, patch.Fallbacks = firstValid(schema, fields, patch), nil
-	text, err := s.YAML()
-	if err != nil {
-		return nil, nil, fmt.Errorf("writing the scenario: %w", err)
+	return definition, &unstructured.Unstructured{Object: fields}, nil
+}
+
+func definitionOf(crd *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
+	var definition apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, &definition); err != nil {
+		return nil, fmt.Errorf("reading CRD %s: %w", crd.GetName(), err)
 	}
-	comment := fmt.Sprintf("# A scenario for %s, made from the schema of its CRD. Change the values to ones that make sense.\n", kind)
-	text = append([]byte(comment), text...)
-	// What is run is what the file says, to the type of each number.
-	if s, err = Parse("", text, nil); err != nil {
-		return nil, nil, fmt.Errorf("reading the scenario that was made for %s: %w", kind, err)
+	return &definition, nil
+}
+
+// schemaFor returns the schema of an object's kind and version; nil if no CRD has it.
+func schemaFor(object *unstructured.Unstructured, crds []*unstructured.Unstructured) *apiextensionsv1.JSONSchemaProps {
+	kind := object.GroupVersionKind()
+	for _, crd := range crds {
+		definition, err := definitionOf(crd)
+		if err != nil || definition.Spec.Names.Kind != kind.Kind || definition.Spec.Group != kind.Group {
+			continue
+		}
+		for i := range definition.Spec.Versions {
+			if version := &definition.Spec.Versions[i]; version.Name == kind.Version && version.Schema != nil {
+				return version.Schema.OpenAPIV3Schema
+			}
+		}
 	}
-	return s, text, nil
+	return nil
 }
 
 // storedVersion returns the version that is stored, if it is served, else the first that is.

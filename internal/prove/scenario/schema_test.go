@@ -78,7 +78,7 @@ func TestFromSchemaIsValid(t *testing.T) {
 		crds[filepath.Base(file)] = crd
 	}
 	for name, crd := range crds {
-		s, text, err := FromSchema(crd)
+		made, err := FromSchemas([]*unstructured.Unstructured{crd})
 		if strings.HasSuffix(name, "_kapps.yaml") {
 			// Its components are custom resources themselves, about which the schema says nothing.
 			if err == nil || !strings.Contains(err.Error(), "write a sample by hand") {
@@ -89,6 +89,7 @@ func TestFromSchemaIsValid(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+		s, text := made.Scenario, made.Text
 		object := s.Steps[0].Apply.Objects[0]
 		if found := problems(t, crd, object); len(found) > 0 {
 			t.Errorf("%s: %v\n%s", name, found, text)
@@ -150,11 +151,11 @@ properties:
 `
 
 func TestFromSchemaGolden(t *testing.T) {
-	_, text, err := FromSchema(crdOf(t, limits))
+	made, err := FromSchemas([]*unstructured.Unstructured{crdOf(t, limits)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, "from-schema.yaml", string(text))
+	golden.Compare(t, "from-schema.yaml", string(made.Text))
 }
 
 func TestFromSchemaOfSomethingElse(t *testing.T) {
@@ -163,12 +164,47 @@ func TestFromSchemaOfSomethingElse(t *testing.T) {
 		`CRD a serves no version with a schema`: {"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "a"},
 			"spec": map[string]any{"group": "g", "names": map[string]any{"kind": "K"}, "versions": []any{map[string]any{"name": "v1"}}}},
 	} {
-		if _, _, err := FromSchema(&unstructured.Unstructured{Object: object}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := FromSchemas([]*unstructured.Unstructured{{Object: object}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	impossible := crdOf(t, `{type: object, properties: {spec: {type: object, x-kubernetes-validations: [{rule: "false"}]}}}`)
-	if _, _, err := FromSchema(impossible); err == nil || !strings.Contains(err.Error(), "write a sample by hand") {
+	if _, err := FromSchemas([]*unstructured.Unstructured{impossible}); err == nil || !strings.Contains(err.Error(), "write a sample by hand") {
 		t.Errorf("a schema that nothing satisfies: %v", err)
 	}
+}
+
+// TestSuggestionForSeveralKinds has a kind for which nothing can be made up: the others are there, and it is named.
+func TestSuggestionForSeveralKinds(t *testing.T) {
+	brig := crdOf(t, `{type: object, properties: {spec: {type: object, required: [guns], properties: {guns: {type: integer, maximum: 1}}}}}`)
+	brig.SetName("brigs.sea.example.com")
+	if err := unstructured.SetNestedField(brig.Object, "Brig", "spec", "names", "kind"); err != nil {
+		t.Fatal(err)
+	}
+	impossible := crdOf(t, `{type: object, properties: {spec: {type: object, x-kubernetes-validations: [{rule: "false"}]}}}`)
+	if err := unstructured.SetNestedField(impossible.Object, "Sloop", "spec", "names", "kind"); err != nil {
+		t.Fatal(err)
+	}
+	made, err := FromSchemas([]*unstructured.Unstructured{impossible, brig, crdOf(t, `{type: object, properties: {spec: {type: object, properties: {replicas: {type: integer}}}}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(made.Missing) != 1 || !strings.Contains(made.Missing[0].Error(), "Sloop") {
+		t.Errorf("missing is %v", made.Missing)
+	}
+	golden.Compare(t, "from-schemas.yaml", string(made.Text))
+}
+
+// TestSuggestionFromSamples has the one change that the schema allows, since a file has no second choice.
+func TestSuggestionFromSamples(t *testing.T) {
+	crd := crdOf(t, `{type: object, properties: {spec: {type: object, properties: {replicas: {type: integer, maximum: 3}, guns: {type: integer}}}}}`)
+	sample := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "sea.example.com/v1", "kind": "Frigate", "metadata": map[string]any{"name": "victory"},
+		"spec": map[string]any{"replicas": int64(3), "guns": int64(104)},
+	}}
+	made, err := FromSamples([]*unstructured.Unstructured{sample}, []*unstructured.Unstructured{crd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, "from-samples.yaml", string(made.Text))
 }

@@ -1,0 +1,89 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hook
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+func TestFolders(t *testing.T) {
+	p := program{module: "example.com/ship", main: "cmd"}
+	for function, want := range map[string]string{
+		"main.main": "cmd", "main.(*reconciler).leave.func1": "cmd",
+		"example.com/ship.Sail": "",
+		"example.com/ship/internal/controller.(*FrigateReconciler).Reconcile":  "internal/controller",
+		"example.com/ship/api/v1%2ebeta.Deep":                                  "api/v1.beta",
+		"example.com/ship/internal/pass.End[...]":                              "internal/pass",
+		"sigs.k8s.io/controller-runtime/pkg/client.(*client).Update":           "-",
+		"example.com/shipyard/internal/controller.(*YardReconciler).Reconcile": "-",
+		"k8s.io/client-go/rest.(*Request).Do":                                  "-",
+		"net/http.(*Client).Do":                                                "-",
+		"runtime.goexit":                                                       "-",
+		"":                                                                     "-",
+	} {
+		folder, known := p.folder(function)
+		if !known {
+			folder = "-"
+		}
+		if folder != want {
+			t.Errorf("%s is in %q, want %q", function, folder, want)
+		}
+	}
+}
+
+// last is a transport that keeps what arrives.
+type last struct{ request *http.Request }
+
+func (l *last) RoundTrip(r *http.Request) (*http.Response, error) {
+	l.request = r
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+}
+
+// TestOnlyWritesTellWhereTheyComeFrom sends requests through a client that is wrapped twice. Frames of this module are those of the
+// operator here; the nearest is this transport itself.
+func TestOnlyWritesTellWhereTheyComeFrom(t *testing.T) {
+	if info, ok := debug.ReadBuildInfo(); !ok || info.Main.Path == "" {
+		t.Skip("this binary does not know its module")
+	}
+	for method, want := range map[string]bool{"GET": false, "POST": true, "PUT": true, "PATCH": true, "DELETE": true, "HEAD": false} {
+		inner := &last{}
+		client := http.Client{Transport: &transport{&transport{inner}}}
+		request := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/api/v1/pods", http.NoBody)
+		request.RequestURI = ""
+		answer, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		got := inner.request.Header.Get(source)
+		if matched := regexp.MustCompile(`^internal%2Finstrument%2Fhook%2Fhook_test\.go:\d+$`).MatchString(got); matched != want {
+			t.Errorf("%s: got %q", method, got)
+		}
+		if strings.Contains(got, "%2F..") || strings.HasPrefix(got, "%2F") {
+			t.Errorf("%s: %q is no path in the module", method, got)
+		}
+		if request.Header.Get(source) != "" {
+			t.Errorf("%s: the caller's own request was changed", method)
+		}
+	}
+}
+
+func BenchmarkCallers(b *testing.B) {
+	// As deep as a write of a reconciler is.
+	var down func(int) string
+	down = func(n int) string {
+		if n == 0 {
+			return callers()
+		}
+		return down(n - 1)
+	}
+	for b.Loop() {
+		down(30)
+	}
+}
