@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,9 @@ type Report = report.Report
 
 // Finding is one defect, however many runs show it.
 type Finding = report.Finding
+
+// Line is one write, event or fault in a run.
+type Line = report.Line
 
 // Progress is how far a campaign is.
 type Progress = engine.Progress
@@ -63,6 +67,13 @@ type Options struct {
 	StateDir string
 	// Progress is told how far the campaign is; it may be nil.
 	Progress func(Progress)
+	// Learned is a file for a recording of what the operator does undisturbed, which opdock rbac and opdock trace read. Runs that
+	// are disturbed are not in it, so what they are refused says nothing about rights. It is replaced; none if it is empty.
+	Learned string
+	// Replayed is a file for a recording of the run that [Campaign.Replay] shows. It is replaced; none if it is empty.
+	Replayed string
+	// Live is told what happens in that run, as it happens, from one goroutine at a time; it may be nil.
+	Live func(Line)
 	// Say is told what the user should know; it may be nil.
 	Say func(string)
 	// ControlPlane is the binary of the control plane; found, or built, if it is empty.
@@ -92,7 +103,7 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := engine.Options{Families: o.Families, Budget: o.Budget, Seed: o.Seed, Parallel: o.Parallel, Progress: o.Progress, ControlPlane: o.ControlPlane, Only: only}
+	e := engine.Options{Families: o.Families, Budget: o.Budget, Seed: o.Seed, Parallel: o.Parallel, Progress: o.Progress, ControlPlane: o.ControlPlane, Only: only, Learned: o.Learned, Replayed: o.Replayed, Live: inTurn(o.Live)}
 	if e.Budget == 0 {
 		e.Budget = DefaultBudget
 	}
@@ -156,6 +167,19 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	}
 	result.Report.Campaign = result.Report.Began.UTC().Format("20060102T150405")
 	return &Campaign{Report: result.Report, Plans: result.Plans, Digest: result.Digest}, nil
+}
+
+// inTurn lets one goroutine at a time tell.
+func inTurn(tell func(Line)) func(Line) {
+	if tell == nil {
+		return nil
+	}
+	var mutex sync.Mutex
+	return func(line Line) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		tell(line)
+	}
 }
 
 // hold makes this the only campaign with a state directory, and removes what one that was killed has left there.

@@ -108,6 +108,8 @@ func (v *View) requestOf(e *lens.Event) page.Exchange {
 		x.Kind, x.Name = r.Object.Kind, r.Object.Name
 	}
 	switch {
+	case r.Fault != "":
+		x.Refused, x.Message = true, "fault: "+r.Fault // it is not what the server did
 	case x.Refused:
 		x.Message = firstOf(r.Message, r.Reason, r.Error)
 	case r.DryRun:
@@ -134,6 +136,8 @@ func deliveryOf(e *lens.Event) page.Exchange {
 		x.Kind, x.Namespace, x.Name = d.Object.Kind, d.Object.Namespace, d.Object.Name
 	}
 	switch {
+	case d.Fault != "":
+		x.Refused, x.Message = true, "fault: "+d.Fault
 	case d.Initial:
 		x.Note = "initial"
 	case d.Write != 0:

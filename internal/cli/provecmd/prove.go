@@ -28,6 +28,8 @@ type proveOptions struct {
 	replay   string
 	from     string
 	write    string
+	page     bool
+	address  string
 }
 
 const formatText = "text"
@@ -67,6 +69,11 @@ Pods are simulated: what an operator and its application say to each other is no
 A project without samples needs a scenario. --write-scenario makes one from the schemas of its CRDs, for you to
 complete. With samples, it writes down what is done without a scenario.
 
+--replay runs the disturbance of a finding again, and prints what happens in the run as it happens: writes, the
+fault and what follows. With --page, it then shows the run on a page, until you press Ctrl-C.
+
+What the operator does undisturbed is recorded, and "opdock rbac" reads it.
+
 The exit code is 0 if nothing was found, 1 if something was, and 2 if the operator could not be tried or no
 disturbed run could be judged.
 Arguments after -- are flags of the operator.`,
@@ -74,6 +81,7 @@ Arguments after -- are flags of the operator.`,
   opdock prove --budget 1m --families crash,drift
   opdock prove --families upgrade --upgrade-from v1.2.0
   opdock prove --replay crash-1a2b3c             # show a finding of the last campaign again
+  opdock prove --replay crash-1a2b3c --page      # and look at the run in a browser
   opdock prove --write-scenario prove.yaml       # then edit it, and run: opdock prove --scenario prove.yaml
   opdock prove --report prove.html --report prove.sarif
   opdock prove -o json > prove.json`,
@@ -106,6 +114,8 @@ Arguments after -- are flags of the operator.`,
 	flags.StringVarP(&o.format, "output", "o", formatText, "output format: "+strings.Join(formats, ", "))
 	flags.StringArrayVar(&o.reports, "report", nil, "also write a .json, .xml (JUnit), .sarif, .html or .txt file; can be repeated")
 	flags.StringVar(&o.replay, "replay", "", "show a finding of the last campaign again, by its ID")
+	flags.BoolVar(&o.page, "page", false, "with --replay: serve the run as a page on loopback, until you press Ctrl-C")
+	flags.StringVar(&o.address, "page-address", "", "with --page: its address, such as 127.0.0.1:8700 (default: a free port on loopback)")
 	a.Complete(cmd, "families", prove.Families)
 	a.Complete(cmd, "output", func() []string { return formats })
 	return cmd
@@ -137,6 +147,12 @@ func (o *proveOptions) validate(cmd *cobra.Command) error {
 		message = "--upgrade-from is for the family upgrade: add it to --families"
 	case o.write != "" && (o.scenario != "" || o.replay != ""):
 		message = "--write-scenario runs nothing: use it without --scenario and --replay"
+	case o.page && o.replay == "":
+		message = "--page shows the run of a finding: name it with --replay"
+	case o.page && o.format != formatText:
+		message = "--page is for people: use it without --output"
+	case o.address != "" && !o.page:
+		message = "--page-address is for --page"
 	case o.replay != "" && o.from != "":
 		message = "--replay runs one finding again: use it without --upgrade-from"
 	case o.replay != "" && len(o.families) > 0:

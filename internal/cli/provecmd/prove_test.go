@@ -73,6 +73,8 @@ func TestUsage(t *testing.T) {
 		"budget":              {"--budget", "0s"},
 		"budget-of-no-unit":   {"--budget", "10"},
 		"parallel":            {"--parallel", "0"},
+		"page-of-nothing":     {"--page"},
+		"page-as-json":        {"--page", "--replay", "crash-1a2b3c", "-o", "json"},
 		"write-and-replay":    {"--write-scenario", "a.yaml", "--replay", "crash-1a2b3c"},
 		"replay-and-families": {"--replay", "crash-1a2b3c", "--families", "crash"},
 	} {

@@ -39,6 +39,11 @@ func (a verbs) prove(ctx context.Context, o proveOptions, arguments []string) er
 	if err := a.show(o, campaign.Report); err != nil {
 		return errors.Join(err, &cmdutil.ExitCodeError{Code: couldNotRun})
 	}
+	if o.page {
+		if err := a.servePage(ctx, o); err != nil {
+			return errors.Join(err, &cmdutil.ExitCodeError{Code: couldNotRun})
+		}
+	}
 	switch code := campaign.Report.ExitCode(); code {
 	case 0:
 		return nil
@@ -74,7 +79,7 @@ func (a verbs) campaign(ctx context.Context, o proveOptions, arguments []string)
 	if err != nil {
 		return nil, err
 	}
-	state := filepath.Join(a.DevStateDir(a.ClusterNameFor(found)), "prove")
+	state := a.stateOf(found)
 	last := filepath.Join(state, "last.json")
 	d := a.NewDisplay(o.format != formatText)
 	stop := d.Animate()
@@ -86,8 +91,10 @@ func (a verbs) campaign(ctx context.Context, o proveOptions, arguments []string)
 		StateDir: state, ControlPlane: binary, Progress: shown.show, Say: func(text string) { fmt.Fprintln(a.Err, "  "+text) },
 	}
 	if o.replay != "" {
+		options.Replayed, options.Live = filepath.Join(state, replayedFile), func(line prove.Line) { a.tell(o, line) }
 		return a.again(ctx, options, last, o.replay)
 	}
+	options.Learned = filepath.Join(filepath.Dir(state), "recordings", learnedFile)
 	campaign, err := prove.Run(ctx, options)
 	if err != nil {
 		return nil, err

@@ -60,9 +60,9 @@ func NewRBAC(app *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac [FILE]... [FLAG]... [-- ARGUMENT...]",
 		Short: "Derive the least rights of an operator from what it did",
-		Long: `Reads recordings of an operator, made by "opdock trace" or "opdock dev", and compares the rights that it used
-with the rights that its project grants: missing, unused in these recordings, and broader than needed. Each
-finding shows its evidence: how many requests, when the last one was sent, and in which reconcile.
+		Long: `Reads recordings of an operator, made by "opdock trace", "opdock dev" or "opdock prove", and compares the
+rights that it used with the rights that its project grants: missing, unused in these recordings, and broader
+than needed. Each finding shows its evidence: how many requests, when the last one was sent, and in which reconcile.
 
 FILE is a recording. Without FILE, the command reads the latest recordings of the project. What an operator
 did not do while it was recorded looks unused: record creation, change and deletion of all your samples.

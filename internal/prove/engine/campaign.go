@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -56,8 +57,14 @@ type Options struct {
 	StateDir     string
 	// Progress is told how far the campaign is, from one goroutine at a time.
 	Progress func(Progress)
-	// Only is the ID of the one plan to run, for a replay.
+	// Only is the one plan to run, for a replay.
 	Only *Plan
+
+	// Learned and Replayed are files for recordings: of the first run of the scenario undisturbed, and of the first run of Only.
+	// They replace those of earlier campaigns. There are none if the names are empty.
+	Learned, Replayed string
+	// Live is told what happens in the first run of Only, as it happens; it may be nil.
+	Live func(report.Line)
 }
 
 // Progress is how far a campaign is.
@@ -91,6 +98,8 @@ type campaign struct {
 	installs bool
 	// watchLate says that the world can only be seen while the operator runs, because it converts.
 	watchLate bool
+	// shown says that a run of Only was recorded.
+	shown atomic.Bool
 
 	telling sync.Mutex
 }
@@ -138,7 +147,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		found.addUndisturbed(wrong)
 		if c.isRestless() {
 			found.skipAll("the operator does not come to rest undisturbed, so there is nothing to compare with: mend that first")
-			return found.result(false), nil
+			return found.result(c.built(), false), nil
 		}
 	}
 	if o.wantsUpgrade() {
@@ -147,8 +156,10 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		}
 	}
 	c.disturb(ctx, found)
-	return found.result(ctx.Err() != nil), nil
+	return found.result(c.built(), ctx.Err() != nil), nil
 }
+
+func (c *campaign) built() built { return built{c.operator.Marked(), c.operator.Digest()} }
 
 func (c *campaign) tell(p Progress) {
 	if c.o.Progress == nil {

@@ -50,6 +50,12 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 			result.failed = err
 		}
 	}()
+	if c.o.Only != nil && !c.shown.Swap(true) {
+		if err := r.show(); err != nil {
+			result.failed = err
+			return result
+		}
+	}
 	err = r.carryOut(ctx, p, one, result)
 	var dead *deadError
 	var missing *notThereError

@@ -252,14 +252,20 @@ var blind = []string{
 	"several replicas of the operator at once, and leader election",
 }
 
+// built is what a report says about the operator's binary.
+type built struct {
+	marked bool
+	digest string
+}
+
 // result puts the report together.
-func (g *gathering) result(interrupted bool) *Result {
+func (g *gathering) result(of built, interrupted bool) *Result {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	c := g.campaign
 	r := &report.Report{
 		Format: report.Format, Project: c.o.Operator.Project.Name, Began: g.began, Took: time.Since(g.began), Budget: c.o.Budget, Seed: c.o.Seed, Parallel: c.o.Parallel,
-		Reference: report.Reference{Runs: c.undisturbedRuns, Writes: c.writes, Masked: c.mask.Size(), Marked: c.operator.Marked()}, Blind: blind, Interrupted: interrupted,
+		Reference: report.Reference{Runs: c.undisturbedRuns, Writes: c.writes, Masked: c.mask.Size(), Marked: of.marked}, Blind: blind, Interrupted: interrupted,
 	}
 	for i, s := range c.reference {
 		r.Steps = append(r.Steps, c.o.Steps[i].Name)
@@ -300,5 +306,5 @@ func (g *gathering) result(interrupted bool) *Result {
 	slices.SortFunc(r.NotTried, func(a, b report.NotTried) int {
 		return cmp.Or(cmp.Compare(slices.Index(Families, a.Family), slices.Index(Families, b.Family)), cmp.Compare(a.Reason, b.Reason))
 	})
-	return &Result{Report: r, Plans: plans, Digest: c.operator.Digest()}
+	return &Result{Report: r, Plans: plans, Digest: of.digest}
 }

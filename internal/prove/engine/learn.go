@@ -11,9 +11,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/report"
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
@@ -131,6 +133,11 @@ func (c *campaign) undisturbed(ctx context.Context, first bool) (stages []*stage
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
+	if first {
+		if err := r.record(c.o.Learned); err != nil {
+			return nil, nil, err
+		}
+	}
 	if _, err := r.settleFor(ctx, patience); err != nil {
 		return nil, nil, err
 	}
@@ -207,6 +214,9 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 // do does what a step is about.
 func (r *run) do(ctx context.Context, i int) error {
 	step := &r.campaign.o.Steps[i]
+	if r.told != nil {
+		r.told(report.Line{At: time.Since(r.began), Text: "step: " + step.Name})
+	}
 	if err := step.Do(ctx, r.objects); err != nil {
 		return &StepError{Step: step.Name, Err: err}
 	}

@@ -43,13 +43,21 @@ type run struct {
 	notes []report.Line // what was done to the cluster and to the operator; the mutex is for it as well
 	exits []string      // how it ended without being asked to
 	log   *tail
+
+	recording *lens.Recording
+	keep      string            // where the recording goes when the run has ended
+	told      func(report.Line) // is told what happens; may be nil
 }
 
 // note keeps what was done, for the story.
 func (r *run) note(text string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	r.notes = append(r.notes, report.Line{At: time.Since(r.began), Text: text, Fault: true})
+	line := report.Line{At: time.Since(r.began), Text: text, Fault: true}
+	r.notes = append(r.notes, line)
+	if r.told != nil {
+		r.told(line)
+	}
 }
 
 // startTimeout is how long a cluster and an operator may take to start.
@@ -205,6 +213,7 @@ func (r *run) close() error {
 		failed = append(failed, r.lens.Close())
 		r.follows.Wait()
 	}
+	failed = append(failed, r.endRecording())
 	if r.world != nil {
 		failed = append(failed, r.world.Close())
 	}

@@ -55,15 +55,22 @@ func (r *run) tell() (lines []report.Line) {
 		from, to = max(0, fault-linesBefore), min(len(events), fault+linesAfter)
 	}
 	for i, e := range events[from:to] {
-		line := strings.TrimSpace(trace.Line(e, e.At))
-		_, text, _ := strings.Cut(line, "  ") // the time is told apart
-		lines = append(lines, report.Line{At: e.At.Sub(r.began), Text: strings.Join(strings.Fields(text), " "), Fault: isFault(e) && from+i != first, Where: sourceOf(e)})
+		line := r.lineOf(e)
+		line.Fault = line.Fault && from+i != first
+		lines = append(lines, line)
 	}
 	r.mutex.Lock()
 	lines = append(lines, r.notes...)
 	r.mutex.Unlock()
 	slices.SortStableFunc(lines, func(a, b report.Line) int { return cmp.Compare(a.At, b.At) })
 	return lines
+}
+
+// lineOf says an event as stories do.
+func (r *run) lineOf(e *lens.Event) report.Line {
+	line := strings.TrimSpace(trace.Line(e, e.At))
+	_, text, _ := strings.Cut(line, "  ") // the time is told apart
+	return report.Line{At: e.At.Sub(r.began), Text: strings.Join(strings.Fields(text), " "), Fault: isFault(e), Where: sourceOf(e)}
 }
 
 // sourceOf is the line that sent a write.

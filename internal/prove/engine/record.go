@@ -1,0 +1,73 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/opdock/opdock/internal/lens"
+)
+
+// record keeps what the lens of a run sees, from its beginning, in a file that is replaced when the run has ended; not if it has no
+// name.
+func (r *run) record(path string) (err error) {
+	if path == "" {
+		return nil
+	}
+	header := lens.Header{Project: r.campaign.o.Operator.Project.Name, Began: r.began, Cluster: r.cluster.Config().Host}
+	if identity := r.campaign.operator.Identity(); identity != nil {
+		header.Identity = identity.User()
+	}
+	r.keep = path
+	r.recording, err = lens.Record(r.lens.Stream(), filepath.Join(r.dir, "recording.jsonl"), header, 0)
+	return err
+}
+
+// endRecording puts the recording where it belongs. The lens is closed.
+func (r *run) endRecording() error {
+	if r.recording == nil {
+		return nil
+	}
+	if err := r.recording.Close(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(r.keep), 0o700); err != nil {
+		return fmt.Errorf("creating a directory for recordings: %w", err)
+	}
+	if err := os.Rename(r.recording.Path(), r.keep); err != nil {
+		return fmt.Errorf("keeping a recording: %w", err)
+	}
+	return nil
+}
+
+// show records the run that is replayed, and tells what happens in it.
+func (r *run) show() error {
+	if err := r.record(r.campaign.o.Replayed); err != nil {
+		return err
+	}
+	live := r.campaign.o.Live
+	if live == nil {
+		return nil
+	}
+	r.mutex.Lock()
+	r.told = live
+	r.mutex.Unlock()
+	r.follows.Go(func() {
+		started := false
+		for event := range r.lens.Stream().Follow(context.Background(), 0) {
+			if !isTold(event) {
+				continue
+			}
+			line := r.lineOf(event)
+			if event.Process != nil && event.Process.Started && !started {
+				started, line.Fault = true, false // the first start is no fault
+			}
+			live(line)
+		}
+	})
+	return nil
+}
