@@ -55,7 +55,7 @@ func sample() *Report {
 					"internal/controller/frigate_controller.go:88 update services ship, which is disturbed",
 					"internal/controller/deployment.go:19 apply deployments ship",
 				},
-				Runs:  []string{"crash-12", "crash-13", "crash-31"}, Replay: "opdock prove --replay crash-end-state-3f9a1c", Replays: 3, Again: 3,
+				Runs: []string{"crash-12", "crash-13", "crash-31"}, Replay: "opdock prove --replay crash-end-state-3f9a1c", Replays: 3, Again: 3,
 			},
 			{
 				ID: "refused-unsettled-b0c1d2", Severity: "low", Family: "refused", Verdict: "unsettled",
