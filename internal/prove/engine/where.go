@@ -55,7 +55,7 @@ func (c *campaign) writersOf(o *Observation) (lines []string) {
 			if slices.ContainsFunc(lines, func(there string) bool { return placeOf(there) == w.source[0] }) {
 				continue
 			}
-			lines, writes = append(lines, linesOf(w.source, w.Moment.String())...), writes+1
+			lines, writes = append(lines, linesOf(w.source, w.String())...), writes+1
 		}
 		if writes > 0 {
 			return lines
