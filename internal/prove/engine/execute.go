@@ -56,6 +56,7 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 			return result
 		}
 	}
+	r.family = p.Family
 	err = r.carryOut(ctx, p, one, result)
 	var dead *deadError
 	var missing *notThereError
@@ -114,6 +115,7 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 	}
 	if d.heal != nil {
 		r.note("the disturbance ends")
+		r.activity.heal()
 		if err := d.heal(ctx); err != nil {
 			return err
 		}

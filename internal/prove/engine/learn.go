@@ -287,29 +287,6 @@ func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event) {
 	}
 }
 
-// countsSince counts how often each object was created and deleted. Pods of a controller of the cluster are that one's concern.
-func (r *run) countsSince(changes int) map[string]bounds {
-	counts := map[string]bounds{}
-	_, since := r.world.Changes(changes)
-	for i := range since {
-		change := &since[i]
-		name, random := compare.Name(change.Key, change.Object)
-		if change.Type == "MODIFIED" || random || change.Key.Resource == "pods" && ofController(change.Object) {
-			continue
-		}
-		b := counts[name]
-		if change.Type == "ADDED" {
-			b.created[0]++
-			b.created[1]++
-		} else {
-			b.deleted[0]++
-			b.deleted[1]++
-		}
-		counts[name] = b
-	}
-	return counts
-}
-
 // mergeCounts widens bounds by those of another run.
 func mergeCounts(into, other map[string]bounds) {
 	for name := range other {

@@ -46,6 +46,10 @@ const patience = 4
 func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, error) {
 	s := r.campaign.o.Settling
 	s.Quiet, s.Unmarked = factor*s.Quiet, factor*s.Unmarked
+	ahead := nearFuture
+	if factor > 1 {
+		ahead = farFuture
+	}
 	limit := time.NewTimer(s.Bound)
 	defer limit.Stop()
 	late := time.NewTimer(s.Bound * 3 / 4) //nolint:mnd // what happens after that counts as a loop
@@ -58,7 +62,7 @@ func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, erro
 		if err != nil {
 			return rested{}, err
 		}
-		doing := r.activity.outlook(now)
+		doing := r.activity.outlook(now, ahead)
 		for _, one := range []time.Time{began, doing.last} {
 			if one.After(last) {
 				last = one
