@@ -186,40 +186,42 @@ func (c *campaign) disturb(ctx context.Context, found *gathering) {
 	}
 	found.plan(plans)
 	deadline := found.began.Add(c.o.Budget)
+	ctx, stop := context.WithCancel(ctx) // those that are still running when it is enough
+	defer stop()
+	run := func(p *Plan) {
+		result := c.execute(ctx, p)
+		if ctx.Err() != nil {
+			return
+		}
+		found.add(result)
+		c.tell(found.progress(result, deadline))
+		if found.isEnough() {
+			stop()
+		}
+	}
 	next := make(chan *Plan)
 	var work sync.WaitGroup
 	for range max(c.o.Parallel, 1) {
 		work.Go(func() {
 			for p := range next {
-				result := c.execute(ctx, p)
-				if ctx.Err() != nil {
-					return
-				}
-				found.add(result)
-				c.tell(found.progress(result, deadline))
+				run(p)
 			}
 		})
 	}
-	for {
+	for ctx.Err() == nil {
 		p := found.next(c.o.Budget > 0 && time.Now().After(deadline))
 		if p == nil {
 			break
 		}
 		select {
 		case next <- p:
-			continue
 		case <-ctx.Done():
 		}
-		break
 	}
 	close(next)
 	work.Wait()
 	// What the last runs found is tried again as well, one after the other.
 	for p := found.next(true); p != nil && ctx.Err() == nil; p = found.next(true) {
-		result := c.execute(ctx, p)
-		if ctx.Err() == nil {
-			found.add(result)
-			c.tell(found.progress(result, deadline))
-		}
+		run(p)
 	}
 }
