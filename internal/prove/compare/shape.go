@@ -123,6 +123,8 @@ var (
 		"metadata.annotations.deployment.kubernetes.io/revision", "metadata.annotations.deployment.kubernetes.io/revision-history",
 		"status.collisionCount",
 	}
+	// restarts are what a kubelet tells of the past of containers. No operator can change it.
+	restarts = regexp.MustCompile(`^status\.([a-z]+C|c)ontainerStatuses\[[^\]]*\]\.(lastState|restartCount)$`)
 	// replicaSet is how a Deployment names one of its own, and ipv4 an address in a text.
 	replicaSet  = regexp.MustCompile(`ReplicaSet "([a-z0-9.-]+)-[a-z0-9]+"`)
 	ipv4        = regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`)
@@ -146,7 +148,7 @@ type flattening struct {
 }
 
 func (f *flattening) add(path, name string, value any) {
-	if slices.Contains(ignored, path) {
+	if slices.Contains(ignored, path) || restarts.MatchString(path) {
 		return
 	}
 	switch v := value.(type) {

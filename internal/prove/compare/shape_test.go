@@ -125,6 +125,24 @@ metadata: {name: victory-`+hash+`-x7k2p, generateName: victory-`+hash+`-, labels
 	}
 }
 
+func TestThePastOfContainersIsNoField(t *testing.T) {
+	state := stateOf(t, `
+kind: Pod
+metadata: {name: victory}
+status:
+  containerStatuses: [{name: web, ready: true, restartCount: 3, lastState: {terminated: {exitCode: 1}}}]
+  initContainerStatuses: [{name: copy, restartCount: 1, lastState: {}}]`)
+	for _, object := range state {
+		want := Fields{
+			"kind": "Pod", "metadata.name": "victory", "status.containerStatuses[web].name": "web", "status.containerStatuses[web].ready": "true",
+			"status.initContainerStatuses[copy].name": "copy",
+		}
+		if got := fieldsOf(object, nil); !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+}
+
 func TestWhatEveryWriteChangesIsNoField(t *testing.T) {
 	state := stateOf(t, `
 kind: Frigate

@@ -82,12 +82,14 @@ func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, erro
 			if !doing.due.IsZero() {
 				wake = max(wake, doing.due.Sub(now)+quiet/4) //nolint:mnd // it takes a moment to begin
 			}
-			if wake <= 0 && doing.running == 0 && !doing.blind {
+			// A reconcile that waits for what is held back goes on when that ends.
+			waits := r.board.holds() && now.Sub(last) > s.Progress
+			if wake <= 0 && (doing.running == 0 || waits) && !doing.blind {
 				return rested{stuck: doing.stuck, unfinished: unfinished}, nil
 			}
 		}
 		done, _ := r.ended()
-		pause := time.NewTimer(max(wake, 20*time.Millisecond)) //nolint:mnd // reconciles take about that long
+		pause := time.NewTimer(max(wake, 100*time.Millisecond)) //nolint:mnd // all that happens is told before
 		select {
 		case <-ctx.Done():
 			pause.Stop()
