@@ -162,7 +162,7 @@ func (r *run) conclude(ctx context.Context, step int, over rested, changes int, 
 		result.wrong = append(result.wrong, r.judge(step, over, changes)...)
 		return nil
 	}
-	later, err := r.settleFor(ctx, patience)
+	later, err := r.settleUntil(ctx, patience, func() bool { return r.agrees(step, changes) })
 	if err != nil {
 		return err
 	}

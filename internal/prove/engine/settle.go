@@ -17,12 +17,23 @@ type Settling struct {
 	Quiet, Unmarked time.Duration
 	// Progress is the same while something on the cluster says that it is not finished.
 	Progress time.Duration
+	// Patience is how long nothing may have happened where a mistake would cost more: at the end of undisturbed steps, and before
+	// something is called wrong. 0 is a multiple of the others.
+	Patience time.Duration
 	// Bound is after how long a step is given up.
 	Bound time.Duration
 }
 
 // DefaultSettling suits operators that do not wait for anything outside of the cluster.
 var DefaultSettling = Settling{Quiet: 400 * time.Millisecond, Unmarked: 1500 * time.Millisecond, Progress: 2500 * time.Millisecond, Bound: 30 * time.Second}
+
+// quiet is how long nothing may have happened.
+func (s *Settling) quiet(marked bool) time.Duration {
+	if marked {
+		return s.Quiet
+	}
+	return s.Unmarked
+}
 
 // rested is how a step came to its end.
 type rested struct {
@@ -44,11 +55,17 @@ const patience = 4
 
 // settleFor waits for a multiple of what is usual.
 func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, error) {
+	return r.settleUntil(ctx, factor, nil)
+}
+
+// settleUntil also ends if all has been quiet for as long as usual, and it is enough.
+func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func() bool) (rested, error) {
 	s := r.campaign.o.Settling
-	s.Quiet, s.Unmarked = factor*s.Quiet, factor*s.Unmarked
+	soon := s.quiet(r.campaign.operator.Marked())
 	ahead := nearFuture
 	if factor > 1 {
 		ahead = farFuture
+		s.Quiet, s.Unmarked = max(factor*s.Quiet, s.Patience), max(factor*s.Unmarked, s.Patience)
 	}
 	limit := time.NewTimer(s.Bound)
 	defer limit.Stop()
@@ -68,10 +85,7 @@ func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, erro
 				last = one
 			}
 		}
-		quiet := s.Quiet
-		if !r.campaign.operator.Marked() {
-			quiet = s.Unmarked
-		}
+		quiet := s.quiet(r.campaign.operator.Marked())
 		wake := last.Add(quiet).Sub(now)
 		if wake <= 0 {
 			unfinished := r.unfinished()
@@ -86,6 +100,15 @@ func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, erro
 			waits := r.board.holds() && now.Sub(last) > s.Progress
 			if wake <= 0 && (doing.running == 0 || waits) && !doing.blind {
 				return rested{stuck: doing.stuck, unfinished: unfinished}, nil
+			}
+		}
+		if enough != nil {
+			probe := last.Add(soon).Sub(now)
+			if probe <= 0 && doing.running == 0 && !doing.blind && enough() {
+				return rested{stuck: doing.stuck, unfinished: r.unfinished()}, nil
+			}
+			if probe > 0 {
+				wake = min(wake, probe)
 			}
 		}
 		done, _ := r.ended()
