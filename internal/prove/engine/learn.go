@@ -149,7 +149,7 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 			return nil, nil, err
 		}
 	}
-	if _, err := r.settleFor(ctx, patience); err != nil {
+	if _, err := r.settle(ctx); err != nil {
 		return nil, nil, err
 	}
 	for i := range c.o.Steps {
