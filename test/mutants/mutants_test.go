@@ -76,7 +76,7 @@ func TestPageIsCurrent(t *testing.T) {
 	}
 	for _, m := range all {
 		if _, known := results[m.Name]; !known {
-			t.Errorf("%s was never tried: run go run ./test/mutants %s", m.Name, m.Name)
+			t.Logf("%s was not tried yet: make mutants MUTANTS=%s", m.Name, m.Name)
 		}
 	}
 	content, err := os.ReadFile(filepath.Join(root, pageFile))
@@ -106,16 +106,14 @@ func TestPage(t *testing.T) {
 		"a": {Family: "drift", Verdict: "end-state", After: 61 * time.Second, Runs: 7}, "b": {Runs: 9}, "c": {Failed: "it does | not build"},
 	})
 	for _, want := range []string{
-		"**1 of 3 mutants were killed**, half of them within 1m1s.",
+		"**1 of 3 mutants that were tried were killed**, half of them within 1m1s.",
 		"| `a` | A. | drift | `end-state` | 1m1s | 7 |",
 		"| `b` | B. | **not killed** by crash |  |  | 9 |",
 		"| `c` | C. | **not judged**: it does / not build |  |  | 0 |",
+		"| `d` | D. | not tried yet |  |  |  |",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q:\n%s", want, got)
 		}
-	}
-	if strings.Contains(got, "`d`") {
-		t.Error("what was not tried is on the page")
 	}
 }

@@ -39,7 +39,7 @@ func page(all []mutant, results map[string]result) string {
 			}
 		}
 	}
-	fmt.Fprintf(&text, "**%d of %d mutants were killed**", len(times), tried)
+	fmt.Fprintf(&text, "**%d of %d mutants that were tried were killed**", len(times), tried)
 	if len(times) > 0 {
 		slices.Sort(times)
 		fmt.Fprintf(&text, ", half of them within %s", seconds(times[len(times)/2]))
@@ -48,6 +48,7 @@ func page(all []mutant, results map[string]result) string {
 	for _, m := range all {
 		r, known := results[m.Name]
 		if !known {
+			fmt.Fprintf(&text, "| `%s` | %s | not tried yet |  |  |  |\n", m.Name, m.Broken)
 			continue
 		}
 		by, verdict, at := "**not killed** by "+strings.Join(m.Families, ", "), "", ""
