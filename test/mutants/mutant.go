@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,7 +65,7 @@ func mutants(dir string) ([]mutant, error) {
 func parse(name, content string) (mutant, error) {
 	header, patch, found := strings.Cut(content, "\n\n")
 	if !found {
-		return mutant{}, fmt.Errorf("there is no empty line between the header and the patch")
+		return mutant{}, errors.New("there is no empty line between the header and the patch")
 	}
 	fields, last := map[string]string{}, ""
 	for _, line := range strings.Split(header, "\n") {
@@ -79,7 +80,7 @@ func parse(name, content string) (mutant, error) {
 	}
 	m := mutant{Name: name, Broken: fields["Broken"], Kind: fields["Kind"], Families: strings.Split(fields["Families"], ",")}
 	if m.Broken == "" || m.Kind == "" || fields["Families"] == "" {
-		return mutant{}, fmt.Errorf("the header needs Broken, Kind and Families")
+		return mutant{}, errors.New("the header needs Broken, Kind and Families")
 	}
 	for _, line := range strings.Split(patch, "\n") {
 		if file, ok := strings.CutPrefix(line, "+++ b/"); ok {

@@ -49,7 +49,7 @@ func (c *campaign) strangers(step int, s *stage) (wrong []*Observation) {
 			key := world.Key{Kind: other.GetKind(), Namespace: other.GetNamespace(), Name: other.GetName()}
 			wrong = append(wrong, &Observation{
 				Step: step, Verdict: "foreign", Severity: high, Object: key.String(), Title: "The operator deletes a " + key.Kind + " that does not belong to it",
-				Want: "it stays", Got: w.Moment.String(),
+				Want: "it stays", Got: w.String(),
 			})
 		}
 	}
