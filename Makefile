@@ -177,6 +177,21 @@ $(GINKGO): test/conformance/upstream/go.mod test/conformance/upstream/go.sum
 	@CGO_ENABLED=0 go -C test/conformance/upstream build -o ../../../$@ github.com/onsi/ginkgo/v2/ginkgo
 	@touch $@
 
+# A campaign on each kind of the fleet. They must find nothing; what opdock prove takes can be given as well:
+# make prove KINDS=robot PROVE="--families crash --budget 2m"
+KINDS := appservice collector kapp podcluster robot
+PROVE = --budget 10m
+.PHONY: prove
+prove: build ## Prove that the fleet survives what production does to it; 10 minutes for each kind
+	@failed=; for kind in $(KINDS); do $(OPDOCK) prove --scenario test/prove/scenarios/$$kind.yaml $(PROVE) || failed="$$failed $$kind"; done; \
+	[ -z "$$failed" ] || { echo "opdock prove has failed for:$$failed" >&2; exit 1; }
+
+# Which defects prove finds: make mutants MUTANTS="robot collector-random"
+.PHONY: mutants
+mutants: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
+mutants: build ## Break the fleet on purpose, and write to docs/mutants.md what prove finds
+	go run ./test/mutants $(MUTANTS)
+
 .PHONY: compatibility
 compatibility: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
 compatibility: build ## Build and run operators with all supported versions of controller-runtime

@@ -59,6 +59,8 @@ type Options struct {
 	// Budget is how long new runs are begun; those that confirm findings may take longer. 0 is DefaultBudget, and less than 0
 	// has no end.
 	Budget time.Duration
+	// FailFast ends the campaign at the first finding that was confirmed.
+	FailFast bool
 	// Seed decides between runs that promise equally much.
 	Seed uint64
 	// Parallel is how many runs go side by side; 0 is DefaultParallel.
@@ -103,7 +105,7 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := engine.Options{Families: o.Families, Budget: o.Budget, Seed: o.Seed, Parallel: o.Parallel, Progress: o.Progress, ControlPlane: o.ControlPlane, Only: only, Learned: o.Learned, Replayed: o.Replayed, Live: inTurn(o.Live)}
+	e := engine.Options{Families: o.Families, Budget: o.Budget, Seed: o.Seed, Parallel: o.Parallel, FailFast: o.FailFast, Progress: o.Progress, ControlPlane: o.ControlPlane, Only: only, Learned: o.Learned, Replayed: o.Replayed, Live: inTurn(o.Live)}
 	if e.Budget == 0 {
 		e.Budget = DefaultBudget
 	}

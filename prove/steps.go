@@ -59,11 +59,12 @@ func stepsOf(e *engine.Options, s *scenario.Scenario, definitions []*unstructure
 			Do: func(ctx context.Context, objects client.Client) error { return play.do(ctx, objects, step) },
 		})
 	}
-	if s.Settle.Quiet > 0 || s.Settle.Bound > 0 {
+	if s.Settle != (scenario.Settle{}) {
 		e.Settling = engine.DefaultSettling
 		if s.Settle.Quiet > 0 {
 			e.Settling.Quiet, e.Settling.Unmarked = s.Settle.Quiet, max(s.Settle.Quiet, e.Settling.Unmarked)
 		}
+		e.Settling.Patience = s.Settle.Patience
 		if s.Settle.Bound > 0 {
 			e.Settling.Bound = s.Settle.Bound
 		}

@@ -30,6 +30,7 @@ type proveOptions struct {
 	write    string
 	page     bool
 	address  string
+	failFast bool
 }
 
 const formatText = "text"
@@ -109,6 +110,7 @@ Arguments after -- are flags of the operator.`,
 	flags.StringSliceVar(&o.families, "families", nil, "families to try, separated by commas (default: all)")
 	flags.StringVar(&o.from, "upgrade-from", "", "git ref of an earlier release, to upgrade from it and to downgrade again")
 	flags.DurationVar(&o.budget, "budget", prove.DefaultBudget, "how long to begin new runs; confirming findings may take longer")
+	flags.BoolVar(&o.failFast, "fail-fast", false, "end at the first finding that was confirmed")
 	flags.Uint64Var(&o.seed, "seed", 0, "decides between runs that promise equally much")
 	flags.IntVar(&o.parallel, "parallel", prove.DefaultParallel, "number of runs at the same time, each with a cluster of its own")
 	flags.StringVarP(&o.format, "output", "o", formatText, "output format: "+strings.Join(formats, ", "))

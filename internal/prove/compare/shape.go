@@ -87,11 +87,30 @@ func sameFields(a, b Fields) bool {
 
 // Name names an object the same in all runs. Objects whose name the API server completes share one name, and are only counted.
 func Name(key world.Key, object *unstructured.Unstructured) (name string, random bool) {
+	if deployment := deploymentOf(key, object); deployment != "" {
+		key.Name = deployment + "-*"
+		return key.String(), true
+	}
 	if prefix := object.GetGenerateName(); prefix != "" && strings.HasPrefix(key.Name, prefix) {
 		key.Name = prefix + "*"
 		return key.String(), true
 	}
 	return key.String(), false
+}
+
+// deploymentOf is the Deployment that an object is a ReplicaSet or a pod of; empty if it is of none. The hash in its name says what
+// the template is, which the Deployment shows as well. It is another one if the name was taken: by a ReplicaSet of a Deployment of
+// the same name that was deleted a moment ago.
+func deploymentOf(key world.Key, object *unstructured.Unstructured) string {
+	if key.Resource != "replicasets" && key.Resource != "pods" {
+		return ""
+	}
+	hash := object.GetLabels()["pod-template-hash"]
+	begins, _, found := strings.Cut(key.Name, "-"+hash)
+	if hash == "" || !found {
+		return ""
+	}
+	return begins
 }
 
 var (
@@ -102,7 +121,13 @@ var (
 		"metadata.generateName", "metadata.annotations." + lastApplied,
 		// How often something was rolled out shows in how many ReplicaSets were created.
 		"metadata.annotations.deployment.kubernetes.io/revision", "metadata.annotations.deployment.kubernetes.io/revision-history",
+		"status.collisionCount",
 	}
+	// restarts are what a kubelet tells of the past of containers. No operator can change it.
+	restarts = regexp.MustCompile(`^status\.([a-z]+C|c)ontainerStatuses\[[^\]]*\]\.(lastState|restartCount)$`)
+	// replicaSet is how a Deployment names one of its own, and ipv4 an address in a text.
+	replicaSet  = regexp.MustCompile(`ReplicaSet "([a-z0-9.-]+)-[a-z0-9]+"`)
+	ipv4        = regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`)
 	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
@@ -123,7 +148,7 @@ type flattening struct {
 }
 
 func (f *flattening) add(path, name string, value any) {
-	if slices.Contains(ignored, path) {
+	if slices.Contains(ignored, path) || restarts.MatchString(path) {
 		return
 	}
 	switch v := value.(type) {
@@ -206,6 +231,9 @@ func (f *flattening) leaf(path, name string, value any) string {
 		sum := sha256.Sum256([]byte(text))
 		return "(hidden, " + hex.EncodeToString(sum[:4]) + ")"
 	}
+	if strings.HasPrefix(path, "data.") {
+		text = ipv4.ReplaceAllString(text, "(address)") // lists of them
+	}
 	return normalize(text)
 }
 
@@ -220,5 +248,5 @@ func normalize(text string) string {
 	if _, err := netip.ParseAddr(text); err == nil && text != "0.0.0.0" && text != "::" {
 		return "(address)"
 	}
-	return uuid.ReplaceAllString(text, "(uid)")
+	return replicaSet.ReplaceAllString(uuid.ReplaceAllString(text, "(uid)"), `ReplicaSet "$1-*"`)
 }

@@ -61,6 +61,9 @@ func TestFieldsAreTheSameInEachRun(t *testing.T) {
 		"a time with fractions":  {`status: {at: "2026-11-16T21:15:00.123456Z"}`, "status.at", "(time)"},
 		"an address":             {`status: {podIP: 10.1.2.3}`, "status.podIP", "(address)"},
 		"an IPv6 address":        {`status: {podIP: "fd00::1"}`, "status.podIP", "(address)"},
+		"addresses in data":      {`data: {ips: "10.1.2.3\n10.1.2.40\n"}`, "data.ips", "(address)\n(address)\n"},
+		"a version in a text":    {`spec: {image: "nginx:1.2.3.4"}`, "spec.image", "nginx:1.2.3.4"},
+		"a ReplicaSet in a text": {`status: {message: ReplicaSet "victory-75cdff444f" has progressed.}`, "status.message", `ReplicaSet "victory-*" has progressed.`},
 		"any address":            {`spec: {bind: 0.0.0.0}`, "spec.bind", "0.0.0.0"},
 		"a UID in a text":        {`status: {volume: pvc-01234567-89ab-cdef-0123-456789abcdef}`, "status.volume", "pvc-(uid)"},
 		"another text":           {`spec: {image: "nginx:1.29"}`, "spec.image", "nginx:1.29"},
@@ -91,6 +94,52 @@ func TestFieldsAreTheSameInEachRun(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHashesInNames is about a Deployment that was deleted and created again: its ReplicaSet has the same name as before, unless
+// the old one was still there.
+func TestHashesInNames(t *testing.T) {
+	of := func(hash string) world.State {
+		return stateOf(t, `
+kind: Deployment
+metadata: {name: victory}
+status: {collisionCount: `+map[string]string{"abc": "0", "def": "1"}[hash]+`, conditions: [{type: Progressing, message: ReplicaSet "victory-`+hash+`" is available}]}`, `
+kind: ReplicaSet
+metadata: {name: victory-`+hash+`, labels: {pod-template-hash: `+hash+`}}
+spec: {replicas: 1}`, `
+kind: Pod
+metadata: {name: victory-`+hash+`-x7k2p, generateName: victory-`+hash+`-, labels: {pod-template-hash: `+hash+`}}`)
+	}
+	if found := NewMask().Differences(ShapeOf(of("abc"), nil), ShapeOf(of("def"), nil)); len(found) > 0 {
+		t.Errorf("they differ: %v", found)
+	}
+	more := of("def")
+	for key, object := range of("abc") {
+		if key.Resource == "replicasets" {
+			more[key] = object
+		}
+	}
+	if found := NewMask().Differences(ShapeOf(of("abc"), nil), ShapeOf(more, nil)); len(found) != 1 || found[0].Object != "ReplicaSet victory-*" {
+		t.Errorf("a second ReplicaSet is %v", found)
+	}
+}
+
+func TestThePastOfContainersIsNoField(t *testing.T) {
+	state := stateOf(t, `
+kind: Pod
+metadata: {name: victory}
+status:
+  containerStatuses: [{name: web, ready: true, restartCount: 3, lastState: {terminated: {exitCode: 1}}}]
+  initContainerStatuses: [{name: copy, restartCount: 1, lastState: {}}]`)
+	for _, object := range state {
+		want := Fields{
+			"kind": "Pod", "metadata.name": "victory", "status.containerStatuses[web].name": "web", "status.containerStatuses[web].ready": "true",
+			"status.initContainerStatuses[copy].name": "copy",
+		}
+		if got := fieldsOf(object, nil); !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
 	}
 }
 

@@ -15,12 +15,17 @@ import (
 const (
 	// firstRetry is how long controller-runtime waits before it retries for the first time; each time it is twice as long.
 	firstRetry = 5 * time.Millisecond
-	// mostRetries is after how many failures in a row without any success an operator is taken to be stuck: more are as fruitless.
-	mostRetries = 8
+	// fewRetries is how many failures in a row are waited for, and longPause how long the pause before the next attempt is if the
+	// operator is then taken to be stuck: more are as fruitless.
+	fewRetries = 3
+	longPause  = firstRetry << 8
+	// longestPause is more than any step may take.
+	longestPause = time.Minute
 	// mostTimers is how often in a row a timer may lead to nothing until it is taken for one that always goes off.
 	mostTimers = 2
-	// nearFuture is how far ahead a timer is waited for.
+	// nearFuture is how far ahead a timer is waited for, and farFuture the same where a mistake would cost more.
 	nearFuture = 3 * time.Second
+	farFuture  = 6 * time.Second
 )
 
 // activity follows what the operator does, and knows what it is going to do.
@@ -33,10 +38,17 @@ type activity struct {
 	wrote   map[uint64]bool
 	refused []*lens.Request
 	panics  []string
-	// watching is how many watches of a resource are open, and watched which were since the process was started.
-	watching map[string]int
-	watched  map[string]bool
+	// watching are the resources that were watched since the process was started.
+	watching map[string]*watches
 	news     chan struct{}
+}
+
+// watches are those of a resource.
+type watches struct {
+	open  int
+	ended time.Time // the last that did
+	// informs says that a cache is behind one of them, which asks for bookmarks and never stops. Another one may have ended for good.
+	informs bool
 }
 
 type subject struct{ controller, namespace, name string }
@@ -44,12 +56,15 @@ type subject struct{ controller, namespace, name string }
 // appointment is when an object is reconciled again without an event.
 type appointment struct {
 	due      time.Time
-	failures int // in a row
-	idle     int // timers in a row that led to no write
+	failures int           // in a row
+	failed   time.Time     // when the last of them was; zero if the last time was none
+	pause    time.Duration // between the last failure and the attempt after it
+	healed   bool          // what it failed at may succeed now
+	idle     int           // timers in a row that led to no write
 }
 
 func newActivity() *activity {
-	return &activity{last: time.Now(), running: map[uint64]time.Time{}, next: map[subject]*appointment{}, wrote: map[uint64]bool{}, watching: map[string]int{}, watched: map[string]bool{}, news: make(chan struct{})}
+	return &activity{last: time.Now(), running: map[uint64]time.Time{}, next: map[subject]*appointment{}, wrote: map[uint64]bool{}, watching: map[string]*watches{}, news: make(chan struct{})}
 }
 
 // follow reads a stream until it ends.
@@ -72,7 +87,6 @@ func (a *activity) see(e *lens.Event) {
 		clear(a.running)
 		clear(a.next)
 		clear(a.watching)
-		clear(a.watched)
 		a.last = time.Now()
 	case e.Delivery != nil:
 		if e.Delivery.Type == "BOOKMARK" || neverEnds(e.Delivery.Resource) {
@@ -96,12 +110,17 @@ func (a *activity) request(r *lens.Request) {
 	}
 	if r.Verb == "watch" && r.Status == 200 {
 		resource := r.Resource.Group + "/" + r.Resource.Resource + "/" + r.Resource.Namespace
+		known := a.watching[resource]
+		if known == nil {
+			known = &watches{}
+			a.watching[resource] = known
+		}
+		known.informs = known.informs || r.Query != nil && r.Query.Bookmarks
 		if r.Open {
-			a.watching[resource]++
-			a.watched[resource] = true
+			known.open++
 			a.last = time.Now() // it is told what is there
 		} else {
-			a.watching[resource] = max(0, a.watching[resource]-1)
+			known.open, known.ended = max(0, known.open-1), time.Now()
 		}
 	}
 	if !r.IsWrite() || neverEnds(r.Resource) || r.Change != nil && r.Change.None {
@@ -115,6 +134,9 @@ func (a *activity) request(r *lens.Request) {
 func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 	if !r.Ended {
 		a.running[r.ID] = at
+		if meeting := a.next[subject{r.Controller, r.Namespace, r.Name}]; meeting != nil && !meeting.failed.IsZero() {
+			meeting.pause = time.Since(meeting.failed)
+		}
 		return
 	}
 	delete(a.running, r.ID)
@@ -129,18 +151,40 @@ func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 	}
 	wrote := a.wrote[r.ID]
 	delete(a.wrote, r.ID)
-	meeting.due = time.Time{}
+	meeting.due, meeting.failed, meeting.healed = time.Time{}, time.Time{}, false
 	switch {
 	case r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0:
-		meeting.due = time.Now().Add(firstRetry << min(meeting.failures, 12)) //nolint:mnd // 20 s
+		meeting.failed = time.Now()
+		meeting.due = meeting.failed.Add(meeting.back())
 		meeting.failures++
 	case r.RequeueAfter > 0:
-		meeting.due, meeting.failures = time.Now().Add(r.RequeueAfter), 0
+		meeting.due, meeting.failures, meeting.pause = time.Now().Add(r.RequeueAfter), 0, 0
 		if meeting.idle++; wrote {
 			meeting.idle = 0
 		}
 	default:
-		meeting.failures, meeting.idle = 0, 0
+		meeting.failures, meeting.idle, meeting.pause = 0, 0, 0
+	}
+}
+
+// back is how long it takes until something that has failed is tried again: twice as long as the last time. Operators may have
+// another rate limiter than the usual one.
+func (m *appointment) back() time.Duration {
+	const most = 12                                                             // 20 s
+	return max(firstRetry<<min(m.failures, most), min(2*m.pause, longestPause)) //nolint:mnd // twice
+}
+
+// stuck says that an operator goes on failing.
+func (m *appointment) stuck() bool {
+	return !m.healed && m.failures > fewRetries && m.due.Sub(m.failed) >= longPause
+}
+
+// heal says that what was in the way is gone, so the next attempts are worth waiting for.
+func (a *activity) heal() {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for _, meeting := range a.next {
+		meeting.healed = meeting.failures > 0
 	}
 }
 
@@ -154,19 +198,19 @@ type outlook struct {
 	news    <-chan struct{}
 }
 
-func (a *activity) outlook(now time.Time) outlook {
+func (a *activity) outlook(now time.Time, ahead time.Duration) outlook {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	r := outlook{last: a.last, running: len(a.running), news: a.news}
-	for resource := range a.watched {
-		r.blind = r.blind || a.watching[resource] == 0
+	for _, one := range a.watching {
+		r.blind = r.blind || one.open == 0 && (one.informs || now.Sub(one.ended) < longPause)
 	}
 	for _, meeting := range a.next {
 		switch {
 		case meeting.due.IsZero() || meeting.idle > mostTimers:
-		case meeting.failures > mostRetries:
+		case meeting.stuck():
 			r.stuck = true
-		case meeting.due.Sub(now) > nearFuture:
+		case meeting.due.Sub(now) > ahead && !meeting.healed:
 		case r.due.IsZero() || meeting.due.Before(r.due):
 			r.due = meeting.due
 		}

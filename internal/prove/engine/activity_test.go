@@ -29,7 +29,7 @@ func reconciled(r lens.Reconcile) []*lens.Event {
 func request(r lens.Request) *lens.Event { return &lens.Event{Request: &r} }
 
 func watching(resource lens.Resource, open bool) *lens.Event {
-	return request(lens.Request{Verb: "watch", Resource: resource, Status: 200, Open: open})
+	return request(lens.Request{Verb: "watch", Resource: resource, Status: 200, Open: open, Query: &lens.Query{Bookmarks: true}})
 }
 
 // following is an activity that has seen events.
@@ -52,6 +52,7 @@ func repeat(times int, events []*lens.Event) (all []*lens.Event) {
 // TestOutlook is about what is known of an operator's plans, and so about when a step is over.
 func TestOutlook(t *testing.T) {
 	const far, near = time.Hour, time.Second
+	const mostRetries = 8 // with the usual rate limiter
 	failed := reconciled(lens.Reconcile{ID: 1, Error: "not now"})
 	for name, test := range map[string]struct {
 		events  []*lens.Event
@@ -96,7 +97,7 @@ func TestOutlook(t *testing.T) {
 		)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := following(test.events...).outlook(time.Now())
+			got := following(test.events...).outlook(time.Now(), nearFuture)
 			if got.running != test.running || !got.due.IsZero() != test.due || got.stuck != test.stuck || got.blind != test.blind {
 				t.Errorf("got running %d, due %v, stuck %v, blind %v; want %d, %v, %v, %v",
 					got.running, !got.due.IsZero(), got.stuck, got.blind, test.running, test.due, test.stuck, test.blind)
@@ -113,9 +114,67 @@ func TestRetriesBackOff(t *testing.T) {
 			a.see(e)
 		}
 		now := time.Now()
-		if wait, want := a.outlook(now).due.Sub(now), firstRetry<<i; wait > want || wait < want-2*time.Second {
+		if wait, want := a.outlook(now, nearFuture).due.Sub(now), firstRetry<<i; wait > want || wait < want-2*time.Second {
 			t.Errorf("failure %d is retried after %s, want %s", i+1, wait, want)
 		}
+	}
+}
+
+// TestWatchesThatEndForGood is about those of a single object, for example: nothing says that they are begun again.
+func TestWatchesThatEndForGood(t *testing.T) {
+	one := lens.Request{Verb: "watch", Resource: deployments, Status: 200, Open: true, Query: &lens.Query{FieldSelector: "metadata.name=victory"}}
+	end := one
+	end.Open = false
+	a := following(watching(frigates, true), request(one), request(end))
+	if !a.outlook(time.Now(), nearFuture).blind {
+		t.Error("it may begin again in a moment")
+	}
+	if a.outlook(time.Now().Add(longPause), nearFuture).blind {
+		t.Error("it is waited for without end")
+	}
+	a.see(watching(frigates, false))
+	if !a.outlook(time.Now().Add(longPause), nearFuture).blind {
+		t.Error("a cache always watches again")
+	}
+}
+
+// TestOtherRateLimiters is about operators that wait longer between their attempts: the next one is expected after twice the pause
+// before the last one. One that waits for seconds is stuck, until what is in its way is gone.
+func TestOtherRateLimiters(t *testing.T) {
+	a := newActivity()
+	fail := func(pause time.Duration) outlook {
+		for _, e := range reconciled(lens.Reconcile{ID: 1, Error: "not now"}) {
+			if meeting := a.next[subject{"frigate", "default", "victory"}]; meeting != nil {
+				meeting.failed = time.Now().Add(-pause)
+			}
+			a.see(e)
+		}
+		return a.outlook(time.Now(), nearFuture)
+	}
+	const first = 100 * time.Millisecond
+	for i, pause := range []time.Duration{0, first, 2 * first, 4 * first} {
+		before := time.Now()
+		if got := fail(pause); got.stuck || got.due.Sub(before) < 2*pause {
+			t.Errorf("after %d failures: stuck %v, the next attempt is in %s; want %s", i+1, got.stuck, got.due.Sub(before), 2*pause)
+		}
+	}
+	if got := fail(8 * first); !got.stuck || !got.due.IsZero() {
+		t.Errorf("after a pause of %s it is not stuck", 8*first)
+	}
+	a.heal()
+	if got := a.outlook(time.Now(), nearFuture); got.stuck || got.due.IsZero() {
+		t.Errorf("when nothing is in its way: stuck %v, waited for %v", got.stuck, !got.due.IsZero())
+	}
+	if got := fail(16 * first); !got.stuck {
+		t.Error("it fails again, and is not stuck")
+	}
+}
+
+// TestHowFarAheadTimersAreWaitedFor is farther where a mistake would cost more.
+func TestHowFarAheadTimersAreWaitedFor(t *testing.T) {
+	a := following(reconciled(lens.Reconcile{ID: 1, RequeueAfter: nearFuture + time.Second})...)
+	if !a.outlook(time.Now(), nearFuture).due.IsZero() || a.outlook(time.Now(), farFuture).due.IsZero() {
+		t.Errorf("a timer of %s is to be waited for only if it is worth it", nearFuture+time.Second)
 	}
 }
 
@@ -126,7 +185,7 @@ func TestNextAppointmentIsTheFirst(t *testing.T) {
 		a.see(&lens.Event{Reconcile: &lens.Reconcile{Controller: "frigate", Name: name, Ended: true, RequeueAfter: after}})
 	}
 	now := time.Now()
-	if wait := a.outlook(now).due.Sub(now); wait > time.Second {
+	if wait := a.outlook(now, nearFuture).due.Sub(now); wait > time.Second {
 		t.Errorf("the next one is in %s, want a second at most", wait)
 	}
 }
@@ -156,7 +215,7 @@ func TestWhatCountsAsActivity(t *testing.T) {
 			a := newActivity()
 			a.last = time.Time{}
 			a.see(test.event)
-			if got := a.outlook(time.Now()); got.last.IsZero() == test.active {
+			if got := a.outlook(time.Now(), nearFuture); got.last.IsZero() == test.active {
 				t.Errorf("counts as activity: %v, want %v", !got.last.IsZero(), test.active)
 			}
 			if a.written() != test.writes {
@@ -168,7 +227,7 @@ func TestWhatCountsAsActivity(t *testing.T) {
 
 func TestNewsAreTold(t *testing.T) {
 	a := newActivity()
-	news := a.outlook(time.Now()).news
+	news := a.outlook(time.Now(), nearFuture).news
 	a.see(&lens.Event{Delivery: &lens.Delivery{Resource: frigates, Type: "BOOKMARK"}})
 	select {
 	case <-news:

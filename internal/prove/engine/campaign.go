@@ -49,6 +49,8 @@ type Options struct {
 	Seed     uint64
 	Parallel int
 	Settling Settling
+	// FailFast ends the campaign at the first finding that was confirmed.
+	FailFast bool
 	// Ignores says why an observation does not matter; empty if it does.
 	Ignores func(o *Observation) string
 

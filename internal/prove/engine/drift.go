@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,7 +118,7 @@ func edits(object *unstructured.Unstructured) (found []edit) {
 		case int64:
 			found = append(found, edit{names, v + 1})
 		case string:
-			if v != "" && names[0] != "type" {
+			if v != "" && names[0] != "type" && !enumerated.MatchString(v) {
 				found = append(found, edit{names, v + "x"})
 			}
 		case bool:
@@ -133,6 +134,9 @@ func edits(object *unstructured.Unstructured) (found []edit) {
 	}
 	return found
 }
+
+// enumerated are values like ClientIP, which are mostly one of a few that the API server takes.
+var enumerated = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 
 // fixed are fields by which elements of lists are told apart, or that take only certain values.
 var fixed = []string{"name", "protocol", "type", "kind", "apiVersion", "apiGroup", "containerPort", "imagePullPolicy", "restartPolicy", "dnsPolicy", "clusterIP", "policy", "pathType", "operator", "whenUnsatisfiable", "scope"}

@@ -46,6 +46,7 @@ spec:
   minReadySeconds: 5
   progressDeadlineSeconds: 6
   type: Fast
+  affinity: ClientIP
   selector: {matchLabels: {app: victory}}
   template:
     spec:
@@ -67,6 +68,7 @@ func TestEditsChangeWhatTheOperatorHasSet(t *testing.T) {
 		"nothing of the system":        {`{"f:metadata": {"f:labels": {"f:app": {}}}, "f:status": {"f:replicas": {}}}`, nil},
 		"no selector":                  {`{"f:spec": {"f:selector": {"f:matchLabels": {"f:app": {}}}}}`, nil},
 		"nothing of which few fit":     {`{"f:spec": {"f:type": {}}}`, nil},
+		"nothing like an enumeration":  {`{"f:spec": {"f:affinity": {}}}`, nil},
 		"nothing that is not there":    {`{"f:spec": {"f:serviceName": {}}}`, nil},
 		"no element that is not there": {`{"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"gone\"}": {"f:image": {}}}}}}}`, nil},
 		"those at the top and one far down": {

@@ -56,6 +56,7 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 			return result
 		}
 	}
+	r.family = p.Family
 	err = r.carryOut(ctx, p, one, result)
 	var dead *deadError
 	var missing *notThereError
@@ -114,6 +115,7 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 	}
 	if d.heal != nil {
 		r.note("the disturbance ends")
+		r.activity.heal()
 		if err := d.heal(ctx); err != nil {
 			return err
 		}
@@ -160,7 +162,7 @@ func (r *run) conclude(ctx context.Context, step int, over rested, changes int, 
 		result.wrong = append(result.wrong, r.judge(step, over, changes)...)
 		return nil
 	}
-	later, err := r.settleFor(ctx, patience)
+	later, err := r.settleUntil(ctx, patience, func() bool { return r.agrees(step, changes) })
 	if err != nil {
 		return err
 	}
@@ -184,40 +186,42 @@ func (c *campaign) disturb(ctx context.Context, found *gathering) {
 	}
 	found.plan(plans)
 	deadline := found.began.Add(c.o.Budget)
+	ctx, stop := context.WithCancel(ctx) // those that are still running when it is enough
+	defer stop()
+	run := func(p *Plan) {
+		result := c.execute(ctx, p)
+		if ctx.Err() != nil {
+			return
+		}
+		found.add(result)
+		c.tell(found.progress(result, deadline))
+		if found.isEnough() {
+			stop()
+		}
+	}
 	next := make(chan *Plan)
 	var work sync.WaitGroup
 	for range max(c.o.Parallel, 1) {
 		work.Go(func() {
 			for p := range next {
-				result := c.execute(ctx, p)
-				if ctx.Err() != nil {
-					return
-				}
-				found.add(result)
-				c.tell(found.progress(result, deadline))
+				run(p)
 			}
 		})
 	}
-	for {
+	for ctx.Err() == nil {
 		p := found.next(c.o.Budget > 0 && time.Now().After(deadline))
 		if p == nil {
 			break
 		}
 		select {
 		case next <- p:
-			continue
 		case <-ctx.Done():
 		}
-		break
 	}
 	close(next)
 	work.Wait()
 	// What the last runs found is tried again as well, one after the other.
 	for p := found.next(true); p != nil && ctx.Err() == nil; p = found.next(true) {
-		result := c.execute(ctx, p)
-		if ctx.Err() == nil {
-			found.add(result)
-			c.tell(found.progress(result, deadline))
-		}
+		run(p)
 	}
 }

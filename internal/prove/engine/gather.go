@@ -123,12 +123,31 @@ func (g *gathering) next(late bool) *Plan {
 		g.again = g.again[1:]
 		return p
 	}
-	if late || len(g.waiting) == 0 {
+	if late || len(g.waiting) == 0 || g.isEnoughLocked() {
 		return nil
 	}
 	p := g.waiting[0]
 	g.waiting = g.waiting[1:]
 	return p
+}
+
+// isEnough says that the campaign can end, because one finding was wanted and is there.
+func (g *gathering) isEnough() bool {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	return g.isEnoughLocked()
+}
+
+func (g *gathering) isEnoughLocked() bool {
+	if !g.campaign.o.FailFast {
+		return false
+	}
+	for _, f := range g.findings {
+		if f.plan == nil || f.Again >= confirmations { // without a plan it shows undisturbed
+			return true
+		}
+	}
+	return false
 }
 
 // add takes the outcome of a run. A plan that was run before is a replay.
@@ -210,7 +229,7 @@ func (g *gathering) observe(o *Observation, run string) *finding {
 		sum := sha256.Sum256([]byte(cause))
 		f = &finding{Finding: report.Finding{
 			ID: o.Family + "-" + hex.EncodeToString(sum[:3]), Severity: o.Severity, Family: o.Family, Verdict: o.Verdict,
-			Title: o.Title, Want: o.Want, Got: o.Got, Object: o.Object, Fields: o.Fields, Where: o.Where,
+			Title: o.Title, Want: o.Want, Got: o.Got, Object: o.Object, Fields: o.Fields, Where: o.Where, After: time.Since(g.began),
 		}}
 		g.findings[cause] = f
 		g.order = append(g.order, cause)
@@ -295,8 +314,11 @@ func (g *gathering) result(of built, interrupted bool) *Result {
 	}
 	for family, count := range waiting {
 		reason := "the budget was used up"
-		if interrupted {
+		switch {
+		case interrupted:
 			reason = "the campaign was interrupted"
+		case g.isEnoughLocked():
+			reason = "one finding was enough"
 		}
 		r.NotTried = append(r.NotTried, report.NotTried{Family: family, What: "runs", Reason: reason, Count: count})
 	}

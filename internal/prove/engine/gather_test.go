@@ -192,3 +192,34 @@ func TestReplaysThatBreakDownSayNothing(t *testing.T) {
 		t.Errorf("it happened again in %d of %d, although no replay was judged", f.Again, f.Replays)
 	}
 }
+
+// TestOneFindingIsEnough is about campaigns that are to end at the first one, once it was confirmed.
+func TestOneFindingIsEnough(t *testing.T) {
+	a, b := crashAt("a"), crashAt("b")
+	g := gathered(a, b, crashAt("c"))
+	g.campaign.o.FailFast = true
+	pull(t, g, false, a)
+	g.add(&outcome{plan: a, wrong: []*Observation{missing("Deployment")}})
+	for i := range confirmations {
+		if g.isEnough() {
+			t.Fatalf("it was confirmed %d times only", i)
+		}
+		pull(t, g, false, a)
+		g.add(&outcome{plan: a, wrong: []*Observation{missing("Deployment")}})
+	}
+	if !g.isEnough() {
+		t.Error("it goes on")
+	}
+	pull(t, g, false, nil)
+	g.campaign.o.FailFast = false
+	if pull(t, g, false, b); g.isEnough() {
+		t.Error("all findings are wanted")
+	}
+	g.campaign.o.FailFast = true
+	undisturbed := gathered(crashAt("a"))
+	undisturbed.campaign.o.FailFast = true
+	undisturbed.addUndisturbed([]*Observation{missing("Deployment")})
+	if pull(t, undisturbed, false, nil); !undisturbed.isEnough() {
+		t.Error("what shows undisturbed needs no confirmation")
+	}
+}

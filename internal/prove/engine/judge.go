@@ -93,7 +93,7 @@ func (r *run) judge(step int, over rested, changes int) (wrong []*Observation) {
 	c := r.campaign
 	want := c.reference[step]
 	wrong = r.healthOf(step, over)
-	found := c.mask.Differences(want.shape, compare.ShapeOf(r.world.State(), c.before))
+	found := r.deviations(step)
 	wrong = append(wrong, c.differences(step, found)...)
 	if changes >= 0 {
 		wrong = append(wrong, c.countDifferences(step, want.counts, r.countsSince(changes))...)
@@ -108,8 +108,28 @@ func (r *run) judge(step int, over rested, changes int) (wrong []*Observation) {
 func (r *run) agrees(step, changes int) bool {
 	c := r.campaign
 	want := c.reference[step]
-	return len(c.mask.Differences(want.shape, compare.ShapeOf(r.world.State(), c.before))) == 0 &&
+	return len(r.deviations(step)) == 0 &&
 		(changes < 0 || len(c.countDifferences(step, want.counts, r.countsSince(changes))) == 0)
+}
+
+// deviations are how the state differs from what it is undisturbed, without what the scenario ignores. A field that is ignored
+// does not hide another field of the same object.
+func (r *run) deviations(step int) []compare.Difference {
+	c := r.campaign
+	found := c.mask.Differences(c.reference[step].shape, compare.ShapeOf(r.world.State(), c.before))
+	return slices.DeleteFunc(found, func(d compare.Difference) bool { return c.ignoresField(r.family, step, d) })
+}
+
+// ignoresField says whether the scenario ignores one field of an object.
+func (c *campaign) ignoresField(family string, step int, d compare.Difference) bool {
+	if d.Path == "" {
+		return false // the verdict on a whole object depends on more than that
+	}
+	o := &Observation{Family: family, Step: step, Verdict: "end-state", Object: d.Object, Fields: []string{d.Path}}
+	if d.IsStatus() {
+		o.Verdict = "status"
+	}
+	return c.ignores(o)
 }
 
 // differences makes observations of how states differ: one for each object, and none of what only follows from others.

@@ -149,3 +149,29 @@ func TestSubjectsAreKnownByTheirWholeName(t *testing.T) {
 		}
 	}
 }
+
+// TestFieldsThatAreIgnored says that a field that is ignored does not hide others of the same object.
+func TestFieldsThatAreIgnored(t *testing.T) {
+	c := sailing()
+	c.o.Ignores = func(o *Observation) string {
+		if o.Family == "crash" && o.Verdict == "status" && o.Object == "Frigate default/victory" && slices.Equal(o.Fields, []string{"status.seen"}) {
+			return "it is a heartbeat"
+		}
+		return ""
+	}
+	for about, test := range map[string]struct {
+		family string
+		d      compare.Difference
+		want   bool
+	}{
+		"the field":      {"crash", compare.Difference{Object: "Frigate default/victory", Path: "status.seen"}, true},
+		"another field":  {"crash", compare.Difference{Object: "Frigate default/victory", Path: "status.ready"}, false},
+		"another family": {"lost", compare.Difference{Object: "Frigate default/victory", Path: "status.seen"}, false},
+		"no status":      {"crash", compare.Difference{Object: "Frigate default/victory", Path: "spec.seen"}, false},
+		"a whole object": {"crash", compare.Difference{Object: "Frigate default/victory", Want: "present", Got: "absent"}, false},
+	} {
+		if got := c.ignoresField(test.family, 0, test.d); got != test.want {
+			t.Errorf("%s: ignored %v, want %v", about, got, test.want)
+		}
+	}
+}

@@ -48,25 +48,36 @@ const referenceRuns = 2
 // learn runs the scenario undisturbed, and returns what is wrong with the operator even so.
 func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) {
 	var runs [referenceRuns][]*stage
+	var found [referenceRuns][]*Observation
+	var failed [referenceRuns]error
+	var work sync.WaitGroup
+	places := make(chan struct{}, max(c.o.Parallel, 1))
+	from := c.checkpoints[0] // the first run adds to them
 	for i := range runs {
-		var found []*Observation
-		if runs[i], found, err = c.undisturbed(ctx, i == 0); err != nil {
-			return nil, err
+		places <- struct{}{}
+		work.Go(func() {
+			runs[i], found[i], failed[i] = c.undisturbed(ctx, from, i == 0)
+			<-places
+		})
+	}
+	work.Wait()
+	if err := errors.Join(failed[:]...); err != nil {
+		return nil, err
+	}
+	c.undisturbedRuns = referenceRuns
+	c.reference, wrong = runs[0], found[0]
+	if c.isRestless() {
+		return wrong, nil
+	}
+	for _, s := range runs[0] {
+		for name := range s.rested.unfinished {
+			c.restless[name] = true
 		}
-		c.undisturbedRuns++
-		if i == 0 {
-			wrong = found
-			c.reference = runs[0]
-			if c.isRestless() {
-				return wrong, nil
-			}
-			for _, s := range runs[i] {
-				for name := range s.rested.unfinished {
-					c.restless[name] = true
-				}
-			}
-		}
-		c.tell(Progress{Stage: "learning", Text: fmt.Sprintf("undisturbed run %d of %d", i+1, referenceRuns)})
+	}
+	if slices.ContainsFunc(runs[1], func(s *stage) bool { return s.rested.busy }) {
+		// It came to rest only once.
+		c.reference, wrong = runs[1], found[1]
+		return wrong, nil
 	}
 	for i, s := range c.reference {
 		c.mask.Learn(s.shape, runs[1][i].shape)
@@ -127,8 +138,8 @@ func (c *campaign) isRestless() bool {
 }
 
 // undisturbed runs the scenario once, and keeps the state before each step if it is the first time.
-func (c *campaign) undisturbed(ctx context.Context, first bool) (stages []*stage, wrong []*Observation, err error) {
-	r, err := c.newRun(ctx, c.checkpoints[0], true)
+func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (stages []*stage, wrong []*Observation, err error) {
+	r, err := c.newRun(ctx, from, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,7 +149,7 @@ func (c *campaign) undisturbed(ctx context.Context, first bool) (stages []*stage
 			return nil, nil, err
 		}
 	}
-	if _, err := r.settleFor(ctx, patience); err != nil {
+	if _, err := r.settle(ctx); err != nil {
 		return nil, nil, err
 	}
 	for i := range c.o.Steps {
@@ -154,6 +165,8 @@ func (c *campaign) undisturbed(ctx context.Context, first bool) (stages []*stage
 		if s.rested.busy {
 			return stages, wrong, nil
 		}
+		wrong = append(wrong, c.unseenChanges(i, s)...)
+		wrong = append(wrong, c.strangers(i, s)...)
 		if c.o.Steps[i].Ends {
 			wrong = append(wrong, c.leftovers(i, s)...)
 		}
@@ -285,29 +298,6 @@ func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event) {
 		}
 		s.writes = append(s.writes, w)
 	}
-}
-
-// countsSince counts how often each object was created and deleted. Pods of a controller of the cluster are that one's concern.
-func (r *run) countsSince(changes int) map[string]bounds {
-	counts := map[string]bounds{}
-	_, since := r.world.Changes(changes)
-	for i := range since {
-		change := &since[i]
-		name, random := compare.Name(change.Key, change.Object)
-		if change.Type == "MODIFIED" || random || change.Key.Resource == "pods" && ofController(change.Object) {
-			continue
-		}
-		b := counts[name]
-		if change.Type == "ADDED" {
-			b.created[0]++
-			b.created[1]++
-		} else {
-			b.deleted[0]++
-			b.deleted[1]++
-		}
-		counts[name] = b
-	}
-	return counts
 }
 
 // mergeCounts widens bounds by those of another run.

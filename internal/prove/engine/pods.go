@@ -87,6 +87,9 @@ func (r *run) falseClaims(p *Plan) (wrong []*Observation) {
 		if status, message := apply.Status(object); key.Group == "apps" && key.Resource != "replicasets" && status == "InProgress" {
 			broken[string(object.GetUID())] = key.String() + ": " + message
 		}
+		if conditionOf(object, "Ready") == "False" && len(object.GetOwnerReferences()) > 0 {
+			broken[string(object.GetUID())] = key.String() + " is not ready" // a custom resource that another one consists of, for example
+		}
 		if key.Resource == "pods" && !isReadyPod(object) {
 			broken[string(object.GetUID())] = key.Kind + " is not ready"
 		}

@@ -25,6 +25,7 @@ import (
 // run is an operator on a cluster of its own.
 type run struct {
 	campaign *campaign
+	family   string // of the disturbance; empty if there is none
 	dir      string
 	began    time.Time
 	cluster  *cluster.Cluster

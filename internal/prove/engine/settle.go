@@ -17,12 +17,23 @@ type Settling struct {
 	Quiet, Unmarked time.Duration
 	// Progress is the same while something on the cluster says that it is not finished.
 	Progress time.Duration
+	// Patience is how long nothing may have happened where a mistake would cost more: at the end of undisturbed steps, and before
+	// something is called wrong. 0 is a multiple of the others.
+	Patience time.Duration
 	// Bound is after how long a step is given up.
 	Bound time.Duration
 }
 
 // DefaultSettling suits operators that do not wait for anything outside of the cluster.
 var DefaultSettling = Settling{Quiet: 400 * time.Millisecond, Unmarked: 1500 * time.Millisecond, Progress: 2500 * time.Millisecond, Bound: 30 * time.Second}
+
+// quiet is how long nothing may have happened.
+func (s *Settling) quiet(marked bool) time.Duration {
+	if marked {
+		return s.Quiet
+	}
+	return s.Unmarked
+}
 
 // rested is how a step came to its end.
 type rested struct {
@@ -44,8 +55,18 @@ const patience = 4
 
 // settleFor waits for a multiple of what is usual.
 func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, error) {
+	return r.settleUntil(ctx, factor, nil)
+}
+
+// settleUntil also ends if all has been quiet for as long as usual, and it is enough.
+func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func() bool) (rested, error) {
 	s := r.campaign.o.Settling
-	s.Quiet, s.Unmarked = factor*s.Quiet, factor*s.Unmarked
+	soon := s.quiet(r.campaign.operator.Marked())
+	ahead := nearFuture
+	if factor > 1 {
+		ahead = farFuture
+		s.Quiet, s.Unmarked = max(factor*s.Quiet, s.Patience), max(factor*s.Unmarked, s.Patience)
+	}
 	limit := time.NewTimer(s.Bound)
 	defer limit.Stop()
 	late := time.NewTimer(s.Bound * 3 / 4) //nolint:mnd // what happens after that counts as a loop
@@ -58,16 +79,13 @@ func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, erro
 		if err != nil {
 			return rested{}, err
 		}
-		doing := r.activity.outlook(now)
+		doing := r.activity.outlook(now, ahead)
 		for _, one := range []time.Time{began, doing.last} {
 			if one.After(last) {
 				last = one
 			}
 		}
-		quiet := s.Quiet
-		if !r.campaign.operator.Marked() {
-			quiet = s.Unmarked
-		}
+		quiet := s.quiet(r.campaign.operator.Marked())
 		wake := last.Add(quiet).Sub(now)
 		if wake <= 0 {
 			unfinished := r.unfinished()
@@ -78,12 +96,23 @@ func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, erro
 			if !doing.due.IsZero() {
 				wake = max(wake, doing.due.Sub(now)+quiet/4) //nolint:mnd // it takes a moment to begin
 			}
-			if wake <= 0 && doing.running == 0 && !doing.blind {
+			// A reconcile that waits for what is held back goes on when that ends.
+			waits := r.board.holds() && now.Sub(last) > s.Progress
+			if wake <= 0 && (doing.running == 0 || waits) && !doing.blind {
 				return rested{stuck: doing.stuck, unfinished: unfinished}, nil
 			}
 		}
+		if enough != nil {
+			probe := last.Add(soon).Sub(now)
+			if probe <= 0 && doing.running == 0 && !doing.blind && enough() {
+				return rested{stuck: doing.stuck, unfinished: r.unfinished()}, nil
+			}
+			if probe > 0 {
+				wake = min(wake, probe)
+			}
+		}
 		done, _ := r.ended()
-		pause := time.NewTimer(max(wake, 20*time.Millisecond)) //nolint:mnd // reconciles take about that long
+		pause := time.NewTimer(max(wake, 100*time.Millisecond)) //nolint:mnd // all that happens is told before
 		select {
 		case <-ctx.Done():
 			pause.Stop()

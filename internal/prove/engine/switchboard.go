@@ -78,6 +78,8 @@ type faults struct {
 	any func(ctx context.Context, call *lens.Call) lens.Verdict
 	// deliver is asked about events of watches.
 	deliver func(ctx context.Context, watch *lens.Call, frame *lens.Frame) lens.Verdict
+	// holds says whether events are held back now: a reconcile may be waiting for them.
+	holds func() bool
 }
 
 // switchboard is where a run changes what becomes of what passes. It counts writes.
@@ -129,6 +131,14 @@ func (s *switchboard) disturb(f *faults) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.current = f
+}
+
+// holds says whether the disturbance holds events back.
+func (s *switchboard) holds() bool {
+	s.mutex.Lock()
+	f := s.current
+	s.mutex.Unlock()
+	return f != nil && f.holds != nil && f.holds()
 }
 
 // writes are those of the step so far.

@@ -153,3 +153,19 @@ func TestFaultsAreAsked(t *testing.T) {
 	s.step(&faults{})
 	all() // functions that are nil let everything pass
 }
+
+func TestEventsThatAreHeld(t *testing.T) {
+	board := newSwitchboard(func(m Moment) Moment { return m })
+	if board.holds() {
+		t.Error("nothing is disturbed, and something is held")
+	}
+	g := &gate{open: make(chan struct{})}
+	board.step(&faults{holds: g.isClosed})
+	if !board.holds() {
+		t.Error("the gate is closed, and nothing is held")
+	}
+	g.release()
+	if board.holds() {
+		t.Error("the gate is open, and something is held")
+	}
+}

@@ -41,6 +41,15 @@ func (g *gate) is(r lens.Resource) bool {
 	return r.Group == g.resource.Group && r.Resource == g.resource.Resource
 }
 
+func (g *gate) isClosed() bool {
+	select {
+	case <-g.open:
+		return false
+	default:
+		return true
+	}
+}
+
 func (g *gate) isLost() bool {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -53,10 +62,8 @@ func (g *gate) deliver(r *run) func(ctx context.Context, watch *lens.Call, frame
 		if !g.is(watch.Request.Resource) {
 			return lens.Verdict{}
 		}
-		select {
-		case <-g.open:
+		if !g.isClosed() {
 			return lens.Verdict{}
-		default:
 		}
 		r.board.hit()
 		select {
@@ -73,7 +80,7 @@ func (g *gate) deliver(r *run) func(ctx context.Context, watch *lens.Call, frame
 
 func hold(r *run, p *Plan) (*disturbance, error) {
 	g := &gate{resource: *p.Resource, open: make(chan struct{})}
-	return &disturbance{deletes: true, mustHit: true, faults: &faults{deliver: g.deliver(r)}, heal: func(context.Context) error {
+	return &disturbance{deletes: true, mustHit: true, faults: &faults{deliver: g.deliver(r), holds: g.isClosed}, heal: func(context.Context) error {
 		g.release()
 		return nil
 	}}, nil
@@ -101,6 +108,7 @@ func overlook(r *run, p *Plan) (*disturbance, error) {
 	d := &disturbance{mustHit: true}
 	d.faults = &faults{
 		deliver: g.deliver(r),
+		holds:   g.isClosed,
 		any: func(_ context.Context, call *lens.Call) lens.Verdict {
 			query := call.Request.Query
 			if call.Request.Verb != "watch" || !g.is(call.Request.Resource) || query == nil || query.InitialEvents || query.ResourceVersion == "" || !g.isLost() {

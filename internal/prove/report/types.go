@@ -73,6 +73,8 @@ type Finding struct {
 	Replays int  `json:"replays,omitempty"`
 	Again   int  `json:"again,omitempty"`
 	Flaky   bool `json:"flaky,omitempty"`
+	// After is how long the campaign had run when it was first seen.
+	After time.Duration `json:"after,omitempty"`
 }
 
 // Line is one write, event or fault in the story of a finding.

@@ -180,10 +180,13 @@ func (p *parser) ignore(n *yaml.Node) Ignore {
 }
 
 func (p *parser) settle(n *yaml.Node) Settle {
-	fields := p.mapping(n, "settle", "quiet", "bound")
-	s := Settle{Quiet: p.duration(fields["quiet"], "quiet"), Bound: p.duration(fields["bound"], "bound")}
+	fields := p.mapping(n, "settle", "quiet", "patience", "bound")
+	s := Settle{Quiet: p.duration(fields["quiet"], "quiet"), Patience: p.duration(fields["patience"], "patience"), Bound: p.duration(fields["bound"], "bound")}
 	if s.Bound > 0 && s.Quiet >= s.Bound {
 		p.fail(fields["quiet"], "quiet (%s) must be shorter than bound (%s)", s.Quiet, s.Bound)
+	}
+	if s.Bound > 0 && s.Patience >= s.Bound {
+		p.fail(fields["patience"], "patience (%s) must be shorter than bound (%s)", s.Patience, s.Bound)
 	}
 	return s
 }

@@ -123,8 +123,9 @@ type Wait struct {
 
 // Settle says when a step is over. A value of 0 is not set in the file.
 type Settle struct {
-	// Quiet is how long nothing may happen, and Bound how long a step may take.
-	Quiet, Bound time.Duration
+	// Quiet is how long nothing may happen, and Bound how long a step may take. Patience is how long nothing may happen at
+	// the end of undisturbed steps, and before something is called wrong.
+	Quiet, Patience, Bound time.Duration
 }
 
 // Ignore says which findings do not matter, and why. Empty fields match everything.

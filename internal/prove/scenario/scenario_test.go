@@ -154,7 +154,8 @@ func TestMistakes(t *testing.T) {
 		"ignore what is not":    {head + ok + "ignore: [{verdict: lop, reason: r}]\n", `s.yaml:5:20: there is no verdict "lop": use one of panic, exit,`},
 		"no such family":        {head + ok + "ignore: [{family: crush, reason: r}]\n", "did you mean crash?"},
 		"settle the wrong way":  {head + ok + "settle: {quiet: 2m, bound: 1m}\n", "s.yaml:5:17: quiet (2m0s) must be shorter than bound (1m0s)"},
-		"settle is a text":      {head + ok + "settle: soon\n", `s.yaml:5:9: settle has fields (quiet, bound), but here is "soon"`},
+		"no time for patience":  {head + ok + "settle: {patience: 2m, bound: 1m}\n", "s.yaml:5:20: patience (2m0s) must be shorter than bound (1m0s)"},
+		"settle is a text":      {head + ok + "settle: soon\n", `s.yaml:5:9: settle has fields (quiet, patience, bound), but here is "soon"`},
 		"an endless loop":       {step("apply: &a {apiVersion: v1, kind: A, metadata: {name: b}, spec: *a}"), "the objects are too large or too deep"},
 	} {
 		files := func(path string) ([]byte, error) {

@@ -55,8 +55,9 @@ type (
 		Reason  string `yaml:"reason"`
 	}
 	fileSettle struct {
-		Quiet string `yaml:"quiet,omitempty"`
-		Bound string `yaml:"bound,omitempty"`
+		Quiet    string `yaml:"quiet,omitempty"`
+		Patience string `yaml:"patience,omitempty"`
+		Bound    string `yaml:"bound,omitempty"`
 	}
 )
 
@@ -70,7 +71,7 @@ func (s *Scenario) YAML() ([]byte, error) {
 		f.Ignore = append(f.Ignore, fileIgnore(one))
 	}
 	if s.Settle != (Settle{}) {
-		f.Settle = &fileSettle{written(s.Settle.Quiet), written(s.Settle.Bound)}
+		f.Settle = &fileSettle{written(s.Settle.Quiet), written(s.Settle.Patience), written(s.Settle.Bound)}
 	}
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)

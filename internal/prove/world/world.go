@@ -159,7 +159,7 @@ func (w *World) follow(ctx context.Context, resource schema.GroupVersionResource
 	return ready
 }
 
-// errNotYet is the answer of an API server that begins to serve a kind. It takes moments, and nothing tells when it is over.
+// errNotYet is the answer of an API server that begins to serve a kind, or cannot tell what is there right now. It takes moments, and nothing tells when it is over.
 var errNotYet = errors.New("the API server does not serve it yet")
 
 const initializing = 20 * time.Millisecond
@@ -190,6 +190,7 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 		return fmt.Errorf("the API server answered %s", response.Status)
 	}
 	events := json.NewDecoder(response.Body)
+	known := false // what was there
 	for {
 		var event struct {
 			Type   string         `json:"type"`
@@ -202,9 +203,13 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 		switch event.Type {
 		case "BOOKMARK":
 			if object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+				known = true
 				ready(nil)
 			}
 		case "ERROR":
+			if !known && event.Object["reason"] == string(metav1.StatusReasonTimeout) {
+				return errNotYet // its cache is behind: others keep the API server busy
+			}
 			return fmt.Errorf("%v", event.Object["message"])
 		default:
 			if isCommon(kind, object.GetName()) {

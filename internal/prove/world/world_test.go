@@ -5,6 +5,9 @@ package world
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -235,5 +239,23 @@ func TestWatchWithoutTime(t *testing.T) {
 	cancel()
 	if w, err := Watch(ctx, clustertest.Shared(t).Config()); err == nil {
 		t.Errorf("got a world, although nobody waited: %v", w.Close())
+	}
+}
+
+// TestWorldOfABusyServer is about an API server whose cache is behind: it says so in the watch, and may be asked again.
+func TestWorldOfABusyServer(t *testing.T) {
+	for about, test := range map[string]struct{ events, want string }{
+		"not yet": {`{"type":"ERROR","object":{"kind":"Status","reason":"Timeout","message":"Too large resource version: 117, current: 106"}}`, errNotYet.Error()},
+		"later": {`{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}
+			{"type":"ERROR","object":{"kind":"Status","reason":"Timeout","message":"it ends"}}`, "it ends"},
+		"something else": {`{"type":"ERROR","object":{"kind":"Status","reason":"Expired","message":"too old"}}`, "too old"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, test.events) }))
+		w := &World{client: server.Client(), host: server.URL, objects: map[Key]*unstructured.Unstructured{}, news: make(chan struct{})}
+		err := w.read(t.Context(), schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "Pod", func(error) {})
+		if err == nil || err.Error() != test.want {
+			t.Errorf("%s: got %v, want %s", about, err, test.want)
+		}
+		server.Close()
 	}
 }

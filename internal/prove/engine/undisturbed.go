@@ -1,0 +1,57 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// What is wrong at the end of a step whatever it is compared with.
+
+// unseenChanges are custom resources whose status says, although the operator is at rest, that it has not seen their last change.
+func (c *campaign) unseenChanges(step int, s *stage) (wrong []*Observation) {
+	for _, subject := range c.o.Subjects {
+		key, live := c.subjectIn(s.state, subject)
+		if live == nil || !live.GetDeletionTimestamp().IsZero() {
+			continue
+		}
+		observed, found, err := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
+		if err != nil || !found || observed >= live.GetGeneration() {
+			continue
+		}
+		wrong = append(wrong, &Observation{
+			Step: step, Verdict: "status", Severity: medium, Object: key.String(), Fields: []string{"status.observedGeneration"},
+			Title: "The status of a " + key.Kind + " says that its last change was not seen, although the operator is at rest",
+			Want:  fmt.Sprintf("status.observedGeneration is %d", live.GetGeneration()), Got: fmt.Sprintf("status.observedGeneration is %d", observed),
+		})
+	}
+	return wrong
+}
+
+// strangers are objects that the scenario brought, and that the operator deletes although they belong to no custom resource.
+func (c *campaign) strangers(step int, s *stage) (wrong []*Observation) {
+	for i := range s.writes {
+		w := &s.writes[i]
+		if w.Verb != "delete" {
+			continue
+		}
+		for _, other := range c.o.Others {
+			resource, _ := meta.UnsafeGuessKindToResource(other.GroupVersionKind())
+			if other.GetName() != w.Name || other.GetNamespace() != w.Namespace || resource.Group != w.Group || resource.Resource != w.Resource {
+				continue
+			}
+			key := world.Key{Kind: other.GetKind(), Namespace: other.GetNamespace(), Name: other.GetName()}
+			wrong = append(wrong, &Observation{
+				Step: step, Verdict: "foreign", Severity: high, Object: key.String(), Title: "The operator deletes a " + key.Kind + " that does not belong to it",
+				Want: "it stays", Got: w.String(),
+			})
+		}
+	}
+	return wrong
+}

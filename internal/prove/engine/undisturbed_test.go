@@ -1,0 +1,50 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+func TestChangesThatAreNotSeen(t *testing.T) {
+	key := world.Key{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "victory"}
+	for about, test := range map[string]struct {
+		generation int64
+		status     map[string]any
+		want       int
+	}{
+		"seen":                   {2, map[string]any{"observedGeneration": int64(2)}, 0},
+		"not seen":               {2, map[string]any{"observedGeneration": int64(1)}, 1},
+		"it says nothing":        {2, map[string]any{}, 0},
+		"a text is no statement": {2, map[string]any{"observedGeneration": "1"}, 0},
+	} {
+		live := frigate()
+		live.SetGeneration(test.generation)
+		live.Object["status"] = test.status
+		if got := sailing().unseenChanges(1, &stage{state: world.State{key: live}}); len(got) != test.want {
+			t.Errorf("%s: got %d observations, want %d", about, len(got), test.want)
+		}
+	}
+}
+
+func TestStrangersThatAreDeleted(t *testing.T) {
+	c := sailing()
+	other := &unstructured.Unstructured{}
+	other.SetAPIVersion("networking.k8s.io/v1")
+	other.SetKind("NetworkPolicy")
+	other.SetNamespace("default")
+	other.SetName("victory")
+	c.o.Others = []*unstructured.Unstructured{other}
+	policy := Moment{Verb: "delete", Group: "networking.k8s.io", Resource: "networkpolicies", Namespace: "default", Name: "victory"}
+	change, elsewhere, own := policy, policy, policy
+	change.Verb, elsewhere.Namespace, own.Group, own.Resource = "patch", "other", "apps", "deployments"
+	wrong := c.strangers(0, &stage{writes: []write{{Moment: change}, {Moment: elsewhere}, {Moment: own}, {Moment: policy}}})
+	if len(wrong) != 1 || wrong[0].Verdict != "foreign" || wrong[0].Object != "NetworkPolicy default/victory" {
+		t.Errorf("got %+v", wrong)
+	}
+}
