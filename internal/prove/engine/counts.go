@@ -28,6 +28,9 @@ func countsOf(since []world.Change) map[string]bounds {
 		change := &since[i]
 		name, random := compare.Name(change.Key, change.Object)
 		if owner := metav1.GetControllerOfNoCopy(change.Object); owner != nil && change.Key.Resource == "replicasets" && change.Type == "ADDED" {
+			if late[owner.UID] {
+				continue
+			}
 			// Of a Deployment that was created again it is not one more.
 			rollouts[owner.UID]++
 			b := counts[name]

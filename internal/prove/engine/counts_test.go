@@ -73,4 +73,10 @@ func TestCountsOfRollouts(t *testing.T) {
 	if got := countsOf([]world.Change{set("a", "f"), set("b", "f")})[name].created[1]; got != 2 {
 		t.Errorf("of one Deployment: %d, want 2", got)
 	}
+	late := []world.Change{
+		happened("DELETED", "Frigate", "f", "1", ""), happened("ADDED", "Deployment", "e", "4", "f"), set("a", "e"), happened("DELETED", "Deployment", "e", "6", "f"),
+	}
+	if got := countsOf(late)[name].created[1]; got != 0 {
+		t.Errorf("of a Deployment that came too late: %d, want 0", got)
+	}
 }
