@@ -66,6 +66,7 @@ var sections = []struct {
 	{"kro", kroSection},
 	{"why", whySection},
 	{"lens", lensSection},
+	{"prove", proveSection},
 	{"scaffold", scaffoldSection},
 	{"dev", devSection},
 	{"page", pageSection},
