@@ -15,7 +15,7 @@ import (
 	"github.com/opdock/opdock/prove"
 )
 
-// writeScenario writes a scenario for the user to complete. It never replaces a file: that may be somebody's work.
+// writeScenario writes a scenario for the user to complete. It never overwrites a file, which may contain edits.
 func (a verbs) writeScenario(ctx context.Context, o proveOptions) error {
 	fail := func(err error) error { return errors.Join(err, &cmdutil.ExitCodeError{Code: couldNotRun}) }
 	var notes []string

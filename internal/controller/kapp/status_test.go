@@ -103,7 +103,7 @@ func TestVerdictComesBackForTheFirst(t *testing.T) {
 		parts []*part
 		after time.Duration
 	}{
-		{"nobody asks for it", []*part{partOf("d", "Progressing"), stalled}, 0},
+		{"no component asks for it", []*part{partOf("d", "Progressing"), stalled}, 0},
 		{"the first of two", []*part{later, soon}, time.Second},
 		{"another one is stalled", []*part{stalled, later}, time.Minute},
 	} {
