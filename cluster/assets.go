@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/opdock/opdock/internal/cachedir"
 )
 
 // assetNames are the programs that the control plane binary is when it is called by their name.
@@ -19,7 +21,7 @@ func Assets(binary string) (dir string, err error) {
 		return "", fmt.Errorf("creating assets: %w", err)
 	}
 	binary = absolute(binary)
-	cache, err := cacheDir()
+	cache, err := cachedir.Dir(os.Getenv)
 	if err != nil {
 		return "", fmt.Errorf("creating assets: %w", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+
+	"github.com/opdock/opdock/internal/cachedir"
 )
 
 const (
@@ -118,7 +120,7 @@ type builtBinary struct {
 }
 
 func cachedBinary(ctx context.Context) (*builtBinary, error) {
-	cache, err := cacheDir()
+	cache, err := cachedir.Dir(os.Getenv)
 	if err != nil {
 		return nil, err
 	}

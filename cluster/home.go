@@ -104,18 +104,6 @@ func userHome() string {
 	return ""
 }
 
-// cacheDir holds what can be made again: binaries built from source and the envtest assets.
-func cacheDir() (string, error) {
-	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "opdock"), nil
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("finding the cache directory: %w; set XDG_CACHE_HOME to an absolute path", err)
-	}
-	return filepath.Join(dir, "opdock"), nil
-}
-
 func clustersDir() string { return filepath.Join(Home(), "clusters") }
 
 func clusterDir(name string) string { return filepath.Join(clustersDir(), name) }

@@ -44,18 +44,6 @@ func TestHome(t *testing.T) {
 	})
 }
 
-func TestCacheDir(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", "/c")
-	if got, err := cacheDir(); got != "/c/opdock" || err != nil {
-		t.Errorf("got %s, %v", got, err)
-	}
-	t.Setenv("XDG_CACHE_HOME", "")
-	t.Setenv("HOME", "")
-	if _, err := cacheDir(); err == nil || !strings.Contains(err.Error(), "XDG_CACHE_HOME") {
-		t.Errorf("without a home: %v", err)
-	}
-}
-
 func TestStateDirIsPrivate(t *testing.T) {
 	isolate(t)
 	if err := os.MkdirAll(clusterDir("dev"), 0o755); err != nil {

@@ -140,7 +140,7 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 		say = func(string) {}
 	}
 	e.Operator = dev.OperatorOptions{
-		Project: p, Main: main, Arguments: o.Arguments, Env: env, StateDir: e.StateDir, CacheDir: filepath.Join(e.StateDir, "cache"), Say: say,
+		Project: p, Main: main, Arguments: o.Arguments, Env: env, StateDir: e.StateDir, Say: say,
 		Progress: func(text string) {
 			if o.Progress != nil {
 				o.Progress(Progress{Stage: "building", Text: text})

@@ -47,7 +47,7 @@ func (m *marking) sayUnmarked(reason string) {
 
 // isToBlame says whether a build failed because of what was added for marks. The operator itself may compile without them.
 func (m *marking) isToBlame(output string) bool {
-	if !m.isInstrumented() || !strings.Contains(output, m.instrument.CacheDir) {
+	if !m.isInstrumented() || !strings.Contains(output, m.instrument.Copies()) {
 		return false
 	}
 	m.instrumented = nil

@@ -43,8 +43,8 @@ type OperatorOptions struct {
 	// Arguments are the operator's own, which win over those that it is given here.
 	Arguments []string
 	Env       []string
-	// StateDir is a private folder for the binary, and CacheDir one for what all projects share.
-	StateDir, CacheDir string
+	// StateDir is a private folder for the binary.
+	StateDir string
 	// Progress is told what is being done, and Say what the user should know.
 	Progress, Say func(string)
 }
@@ -58,7 +58,7 @@ func NewOperator(ctx context.Context, o OperatorOptions, admin *rest.Config) (*O
 		BuildOptions: o.Build, progress: o.Progress,
 	}
 	op.builder.say = o.Say
-	op.builder.instrument = &instrument.Project{Dir: o.Project.Dir, Env: o.Env, CacheDir: filepath.Join(o.CacheDir, "instrumented"), StateDir: o.StateDir}
+	op.builder.instrument = &instrument.Project{Dir: o.Project.Dir, Env: o.Env, StateDir: o.StateDir}
 	reading, err := op.session(o.StateDir, admin)
 	if err != nil {
 		return nil, err

@@ -30,8 +30,6 @@ type Options struct {
 	Namespace string
 	// Lens watches the operator from outside: what it asks the API server for, what it writes and is told, is recorded.
 	Lens bool
-	// CacheDir is a private folder that sessions share.
-	CacheDir string
 	// NamespaceGiven says that the user has chosen it. Otherwise samples go where the operator watches.
 	NamespaceGiven bool
 	// Samples applies the samples from the beginning.

@@ -106,7 +106,7 @@ func New(o Options) (*Session, error) {
 	}
 	if o.Lens {
 		s.builder.say = func(text string) { s.Screen.Say(text) }
-		s.builder.instrument = &instrument.Project{Dir: o.Project.Dir, Env: o.Env, CacheDir: filepath.Join(o.CacheDir, "instrumented"), StateDir: o.StateDir}
+		s.builder.instrument = &instrument.Project{Dir: o.Project.Dir, Env: o.Env, StateDir: o.StateDir}
 	}
 	var err error
 	set := apply.Set{Project: o.Project.Name, Verb: apply.VerbDev, Namespace: apply.InventoryNamespace(o.Cluster.CallsBack, o.Namespace)}

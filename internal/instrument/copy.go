@@ -5,7 +5,7 @@ package instrument
 
 import (
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -18,13 +18,19 @@ import (
 //go:embed hook/hook.go
 var hookSource []byte
 
-// formatVersion changes when the same files are patched in another way.
-const formatVersion = "1"
+// patcherSource is part of the fingerprint: a copy that another version of these files has made is not used.
+//
+//go:embed copy.go patch.go hook/hook.go
+var patcherSource embed.FS
 
 // copyPatched makes a patched copy of controller-runtime in a folder below dir, or finds the one that is there, and returns its
 // path. A copy is complete or not there.
 func copyPatched(from, version, dir string) (string, error) {
-	to := filepath.Join(dir, "controller-runtime@"+version+"-"+fingerprint(from))
+	mark, err := fingerprint(from)
+	if err != nil {
+		return "", fmt.Errorf("reading controller-runtime: %w", err)
+	}
+	to := filepath.Join(dir, "controller-runtime@"+version+"-"+mark)
 	if _, err := os.Stat(to); err == nil {
 		return to, nil
 	}
@@ -51,39 +57,50 @@ func copyPatched(from, version, dir string) (string, error) {
 	return to, nil
 }
 
-// fingerprint tells copies apart: by what is added, and by where they come from.
-func fingerprint(from string) string {
+// fingerprint tells copies apart: by what they are made from, and by the code that makes them. The content counts and not
+// the version, because a project may replace controller-runtime by a folder that is being edited.
+func fingerprint(from string) (string, error) {
 	sum := sha256.New()
-	sum.Write([]byte(formatVersion + "\x00" + from + "\x00"))
-	sum.Write(hookSource)
-	return hex.EncodeToString(sum.Sum(nil))[:12]
+	add := func(path string, text []byte) error {
+		_, err := fmt.Fprintf(sum, "%s\x00%d\x00%s", path, len(text), text)
+		return err
+	}
+	for _, dir := range []fs.FS{patcherSource, os.DirFS(from)} {
+		if err := eachSource(dir, add); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
-// copySources copies what is needed to build with a module: no tests, and no files of programs that lie beside the packages.
 func copySources(from, to string) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+	return eachSource(os.DirFS(from), func(path string, text []byte) error {
+		target := filepath.Join(to, filepath.FromSlash(path))
+		if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(target, text, 0o600)
+	})
+}
+
+// eachSource finds what is needed to build with a module: no tests, and no files of programs that lie beside the packages.
+func eachSource(dir fs.FS, do func(path string, text []byte) error) error {
+	return fs.WalkDir(dir, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		relative, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, relative)
 		name := entry.Name()
 		switch {
-		case entry.IsDir() && relative != "." && (strings.HasPrefix(name, ".") || name == "testdata" || relative == "examples" || relative == "tools"):
-			return filepath.SkipDir
-		case entry.IsDir():
-			return os.MkdirAll(target, 0o700)
+		case entry.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || path == "examples" || path == "tools"):
+			return fs.SkipDir
 		case !entry.Type().IsRegular() || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
-		data, err := os.ReadFile(path)
+		text, err := fs.ReadFile(dir, path)
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(target, data, 0o600)
+		return do(path, text)
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 
+	"github.com/opdock/opdock/internal/cachedir"
 	"github.com/opdock/opdock/internal/gocommand"
 )
 
@@ -39,8 +40,23 @@ type Project struct {
 	// Dir is its module, and Env the environment of the go command.
 	Dir string
 	Env []string
-	// CacheDir is a private folder for copies that all projects share, and StateDir one for this project.
-	CacheDir, StateDir string
+	// StateDir is a private folder for this project.
+	StateDir string
+	// CopiesDir is the folder for patched copies, which all projects share. By default it is in the user's cache.
+	CopiesDir string
+}
+
+// Copies returns the folder for patched copies. It depends on nothing but the user: go compiles the same files again if
+// they are in another folder, and everything that imports them.
+func (p Project) Copies() string {
+	if p.CopiesDir != "" {
+		return p.CopiesDir
+	}
+	cache, err := cachedir.Dir(func(name string) string { return lastValue(p.Env, name) })
+	if err != nil {
+		cache = p.StateDir
+	}
+	return filepath.Join(cache, "instrumented")
 }
 
 // listed is what the go command says about a module.
@@ -85,7 +101,7 @@ func (p Project) Prepare(ctx context.Context) (*Build, error) {
 	if source == "" {
 		return nil, &UnsupportedError{fmt.Sprintf("the source of controller-runtime %s is not in the module cache", version)}
 	}
-	copied, err := copyPatched(source, version, p.CacheDir)
+	copied, err := copyPatched(source, version, p.Copies())
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ import (
 )
 `,
 	})
-	return Project{Dir: dir, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK="), CacheDir: filepath.Join(t.TempDir(), "cache"), StateDir: t.TempDir()}
+	return Project{Dir: dir, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK="), CopiesDir: filepath.Join(t.TempDir(), "cache"), StateDir: t.TempDir()}
 }
 
 func write(t *testing.T, dir string, files map[string]string) {
@@ -124,7 +124,7 @@ func TestPrepareLeavesTheProjectAlone(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-f", "{{.Dir}}"}, append(build.Flags, module+"/pkg/cluster")...)...)
 	cmd.Dir, cmd.Env = p.Dir, p.Env
 	output, err := cmd.CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(output), p.CacheDir) {
+	if err != nil || !strings.HasPrefix(string(output), p.CopiesDir) {
 		t.Errorf("the build uses %s: %v", output, err)
 	}
 	if after := snapshot(t, p.Dir); after != before {
@@ -133,6 +133,53 @@ func TestPrepareLeavesTheProjectAlone(t *testing.T) {
 	again, err := p.Prepare(t.Context())
 	if err != nil || again.Flags[0] != build.Flags[0] {
 		t.Errorf("once more: %+v, %v", again, err)
+	}
+}
+
+// A folder that replaces controller-runtime gets another copy when it changes.
+func TestFingerprint(t *testing.T) {
+	dir := t.TempDir()
+	seen := map[string]string{}
+	for _, change := range []struct {
+		name, file, text string
+		same             string
+	}{
+		{"at first", "pkg/a.go", "package a\n", ""},
+		{"a test", "pkg/a_test.go", "package a\n", "at first"},
+		{"a hidden file", ".git/HEAD", "main\n", "at first"},
+		{"another text", "pkg/a.go", "package a // changed\n", ""},
+		{"another file", "pkg/b.go", "package a\n", ""},
+	} {
+		write(t, dir, map[string]string{change.file: change.text})
+		got, err := fingerprint(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before := seen[got]; before != change.same {
+			t.Errorf("%s: the fingerprint is that of %q, want that of %q", change.name, before, change.same)
+		}
+		if change.same == "" {
+			seen[got] = change.name
+		}
+	}
+	if _, err := fingerprint(filepath.Join(dir, "missing")); err == nil {
+		t.Error("a missing folder has a fingerprint")
+	}
+}
+
+// All projects of a user share their copies, so that they are compiled once.
+func TestCopies(t *testing.T) {
+	for name, c := range map[string]struct {
+		project Project
+		want    string
+	}{
+		"by default":       {Project{Env: []string{"HOME=/h", "XDG_CACHE_HOME=/c"}, StateDir: "/s"}, "/c/opdock/instrumented"},
+		"without a home":   {Project{StateDir: "/s"}, "/s/instrumented"},
+		"somewhere chosen": {Project{CopiesDir: "/d", Env: []string{"XDG_CACHE_HOME=/c"}}, "/d"},
+	} {
+		if got := c.project.Copies(); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
 	}
 }
 
@@ -156,7 +203,7 @@ func TestWorkspaces(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", module+"/pkg/cluster")
 	cmd.Dir, cmd.Env = p.Dir, slices.Concat(p.Env, build.Env)
 	output, err := cmd.CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(output), p.CacheDir) {
+	if err != nil || !strings.HasPrefix(string(output), p.CopiesDir) {
 		t.Errorf("the build uses %s: %v", output, err)
 	}
 }

@@ -74,9 +74,14 @@ func newProject(t *testing.T, name string) *project {
 // start runs opdock dev. The test stops it, or its end does.
 func (p *project) start(t *testing.T, arguments ...string) {
 	t.Helper()
+	// Where the user's is, also if the test changes HOME: what is compiled there is compiled once for all tests.
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
 	p.command = exec.Command(testenv.Program(t), append([]string{"dev", "-o", "json", "--dir", p.dir}, arguments...)...)
 	p.command.Env = append(os.Environ(), "OPDOCK_HOME="+p.home, "OPDOCK_CLUSTER=", "KUBECONFIG=/nonexistent", "GOFLAGS=-mod=mod", "GOPROXY=off",
-		"XDG_CACHE_HOME="+filepath.Join(p.home, "cache"), "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"))
+		"XDG_CACHE_HOME="+cache, "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"))
 	p.command.Env = append(p.command.Env, p.env...)
 	p.command.Stderr = p.said
 	output, err := p.command.StdoutPipe()

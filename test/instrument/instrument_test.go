@@ -143,7 +143,7 @@ func writes(t *testing.T, dir string) string {
 
 func build(t *testing.T, dir string) string {
 	t.Helper()
-	p := instrument.Project{Dir: dir, Env: append(os.Environ(), "GOWORK=", "GOFLAGS="), CacheDir: filepath.Join(t.TempDir(), "cache"), StateDir: t.TempDir()}
+	p := instrument.Project{Dir: dir, Env: append(os.Environ(), "GOWORK=", "GOFLAGS="), StateDir: t.TempDir()}
 	how, err := p.Prepare(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -170,7 +170,7 @@ func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err er
 		Project: found, Main: main, Build: o.build, Arguments: arguments, Env: a.Env,
 		StateDir: t.stateDir, Cluster: t.cluster, Namespace: o.Namespace, NamespaceGiven: cmd.Flags().Changed("namespace"), Samples: o.samples,
 		Generate: dev.GenerateApart(a.Env), Assets: a.assets, Debugger: debugger, Screen: show, Keys: show.keys,
-		Lens: o.lens, CacheDir: a.Dock.Home(),
+		Lens: o.lens,
 	}
 	if o.noGenerate {
 		options.Generate = nil

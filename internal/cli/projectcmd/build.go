@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opdock/opdock/internal/build"
+	"github.com/opdock/opdock/internal/cachedir"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/oci"
 	"github.com/opdock/opdock/internal/project"
@@ -145,7 +146,7 @@ func (a verbs) build(ctx context.Context, cmd *cobra.Command, o buildOptions) er
 	}
 	image, err := build.Run(ctx, build.Options{
 		Project: found, Main: main, Image: o.image, Output: o.output, Platforms: platforms, LDFlags: o.ldflags, Created: created,
-		Env: a.Env, Errors: a.Err, Cache: a.buildCache(), Step: a.steps(o.quiet, fmt.Sprintf("Building %s of %s for %s", main, found.Name, strings.Join(o.platforms, ", "))),
+		Env: a.Env, Errors: a.Err, Cache: a.programCache(), Step: a.steps(o.quiet, fmt.Sprintf("Building %s of %s for %s", main, found.Name, strings.Join(o.platforms, ", "))),
 	})
 	if err != nil {
 		return err
@@ -163,16 +164,13 @@ func (a verbs) build(ctx context.Context, cmd *cobra.Command, o buildOptions) er
 	return err
 }
 
-// buildCache is where programs are kept; empty if there is no place for it.
-func (a verbs) buildCache() string {
-	switch cache, home := a.Getenv("XDG_CACHE_HOME"), a.Getenv("HOME"); {
-	case cache != "":
-		return filepath.Join(cache, "opdock", "build")
-	case home != "":
-		return filepath.Join(home, ".cache", "opdock", "build")
-	default:
+// programCache is where programs are kept; empty if there is no place for it.
+func (a verbs) programCache() string {
+	dir, err := cachedir.Dir(a.Getenv)
+	if err != nil {
 		return ""
 	}
+	return filepath.Join(dir, "build")
 }
 
 // steps returns a function that shows the progress of each step, below a title.
