@@ -59,6 +59,9 @@ type Options struct {
 	// Budget is how long new runs are begun; those that confirm findings may take longer. 0 is DefaultBudget, and less than 0
 	// has no end.
 	Budget time.Duration
+	// Runs is how many disturbed runs are begun at most, in addition to those that confirm findings; 0 is no limit. Unlike a budget,
+	// it has the same effect on each machine.
+	Runs int
 	// FailFast ends the campaign at the first finding that was confirmed.
 	FailFast bool
 	// Seed decides between runs that promise equally much.
@@ -105,7 +108,7 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := engine.Options{Families: o.Families, Budget: o.Budget, Seed: o.Seed, Parallel: o.Parallel, FailFast: o.FailFast, Progress: o.Progress, ControlPlane: o.ControlPlane, Only: only, Learned: o.Learned, Replayed: o.Replayed, Live: inTurn(o.Live)}
+	e := engine.Options{Families: o.Families, Budget: o.Budget, Runs: o.Runs, Seed: o.Seed, Parallel: o.Parallel, FailFast: o.FailFast, Progress: o.Progress, ControlPlane: o.ControlPlane, Only: only, Learned: o.Learned, Replayed: o.Replayed, Live: inTurn(o.Live)}
 	if e.Budget == 0 {
 		e.Budget = DefaultBudget
 	}
@@ -122,6 +125,9 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 			return nil, fmt.Errorf("creating a directory for the campaign: %w", err)
 		}
 		defer os.RemoveAll(e.StateDir)
+	}
+	if e.StateDir, err = filepath.Abs(e.StateDir); err != nil { // the build runs in another directory
+		return nil, fmt.Errorf("creating a directory for the campaign: %w", err)
 	}
 	if err := os.MkdirAll(e.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating a directory for the campaign: %w", err)

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opdock/opdock/internal/librarylog"
 	"github.com/opdock/opdock/internal/prove/report"
 )
 
 // Test runs a campaign in a test, which fails with what is found. It returns what was run. Findings that do not happen again are
-// logged, and fail nothing.
+// logged, and fail nothing. What controller-runtime and client-go log in the test's own process is discarded.
 func Test(t testing.TB, o Options) *Campaign {
 	t.Helper()
+	librarylog.Discard() // or controller-runtime complains, with a stack, that nobody has chosen a logger
 	if o.Say == nil {
 		o.Say = func(text string) { t.Log(text) }
 	}

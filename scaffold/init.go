@@ -35,6 +35,9 @@ type InitOptions struct {
 	MultiGroup bool
 	// Year is that of the copyright.
 	Year int
+	// OpdockVersion is the version of Opdock that the module in test/prove requires. If it is empty, Go chooses the latest when that
+	// module is first built. [OwnVersion] is the one of the running program.
+	OpdockVersion string
 }
 
 // Licenses are those that can be chosen by name, with what is put at the top of Go files.
@@ -156,6 +159,7 @@ func (p *project) choose(o *InitOptions) error {
 	p.Project = Project{
 		Name: o.ProjectName, Domain: o.Domain, Repo: o.Repo, MultiGroup: o.MultiGroup, Owner: o.Owner, License: o.License,
 		Boilerplate: boilerplate, GoVersion: known.Go.Version, ControllerRuntimeMinor: newestControllerRuntime, Year: o.Year,
+		OpdockVersion: o.OpdockVersion,
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func TestMakeHelpListsAll(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, screen)
 	}
-	for _, want := range []string{"\nDevelopment\n", "\nDeployment\n", "  make test-e2e  ", "  make docker-buildx  "} {
+	for _, want := range []string{"\nDevelopment\n", "\nDeployment\n", "  make test-e2e  ", "  make prove  ", "  make docker-buildx  "} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("it lacks %q:\n%s", want, screen)
 		}

@@ -49,9 +49,23 @@ func frigate(t *testing.T) prove.Options {
 		}
 	}
 	return prove.Options{
-		Dir: dir, StateDir: t.TempDir(), Budget: 10 * time.Minute, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off"),
+		Dir: dir, StateDir: relative(t, t.TempDir()), Budget: 10 * time.Minute, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off"),
 		ControlPlane: os.Getenv("OPDOCK_CONTROLPLANE"), Say: func(text string) { t.Log(text) },
 	}
+}
+
+// relative is a path from here, as tests of projects give it.
+func relative(t *testing.T, dir string) string {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Rel(here, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // TestCampaigns has one campaign for each defect, with the family that must find it, and one without any. The operator is built

@@ -25,7 +25,8 @@ func NewInit(app *cmdutil.App) *cobra.Command {
 		Short: "Create a new operator project",
 		Long: `Writes a project in the layout of kubebuilder v4 to the current directory: main, manifests, Makefile,
 Dockerfile, CI workflow, linter settings and PROJECT. The go.mod and go.sum are complete, so no version has
-to be resolved. The project imports controller-runtime and nothing from Opdock.
+to be resolved. The project imports controller-runtime and nothing from Opdock. test/prove, a Go module of
+its own, is an example of a campaign (see "opdock prove") in a Go test.
 
 The directory can contain a Git repository, a README, a LICENSE and a go.mod, but no code. If there is an
 error, no file is written. On a terminal, the command asks for values that you do not set with flags.`,
@@ -37,7 +38,7 @@ error, no file is written. On a terminal, the command asks for values that you d
 			if err := a.RecoverProject(cmd.Context(), flags.dir); err != nil {
 				return err
 			}
-			options.Dir, options.Year = flags.dir, a.Now().Year()
+			options.Dir, options.Year, options.OpdockVersion = flags.dir, a.Now().Year(), scaffold.OwnVersion()
 			if err := a.askInit(cmd, &options); err != nil {
 				return err
 			}

@@ -46,6 +46,8 @@ type Options struct {
 
 	Families []string
 	Budget   time.Duration
+	// Runs is how many plans are begun at most; 0 is no limit.
+	Runs     int
 	Seed     uint64
 	Parallel int
 	Settling Settling

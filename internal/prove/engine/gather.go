@@ -28,6 +28,7 @@ type gathering struct {
 	order    []string
 	skipped  map[string]*report.NotTried
 	planned  int
+	begun    int
 	ran      int
 }
 
@@ -123,13 +124,17 @@ func (g *gathering) next(late bool) *Plan {
 		g.again = g.again[1:]
 		return p
 	}
-	if late || len(g.waiting) == 0 || g.isEnoughLocked() {
+	if late || len(g.waiting) == 0 || g.isEnoughLocked() || g.isLastLocked() {
 		return nil
 	}
 	p := g.waiting[0]
 	g.waiting = g.waiting[1:]
+	g.begun++
 	return p
 }
+
+// isLastLocked says that as many plans were begun as are wanted.
+func (g *gathering) isLastLocked() bool { return g.campaign.o.Runs > 0 && g.begun >= g.campaign.o.Runs }
 
 // isEnough says that the campaign can end, because one finding was wanted and is there.
 func (g *gathering) isEnough() bool {
@@ -319,6 +324,8 @@ func (g *gathering) result(of built, interrupted bool) *Result {
 			reason = "the campaign was interrupted"
 		case g.isEnoughLocked():
 			reason = "one finding was enough"
+		case g.isLastLocked():
+			reason = "the number of runs is limited"
 		}
 		r.NotTried = append(r.NotTried, report.NotTried{Family: family, What: "runs", Reason: reason, Count: count})
 	}

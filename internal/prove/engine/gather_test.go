@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/prove/report"
 )
 
@@ -163,6 +164,26 @@ func TestBudgetEndsNewRuns(t *testing.T) {
 	pull(t, g, true, nil)
 	pull(t, g, false, b)
 	pull(t, g, false, nil)
+}
+
+// Confirming what was found does not count.
+func TestRunsAreLimited(t *testing.T) {
+	first, second, third := crashAt("a"), crashAt("b"), crashAt("c")
+	g := gathered(first, second, third)
+	g.campaign.o.Runs, g.campaign.o.Operator.Project = 2, &project.Project{Name: "ship"}
+	pull(t, g, false, first)
+	g.add(&outcome{plan: first, wrong: []*Observation{missing("Deployment")}})
+	pull(t, g, false, first)
+	g.add(&outcome{plan: first})
+	pull(t, g, false, first)
+	g.add(&outcome{plan: first})
+	pull(t, g, false, second)
+	g.add(&outcome{plan: second})
+	pull(t, g, false, nil)
+	left := g.result(built{}, false).Report.NotTried
+	if want := []report.NotTried{{Family: "crash", What: "runs", Reason: "the number of runs is limited", Count: 1}}; !slices.Equal(left, want) {
+		t.Errorf("not tried: %+v, want %+v", left, want)
+	}
 }
 
 func TestUndisturbedFindingsNeedNoReplay(t *testing.T) {
