@@ -10,6 +10,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // checkoutAt makes a working copy with nothing in it but what is looked at.
@@ -23,12 +25,7 @@ func checkoutAt(t *testing.T) string {
 		"controlplane/deep/a/b.txt": "",
 	} {
 		path := filepath.Join(root, file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.WriteFile(t, path, content)
 	}
 	return root
 }

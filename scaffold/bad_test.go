@@ -12,18 +12,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // put writes a file below a folder.
 func put(t *testing.T, dir, name, content string) {
 	t.Helper()
 	file := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.WriteFile(t, file, content)
 }
 
 // expectRefused checks that an error says what is wrong, and that nothing has happened.

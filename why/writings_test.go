@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -196,12 +194,7 @@ func save(t *testing.T, file string, old, now client.Object, seen time.Time) {
 	if err := encoder.Encode(v); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.WriteFile(t, file, string(text.Bytes()))
 }
 
 // hands write to one object under several names.

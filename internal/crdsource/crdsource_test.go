@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opdock/opdock/internal/testenv"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,15 +68,7 @@ type Sailor struct {
 func module(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, content := range sources {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testenv.WriteFiles(t, dir, sources)
 	return dir
 }
 

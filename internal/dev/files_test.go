@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 const (
@@ -43,12 +45,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 			}
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.WriteFile(t, path, content)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestHomeHasAllButTheKubeconfig(t *testing.T) {
@@ -14,12 +16,7 @@ func TestHomeHasAllButTheKubeconfig(t *testing.T) {
 	write := func(path, content string) {
 		t.Helper()
 		path = filepath.Join(root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.WriteFile(t, path, content)
 	}
 	write("real/.kube/config", "the user's")
 	write("real/.kube/staging", "the user's")

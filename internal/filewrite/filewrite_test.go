@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func tree(t *testing.T, dir string) map[string]string {
@@ -33,21 +35,11 @@ func tree(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-func put(t *testing.T, file, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // changes make a file in a new folder, change one, fill an empty one, and remove the last one of a folder.
 func changes(t *testing.T, dir string) []Change {
 	t.Helper()
 	for name, content := range map[string]string{"changed": "old", "empty": "", "folder/removed": "gone"} {
-		put(t, filepath.Join(dir, name), content)
+		testenv.WriteFile(t, filepath.Join(dir, name), content)
 	}
 	return testChanges()
 }
@@ -134,7 +126,7 @@ func TestAFolderThatWasNotThereIsGoneAfterAFailure(t *testing.T) {
 
 func TestALinkStaysALink(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
-	put(t, filepath.Join(elsewhere, "file"), "old")
+	testenv.WriteFile(t, filepath.Join(elsewhere, "file"), "old")
 	if err := os.Symlink(filepath.Join(elsewhere, "file"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +140,7 @@ func TestALinkStaysALink(t *testing.T) {
 
 func TestWhatSomebodyHasDoneAlreadyIsNoProblem(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "file"), "new")
+	testenv.WriteFile(t, filepath.Join(dir, "file"), "new")
 	if err := Apply(t.Context(), dir, []Change{{Path: "file", Content: []byte("new"), Mode: 0o600}}); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // The variables that make a child of the test binary: what it does, where, and at which checkpoint it is killed.
@@ -155,7 +157,7 @@ func TestRecoveryCanBeKilledToo(t *testing.T) {
 
 func TestWhatSomebodyHasEditedSinceIsLeftAlone(t *testing.T) {
 	dir, _ := lastStep(t, "apply")
-	put(t, filepath.Join(dir, "changed"), "by hand")
+	testenv.WriteFile(t, filepath.Join(dir, "changed"), "by hand")
 	want := tree(t, dir)
 	delete(want, filepath.Join(dir, JournalName))
 	found, err := Recover(t.Context(), dir)
@@ -187,7 +189,7 @@ func TestALineThatIsNotCompleteWasNeverActedUpon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, name, string(line)+string(bytes.TrimSpace(line))[:len(line)/2])
+	testenv.WriteFile(t, name, string(line)+string(bytes.TrimSpace(line))[:len(line)/2])
 	if _, err := Recover(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
@@ -214,8 +216,8 @@ func TestAJournalFromSomebodyElseReachesNothingButTheProject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			parent := t.TempDir()
 			dir, victim := filepath.Join(parent, "project"), filepath.Join(parent, test.victim)
-			put(t, filepath.Join(dir, JournalName), `{"files":[{`+test.entry+`,"after":"`+hashOf([]byte("mine"))+`"}]}`+"\n")
-			put(t, victim, "mine")
+			testenv.WriteFile(t, filepath.Join(dir, JournalName), `{"files":[{`+test.entry+`,"after":"`+hashOf([]byte("mine"))+`"}]}`+"\n")
+			testenv.WriteFile(t, victim, "mine")
 			for link, target := range map[string]string{"out": "..", "hooks": ".git/hooks"} {
 				if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
 					t.Fatal(err)
@@ -234,8 +236,8 @@ func TestAJournalFromSomebodyElseReachesNothingButTheProject(t *testing.T) {
 // TestAJournalGrantsNothingButPermissions has a file restored that a journal wants to run as its owner.
 func TestAJournalGrantsNothingButPermissions(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "program"), "new")
-	put(t, filepath.Join(dir, JournalName), fmt.Sprintf(`{"files":[{"path":"program","temporary":".opdock-ABCDEFGHIJKL.tmp","before":"b2xk","mode":%d,"after":%q}]}`+"\n",
+	testenv.WriteFile(t, filepath.Join(dir, "program"), "new")
+	testenv.WriteFile(t, filepath.Join(dir, JournalName), fmt.Sprintf(`{"files":[{"path":"program","temporary":".opdock-ABCDEFGHIJKL.tmp","before":"b2xk","mode":%d,"after":%q}]}`+"\n",
 		fs.ModeSetuid|0o755, hashOf([]byte("new"))))
 	if found, err := Recover(t.Context(), dir); err != nil || len(found.TakenBack) != 1 {
 		t.Fatalf("got %v, %v", found, err)
@@ -249,7 +251,7 @@ func TestAJournalGrantsNothingButPermissions(t *testing.T) {
 func TestAJournalThatIsALinkIsNotWrittenTo(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(t.TempDir(), "mine")
-	put(t, victim, "mine")
+	testenv.WriteFile(t, victim, "mine")
 	if err := os.Symlink(victim, filepath.Join(dir, JournalName)); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opdock/opdock/internal/testenv"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -153,7 +154,7 @@ func TestWhatIsChanged(t *testing.T) {
 
 func TestDumps(t *testing.T) {
 	folder := t.TempDir()
-	for name, content := range map[string]string{
+	testenv.WriteFiles(t, folder, map[string]string{
 		"a/list.yaml":    "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: one}}\n- {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {namespace: shop, name: two}}\n",
 		"a/typed.json":   `{"apiVersion":"v1","kind":"ConfigMapList","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"three"}}]}`,
 		"b/ship.yml":     "apiVersion: sea.example.com/v1\nkind: Ship\nmetadata: {name: ada}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: shop, name: one}\n",
@@ -161,15 +162,7 @@ func TestDumps(t *testing.T) {
 		"logs/pod.log":   "kind: not read",
 		"broken.yaml":    "{",
 		"no-object.json": `{"a": 1}`,
-	} {
-		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	read, report, err := FromFiles(folder, Options{})
 	if err != nil {
 		t.Fatal(err)

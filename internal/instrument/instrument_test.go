@@ -35,7 +35,7 @@ func newProject(t *testing.T, more string) Project {
 	}
 	// All that this module requires, so that no version has to be looked up.
 	_, requirements, _ := strings.Cut(string(own), "\n")
-	write(t, dir, map[string]string{
+	testenv.WriteFiles(t, dir, map[string]string{
 		"go.mod": "module example.com/operator\n" + requirements + more,
 		"go.sum": string(sums),
 		"main.go": `package main
@@ -46,19 +46,6 @@ import (
 `,
 	})
 	return Project{Dir: dir, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK="), CopiesDir: filepath.Join(t.TempDir(), "cache"), StateDir: t.TempDir()}
-}
-
-func write(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 func TestPatchesOfAllVersions(t *testing.T) {
@@ -94,9 +81,9 @@ func TestUnsupportedProjects(t *testing.T) {
 		change func(*Project)
 		want   string
 	}{
-		"vendored": {func(p *Project) { write(t, p.Dir, map[string]string{"vendor/modules.txt": ""}) }, "vendors its dependencies"},
+		"vendored": {func(p *Project) { testenv.WriteFiles(t, p.Dir, map[string]string{"vendor/modules.txt": ""}) }, "vendors its dependencies"},
 		"without controller-runtime": {func(p *Project) {
-			write(t, p.Dir, map[string]string{"go.mod": "module example.com/operator\n\ngo 1.26\n"})
+			testenv.WriteFiles(t, p.Dir, map[string]string{"go.mod": "module example.com/operator\n\ngo 1.26\n"})
 		}, "does not use controller-runtime"},
 		"with a modfile of its own": {func(p *Project) { p.Env = append(p.Env, "GOFLAGS=-modfile=x.mod") }, "GOFLAGS sets -modfile"},
 	} {
@@ -150,7 +137,7 @@ func TestFingerprint(t *testing.T) {
 		{"another text", "pkg/a.go", "package a // changed\n", ""},
 		{"another file", "pkg/b.go", "package a\n", ""},
 	} {
-		write(t, dir, map[string]string{change.file: change.text})
+		testenv.WriteFiles(t, dir, map[string]string{change.file: change.text})
 		got, err := fingerprint(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -191,7 +178,7 @@ func TestWorkspaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Dir = filepath.Join(root, "operator")
-	write(t, root, map[string]string{"go.work": "go 1.26.0\n\nuse ./operator\n"})
+	testenv.WriteFiles(t, root, map[string]string{"go.work": "go 1.26.0\n\nuse ./operator\n"})
 	p.Env = append(os.Environ(), "GOWORK=", "GOFLAGS=")
 	build, err := p.Prepare(t.Context())
 	if err != nil {

@@ -12,21 +12,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // program writes a Go module to compile.
 func program(t *testing.T, source string) Source {
 	t.Helper()
 	dir := t.TempDir()
-	for name, content := range map[string]string{"go.mod": "module example.com/small\n\ngo 1.26.0\n", "cmd/main.go": source} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testenv.WriteFiles(t, dir, map[string]string{"go.mod": "module example.com/small\n\ngo 1.26.0\n", "cmd/main.go": source})
 	return Source{Dir: dir, Package: "./cmd", Errors: &bytes.Buffer{}}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opdock/opdock/internal/testenv"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -28,15 +29,7 @@ func fixture(t *testing.T, name string) *Project {
 func write(t *testing.T, files map[string]string) *Project {
 	t.Helper()
 	dir := t.TempDir()
-	for name, content := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testenv.WriteFiles(t, dir, files)
 	p, err := Find(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -5,30 +5,13 @@ package rights
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/opdock/opdock/internal/testenv"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
-
-// project writes files to a new folder.
-func project(t *testing.T, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, content := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 const controller = `package controller
 
@@ -49,7 +32,7 @@ func Reconcile() string {
 `
 
 func TestReadMarkers(t *testing.T) {
-	dir := project(t, map[string]string{
+	dir := testenv.Dir(t, map[string]string{
 		"internal/controller/frigate.go": controller, "internal/controller/frigate_test.go": controller, "vendor/x/x.go": controller, "testdata/x.go": controller,
 		"other/go.mod": "module other\n", "other/x.go": controller, "plain.go": "package plain\n",
 	})
@@ -83,7 +66,7 @@ internal/controller/frigate.go:16 left alone
 }
 
 func TestPlanEdits(t *testing.T) {
-	dir := project(t, map[string]string{"frigate.go": controller})
+	dir := testenv.Dir(t, map[string]string{"frigate.go": controller})
 	markers, err := ReadMarkers(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +106,7 @@ func TestPlanEdits(t *testing.T) {
 	}
 
 	// What has been edited needs no edit.
-	again := project(t, map[string]string{"frigate.go": got})
+	again := testenv.Dir(t, map[string]string{"frigate.go": got})
 	if markers, err = ReadMarkers(again); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +117,7 @@ func TestPlanEdits(t *testing.T) {
 
 func TestPlanEditsKeepsWhatIsAsNeeded(t *testing.T) {
 	const source = "package a\r\n\r\n\t// +kubebuilder:rbac:verbs=watch;list,resources=frigates,groups=sea\r\n// +kubebuilder:rbac:groups=sea,resources=boats,verbs=get,namespace=x,roleName=y\r\n"
-	dir := project(t, map[string]string{"a.go": source})
+	dir := testenv.Dir(t, map[string]string{"a.go": source})
 	markers, err := ReadMarkers(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +242,7 @@ roleRef:
   name: {{ .Release.Name }}-made
 `
 	)
-	dir := project(t, map[string]string{
+	dir := testenv.Dir(t, map[string]string{
 		"charts/ship/Chart.yaml": "name: ship\n", "charts/ship/templates/role.yaml": role, "charts/ship/templates/made.yaml": made,
 		"charts/ship/templates/bindings.yaml": bindings, "charts/bare/Chart.yaml": "name: bare\n",
 	})

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/opdock/opdock/internal/controller"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 const root = "../.."
@@ -97,12 +98,7 @@ func TestSyncChartCopiesAndRemoves(t *testing.T) {
 	source := filepath.Join(folder, "config/crd/bases/new.yaml")
 	leftover := filepath.Join(folder, "charts/opdock/files/crds/old.yaml")
 	for _, path := range []string{source, leftover} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(path), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.WriteFile(t, path, path)
 	}
 	if stale, err := SyncChart(folder, false); err != nil || len(stale) != 2 {
 		t.Fatalf("%q was stale: %v", stale, err)

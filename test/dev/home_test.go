@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -53,12 +52,7 @@ contexts: [{name: production, context: {cluster: production, user: me}}]
 clusters: [{name: production, cluster: {server: "%s"}}]
 users: [{name: me, user: {token: secret}}]
 `, d.server)
-	if err := os.MkdirAll(filepath.Dir(d.kubeconfig), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(d.kubeconfig, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.WriteFile(t, d.kubeconfig, content)
 	return d
 }
 

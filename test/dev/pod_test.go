@@ -105,10 +105,5 @@ data: {colour: blue}
 func write(t *testing.T, p *project, name, content string) {
 	t.Helper()
 	path := filepath.Join(p.dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.WriteFile(t, path, content)
 }

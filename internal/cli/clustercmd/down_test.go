@@ -16,6 +16,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/golden"
 	"github.com/opdock/opdock/internal/target"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestDown(t *testing.T) {
@@ -128,12 +129,7 @@ func TestDownGoesOnWhenSomeClustersCannotBeRead(t *testing.T) {
 func TestDownRemovesTheFilesOfDev(t *testing.T) {
 	home := t.TempDir()
 	binary := filepath.Join(home, "dev", "old", "bin", "ship")
-	if err := os.MkdirAll(filepath.Dir(binary), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(binary, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.WriteFile(t, binary, "")
 	down := func(args ...string) string {
 		s := newConsole(&clitest.FakeDock{Clusters: clitest.Clusters(clitest.Stopped)})
 		s.Dock.Home = func() string { return home }

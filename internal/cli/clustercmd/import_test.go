@@ -15,6 +15,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/golden"
 	"github.com/opdock/opdock/internal/target"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestImport(t *testing.T) {
@@ -29,15 +30,7 @@ func TestImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(t.TempDir(), "must-gather")
-	for name, content := range map[string]string{"shop.yaml": content, "pods/cut.yaml": content[:len(content)-10], "empty/results.json": "{}"} {
-		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testenv.WriteFiles(t, folder, map[string]string{"shop.yaml": content, "pods/cut.yaml": content[:len(content)-10], "empty/results.json": "{}"})
 	for name, test := range map[string]struct {
 		args []string
 		code int

@@ -20,23 +20,8 @@ import (
 	"github.com/opdock/opdock/internal/filelock"
 	"github.com/opdock/opdock/internal/golden"
 	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/testenv"
 )
-
-// writeFiles makes a folder with files of that content.
-func writeFiles(t *testing.T, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 func TestDevThatCannotBegin(t *testing.T) {
 	const module, program = "module example.com/ship\n", "package main\n\nfunc main() {}\n"
@@ -69,7 +54,7 @@ func TestDevThatCannotBegin(t *testing.T) {
 		"keeping somebody else's": {nil, []string{"--kubeconfig", "/k", "--keep"}, cmdutil.ExitUsage, []string{"--keep applies to a cluster of Opdock"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			arguments := append([]string{"dev", "--dir", writeFiles(t, test.files)}, test.arguments...)
+			arguments := append([]string{"dev", "--dir", testenv.Dir(t, test.files)}, test.arguments...)
 			dock := &clitest.FakeDock{}
 			code, screen := newConsole(dock).Screen(t.Context(), arguments...)
 			clitest.ExpectCode(t, code, test.code)
@@ -87,7 +72,7 @@ func TestDevThatCannotBegin(t *testing.T) {
 
 // Whoever starts a second dev is told that, and nothing about a cluster that was not touched.
 func TestSecondDev(t *testing.T) {
-	home := writeFiles(t, map[string]string{"dev/ship/operator.log": ""})
+	home := testenv.Dir(t, map[string]string{"dev/ship/operator.log": ""})
 	log, err := os.Open(filepath.Join(home, "dev", "ship", "operator.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +83,7 @@ func TestSecondDev(t *testing.T) {
 	}
 	s := newConsole(&clitest.FakeDock{Clusters: map[string]cluster.Status{"ship": {Name: "ship", State: cluster.Alive}}})
 	s.Dock.Home = func() string { return home }
-	code, screen := s.Screen(t.Context(), "dev", "--dir", writeFiles(t, map[string]string{
+	code, screen := s.Screen(t.Context(), "dev", "--dir", testenv.Dir(t, map[string]string{
 		"go.mod": "module example.com/ship\n", "main.go": "package main\n\nfunc main() {}\n",
 	}))
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
@@ -120,8 +105,8 @@ func TestClusterOfAProject(t *testing.T) {
 		}
 	}
 	// Two projects of one name have a cluster each, and keep it.
-	first := &project.Project{Name: "ship", Dir: writeFiles(t, map[string]string{"go.mod": "module a/ship\n"})}
-	second := &project.Project{Name: "ship", Dir: writeFiles(t, map[string]string{"go.mod": "module b/ship\n"})}
+	first := &project.Project{Name: "ship", Dir: testenv.Dir(t, map[string]string{"go.mod": "module a/ship\n"})}
+	second := &project.Project{Name: "ship", Dir: testenv.Dir(t, map[string]string{"go.mod": "module b/ship\n"})}
 	if err := a.RememberProject(a.ClusterNameFor(first), first); err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +234,7 @@ func TestDevLooksBeforeItStartsACluster(t *testing.T) {
 				t.Setenv("PATH", test.path)
 			}
 			dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane"}
-			code, screen := newConsole(dock).Screen(t.Context(), append([]string{"dev", "--dir", writeFiles(t, map[string]string{
+			code, screen := newConsole(dock).Screen(t.Context(), append([]string{"dev", "--dir", testenv.Dir(t, map[string]string{
 				"go.mod": "module example.com/ship\n", "main.go": "package main\n\nfunc main() {}\n",
 			})}, test.arguments...)...)
 			clitest.ExpectCode(t, code, cmdutil.ExitError)

@@ -19,6 +19,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/librarylog"
 	"github.com/opdock/opdock/internal/target"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // projectFixture copies a project of package project's testdata, so that it can be changed.
@@ -35,12 +36,7 @@ func projectFixture(t *testing.T, name string) string {
 func writeFile(t *testing.T, dir, name, content string) {
 	t.Helper()
 	path := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.WriteFile(t, path, content)
 }
 
 // newProjectConsole is a user in whose projects everything is generated.

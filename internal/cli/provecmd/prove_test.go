@@ -15,6 +15,7 @@ import (
 	"github.com/opdock/opdock/internal/golden"
 	"github.com/opdock/opdock/internal/prove/engine"
 	"github.com/opdock/opdock/internal/prove/report"
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/prove"
 )
 
@@ -31,21 +32,6 @@ spec:
   names: {kind: Frigate, plural: frigates}
   versions: [{name: v1, served: true, storage: true}]
 `,
-}
-
-func writeFiles(t *testing.T, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, content := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
 }
 
 // consoleIn is a user whose state is in a directory, and whose control plane cannot run.
@@ -87,7 +73,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestOperatorsThatCannotBeTried(t *testing.T) {
-	dir, empty := writeFiles(t, ship), t.TempDir()
+	dir, empty := testenv.Dir(t, ship), t.TempDir()
 	broken := filepath.Join(dir, "scenario.yaml")
 	if err := os.WriteFile(broken, []byte("apiVersion: opdock.dev/v1alpha1\nkind: Scenario\nsteps:\n- name: create\n  aply: {}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -111,7 +97,7 @@ func TestOperatorsThatCannotBeTried(t *testing.T) {
 
 // TestUnknownFinding asks for a finding that the last campaign does not have, before anything is built.
 func TestUnknownFinding(t *testing.T) {
-	dir, home := writeFiles(t, ship), t.TempDir()
+	dir, home := testenv.Dir(t, ship), t.TempDir()
 	known := &prove.Campaign{Report: &report.Report{}, Plans: map[string]*engine.Plan{"drift-09c027": {Family: "drift"}, "crash-5d1e00": {Family: "crash"}}}
 	if err := known.Save(filepath.Join(home, "dev", "ship", "prove", "last.json")); err != nil {
 		t.Fatal(err)

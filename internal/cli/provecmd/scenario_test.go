@@ -13,6 +13,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/golden"
 	"github.com/opdock/opdock/internal/prove/scenario"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // withSchema is the project with a schema, and a second kind about which its schema says nothing.
@@ -43,7 +44,7 @@ func TestWriteScenario(t *testing.T) {
 	sample := map[string]string{"config/samples/victory.yaml": "apiVersion: sea.example.com/v1\nkind: Frigate\nmetadata: {name: victory}\nspec: {image: oak, replicas: 3}\n"}
 	for name, files := range map[string]map[string]string{"schema": withSchema(nil), "samples": withSchema(sample)} {
 		t.Run(name, func(t *testing.T) {
-			dir := writeFiles(t, files)
+			dir := testenv.Dir(t, files)
 			path := filepath.Join(dir, "prove.yaml")
 			code, text := screen(t, newConsole(nil), dir, "--dir", dir, "--write-scenario", path)
 			clitest.ExpectCode(t, code, 0)
@@ -65,7 +66,7 @@ func TestWriteScenario(t *testing.T) {
 }
 
 func TestWriteScenarioKeepsFiles(t *testing.T) {
-	dir := writeFiles(t, withSchema(map[string]string{"prove.yaml": "mine\n"}))
+	dir := testenv.Dir(t, withSchema(map[string]string{"prove.yaml": "mine\n"}))
 	path := filepath.Join(dir, "prove.yaml")
 	code, text := screen(t, newConsole(nil), dir, "--dir", dir, "--write-scenario", path)
 	clitest.ExpectCode(t, code, couldNotRun)
@@ -76,7 +77,7 @@ func TestWriteScenarioKeepsFiles(t *testing.T) {
 }
 
 func TestWriteScenarioWithoutAnything(t *testing.T) {
-	dir := writeFiles(t, ship) // its CRD has no schema
+	dir := testenv.Dir(t, ship) // its CRD has no schema
 	code, text := screen(t, newConsole(nil), dir, "--dir", dir, "--write-scenario", filepath.Join(dir, "prove.yaml"))
 	clitest.ExpectCode(t, code, couldNotRun)
 	golden.Compare(t, "scenario/nothing", text)

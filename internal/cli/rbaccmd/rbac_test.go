@@ -20,6 +20,7 @@ import (
 	"github.com/opdock/opdock/internal/filewrite"
 	"github.com/opdock/opdock/internal/golden"
 	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // shipFiles are a project whose operator has too many rights, and lacks one.
@@ -84,21 +85,6 @@ subjects: [{kind: ServiceAccount, name: controller-manager, namespace: ship-syst
 // Reconcile sails.
 func Reconcile() {}
 `,
-}
-
-func writeFiles(t *testing.T, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, content := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
 }
 
 const identity = "system:serviceaccount:ship-system:controller-manager"
@@ -166,7 +152,7 @@ func screen(t *testing.T, s *clitest.Console, dir string, args ...string) (code 
 }
 
 func TestRBAC(t *testing.T) {
-	dir := writeFiles(t, shipFiles)
+	dir := testenv.Dir(t, shipFiles)
 	recording := record(t, filepath.Join(dir, "sailing.jsonl"), "ship", sailing())
 	for name, test := range map[string]struct {
 		args []string
@@ -190,7 +176,7 @@ func TestRBAC(t *testing.T) {
 }
 
 func TestRecordingsOfTheProjectAreFound(t *testing.T) {
-	dir, home := writeFiles(t, shipFiles), t.TempDir()
+	dir, home := testenv.Dir(t, shipFiles), t.TempDir()
 	s := newConsole(nil)
 	s.Dock.Home = func() string { return home }
 	code, text := screen(t, s, dir, "--dir", dir)
@@ -221,7 +207,7 @@ func TestWithoutAProject(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	dir := writeFiles(t, shipFiles)
+	dir := testenv.Dir(t, shipFiles)
 	for name, args := range map[string][]string{
 		"not-a-recording": {filepath.Join(dir, "go.mod"), "--dir", dir},
 		"no-such-file":    {filepath.Join(dir, "nothing.jsonl"), "--dir", dir},
@@ -265,7 +251,7 @@ func generator(t *testing.T, dir string, stale bool, fails error) func(context.C
 }
 
 func TestWrite(t *testing.T) {
-	dir := writeFiles(t, shipFiles)
+	dir := testenv.Dir(t, shipFiles)
 	recording := record(t, filepath.Join(dir, "sailing.jsonl"), "ship", sailing())
 	s := newConsole(nil)
 	s.Generate = generator(t, dir, false, nil)
@@ -285,7 +271,7 @@ func TestWrite(t *testing.T) {
 
 // TestWriteKnowsOtherRoles has markers that need not ask for what the role for leader election grants.
 func TestWriteKnowsOtherRoles(t *testing.T) {
-	dir := writeFiles(t, shipFiles)
+	dir := testenv.Dir(t, shipFiles)
 	recording := record(t, filepath.Join(dir, "sailing.jsonl"), "ship", sailing())
 	s := newConsole(nil)
 	s.Generate = generator(t, dir, false, nil)
@@ -307,7 +293,7 @@ func TestWriteChangesNothingIfItFails(t *testing.T) {
 		"failed": {false, errors.New("the disk is full")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := writeFiles(t, shipFiles)
+			dir := testenv.Dir(t, shipFiles)
 			recording := record(t, filepath.Join(t.TempDir(), "sailing.jsonl"), "ship", sailing())
 			s := newConsole(nil)
 			s.Generate = generator(t, dir, test.stale, test.fails)

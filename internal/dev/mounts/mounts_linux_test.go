@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestAProgramSeesOtherFiles(t *testing.T) {
@@ -17,12 +19,7 @@ func TestAProgramSeesOtherFiles(t *testing.T) {
 	write := func(name, content string) string {
 		t.Helper()
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.WriteFile(t, path, content)
 		return path
 	}
 	write("machine/there", "untouched")

@@ -12,34 +12,25 @@ import (
 	"testing"
 
 	"github.com/opdock/opdock/internal/hint"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // repository has a project in a subfolder, at two commits, and a change that is not committed.
 func repository(t *testing.T) (top string) {
 	t.Helper()
 	top = t.TempDir()
-	write(t, filepath.Join(top, "operator", "go.mod"), "module example.com/operator\n")
-	write(t, filepath.Join(top, "operator", "main.go"), "package main // old\n")
-	write(t, filepath.Join(top, "shared", "shared.go"), "package shared\n")
-	write(t, filepath.Join(top, ".gitattributes"), "shared export-ignore\n")
+	testenv.WriteFile(t, filepath.Join(top, "operator", "go.mod"), "module example.com/operator\n")
+	testenv.WriteFile(t, filepath.Join(top, "operator", "main.go"), "package main // old\n")
+	testenv.WriteFile(t, filepath.Join(top, "shared", "shared.go"), "package shared\n")
+	testenv.WriteFile(t, filepath.Join(top, ".gitattributes"), "shared export-ignore\n")
 	inGit(t, top, "init", "--quiet")
 	inGit(t, top, "add", ".")
 	inGit(t, top, "commit", "--quiet", "-m", "old")
 	inGit(t, top, "tag", "v1.0.0")
-	write(t, filepath.Join(top, "operator", "main.go"), "package main // new\n")
+	testenv.WriteFile(t, filepath.Join(top, "operator", "main.go"), "package main // new\n")
 	inGit(t, top, "commit", "--quiet", "-am", "new")
-	write(t, filepath.Join(top, "operator", "main.go"), "package main // being edited\n")
+	testenv.WriteFile(t, filepath.Join(top, "operator", "main.go"), "package main // being edited\n")
 	return top
-}
-
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func inGit(t *testing.T, dir string, arguments ...string) string {
@@ -83,7 +74,7 @@ func TestCheckOut(t *testing.T) {
 func TestCheckOutExplains(t *testing.T) {
 	top := repository(t)
 	empty := filepath.Join(top, "empty")
-	write(t, filepath.Join(empty, "go.mod"), "module example.com/late\n")
+	testenv.WriteFile(t, filepath.Join(empty, "go.mod"), "module example.com/late\n")
 	outside := t.TempDir()
 	for _, test := range []struct{ name, dir, ref, want, hint string }{
 		{"not a repository", outside, "v1.0.0", "is not in a git repository", "git init"},
