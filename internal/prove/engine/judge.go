@@ -155,20 +155,20 @@ func (c *campaign) differences(step int, found []compare.Difference) (wrong []*O
 		}
 		switch {
 		case d.Path == "" && d.Got == "absent":
-			o.Title = "A " + kind + " is missing at the end"
+			o.Title = aKind(kind) + " is missing at the end"
 		case d.Path == "" && ends:
-			o.Verdict, o.Title = "leftovers", "A "+kind+" is left behind after everything was deleted"
+			o.Verdict, o.Title = "leftovers", aKind(kind)+" is left behind after everything was deleted"
 			if c.isSubject(d.Object) {
 				o.Verdict, o.Title = "deletion", "The deletion of a "+kind+" does not end"
 			}
 		case d.Path == "" && d.Want == "absent" && d.Got != "present":
-			o.Verdict, o.Title = "foreign", "A "+kind+" that does not belong to the operator is gone"
+			o.Verdict, o.Title = "foreign", aKind(kind)+" that does not belong to the operator is gone"
 		case d.Path == "":
 			o.Title = "There are other objects than undisturbed: " + kind
 		case d.IsStatus():
 			o.Verdict, o.Severity, o.Title = "status", medium, "The status of a "+kind+" is not what it is undisturbed"
 		default:
-			o.Title = "A " + kind + " is not what it is undisturbed"
+			o.Title = aKind(kind) + " is not what it is undisturbed"
 		}
 		byObject[d.Object] = o
 		wrong = append(wrong, o)
@@ -198,12 +198,12 @@ func (c *campaign) countDifferences(step int, want, got map[string]bounds) (wron
 		switch {
 		case g.deleted[1] > w.deleted[1] && g.created[1] > w.created[1]:
 			wrong = append(wrong, &Observation{
-				Step: step, Verdict: "counts", Severity: high, Object: name, Title: "A " + kind + " is deleted and created again",
+				Step: step, Verdict: "counts", Severity: high, Object: name, Title: aKind(kind) + " is deleted and created again",
 				Want: fmt.Sprintf("created %s, deleted %s", times(w.created[1]), times(w.deleted[1])), Got: fmt.Sprintf("created %s, deleted %s", times(g.created[1]), times(g.deleted[1])),
 			})
 		case g.created[1] > w.created[1]:
 			wrong = append(wrong, &Observation{
-				Step: step, Verdict: "counts", Severity: medium, Object: name, Title: "A " + kind + " is created that is not undisturbed",
+				Step: step, Verdict: "counts", Severity: medium, Object: name, Title: aKind(kind) + " is created that is not undisturbed",
 				Want: "created " + times(w.created[1]), Got: "created " + times(g.created[1]),
 			})
 		}
@@ -250,4 +250,12 @@ func times(n int) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
+}
+
+// aKind is the beginning of a sentence about one object of a kind.
+func aKind(kind string) string {
+	if kind != "" && strings.Contains("AEIO", kind[:1]) {
+		return "An " + kind
+	}
+	return "A " + kind
 }

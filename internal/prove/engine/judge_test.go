@@ -175,3 +175,11 @@ func TestFieldsThatAreIgnored(t *testing.T) {
 		}
 	}
 }
+
+func TestSentencesAboutAKind(t *testing.T) {
+	for kind, want := range map[string]string{"AppService": "An AppService", "Ingress": "An Ingress", "Pod": "A Pod", "User": "A User", "": "A "} {
+		if got := aKind(kind); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -101,7 +101,7 @@ func (r *run) falseClaims(p *Plan) (wrong []*Observation) {
 					continue
 				}
 				wrong = append(wrong, &Observation{
-					Step: p.Step - 1, Verdict: "status", Severity: medium, Object: key.String(), Title: "A " + key.Kind + " says that it is ready while what it consists of is not",
+					Step: p.Step - 1, Verdict: "status", Severity: medium, Object: key.String(), Title: aKind(key.Kind) + " says that it is ready while what it consists of is not",
 					Fields: []string{"status.conditions"}, Want: "not Ready, because " + why, Got: "Ready",
 				})
 				return wrong
