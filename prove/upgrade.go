@@ -20,7 +20,7 @@ import (
 )
 
 // ErrNoUpgradeFrom is returned if an upgrade is wanted, and nothing says from what.
-var ErrNoUpgradeFrom = errors.New("the family upgrade needs a git ref of the project to upgrade from, such as the tag of the last release")
+var ErrNoUpgradeFrom = errors.New("the family upgrade needs a release to upgrade from, such as the tag of the last one")
 
 // checkUpgrade says whether families and the ref to upgrade from fit.
 func (o *Options) checkUpgrade() error {
@@ -50,11 +50,11 @@ func earlier(ctx context.Context, p *project.Project, o *Options, e *engine.Opti
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, fmt.Errorf("creating a directory for %s: %w", o.UpgradeFrom, err)
 	}
-	from, err := release.CheckOut(ctx, p.Dir, o.UpgradeFrom, filepath.Join(dir, "release"))
+	from, err := release.Project{Dir: p.Dir, Module: p.Module, Env: e.Operator.Env}.Get(ctx, o.UpgradeFrom, filepath.Join(dir, "release"))
 	if err != nil {
 		return nil, err
 	}
-	fail := func(err error) (func(), error) { return nil, fmt.Errorf("%s: %w", from, err) }
+	fail := func(err error) (func(), error) { return nil, fmt.Errorf("%s: %w", from.Name, err) }
 	old, err := project.Find(from.Dir)
 	if err != nil {
 		return fail(err)
@@ -67,7 +67,7 @@ func earlier(ctx context.Context, p *project.Project, o *Options, e *engine.Opti
 	if err := os.MkdirAll(operator.StateDir, 0o700); err != nil {
 		return fail(err)
 	}
-	e.Earlier = &engine.Earlier{Ref: o.UpgradeFrom, Name: from.String(), Operator: operator, Step: e.Steps[0], Subjects: e.Subjects}
+	e.Earlier = &engine.Earlier{Ref: o.UpgradeFrom, Name: from.Name, Operator: operator, Step: e.Steps[0], Subjects: e.Subjects}
 	if o.Scenario != "" {
 		return remove, nil
 	}

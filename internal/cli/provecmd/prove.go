@@ -108,7 +108,7 @@ Arguments after -- are flags of the operator.`,
 	flags.StringVar(&o.scenario, "scenario", "", "scenario file (default: create, change and delete the samples)")
 	flags.StringVar(&o.write, "write-scenario", "", "write a scenario to begin with to this file, and run nothing; - prints it")
 	flags.StringSliceVar(&o.families, "families", nil, "families to try, separated by commas (default: all)")
-	flags.StringVar(&o.from, "upgrade-from", "", "git ref of an earlier release, to upgrade from it and to downgrade again")
+	flags.StringVar(&o.from, "upgrade-from", "", "earlier release to upgrade from: git ref, @VERSION, MODULE@VERSION or directory")
 	flags.DurationVar(&o.budget, "budget", prove.DefaultBudget, "how long to begin new runs; confirming findings may take longer")
 	flags.BoolVar(&o.failFast, "fail-fast", false, "end at the first finding that was confirmed")
 	flags.Uint64Var(&o.seed, "seed", 0, "decides between runs that promise equally much")
@@ -144,7 +144,7 @@ func (o *proveOptions) validate(cmd *cobra.Command) error {
 	case o.parallel < 1:
 		message = fmt.Sprintf("--parallel must be at least 1, not %d", o.parallel)
 	case o.from == "" && slices.Contains(o.families, "upgrade"):
-		message = "--families upgrade needs --upgrade-from REF: a tag, branch or commit of the project's repository"
+		message = "--families upgrade needs --upgrade-from RELEASE: a tag, branch or commit of the project's repository, @VERSION of its Go module, or a directory"
 	case o.from != "" && len(o.families) > 0 && !slices.Contains(o.families, "upgrade"):
 		message = "--upgrade-from is for the family upgrade: add it to --families"
 	case o.write != "" && (o.scenario != "" || o.replay != ""):

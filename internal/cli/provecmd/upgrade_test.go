@@ -14,8 +14,8 @@ import (
 func TestUpgradeUsage(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"prove --families upgrade":                           "--families upgrade needs --upgrade-from REF",
-		"prove --families crash,upgrade":                     "--families upgrade needs --upgrade-from REF",
+		"prove --families upgrade":                           "--families upgrade needs --upgrade-from RELEASE",
+		"prove --families crash,upgrade":                     "--families upgrade needs --upgrade-from RELEASE",
 		"prove --families crash --upgrade-from v1.0.0":       "--upgrade-from is for the family upgrade: add it to --families",
 		"prove --replay upgrade-1 --upgrade-from v1.0.0":     "--replay runs one finding again: use it without --upgrade-from",
 		"prove --families upgrades --upgrade-from v1.0.0":    `there is no family "upgrades"`,

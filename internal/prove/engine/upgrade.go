@@ -26,7 +26,7 @@ import (
 
 // Earlier is the release of the operator that an upgrade begins with.
 type Earlier struct {
-	// Ref is what git calls it, and Name what people do.
+	// Ref is what was asked for, and Name what people call it.
 	Ref, Name string
 	Operator  dev.OperatorOptions
 	// Step makes the objects. It is the first one of the scenario, with objects that this release takes.
