@@ -65,7 +65,7 @@ type Options struct {
 	Binary string
 
 	// Log receives the control plane's log. nil means the file controlplane.log in the state folder. With
-	// Detach only an *os.File will do, because nobody is left to copy.
+	// Detach only an *os.File will do, because this process may end before the control plane does.
 	Log io.Writer
 
 	// Progress, if not nil, is called for each step of the start, from one goroutine at a time.

@@ -48,8 +48,8 @@ type Status struct {
 	LastWords  string    `json:"lastWords,omitempty"` // what a dead one logged about its end, if it had the time
 }
 
-// Find says what is known about the cluster of that name. A cluster that nobody has started is not an
-// error: its State is NeverStarted.
+// Find says what is known about the cluster of that name. A cluster that was never
+// started is not an error: its State is NeverStarted.
 func Find(name string) (Status, error) {
 	if err := checkName(name); err != nil {
 		return Status{}, err

@@ -25,7 +25,7 @@ const stampFormat = 1
 
 // stamp is what is kept of a run.
 type stamp struct {
-	// Question is a hash of what was asked: settings, tools, and the files of the module that somebody wrote.
+	// Question is a hash of what was asked: settings, tools, and the files of the module that are not generated.
 	Question string `json:"question"`
 	// Inputs are hashes of local files that discover does not see, because they are outside of the paths or of the module.
 	Inputs map[string]string `json:"inputs"`

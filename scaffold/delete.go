@@ -17,13 +17,13 @@ import (
 type DeleteOptions struct {
 	Dir                  string
 	Group, Version, Kind string
-	// Force removes files that somebody has edited, too.
+	// Force removes files that were edited, too.
 	Force bool
 	// KeepEdited leaves them, together with those that they need to compile. With neither, nothing is planned if there are any.
 	KeepEdited bool
 }
 
-// EditedError means that files would have to go that somebody has edited, so that nothing was planned.
+// EditedError means that files that were edited would have to go, so nothing was planned.
 type EditedError struct {
 	// Files are sorted. Those that an edited one needs to compile are among them.
 	Files []string

@@ -32,7 +32,7 @@ type Plan struct {
 	Dir string `json:"dir"`
 	// Changes are sorted by path.
 	Changes []Change `json:"changes"`
-	// Remaining are files that would have to go, but that somebody has edited. They stay.
+	// Remaining are files that would have to go, but that were edited. They stay.
 	Remaining []string `json:"remaining,omitempty"`
 	// Generate says whether there is anything from which files are generated once the plan was written.
 	Generate bool `json:"-"`

@@ -36,7 +36,7 @@ type Project struct {
 	GoVersion   string
 	// ControllerRuntimeMinor is 25 for v0.25: some names in it have changed.
 	ControllerRuntimeMinor int
-	// OpdockVersion is what test/prove requires; empty for a build that nobody can download.
+	// OpdockVersion is what test/prove requires; empty for a build that cannot be downloaded.
 	OpdockVersion string
 	// Year is the one in which a new project is made.
 	Year int

@@ -17,8 +17,8 @@ func RecorderOf(m ctrl.Manager) *Recorder {
 
 func (c *recordingClient) recordedBy() *Recorder { return c.recorder }
 
-// Gather keeps a record that another recorder made, such as one in another process, and tells those who follow. Whoever
-// gathers gives it an ID that no other record has had, and that is about as many as there were before it; it is not changed
+// Gather keeps a record that another recorder made, such as one in another process, and tells those who follow. The caller gives
+// it an ID that no other record has had, and that is about as many as there were before it; it is not changed
 // any more then. It counts for nothing in the summary but what is kept.
 func (r *Recorder) Gather(record *Record) {
 	if r == nil {

@@ -70,8 +70,8 @@ func (c *Cause) String() string {
 	return text.String()
 }
 
-// HasUnknownWriter reports whether somebody has changed an object, and neither managed fields nor a write of this recorder tell
-// who that was.
+// HasUnknownWriter reports whether an object was changed and neither managed fields
+// nor a write of this recorder name the writer.
 func (c *Cause) HasUnknownWriter() bool {
 	return c.Type == Updated && c.Changed > 0 && len(c.By) == 0 && c.Write == nil
 }

@@ -29,8 +29,8 @@ type Options struct {
 	// MaxChanges bounds the fields that are told of a single event, and MaxValue the bytes of each of their values: 16, 120.
 	MaxChanges int
 	MaxValue   int
-	// MaxCompared bounds how many values of an object are compared with those before, so that huge objects hold up
-	// nobody: 20,000.
+	// MaxCompared bounds how many values of an object are compared with those before, so huge objects do
+	// not hold up others: 20,000.
 	MaxCompared int
 	// MaxWaiting bounds for how many objects of a controller causes are kept while they wait to be reconciled: 50,000. If
 	// they take more than MaxWaitingBytes together, 16 MiB, those that come are told without what changed and by whom, and

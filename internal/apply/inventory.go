@@ -82,7 +82,7 @@ func (s *Set) Name() string { return "opdock-inventory-" + strings.ToLower(s.Pro
 type Member struct {
 	ID      `json:",inline"`
 	Version string `json:"version"`
-	// UID tells the object that was applied from one that somebody else has created since. It is empty if the object was
+	// UID tells the object that was applied from one that was created since under the same name. It is empty if the object was
 	// about to be applied when the process ended.
 	UID types.UID `json:"uid,omitempty"`
 }

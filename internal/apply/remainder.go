@@ -24,7 +24,7 @@ type Remainder struct {
 	Count      int    `json:"count"`
 	// Example is one of them.
 	Example string `json:"example"`
-	// Finalizers are those of the example: somebody has to remove them before it is gone.
+	// Finalizers are those of the example: it is gone when their owners have removed them.
 	Finalizers []string `json:"finalizers,omitempty"`
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dev runs an operator while somebody writes it: it builds and starts the operator on a cluster under the identity
+// Package dev runs an operator while it is being written: it builds and starts the operator on a cluster under the identity
 // of its own manifests, watches the project's files, and does again what a change makes necessary, and nothing else.
 //
 // A [Session] is a loop around rounds. What a round has to do follows from the files that have changed; each file of this

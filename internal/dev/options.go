@@ -41,9 +41,9 @@ type Options struct {
 	// Debugger is attached to each process of the operator, if it has a path.
 	Debugger Debugger
 	Screen   Screen
-	// Observer is told about the operator's processes; nil if nobody looks at what they record.
+	// Observer is told about the operator's processes; nil if their records are not shown.
 	Observer Observer
-	// Lensed is told when the lens is there, whose stream others may follow; nil if nobody does.
+	// Lensed is told when the lens is there, whose stream others may follow; may be nil.
 	Lensed func(*lens.Stream)
 	// Keys receives what the user types; nil if there is no keyboard.
 	Keys <-chan string
@@ -85,6 +85,6 @@ type Cluster struct {
 	KubeconfigAs func(ctx context.Context, namespace, name string) ([]byte, error)
 	// CallsBack says that its API server can call webhooks on this machine.
 	CallsBack bool
-	// Done is closed when the cluster ends, and nil if nobody can tell.
+	// Done is closed when the cluster ends, and nil if that is unknown.
 	Done <-chan struct{}
 }

@@ -26,7 +26,7 @@ func Shared(file *os.File) error { return lock(file, syscall.LOCK_SH) }
 // Release gives up a lock before the file is closed.
 func Release(file *os.File) error { return lock(file, syscall.LOCK_UN) }
 
-// Await takes the exclusive lock as soon as nobody else has it, which the kernel does not report, so that it has to be
+// Await takes the exclusive lock as soon as it is free, which the kernel does not report, so that it has to be
 // tried every now and then. If the context ends before, it returns ErrHeld.
 func Await(ctx context.Context, file *os.File, every time.Duration) error {
 	ticker := time.NewTicker(every)

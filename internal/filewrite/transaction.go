@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Transaction is changes that belong together: all of them last, or none. Nobody else can change the project meanwhile.
+// Transaction is changes that belong together: all of them last, or none. No other transaction can change the project meanwhile.
 type Transaction struct {
 	root    string
 	journal *journal

@@ -59,8 +59,8 @@ type stalled struct {
 func (s *stalled) Error() string { return s.err.Error() }
 func (s *stalled) Unwrap() error { return s.err }
 
-// Stalled says that somebody has to change something that is watched before there can be progress. The error's
-// text is what that person reads.
+// Stalled says that there is no progress until something that is watched changes. The error's
+// text is what the user reads.
 func Stalled(reason string, err error) error { return &stalled{reason: reason, err: err} }
 
 // StalledRetrying is Stalled where what has to change cannot be watched, such as a quota: it is tried again, less
@@ -69,7 +69,7 @@ func StalledRetrying(reason string, err error) error {
 	return &stalled{reason: reason, err: err, retry: true}
 }
 
-// Within makes whoever waits or is stalled come back after a time at the latest, where time is one of the things that can
+// Within makes an outcome that waits or is stalled come back after a time at the latest, where time is one of the things that can
 // bring a change. Other outcomes stay as they are.
 func Within(after time.Duration, err error) error {
 	var (

@@ -18,8 +18,8 @@ const (
 	ReasonForbidden = "Forbidden"
 )
 
-// Refused is the outcome of a write that failed. If the server has understood it and does not want it, somebody has to
-// change something: most likely the spec, but it may as well be a quota, a permission or a policy, which nobody watches.
+// Refused is the outcome of a write that failed. If the server has understood it and does not want it, something has
+// to be changed: most likely the spec, but it may as well be a quota, a permission or a policy, which nobody watches.
 func Refused(err error) error {
 	switch {
 	case isTerminating(err):

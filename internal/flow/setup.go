@@ -99,7 +99,7 @@ func (r *Reconciler[T]) whenStatusIsLost() predicate.Predicate {
 	}
 }
 
-// IgnoreStatus is for children whose status nobody reads: it lets through changes of their spec, labels and annotations. Not
+// IgnoreStatus is for children whose status does not matter: it lets through changes of their spec, labels and annotations. Not
 // all types count the changes of their spec in a generation, but whoever changes what is ours takes it from us.
 func IgnoreStatus() predicate.Predicate {
 	return predicate.Or(

@@ -3,7 +3,7 @@
 
 // Package freeport finds ports, and keeps them free until a process listens on them.
 //
-// A port that the system gives to whoever asks for any is one that it gives to others, too: every outgoing connection takes
+// A port that the system gives to a process that asks for any is one that it gives to others, too: every outgoing connection takes
 // one from the same range, from 32768 on (Linux) or 49152 (others). Those found here are below.
 package freeport
 
@@ -48,7 +48,7 @@ func Address() (string, error) {
 	return net.JoinHostPort(loopback, strconv.Itoa(port)), nil
 }
 
-// Taken reports whether somebody has a port, of all addresses or of the loopback one: some systems let one listen on all while
+// Taken reports whether a port is taken, of all addresses or of the loopback one: some systems let one listen on all while
 // another listens on that.
 func Taken(port int) (bool, error) {
 	for _, host := range []string{"", loopback} {

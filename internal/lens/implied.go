@@ -40,7 +40,7 @@ func (o *observer) implied(r *Request, before *version, now *unstructured.Unstru
 	return rights
 }
 
-// GivenAway is why somebody needs a right who writes a role that grants it and may not escalate.
+// GivenAway is why a client needs a right: it writes a role that grants it, and may not escalate.
 const GivenAway = "a role that the operator writes grants it"
 
 // givenAway are the rights that a role grants. Those to URLs are left out: only roles for people have them.

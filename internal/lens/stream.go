@@ -10,7 +10,7 @@ import (
 )
 
 // Stream is what a lens has seen, in order. The latest events are kept for readers, which read at their own pace: a reader that
-// is too slow loses events and learns how many, and holds up nobody.
+// is too slow loses events and learns how many, and does not hold up others.
 type Stream struct {
 	most int64
 

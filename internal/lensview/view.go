@@ -21,7 +21,7 @@ const keptReconciles = 4096
 type View struct {
 	// Traffic is for the page.
 	Traffic *page.Traffic
-	// Grants reads what is granted; nil if nobody knows.
+	// Grants reads what is granted; nil if that is unknown.
 	Grants Grants
 	// Earlier are the recordings of earlier sessions, which count for rights, too.
 	Earlier []string

@@ -45,7 +45,7 @@ const (
 )
 
 // Relay gathers what the processes of an operator record, one process after the other, and serves that as one recorder
-// would. Processes come and go while somebody works on the operator; what they have recorded stays.
+// would. Processes come and go during development; what they have recorded stays.
 //
 // It is told about them by Begin, Works and End. A nil Relay is that of an operator in this process.
 type Relay struct {

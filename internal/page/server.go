@@ -30,11 +30,11 @@ type Options struct {
 	Operator *Relay
 	// Findings tracks what goes wrong according to Records; that of an Operator is its own.
 	Findings *findings.Tracker
-	// Changes are the changes of objects that the page shows even if they led to no reconcile; nil if nobody notes them.
+	// Changes are the changes of objects that the page shows even if they led to no reconcile; nil if they are not recorded.
 	Changes *Changes
-	// Traffic is what the operator sends and receives; nil if nobody sees it.
+	// Traffic is what the operator sends and receives; nil without a lens.
 	Traffic *Traffic
-	// Rights returns what the operator may do and what it did, as opdock rbac -o json prints it; nil if nobody knows.
+	// Rights returns what the operator may do and what it did, as opdock rbac -o json prints it; nil if that is unknown.
 	Rights func(context.Context) (any, error)
 	// Until is when a recording that is shown has ended; zero if the page is live.
 	Until time.Time
@@ -126,7 +126,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 // serveRights says what the operator may do and what it did.
 func (s *Server) serveRights(w http.ResponseWriter, r *http.Request) {
 	if s.options.Rights == nil {
-		refuse(w, http.StatusNotFound, "nobody knows here which rights the operator uses")
+		refuse(w, http.StatusNotFound, "this page has no record of the rights that the operator uses")
 		return
 	}
 	report, err := s.options.Rights(r.Context())

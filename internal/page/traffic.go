@@ -10,7 +10,7 @@ import (
 )
 
 // Exchange is a request of an operator with its answer, or an event that a watch delivered to it. The page has a type of its
-// own for this, with what it shows and no more: whoever watches the operator fills it in, and the page depends on nobody.
+// own for this, with what it shows and no more: the observer of the operator fills it in, and the page depends on no observer.
 type Exchange struct {
 	// At is when the request arrived, or the event was delivered.
 	At time.Time `json:"at"`

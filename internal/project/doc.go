@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package project reads what a Go operator project on disk is made of, whoever has laid it out: where its main package is,
+// Package project reads what a Go operator project on disk is made of, whichever tool has laid it out: where its main package is,
 // and its CRDs, manifests, webhooks and samples. It changes nothing and needs no cluster.
 //
 // Four layouts are known: that of kubebuilder v4, that of older kubebuilder, that of operator-sdk, and plain folders as in

@@ -15,7 +15,7 @@ import (
 // placeholders are what scaffolded manifests have in place of an image.
 var placeholders = []string{"controller", "REPLACE_IMAGE", "IMAGE_NAME"}
 
-// IsPlaceholder says whether an image is the one of scaffolded manifests, which nobody can pull.
+// IsPlaceholder says whether an image is the one of scaffolded manifests, which cannot be pulled.
 func IsPlaceholder(image string) bool {
 	name, _, _ := strings.Cut(image, ":")
 	return image == "" || slices.Contains(placeholders, name) || strings.Contains(image, "{{")

@@ -156,8 +156,8 @@ func objectsOf(all []found) []*unstructured.Unstructured {
 	return objects
 }
 
-// Folders are those that the functions of this package read, relative to the project's folder: whoever wants to know
-// when their answers may change can watch them.
+// Folders are those that the functions of this package read, relative to the project's folder: their answers change only
+// if something in these does.
 type Folders struct {
 	CRDs, Manifests, RBAC, Webhooks, Samples []string
 }

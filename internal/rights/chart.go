@@ -25,7 +25,7 @@ type Chart struct {
 	Granted
 }
 
-// ReadCharts returns the charts of a project, and the rules that their templates bind to somebody. Rules in a namespace hold in
+// ReadCharts returns the charts of a project, and the rules that their templates bind. Rules in a namespace hold in
 // the one that is given, which is where the chart is taken to be installed.
 func ReadCharts(dir, namespace string) (charts []Chart, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

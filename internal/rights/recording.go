@@ -83,7 +83,7 @@ func (r Reconcile) String() string {
 	return fmt.Sprintf("reconcile #%d of %s %s", r.ID, r.Controller, object)
 }
 
-// Begin returns a recording of something that still goes on. Whoever sees its events shows them to See, and sets Totals.
+// Begin returns a recording of something that still goes on. The caller passes its events to See, and sets Totals.
 func Begin(name string, header lens.Header) *Recording {
 	r := &Recording{Name: name, Header: header, facts: newFacts()}
 	r.facts.live = true

@@ -113,15 +113,15 @@ type Grant struct {
 type comparison struct {
 	*Report
 	rules []Rule
-	// nobody says that nothing is known of what is granted.
-	nobody bool
+	// ungranted says that nothing is known of what is granted.
+	ungranted bool
 	// escalates says that a rule names the verb escalate: the operator's author has chosen that over having what it gives away.
 	escalates bool
 }
 
 // Compare makes a report of what was observed and what is granted.
 func Compare(o *Observed, granted Granted, options Options) *Report {
-	c := &comparison{rules: granted.Rules, nobody: granted.Source == ""}
+	c := &comparison{rules: granted.Rules, ungranted: granted.Source == ""}
 	c.Report = &Report{Identity: o.Identity, Granted: granted.Source, Findings: []Finding{}, Notes: slices.Clone(granted.Notes)}
 	for _, r := range o.Recordings {
 		source := Source{Name: r.Name, Began: r.Header.Began, Identity: r.Header.Identity, Cut: r.Cut}
@@ -142,7 +142,7 @@ func Compare(o *Observed, granted Granted, options Options) *Report {
 	for _, n := range c.Needs {
 		c.weigh(n, options)
 	}
-	if !c.nobody {
+	if !c.ungranted {
 		for i := range c.rules {
 			c.examine(&c.rules[i])
 		}
@@ -159,7 +159,7 @@ func Compare(o *Observed, granted Granted, options Options) *Report {
 // weigh decides about a need.
 func (c *comparison) weigh(n *Need, options Options) {
 	// What is granted in the whole cluster and for all names is granted at all places.
-	n.Granted = !c.nobody && (covered(c.rules, n.Right, place{}) ||
+	n.Granted = !c.ungranted && (covered(c.rules, n.Right, place{}) ||
 		!slices.ContainsFunc(n.Evidence.places(n.Right), func(at place) bool { return !covered(c.rules, n.Right, at) }))
 	n.Proposed = !n.Refused || n.Granted || options.IncludeRefused
 	switch {
@@ -168,12 +168,12 @@ func (c *comparison) weigh(n *Need, options Options) {
 	case n.Alternative && n.Verb == "escalate" && c.givesAway():
 		n.Proposed = c.escalates
 	case n.Alternative:
-		n.Proposed = n.Proposed && (n.Granted || c.nobody)
+		n.Proposed = n.Proposed && (n.Granted || c.ungranted)
 	}
 	if n.Proposed {
 		c.Grants = append(c.Grants, Grant{n.Right, n.Namespaces, n.Names})
 	}
-	if n.Granted || c.nobody || n.Alternative || n.GivenAway && c.escalates {
+	if n.Granted || c.ungranted || n.Alternative || n.GivenAway && c.escalates {
 		return
 	}
 	finding := Finding{Type: Missing, Group: n.Group, Resource: n.Resource, URL: n.URL, Verbs: []string{n.Verb}, Message: sentence(n.Why), Evidence: &n.Evidence}
@@ -223,12 +223,12 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 	}
 	writesRoles := slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Alternative && (n.Verb == "bind" || !c.givesAway()) })
 	switch {
-	case writesRoles && c.nobody:
+	case writesRoles && c.ungranted:
 		note("the operator writes roles or bindings: escalate and bind are proposed, and are not needed if it has all rights that it gives away")
 	case writesRoles && slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Alternative && !n.Granted && (n.Verb == "bind" || !c.givesAway()) }):
 		note("the operator writes roles or bindings without escalate or bind: it needs every right that it gives away, even if that looks unused here")
 	}
-	if s.everywhere != nil && !c.nobody {
+	if s.everywhere != nil && !c.ungranted {
 		c.remarkScope(s, note)
 	}
 }

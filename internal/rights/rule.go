@@ -14,7 +14,7 @@ import (
 // all is the wildcard of RBAC.
 const all = "*"
 
-// Rule is a rule of RBAC that somebody has granted.
+// Rule is a rule of RBAC that is granted.
 type Rule struct {
 	rbacv1.PolicyRule
 	// Namespace is where it holds; empty for the whole cluster.

@@ -59,7 +59,7 @@ type Target struct {
 	// KubeconfigAs returns a kubeconfig of a service account that exists.
 	KubeconfigAs func(ctx context.Context, namespace, name string) ([]byte, error)
 
-	// Done returns a channel that is closed when the cluster ends; nil if nobody can tell.
+	// Done returns a channel that is closed when the cluster ends; nil if that is unknown.
 	Done func() <-chan struct{}
 	// Ended says why the cluster is gone, and nil as long as it is there.
 	Ended func() error

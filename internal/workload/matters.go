@@ -13,8 +13,8 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// Matters reports whether there may be more to a change of a Deployment than other numbers in its status: whether somebody has
-// changed what it should be, or the verdict on its rollout is another one.
+// Matters reports whether there may be more to a change of a Deployment than other numbers in its status: whether its spec
+// or metadata has changed, or the verdict on its rollout is another one.
 func Matters(before, after client.Object) bool {
 	old, isOld := before.(*appsv1.Deployment)
 	fresh, isNew := after.(*appsv1.Deployment)

@@ -31,7 +31,7 @@ func ToInstance(kind string) handler.EventHandler {
 }
 
 // WhenTroubleChanges lets through only pods that get into trouble or out of it. What else happens to them is seen by
-// whoever counts them, such as a Deployment.
+// controllers that count them, such as a Deployment.
 func WhenTroubleChanges() builder.WatchesOption {
 	kind := func(object client.Object) string {
 		pod, ok := object.(*corev1.Pod)

@@ -18,8 +18,8 @@ import (
 // Deployment.
 const defaultShare = "25%"
 
-// Strategy makes Kubernetes' strategy of ours. It is always given in full, so that all of it is ours: what somebody else
-// changes is corrected, and what is taken back is gone.
+// Strategy makes Kubernetes' strategy of ours. It is always given in full, so that all of it is ours: what others
+// change is corrected, and what is taken back is gone.
 func Strategy(of *sharedv1.DeploymentStrategy) *appsv1ac.DeploymentStrategyApplyConfiguration {
 	strategy := ptr.Deref(of, sharedv1.DeploymentStrategy{})
 	result := appsv1ac.DeploymentStrategy().WithType(cmp.Or(strategy.Type, appsv1.RollingUpdateDeploymentStrategyType))

@@ -68,7 +68,7 @@ type Options struct {
 	Logs string
 	// LoopbackOnly keeps the server from dialing anything that is not on this
 	// machine on behalf of its users: kubelets, pods and services are simulated,
-	// and their addresses may be somebody's real ones.
+	// and their addresses may be real ones elsewhere.
 	LoopbackOnly bool
 }
 

@@ -38,7 +38,7 @@ const (
 )
 
 // Server answers requests that the API server sends to kubelets. It has no
-// address: the API server reaches it through Dial, and nobody else can.
+// address: the API server reaches it through Dial, and no other client can.
 type Server struct {
 	pods  corelisters.PodLister
 	nodes corelisters.NodeLister

@@ -21,7 +21,7 @@ import (
 const roleName = "system:aggregated-metrics-reader"
 
 // Register makes the API appear in discovery, and lets those who may view pods view their usage. What exists, because it
-// was there before or because somebody has installed a metrics-server, stays as it is.
+// was there before or because a metrics-server was installed, stays as it is.
 func Register(ctx context.Context, config *restclient.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

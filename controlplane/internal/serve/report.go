@@ -16,7 +16,7 @@ import (
 	"github.com/opdock/opdock/controlplane/internal/fault"
 )
 
-// Reporter tells whoever started the process how it is coming along, as JSON
+// Reporter reports the progress to the process that started this one, as JSON
 // lines on a descriptor of their choice. The reader may go away at any time.
 type Reporter struct {
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ type Reporter struct {
 	failed  bool // the first error is the cause; what follows from it is not told
 }
 
-// NewReporter reports to out; nil reports to nobody.
+// NewReporter reports to out; nil discards it.
 func NewReporter(out io.Writer, started time.Time) *Reporter {
 	return &Reporter{out: out, started: started}
 }

@@ -50,7 +50,7 @@ type Failure struct {
 	Status  map[string]any `json:"status,omitempty"`
 }
 
-// Parse reads a definition. The error is a sentence for whoever wrote it.
+// Parse reads a definition. The error is a sentence for its author.
 func Parse(text string) (Definition, error) {
 	var d Definition
 	if err := yaml.UnmarshalStrict([]byte(text), &d); err != nil {

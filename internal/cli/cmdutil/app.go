@@ -57,8 +57,8 @@ type App struct {
 	Env     []string
 	Now     func() time.Time
 	Dock    target.Dock
-	// Ask asks the user, proposes an answer, and asks again if check, which may be nil, rejects it. It is nil if nobody can be
-	// asked.
+	// Ask asks the user, proposes an answer, and asks again if check, which may be nil, rejects it. It is nil
+	// without a terminal.
 	Ask func(ctx context.Context, question, proposal string, check func(string) error) (string, error)
 	// Generate is generate.Run.
 	Generate func(context.Context, generate.Options) (*generate.Result, error)

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// CompletionPatience is how long somebody who presses Tab is kept waiting for a program that is asked.
+// CompletionPatience is how long completion waits for a program that it asks.
 const CompletionPatience = 3 * time.Second
 
 // AddNameFlag gives a verb the flag that says which cluster it works on.

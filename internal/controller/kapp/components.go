@@ -34,7 +34,7 @@ const (
 	// ReasonComponentStalled means that a component's own controller says that it is stalled.
 	ReasonComponentStalled = "ComponentStalled"
 
-	// ReasonComponentSuspended means that a component is suspended, so that nobody knows whether it is ready.
+	// ReasonComponentSuspended means that a component is suspended, so its readiness is unknown.
 	ReasonComponentSuspended = "ComponentSuspended"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/opdock/opdock/internal/health"
 )
 
-// ReasonPodNotTerminating means that a pod should have been gone for a while: its node does not answer, or somebody's
-// finalizer holds it.
+// ReasonPodNotTerminating means that a pod should have been gone for a while: its node does not answer, or a finalizer
+// holds it.
 const ReasonPodNotTerminating = "PodNotTerminating"
 
 // setStatus counts the pods.

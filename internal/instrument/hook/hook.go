@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hook marks the reconciles of an operator for whoever watches it. It is compiled into a copy of controller-runtime, for
+// Package hook marks the reconciles of an operator for a lens that watches it. It is compiled into a copy of controller-runtime, for
 // builds of a developer alone, so it uses nothing but the standard library, in the language of Go 1.20. Without the environment
 // variable it does nothing.
 package hook
@@ -135,7 +135,7 @@ func idOf(ctx context.Context) uint64 {
 	return id
 }
 
-// Begin marks the beginning of a reconcile. Whoever calls it calls the returned function at its end.
+// Begin marks the beginning of a reconcile. The caller calls the returned function at its end.
 func Begin(ctx context.Context, controller string, request any) (context.Context, func(result any, err error, panicked bool)) {
 	queue := started()
 	if queue == nil {
