@@ -68,7 +68,7 @@ func TestRightsAreServed(t *testing.T) {
 		body   string
 	}{
 		{"known", func(context.Context) (any, error) { return map[string]string{"granted": "Role a"}, nil }, http.StatusOK, `{"granted":"Role a"}`},
-		{"no record", nil, http.StatusNotFound, "nobody knows"},
+		{"no record", nil, http.StatusNotFound, "no record of the rights"},
 		{"unreadable", func(context.Context) (any, error) { return nil, errors.New("line 3 of role.yaml") }, http.StatusInternalServerError, "line 3 of role.yaml"},
 	} {
 		t.Run(one.name, func(t *testing.T) {
