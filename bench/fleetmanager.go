@@ -35,6 +35,7 @@ type fleet struct {
 	namespace           string // of its objects
 	log                 *os.File
 	arguments           []string // more than the usual ones
+	through             []string // a command that runs the manager and sets its KUBECONFIG; empty: none
 	foreign             bool     // not a manager of ours, with fewer flags
 	address             string   // of its metrics
 	probes              string   // the address of its probes
@@ -74,13 +75,14 @@ func (f *fleet) start(ctx context.Context) (err error) {
 	if f.probes, err = freeport.Address(); err != nil {
 		return err
 	}
-	arguments := append([]string{
-		"--kubeconfig", f.kubeconfig, "--metrics-bind-address", f.address, "--health-probe-bind-address", f.probes,
-	}, f.arguments...)
-	if !f.foreign {
-		arguments = append(arguments, "--metrics-secure=false")
+	command := slices.Concat(f.through, []string{f.program, "--metrics-bind-address", f.address, "--health-probe-bind-address", f.probes}, f.arguments)
+	if len(f.through) == 0 {
+		command = append(command, "--kubeconfig", f.kubeconfig)
 	}
-	f.process = exec.CommandContext(ctx, f.program, arguments...)
+	if !f.foreign {
+		command = append(command, "--metrics-secure=false")
+	}
+	f.process = exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // our own programs
 	f.process.Stdout, f.process.Stderr = f.log, f.log
 	if err := f.process.Start(); err != nil {
 		return err

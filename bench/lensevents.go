@@ -19,10 +19,16 @@ type watcher interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// arrivals are when the versions of objects arrived at a watch.
+// arrival is one version of an object at one of several watches.
+type arrival struct {
+	watch   int
+	version string
+}
+
+// arrivals are when events arrived at the watches of one side.
 type arrivals struct {
 	mutex sync.Mutex
-	at    map[string]time.Time
+	at    map[arrival]time.Time
 }
 
 func (a *arrivals) count() int {
@@ -31,12 +37,13 @@ func (a *arrivals) count() int {
 	return len(a.at)
 }
 
-// follow notes events until the watch is stopped.
-func (a *arrivals) follow(events <-chan watch.Event) {
+// follow notes the events of a watch until it is stopped.
+func (a *arrivals) follow(number int, events <-chan watch.Event) {
 	for event := range events {
 		if object, ok := event.Object.(*corev1.ConfigMap); ok && event.Type == watch.Modified {
+			now := time.Now()
 			a.mutex.Lock()
-			a.at[object.ResourceVersion] = time.Now()
+			a.at[arrival{number, object.ResourceVersion}] = now
 			a.mutex.Unlock()
 		}
 	}
@@ -46,35 +53,39 @@ func (a *arrivals) follow(events <-chan watch.Event) {
 func (r *lensed) measureEvents(ctx context.Context, sides [2]maps) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var seen [2]arrivals
+	seen := [2]arrivals{{at: map[arrival]time.Time{}}, {at: map[arrival]time.Time{}}}
 	var following sync.WaitGroup
-	for side := range sides {
-		watching, err := sides[side].Watch(ctx, metav1.ListOptions{})
-		if err != nil {
-			return fmt.Errorf("watching ConfigMaps: %w", err)
+	for number := range lensWatches {
+		for turn := range sides {
+			// The server sends an event to one watch after the other, so neither side may always be the first.
+			side := (number + turn) % len(sides)
+			watching, err := sides[side].Watch(ctx, metav1.ListOptions{})
+			if err != nil {
+				return fmt.Errorf("watching ConfigMaps: %w", err)
+			}
+			defer watching.Stop()
+			following.Go(func() { seen[side].follow(number, watching.ResultChan()) })
 		}
-		defer watching.Stop()
-		seen[side].at = map[string]time.Time{}
-		following.Go(func() { seen[side].follow(watching.ResultChan()) })
 	}
-	count := int(lensFor.Seconds()) * lensRate
+	events := int(lensFor.Seconds()) * lensRate
 	began := time.Now()
-	if err := write(ctx, sides[0], count, lensRate); err != nil {
+	if err := write(ctx, sides[0], events/lensWatches, lensRate/lensWatches); err != nil {
 		return err
 	}
-	r.rate = float64(count) / time.Since(began).Seconds()
+	took := time.Since(began)
 	deadline := time.Now().Add(30 * time.Second)
-	for seen[0].count() < count || seen[1].count() < count {
+	for seen[0].count() < events || seen[1].count() < events {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("of %d events, %d arrived directly and %d through the lens", count, seen[0].count(), seen[1].count())
+			return fmt.Errorf("of %d events, %d arrived directly and %d through the lens", events, seen[0].count(), seen[1].count())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+	r.rate = float64(events) / took.Seconds()
 	cancel()
 	following.Wait()
 	var added []time.Duration
-	for version, direct := range seen[0].at {
-		if through, ok := seen[1].at[version]; ok {
+	for one, direct := range seen[0].at {
+		if through, ok := seen[1].at[one]; ok {
 			added = append(added, through.Sub(direct))
 		}
 	}

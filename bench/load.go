@@ -111,6 +111,11 @@ func residentAfter(ctx context.Context, pid int) (uint64, error) {
 	if err := leaveAlone(ctx, settle); err != nil {
 		return 0, err
 	}
+	return residentNow(ctx, pid)
+}
+
+// residentNow returns the resident bytes of a process.
+func residentNow(ctx context.Context, pid int) (uint64, error) {
 	// ps knows this on every system.
 	out, err := exec.CommandContext(ctx, "ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec // a number
 	if err != nil {

@@ -48,8 +48,8 @@ type environment struct {
 	profiles             string // the folder for profiles; empty: none
 	// flood is how long a recorder is flooded with events.
 	flood time.Duration
-	// lensWrites is how many writes flood the lens.
-	lensWrites int
+	// lensWrites is how many writes flood the lens, and lensRuns how often the fleet runs directly and through it.
+	lensWrites, lensRuns int
 }
 
 // sections are the parts of the page, in order.
@@ -85,6 +85,7 @@ func run(ctx context.Context) error {
 	flag.DurationVar(&e.idle, "idle", 5*time.Minute, "how long to observe the fleet at rest")
 	flag.DurationVar(&e.flood, "flood", 10*time.Minute, "how long to load a recorder with events")
 	flag.IntVar(&e.lensWrites, "lens-writes", 20_000, "number of writes that flood the lens; 100000 for an hour of a busy operator")
+	flag.IntVar(&e.lensRuns, "lens-runs", 5, "number of runs of the fleet directly and through the lens")
 	out := flag.String("out", "docs/benchmarks.md", "page to write; empty writes none")
 	only := flag.String("only", "", "sections to measure, separated by commas; the others stay unchanged; empty measures all")
 	flag.Parse()
