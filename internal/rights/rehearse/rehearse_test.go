@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/rights"
@@ -130,8 +131,18 @@ func sail(ctx context.Context, kube kubernetes.Interface, found *corev1.ConfigMa
 // harbor is a cluster with a service account.
 type harbor struct {
 	*testing.T
+	cluster   *cluster.Cluster
 	admin     client.Client
 	namespace string
+}
+
+func newHarbor(t *testing.T, c *cluster.Cluster, namespace string) *harbor {
+	t.Helper()
+	admin, err := client.New(c.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &harbor{t, c, admin, namespace}
 }
 
 // rehearse runs the operator as an account that has certain roles.
@@ -143,7 +154,7 @@ func (h *harbor) rehearse(account string, proposal []rights.Role) (outcomes []Ou
 			h.Fatal(err)
 		}
 	}
-	identity, err := clustertest.Shared(h).As(user)
+	identity, err := h.cluster.As(user)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -175,25 +186,36 @@ func refusals(outcomes []Outcome) (refused []string) {
 	return refused
 }
 
-// TestTheLeastRightsAreEnough derives the rights of an operator that may do everything, and runs it with those alone.
-func TestTheLeastRightsAreEnough(t *testing.T) {
-	testenv.ControlPlane(t)
-	admin, err := client.New(clustertest.Shared(t).Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &harbor{t, admin, clustertest.Namespace(t)}
+// leastRights derives the rights of the operator while it may do everything.
+func (h *harbor) leastRights() []rights.Role {
+	h.Helper()
 	everything := []rights.Role{{Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}}}
 	outcomes, recording := h.rehearse("admiral", everything)
 	if refused := refusals(outcomes); len(refused) > 0 {
-		t.Fatalf("an operator with all rights was refused %q", refused)
+		h.Fatalf("an operator with all rights was refused %q", refused)
 	}
 	collected, err := rights.CollectFile(recording)
 	if err != nil {
-		t.Fatal(err)
+		h.Fatal(err)
 	}
-	report := rights.Compare(rights.Merge([]*rights.Recording{collected}), rights.Granted{}, rights.Options{})
-	got := strings.Join(rights.MarkerLines(report.Proposal), "\n")
+	return rights.Compare(rights.Merge([]*rights.Recording{collected}), rights.Granted{}, rights.Options{}).Proposal
+}
+
+// without returns roles without the rules for a resource.
+func without(roles []rights.Role, resource string) (fewer []rights.Role) {
+	for _, role := range roles {
+		role.Rules = slices.DeleteFunc(slices.Clone(role.Rules), func(rule rbacv1.PolicyRule) bool { return slices.Equal(rule.Resources, []string{resource}) })
+		fewer = append(fewer, role)
+	}
+	return fewer
+}
+
+// TestTheLeastRightsAreEnough derives the rights of an operator that may do everything, and runs it with those alone.
+func TestTheLeastRightsAreEnough(t *testing.T) {
+	testenv.ControlPlane(t)
+	h := newHarbor(t, clustertest.Shared(t), clustertest.Namespace(t))
+	proposal := h.leastRights()
+	got := strings.Join(rights.MarkerLines(proposal), "\n")
 	const want = `+kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;update
 +kubebuilder:rbac:groups="",resources=configmaps/finalizers,verbs=update
 +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;update`
@@ -201,7 +223,7 @@ func TestTheLeastRightsAreEnough(t *testing.T) {
 		t.Fatalf("got\n%s\nwant\n%s", got, want)
 	}
 
-	outcomes, _ = h.rehearse("captain", report.Proposal)
+	outcomes, _ := h.rehearse("captain", proposal)
 	if refused := refusals(outcomes); len(refused) > 0 {
 		t.Errorf("with the derived rights, the operator was refused %q", refused)
 	}
@@ -212,15 +234,41 @@ func TestTheLeastRightsAreEnough(t *testing.T) {
 	}
 
 	// One right less, and it is seen.
-	for i := range report.Proposal[0].Rules {
-		rule := &report.Proposal[0].Rules[i]
+	for i := range proposal[0].Rules {
+		rule := &proposal[0].Rules[i]
 		if slices.Contains(rule.Resources, "secrets") {
 			rule.Verbs = []string{"get", "create"}
 		}
 	}
-	outcomes, _ = h.rehearse("cadet", report.Proposal)
+	outcomes, _ = h.rehearse("cadet", proposal)
 	if refused := refusals(outcomes); len(refused) == 0 || refused[0] != "update secrets during change the samples" {
 		t.Errorf("without the right to update secrets, the operator was refused %q", refused)
+	}
+}
+
+// TestRightsOnOwnersAreEnough derives the rights of an operator on a cluster that does not ask for a right on the finalizers of
+// owners, and runs it on one that does, as OpenShift is configured.
+func TestRightsOnOwnersAreEnough(t *testing.T) {
+	testenv.ControlPlane(t)
+	proposal := newHarbor(t, clustertest.Shared(t), clustertest.Namespace(t)).leastRights()
+	t.Setenv("OPDOCK_HOME", t.TempDir())
+	enforcing, err := cluster.Start(t.Context(), cluster.Options{AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := enforcing.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	h := newHarbor(t, enforcing, "default")
+	outcomes, _ := h.rehearse("captain", proposal)
+	if refused := refusals(outcomes); len(refused) > 0 {
+		t.Errorf("with the derived rights, the operator was refused %q", refused)
+	}
+	outcomes, _ = h.rehearse("cadet", without(proposal, "configmaps/finalizers"))
+	if refused := refusals(outcomes); len(refused) == 0 || refused[0] != "create secrets during create the samples" {
+		t.Errorf("without the right to finalizers, the operator was refused %q", refused)
 	}
 }
 
