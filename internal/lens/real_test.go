@@ -258,6 +258,9 @@ func TestRightsOfTheIdentity(t *testing.T) {
 		_, err := w.client.CoreV1().Secrets(w.namespace).List(t.Context(), metav1.ListOptions{})
 		return err
 	})
+	if err := w.lens.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	use := w.lens.Stream().Totals().Uses
 	index := slices.IndexFunc(use, func(u *lens.Use) bool { return u.Resource == "secrets" && u.Verb == "list" })
 	if index < 0 || use[index].Forbidden == 0 || use[index].Count <= use[index].Forbidden || use[index].Namespaces[w.namespace] != use[index].Count {
