@@ -53,7 +53,7 @@ type Options struct {
 	Env []string
 	// Families are those to try; all if it is empty. The family upgrade is among them only if UpgradeFrom is set.
 	Families []string
-	// UpgradeFrom is an earlier release: what its operator has made is taken over by today's. It is a git ref of the project's
+	// UpgradeFrom is an earlier release: what its operator has made is taken over by the one in Dir. It is a git ref of the project's
 	// repository, "@VERSION" of its Go module, "MODULE@VERSION", or a directory, which starts with a slash or a dot.
 	UpgradeFrom string
 	// Budget is how long new runs are begun; those that confirm findings may take longer. 0 is DefaultBudget, and less than 0

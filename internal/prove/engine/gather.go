@@ -79,9 +79,9 @@ func (g *gathering) addUpgrade(u *upgrade) {
 	family.Planned, family.Ran = len(upgradeRuns), len(u.ran)
 	name := u.new.o.Earlier.Name
 	done := map[string]string{
-		"upgrade":   "The objects are made by " + name + ". Then the CRDs and the role of today are applied, and today's operator takes over",
-		"deletion":  "The objects are made by " + name + ". Today's operator takes over, and then the custom resources are deleted",
-		"downgrade": "The objects are made by " + name + ". Today's operator takes over, and then " + name + " again",
+		"upgrade":   "The objects are made by " + name + ". Then the CRDs and the role of the new release are applied, and its operator takes over",
+		"deletion":  "The objects are made by " + name + ". The new release takes over, and then the custom resources are deleted",
+		"downgrade": "The objects are made by " + name + ". The new release takes over, and then " + name + " again",
 	}
 	for _, part := range upgradeRuns {
 		clean := slices.Contains(u.ran, part)

@@ -25,7 +25,7 @@ func installing(c *campaign, definitions []*apiextensionsv1.CustomResourceDefini
 	return func() { c.installs, c.watchLate = false, false }
 }
 
-// takeOver installs today's release on what the earlier one made.
+// takeOver installs the new release on what the earlier one made.
 func (u *upgrade) takeOver(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) (err error) {
 	defer installing(u.new, definitions)()
 	r, err := u.new.newRun(ctx, u.made, u.new.watchLate)

@@ -93,7 +93,7 @@ func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
 		return err
 	}
 	if c.o.Operator.Say != nil {
-		c.o.Operator.Say(fmt.Sprintf("CRDs of %s and of today: %s", c.o.Earlier.Name, strings.ReplaceAll(strings.TrimSpace(text.String()), "\n", "\n  ")))
+		c.o.Operator.Say(fmt.Sprintf("CRDs of %s and of the new release: %s", c.o.Earlier.Name, strings.ReplaceAll(strings.TrimSpace(text.String()), "\n", "\n  ")))
 	}
 	u.add("upgrade", schemaObservations(differences)...)
 	u.tell("making the objects with " + c.o.Earlier.Name)
@@ -101,7 +101,7 @@ func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
 		return fmt.Errorf("making the objects with %s: %w", c.o.Earlier.Name, err)
 	}
 	u.add("upgrade", storedObservations(after, u.before)...)
-	u.tell("today's operator takes over")
+	u.tell("the new release takes over")
 	if err := u.takeOver(ctx, after); err != nil {
 		return fmt.Errorf("upgrading from %s: %w", c.o.Earlier.Name, err)
 	}
