@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,26 +47,12 @@ type project struct {
 	said    *testenv.Buffer
 }
 
-// newProject copies a project. It uses the modules of this repository at the same versions, so that nothing is downloaded.
+// newProject copies a project.
 func newProject(t *testing.T, name string) *project {
 	t.Helper()
 	testenv.ControlPlane(t)
-	p := &project{dir: filepath.Join(t.TempDir(), name), home: t.TempDir(), said: &testenv.Buffer{}}
+	p := &project{dir: testenv.Project(t, filepath.Join("..", ".."), name, filepath.Join("testdata", name)), home: t.TempDir(), said: &testenv.Buffer{}}
 	p.kubeconfig = filepath.Join(p.home, "clusters", name, "kubeconfig")
-	if err := os.CopyFS(p.dir, os.DirFS(filepath.Join("testdata", name))); err != nil {
-		t.Fatal(err)
-	}
-	root := filepath.Join("..", "..")
-	for _, file := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		content = regexp.MustCompile(`(?m)^module .*$`).ReplaceAll(content, []byte("module example.com/"+name))
-		if err := os.WriteFile(filepath.Join(p.dir, file), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	return p
 }
 

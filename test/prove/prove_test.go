@@ -6,7 +6,6 @@ package prove_test
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,24 +29,11 @@ func TestMain(m *testing.M) {
 	os.Exit(testenv.Main(m))
 }
 
-// frigate copies the project. It uses the modules of this repository at the same versions, so nothing is downloaded.
+// frigate copies the project.
 func frigate(t *testing.T) prove.Options {
 	t.Helper()
 	testenv.ControlPlane(t)
-	dir := filepath.Join(t.TempDir(), "frigate")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "frigate"))); err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join("..", "..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		content = regexp.MustCompile(`(?m)^module .*$`).ReplaceAll(content, []byte("module example.com/frigate"))
-		if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := testenv.Project(t, filepath.Join("..", ".."), "frigate", filepath.Join("testdata", "frigate"), filepath.Join("testdata", "shared"))
 	return prove.Options{
 		Dir: dir, StateDir: relative(t, t.TempDir()), Budget: 10 * time.Minute, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off"),
 		ControlPlane: os.Getenv("OPDOCK_CONTROLPLANE"), Say: func(text string) { t.Log(text) },

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,25 +26,11 @@ func TestMain(m *testing.M) {
 	os.Exit(testenv.Main(m))
 }
 
-// project copies the project to a repository of its own, with the tag v1.0.0. It uses the modules of this repository at the same
-// versions, so nothing is downloaded.
+// project copies the project to a repository of its own, with the tag v1.0.0.
 func project(t *testing.T) (dir string) {
 	t.Helper()
 	testenv.ControlPlane(t)
-	dir = filepath.Join(t.TempDir(), "beacon")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "beacon"))); err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join("..", "..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		content = regexp.MustCompile(`(?m)^module .*$`).ReplaceAll(content, []byte("module example.com/beacon"))
-		if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir = testenv.Project(t, filepath.Join("..", ".."), "beacon", filepath.Join("testdata", "beacon"), filepath.Join("..", "prove", "testdata", "shared"))
 	git(t, dir, "init", "--quiet")
 	git(t, dir, "add", ".")
 	git(t, dir, "commit", "--quiet", "-m", "The first release")
@@ -112,7 +97,7 @@ const second = `  - name: v2
 func TestUpgrades(t *testing.T) {
 	dir, state := project(t), t.TempDir()
 	edit(t, dir, "config/crd/beacons.yaml", "reach: {type: integer, minimum: 0, maximum: 50}", "reach: {type: integer, minimum: 0, maximum: 60}\n              colour: {type: string}")
-	edit(t, dir, "cmd/main.go", `fmt.Fprintln(os.Stderr, err)`, `fmt.Fprintln(os.Stderr, "the operator ends:", err)`)
+	edit(t, dir, "cmd/serve.go", `fmt.Fprintln(os.Stderr, err)`, `fmt.Fprintln(os.Stderr, "the operator ends:", err)`)
 	t.Run("without effect", func(t *testing.T) {
 		r := upgrade(t, dir, state)
 		if len(r.Findings) > 0 || r.ExitCode() != 0 {

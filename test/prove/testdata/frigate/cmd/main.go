@@ -7,7 +7,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"strconv"
@@ -21,8 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 var (
@@ -36,35 +34,13 @@ const (
 )
 
 func main() {
-	flag.Bool("leader-elect", false, "")
-	flag.String("metrics-bind-address", "0", "")
-	flag.Parse()
-	ctrl.SetLogger(zap.New())
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func run() error {
-	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
-	if err != nil {
-		return err
-	}
-	frigate := &unstructured.Unstructured{}
-	frigate.SetGroupVersionKind(kind)
-	err = ctrl.NewControllerManagedBy(mgr).For(frigate).Owns(&corev1.ConfigMap{}).Complete(&reconciler{mgr.GetClient()})
-	if err != nil {
-		return err
-	}
-	return mgr.Start(ctrl.SetupSignalHandler())
+	serve(kind, &corev1.ConfigMap{}, func(c client.Client) reconcile.Reconciler { return &reconciler{c} })
 }
 
 type reconciler struct{ client.Client }
 
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	frigate := &unstructured.Unstructured{}
-	frigate.SetGroupVersionKind(kind)
+	frigate := blank(kind)
 	if err := r.Get(ctx, request.NamespacedName, frigate); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

@@ -6,9 +6,6 @@ package main
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"os"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 var kind = schema.GroupVersionKind{Group: "coast.example.com", Version: "v1", Kind: "Beacon"}
@@ -30,36 +26,13 @@ const (
 )
 
 func main() {
-	flag.Parse()
-	ctrl.SetLogger(zap.New())
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func run() error {
-	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
-	if err != nil {
-		return err
-	}
-	err = ctrl.NewControllerManagedBy(mgr).For(beacon()).Owns(&appsv1.Deployment{}).Complete(&reconciler{mgr.GetClient()})
-	if err != nil {
-		return err
-	}
-	return mgr.Start(ctrl.SetupSignalHandler())
-}
-
-func beacon() *unstructured.Unstructured {
-	one := &unstructured.Unstructured{}
-	one.SetGroupVersionKind(kind)
-	return one
+	serve(kind, &appsv1.Deployment{}, func(c client.Client) reconcile.Reconciler { return &reconciler{c} })
 }
 
 type reconciler struct{ client.Client }
 
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	one := beacon()
+	one := blank(kind)
 	if err := r.Get(ctx, request.NamespacedName, one); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
