@@ -168,8 +168,12 @@ func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 func (x *exchange) answered(ctx context.Context, response *http.Response) error {
 	x.Request.Status, x.Request.Wait = response.StatusCode, time.Since(x.began)
 	if faults := x.lens.faults; faults != nil {
-		if verdict := faults.Answer(ctx, &x.Call, response.StatusCode); verdict.Action != Pass {
+		verdict := faults.Answer(ctx, &x.Call, response.StatusCode)
+		if verdict.Action != Pass {
 			return &interfered{verdict}
+		}
+		if verdict.Say != "" {
+			x.Request.Fault = verdict.Say
 		}
 	}
 	if response.StatusCode == http.StatusSwitchingProtocols {

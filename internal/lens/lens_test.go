@@ -509,7 +509,7 @@ func TestFaultsInRequests(t *testing.T) {
 		}
 	})
 	t.Run("passed on", func(t *testing.T) {
-		s := newStage(t, Options{Faults: &script{}}, serve)
+		s := newStage(t, Options{Faults: &script{answer: func(*Call, int) Verdict { return Verdict{Say: "killed after the answer"} }}}, serve)
 		response, err := send(s)
 		if err != nil || response.StatusCode != http.StatusOK {
 			t.Fatalf("the answer is %v, %v", response, err)
@@ -517,6 +517,9 @@ func TestFaultsInRequests(t *testing.T) {
 		response.Body.Close()
 		if got := <-forwarded; got != body {
 			t.Errorf("forwarded was %q", got)
+		}
+		if got := s.lastRequest(); got.Fault != "killed after the answer" || got.Status != http.StatusOK {
+			t.Errorf("recorded is %+v", got)
 		}
 	})
 }

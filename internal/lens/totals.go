@@ -94,7 +94,9 @@ func (t *Totals) add(e *Event) {
 	if t.Since.IsZero() {
 		t.Since = e.At
 	}
-	t.Last = e.At
+	if e.At.After(t.Last) { // a request is told of when it has ended, with the time at which it began
+		t.Last = e.At
+	}
 	switch {
 	case e.Request != nil && !isRepeated(e.Request):
 		t.request(e.At, e.Request)

@@ -125,8 +125,10 @@ func (d *disturbed) decide(whole []byte) {
 		}
 		d.exchange.lens.observer.observeFrame(d.watching, event, about)
 	case End:
+		d.exchange.Request.Fault = verdict.Say
 		d.events, d.err = nil, io.EOF
 	default:
+		d.exchange.Request.Fault = verdict.Say
 		d.events, d.err = nil, errors.New("the watch was aborted")
 	}
 }

@@ -53,14 +53,21 @@ func session() []lens.Event {
 // write makes a recording of a session.
 func write(t *testing.T, project string) string {
 	t.Helper()
+	return record(t, project, session())
+}
+
+// record makes a recording of events, a second apart unless they have a time.
+func record(t *testing.T, project string, events []lens.Event) string {
+	t.Helper()
 	var lines strings.Builder
 	encode := json.NewEncoder(&lines)
-	for i, event := range append([]lens.Event{}, session()...) {
-		event.Seq, event.At = uint64(i+1), began.Add(time.Duration(i)*time.Second) //nolint:gosec // not negative
-		if i == 0 {
-			if err := encode.Encode(lens.Header{Opdock: "recording", Version: 1, Began: began, Project: project, Identity: event.Process.Identity}); err != nil {
-				t.Fatal(err)
-			}
+	if err := encode.Encode(lens.Header{Opdock: "recording", Version: 1, Began: began, Project: project, Identity: "system:serviceaccount:s:o"}); err != nil {
+		t.Fatal(err)
+	}
+	for i, event := range events {
+		event.Seq = uint64(i + 1) //nolint:gosec // not negative
+		if event.At.IsZero() {
+			event.At = began.Add(time.Duration(i) * time.Second)
 		}
 		if err := encode.Encode(event); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ func Open(path string, grants Grants, project string) (page.Options, *lens.Recor
 	defer file.Close()
 	recorder := why.New(why.Options{})
 	teller := story.New(recorder.Gather)
-	shown := replay{View: New(lens.Header{}), model: tree.NewModel(), changes: page.NewChanges()}
+	shown := replay{View: New(lens.Header{}), model: tree.NewModel(), changes: page.NewChanges(), gone: map[types.UID]bool{}}
 	shown.rights.all = true // there is nothing earlier
 	found, err := lens.ReadRecording(file, func(e *lens.Event) error {
 		teller.Add(e)
@@ -67,6 +67,8 @@ type replay struct {
 
 	model   *tree.Model
 	changes *page.Changes
+	// gone are the UIDs of objects that were deleted: the answer to a write that deleted one comes after the event.
+	gone map[types.UID]bool
 }
 
 // follow keeps the tree as the watches and the answers to writes show it.
@@ -74,6 +76,7 @@ func (r *replay) follow(e *lens.Event) {
 	switch {
 	case e.Delivery != nil && e.Delivery.Object != nil:
 		if e.Delivery.Type == "DELETED" {
+			r.gone[types.UID(e.Delivery.Object.UID)] = true
 			r.model.Remove(types.UID(e.Delivery.Object.UID))
 		} else {
 			r.place(e.Delivery.Object)
@@ -86,7 +89,7 @@ func (r *replay) follow(e *lens.Event) {
 
 // place puts an object into the tree. What is not about the program's work is left out, as the page does for a cluster.
 func (r *replay) place(o *lens.Object) {
-	if o.UID == "" || o.Kind == "Event" || o.Group == "coordination.k8s.io" {
+	if o.UID == "" || r.gone[types.UID(o.UID)] || o.Kind == "Event" || o.Group == "coordination.k8s.io" {
 		return
 	}
 	object := tree.Object{

@@ -85,7 +85,7 @@ func (v *View) began(r *lens.Reconcile) {
 // nothing but a place in the stream.
 func (v *View) exchangeOf(e *lens.Event) (page.Exchange, bool) {
 	switch {
-	case e.Request != nil && e.Request.Verb == "watch" && !e.Request.Open && e.Request.Status == http.StatusOK:
+	case e.Request != nil && e.Request.Verb == "watch" && !e.Request.Open && e.Request.Status == http.StatusOK && e.Request.Fault == "":
 		return page.Exchange{}, false // the end of one that was opened
 	case e.Request != nil:
 		return v.requestOf(e), true

@@ -6,7 +6,7 @@ import { Details } from "/details.js";
 import { Filter, View } from "/filter.js";
 import { Findings } from "/findings.js";
 import { Forest } from "/forest.js";
-import { clock, instant, number, objectKey, objectName, placedName, because, outcomeWords } from "/format.js";
+import { clock, instant, number, objectKey, objectName, placedName, because, outcomeWords, plural } from "/format.js";
 import { listenToKeys } from "/keys.js";
 import { List } from "/list.js";
 import { Pointer } from "/pointer.js";
@@ -278,7 +278,7 @@ class App {
 
   get figures() {
     const { reconciled, passes, dropped } = this.store;
-    return `${number(this.forest.nodes.size)} objects, ${number(reconciled.size)} reconciled · ${number(passes.length + dropped)} reconciles`;
+    return `${plural(this.forest.nodes.size, "object")}, ${number(reconciled.size)} reconciled · ${plural(passes.length + dropped, "reconcile")}`;
   }
 }
 
