@@ -166,8 +166,7 @@ func (r *run) conclude(ctx context.Context, step int, over rested, changes int, 
 	if err != nil {
 		return err
 	}
-	over.busy, over.stuck = over.busy || later.busy, later.stuck
-	over.writes += later.writes
+	over.add(later)
 	result.wrong = append(result.wrong, r.judge(step, over, changes)...)
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -313,83 +312,4 @@ func mergeCounts(into, other map[string]bounds) {
 		b.deleted = [2]int{min(b.deleted[0], o.deleted[0]), max(b.deleted[1], o.deleted[1])}
 		into[name] = b
 	}
-}
-
-// restarts starts the operator at each checkpoint, and looks whether it leaves alone what is finished. Runs begin like this, so what
-// differs is masked in them, and found here.
-func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
-	var mutex sync.Mutex
-	var work sync.WaitGroup
-	places := make(chan struct{}, max(c.o.Parallel, 1))
-	for i := 1; i < len(c.checkpoints); i++ {
-		work.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			wrong, idle, shape, err := c.restart(ctx, i)
-			mutex.Lock()
-			defer mutex.Unlock()
-			if err != nil {
-				return // it shows in the runs that begin there
-			}
-			for _, d := range c.mask.Differences(c.reference[i-1].shape, shape) {
-				wrong = append(wrong, &Observation{
-					Step: i - 1, Verdict: "rest-writes", Object: d.Object, Fields: []string{d.Path}, Want: d.Want, Got: d.Got,
-					Title: "A restart of the operator changes what was finished", Severity: high,
-				})
-			}
-			if len(wrong) == 0 {
-				wrong = idle
-			}
-			found = append(found, wrong...)
-			c.mask.Learn(c.reference[i-1].shape, shape)
-		})
-	}
-	work.Wait()
-	return found
-}
-
-// restart starts the operator at a checkpoint, and returns what is wrong, what it wrote although nothing was to be done, and the
-// state that it leads to.
-func (c *campaign) restart(ctx context.Context, i int) (wrong, idle []*Observation, shape compare.Shape, err error) {
-	r, err := c.newRun(ctx, c.checkpoints[i], true)
-	if err != nil {
-		return nil, nil, shape, err
-	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	over, err := r.settle(ctx)
-	if err != nil {
-		return nil, nil, shape, err
-	}
-	if r.activity.written() > 0 {
-		if err := r.lens.Flush(ctx); err != nil {
-			return nil, nil, shape, err
-		}
-		idle = r.restWrites(i - 1)
-	}
-	return r.healthOf(i-1, over), idle, compare.ShapeOf(r.world.State(), c.before), nil
-}
-
-// restWrites are the writes of an operator that had nothing to do.
-func (r *run) restWrites(step int) (wrong []*Observation) {
-	seen := map[string]bool{}
-	for _, e := range r.events(0) {
-		w := e.Request
-		if w == nil || !w.IsWrite() || neverEnds(w.Resource) || w.Refused() || w.Change == nil || w.Change.None || w.Object == nil {
-			continue
-		}
-		if seen[w.Object.Kind] {
-			continue
-		}
-		seen[w.Object.Kind] = true
-		var fields []string
-		for _, one := range w.Change.Fields {
-			fields = append(fields, one.Path)
-		}
-		wrong = append(wrong, &Observation{
-			Step: step, Verdict: "rest-writes", Severity: medium, Object: w.Object.Kind + " " + w.Object.Name, Fields: fields,
-			Title: "After a restart the operator writes although nothing has changed", Want: "no write", Got: w.Verb + " of " + strings.Join(fields, ", "),
-			Where: linesOf(w.Source, w.Verb+" "+w.Resource.Resource),
-		})
-	}
-	return wrong
 }

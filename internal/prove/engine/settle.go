@@ -46,6 +46,12 @@ type rested struct {
 	unfinished map[string]string
 }
 
+// add is for a step that was waited for once more.
+func (r *rested) add(later rested) {
+	r.busy, r.stuck = r.busy || later.busy, later.stuck
+	r.writes += later.writes
+}
+
 // settle waits until the operator and the controllers have nothing left to do. An operator that ends is started again.
 func (r *run) settle(ctx context.Context) (rested, error) { return r.settleFor(ctx, 1) }
 

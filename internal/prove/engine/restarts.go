@@ -1,0 +1,128 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/opdock/opdock/internal/prove/compare"
+)
+
+// restarts starts the operator at each checkpoint, and looks whether it leaves alone what is finished. Runs begin like this, so what
+// differs is masked in them, and found here.
+func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
+	var mutex sync.Mutex
+	var work sync.WaitGroup
+	places := make(chan struct{}, max(c.o.Parallel, 1))
+	for i := 1; i < len(c.checkpoints); i++ {
+		want := c.reference[i-1].shape
+		differences := func(shape compare.Shape) []compare.Difference {
+			mutex.Lock()
+			defer mutex.Unlock()
+			return c.mask.Differences(want, shape)
+		}
+		work.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			wrong, shapes := confirmed(func() (*restarted, error) { return c.restart(ctx, i, differences) })
+			mutex.Lock()
+			defer mutex.Unlock()
+			found = append(found, wrong...)
+			for _, shape := range shapes {
+				c.mask.Learn(want, shape)
+			}
+		})
+	}
+	work.Wait()
+	return found
+}
+
+// restarted is what a restart led to.
+type restarted struct {
+	wrong []*Observation
+	shape compare.Shape
+}
+
+// confirmed does something once more if something is wrong, and returns what was wrong both times: on a busy machine, controllers
+// may be late once. A restart that fails says nothing; it shows in the runs that begin there.
+func confirmed(do func() (*restarted, error)) (wrong []*Observation, shapes []compare.Shape) {
+	first, err := do()
+	if err != nil {
+		return nil, nil
+	}
+	if len(first.wrong) == 0 {
+		return nil, []compare.Shape{first.shape}
+	}
+	second, err := do()
+	if err != nil {
+		return first.wrong, []compare.Shape{first.shape}
+	}
+	return slices.DeleteFunc(first.wrong, func(o *Observation) bool {
+		return !slices.ContainsFunc(second.wrong, func(other *Observation) bool { return other.cause() == o.cause() })
+	}), []compare.Shape{first.shape, second.shape}
+}
+
+// restart starts the operator at a checkpoint. What differs is looked at again after a while: something may not have ended yet.
+func (c *campaign) restart(ctx context.Context, i int, differences func(compare.Shape) []compare.Difference) (result *restarted, err error) {
+	r, err := c.newRun(ctx, c.checkpoints[i], true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	over, err := r.settle(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shape := func() compare.Shape { return compare.ShapeOf(r.world.State(), c.before) }
+	if len(differences(shape())) > 0 {
+		later, err := r.settleUntil(ctx, patience, func() bool { return len(differences(shape())) == 0 })
+		if err != nil {
+			return nil, err
+		}
+		over.add(later)
+	}
+	result = &restarted{wrong: r.healthOf(i-1, over), shape: shape()}
+	for _, d := range differences(result.shape) {
+		result.wrong = append(result.wrong, &Observation{
+			Step: i - 1, Verdict: "rest-writes", Object: d.Object, Fields: []string{d.Path}, Want: d.Want, Got: d.Got,
+			Title: "A restart of the operator changes what was finished", Severity: high,
+		})
+	}
+	if r.activity.written() > 0 && len(result.wrong) == 0 {
+		if err := r.lens.Flush(ctx); err != nil {
+			return nil, err
+		}
+		result.wrong = r.restWrites(i - 1)
+	}
+	return result, nil
+}
+
+// restWrites are the writes of an operator that had nothing to do.
+func (r *run) restWrites(step int) (wrong []*Observation) {
+	seen := map[string]bool{}
+	for _, e := range r.events(0) {
+		w := e.Request
+		if w == nil || !w.IsWrite() || neverEnds(w.Resource) || w.Refused() || w.Change == nil || w.Change.None || w.Object == nil {
+			continue
+		}
+		if seen[w.Object.Kind] {
+			continue
+		}
+		seen[w.Object.Kind] = true
+		var fields []string
+		for _, one := range w.Change.Fields {
+			fields = append(fields, one.Path)
+		}
+		wrong = append(wrong, &Observation{
+			Step: step, Verdict: "rest-writes", Severity: medium, Object: w.Object.Kind + " " + w.Object.Name, Fields: fields,
+			Title: "After a restart the operator writes although nothing has changed", Want: "no write", Got: w.Verb + " of " + strings.Join(fields, ", "),
+			Where: linesOf(w.Source, w.Verb+" "+w.Resource.Resource),
+		})
+	}
+	return wrong
+}

@@ -1,0 +1,47 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/opdock/opdock/internal/prove/compare"
+)
+
+// What is wrong after one restart and not after the next is no finding, but it is masked.
+func TestRestartsAreConfirmed(t *testing.T) {
+	late, lasting := missing("Pod"), missing("Deployment")
+	for name, test := range map[string]struct {
+		runs   []*restarted // nil fails
+		want   []*Observation
+		shapes int
+	}{
+		"nothing":          {[]*restarted{{}}, nil, 1},
+		"both times":       {[]*restarted{{wrong: []*Observation{lasting}}, {wrong: []*Observation{missing("Deployment")}}}, []*Observation{lasting}, 2},
+		"once":             {[]*restarted{{wrong: []*Observation{late}}, {}}, nil, 2},
+		"one of two":       {[]*restarted{{wrong: []*Observation{late, lasting}}, {wrong: []*Observation{lasting}}}, []*Observation{lasting}, 2},
+		"fails":            {[]*restarted{nil}, nil, 0},
+		"fails the second": {[]*restarted{{wrong: []*Observation{lasting}}, nil}, []*Observation{lasting}, 1},
+	} {
+		done := 0
+		wrong, shapes := confirmed(func() (*restarted, error) {
+			one := test.runs[done]
+			done++
+			if one == nil {
+				return nil, errors.New("the disk is full")
+			}
+			one.shape = compare.Shape{}
+			return one, nil
+		})
+		if done != len(test.runs) || len(shapes) != test.shapes || len(wrong) != len(test.want) {
+			t.Fatalf("%s: %d restarts, %d shapes, wrong is %+v", name, done, len(shapes), wrong)
+		}
+		for i := range wrong {
+			if wrong[i] != test.want[i] {
+				t.Errorf("%s: got %+v", name, wrong[i])
+			}
+		}
+	}
+}
