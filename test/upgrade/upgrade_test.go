@@ -63,13 +63,13 @@ func edit(t *testing.T, dir, name, before, after string) {
 	}
 }
 
-// upgrade upgrades from v1.0.0 to the work tree.
-func upgrade(t *testing.T, dir, state string) *report.Report {
+// upgrade upgrades from a release to the work tree.
+func upgrade(t *testing.T, dir, from, state string) *report.Report {
 	t.Helper()
 	began := time.Now()
 	campaign, err := prove.Run(t.Context(), prove.Options{
 		Dir: dir, StateDir: state, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off"), ControlPlane: os.Getenv("OPDOCK_CONTROLPLANE"),
-		Families: []string{"upgrade"}, UpgradeFrom: "v1.0.0", Say: func(text string) { t.Log(text) },
+		Families: []string{"upgrade"}, UpgradeFrom: from, Say: func(text string) { t.Log(text) },
 		Progress: func(p prove.Progress) {
 			if p.Stage == "upgrading" {
 				t.Logf("%s: %s", time.Since(began).Round(time.Millisecond), p.Text)
@@ -95,11 +95,14 @@ const second = `  - name: v2
 
 // TestUpgrades has a release that only adds to the first one, and one that changes what exists.
 func TestUpgrades(t *testing.T) {
-	dir, state := project(t), t.TempDir()
+	dir, released, state := project(t), filepath.Join(t.TempDir(), "released"), t.TempDir()
+	if err := os.CopyFS(released, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
 	edit(t, dir, "config/crd/beacons.yaml", "reach: {type: integer, minimum: 0, maximum: 50}", "reach: {type: integer, minimum: 0, maximum: 60}\n              colour: {type: string}")
 	edit(t, dir, "cmd/serve.go", `fmt.Fprintln(os.Stderr, err)`, `fmt.Fprintln(os.Stderr, "the operator ends:", err)`)
 	t.Run("without effect", func(t *testing.T) {
-		r := upgrade(t, dir, state)
+		r := upgrade(t, dir, "v1.0.0", state)
 		if len(r.Findings) > 0 || r.ExitCode() != 0 {
 			t.Errorf("%d findings", len(r.Findings))
 		}
@@ -112,7 +115,7 @@ func TestUpgrades(t *testing.T) {
 	edit(t, dir, "config/crd/beacons.yaml", "reach: {type: integer, minimum: 0, maximum: 60}", "range: {type: integer}")
 	edit(t, dir, "config/crd/beacons.yaml", "  versions:\n", "  versions:\n"+second)
 	t.Run("with effects", func(t *testing.T) {
-		r := upgrade(t, dir, state)
+		r := upgrade(t, dir, released, state)
 		for _, want := range []struct{ title, field string }{
 			{"The upgrade restarts the workload of Deployment default/cape", "spec.template.spec.containers[lamp].env[OIL].value"},
 			{"Beacon default/cape loses data with the upgrade", "spec.reach"},
