@@ -61,7 +61,7 @@ var (
 	metricsFlags     = []string{"metrics-bind-address", "metrics-addr", "metrics-bind-addr", "metrics-address"}
 	probeFlags       = []string{"health-probe-bind-address", "health-probe-addr", "health-addr", "healthz-addr", "probe-addr"}
 	webhookPortFlags = []string{"webhook-port", "webhook-server-port"}
-	webhookCertFlags = []string{"webhook-cert-path", "webhook-cert-dir", "cert-dir"}
+	webhookCertFlags = []string{"webhook-cert-path", "webhook-cert-dir", "webhook-certificate-dir", "cert-dir"}
 	recordsFlags     = []string{"why-bind-address"}
 )
 

@@ -109,6 +109,9 @@ func TestPlan(t *testing.T) {
 			args:        []string{"--enable-leader-election=false", "--metrics-addr=0", "--webhook-port=5000", "--cert-dir=/certs"},
 			webhookPort: 5000,
 		}},
+		"cert-manager's names": {"      --webhook-certificate-dir string\n      --webhook-port int\n", nil, plan{
+			args: []string{"--webhook-port=5000", "--webhook-certificate-dir=/certs"}, webhookPort: 5000,
+		}},
 		"no flags": {"", []string{"serve"}, plan{args: []string{"serve"}, webhookPort: 9443, fixedPort: true, ownCertificates: true}},
 		"the user knows better": {
 			standardHelp, []string{"-health-probe-bind-address=:9999", "--leader-elect", "--kubeconfig", "/mine", "--webhook-cert-path=/my"},

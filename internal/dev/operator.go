@@ -155,6 +155,18 @@ type Started struct {
 
 // Start starts the operator, and returns when it is seen to do its work.
 func (op *Operator) Start(ctx context.Context, at Place) (*Started, error) {
+	started, err := op.place(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if err := started.Again(ctx, at.Line); err != nil {
+		return nil, err
+	}
+	return started, nil
+}
+
+// place makes everything ready for a process.
+func (op *Operator) place(ctx context.Context, at Place) (*Started, error) {
 	s, err := op.session(at.Dir, at.Admin)
 	if err != nil {
 		return nil, err
@@ -178,11 +190,7 @@ func (op *Operator) Start(ctx context.Context, at Place) (*Started, error) {
 	if err := s.leadHere(ctx); err != nil {
 		return nil, err
 	}
-	started := &Started{session: s}
-	if err := started.Again(ctx, at.Line); err != nil {
-		return nil, err
-	}
-	return started, nil
+	return &Started{session: s}, nil
 }
 
 // layOut writes the files that the operator finds.
@@ -212,6 +220,22 @@ func (s *Session) leadHere(ctx context.Context) error {
 
 // Again starts the operator in the same place after it has ended.
 func (o *Started) Again(ctx context.Context, line func(string)) error {
+	if err := o.begin(ctx, line); err != nil {
+		return err
+	}
+	switch reached := o.process.awaitReady(ctx, o.session.plan.probe); {
+	case reached == "" && ctx.Err() != nil:
+		return ctx.Err()
+	case reached == "":
+		return o.ended()
+	case reached == lacking:
+		return fmt.Errorf("%w; apply its CRD, or add it to the project", &lackingError{o.process.ready.missing()})
+	}
+	return nil
+}
+
+// begin starts the process, and lets the cluster call its webhooks.
+func (o *Started) begin(ctx context.Context, line func(string)) error {
 	s := o.session
 	files, err := s.layOutFiles()
 	if err != nil {
@@ -232,14 +256,6 @@ func (o *Started) Again(ctx context.Context, line func(string)) error {
 			return o.ended()
 		}
 		return err
-	}
-	switch reached := p.awaitReady(ctx, s.plan.probe); {
-	case reached == "" && ctx.Err() != nil:
-		return ctx.Err()
-	case reached == "":
-		return o.ended()
-	case reached == lacking:
-		return fmt.Errorf("%w; apply its CRD, or add it to the project", &lackingError{p.ready.missing()})
 	}
 	return nil
 }

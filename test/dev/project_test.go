@@ -59,15 +59,8 @@ func newProject(t *testing.T, name string) *project {
 // start runs opdock dev. The test stops it, or its end does.
 func (p *project) start(t *testing.T, arguments ...string) {
 	t.Helper()
-	// Where the user's is, also if the test changes HOME: what is compiled there is compiled once for all tests.
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
 	p.command = exec.Command(testenv.Program(t), append([]string{"dev", "-o", "json", "--dir", p.dir}, arguments...)...)
-	p.command.Env = append(os.Environ(), "OPDOCK_HOME="+p.home, "OPDOCK_CLUSTER=", "KUBECONFIG=/nonexistent", "GOFLAGS=-mod=mod", "GOPROXY=off",
-		"XDG_CACHE_HOME="+cache, "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"))
-	p.command.Env = append(p.command.Env, p.env...)
+	p.command.Env = p.environment(t)
 	p.command.Stderr = p.said
 	output, err := p.command.StdoutPipe()
 	if err != nil {
@@ -96,6 +89,18 @@ func (p *project) start(t *testing.T, arguments ...string) {
 			t.Logf("opdock dev said:\n%s\nthe operator's log:\n%s", p.said, p.log())
 		}
 	})
+}
+
+// environment is the one of opdock.
+func (p *project) environment(t *testing.T) []string {
+	t.Helper()
+	// Where the user's is, also if the test changes HOME: what is compiled there is compiled once for all tests.
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(append(os.Environ(), "OPDOCK_HOME="+p.home, "OPDOCK_CLUSTER=", "KUBECONFIG=/nonexistent", "GOFLAGS=-mod=mod", "GOPROXY=off",
+		"XDG_CACHE_HOME="+cache, "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE")), p.env...)
 }
 
 // goEnv is a setting that the tests themselves are built with: those caches know all dependencies.

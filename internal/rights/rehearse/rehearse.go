@@ -39,6 +39,8 @@ type Options struct {
 	Upstream *rest.Config
 	// Namespace is the one of the context in the operator's kubeconfig.
 	Namespace string
+	// Start starts the operator behind the lens, with a private folder for its files. If it is nil, Command is run.
+	Start func(ctx context.Context, proxy *lens.Lens, dir string) (Process, error)
 	// Command is the operator, Dir where it runs, and Log receives what it prints.
 	Command []string
 	Dir     string
@@ -53,6 +55,15 @@ type Options struct {
 	Acts []Act
 	// Done is told about each act.
 	Done func(Outcome)
+}
+
+// Process is a running operator.
+type Process interface {
+	// Ended is closed when it has ended, and Err says how.
+	Ended() <-chan struct{}
+	Err() error
+	// Stop ends it, and returns when it is gone.
+	Stop()
 }
 
 // Act is something that is done to the operator's objects.
@@ -115,11 +126,11 @@ func Run(ctx context.Context, o Options) (outcomes []Outcome, err error) {
 		return nil, errors.Join(err, proxy.Close())
 	}
 	defer func() { err = errors.Join(err, proxy.Close(), recording.Close()) }()
-	operator, err := o.start(proxy, dir)
+	operator, err := o.begin(ctx, proxy, dir)
 	if err != nil {
 		return nil, err
 	}
-	defer operator.stop()
+	defer operator.Stop()
 	watching := newWatching(proxy.Stream())
 	defer watching.stop()
 	for _, act := range append([]Act{{Name: "start", Do: func(context.Context) error { return nil }}}, o.Acts...) {
@@ -136,7 +147,7 @@ func Run(ctx context.Context, o Options) (outcomes []Outcome, err error) {
 }
 
 // perform does something, and waits until the operator has nothing more to do.
-func (o *Options) perform(ctx context.Context, act Act, operator *process, watching *watching) (Outcome, error) {
+func (o *Options) perform(ctx context.Context, act Act, operator Process, watching *watching) (Outcome, error) {
 	began := time.Now()
 	outcome := Outcome{Act: act.Name}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Patience, errPatience)
@@ -157,8 +168,8 @@ func (o *Options) perform(ctx context.Context, act Act, operator *process, watch
 		case <-quiet.C:
 			settled = watching.started()
 			quiet.Reset(o.Quiet)
-		case <-operator.ended:
-			return outcome, &EndedError{Act: act.Name, Err: operator.err}
+		case <-operator.Ended():
+			return outcome, &EndedError{Act: act.Name, Err: operator.Err()}
 		case <-ctx.Done():
 			if !errors.Is(context.Cause(ctx), errPatience) {
 				return outcome, ctx.Err()
@@ -259,6 +270,16 @@ type process struct {
 	err   error // set before ended is closed
 }
 
+// begin starts the operator, in the time that an act may take.
+func (o *Options) begin(ctx context.Context, proxy *lens.Lens, dir string) (Process, error) {
+	if o.Start == nil {
+		return o.start(proxy, dir)
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	return o.Start(ctx, proxy, dir)
+}
+
 func (o *Options) start(proxy *lens.Lens, dir string) (*process, error) {
 	kubeconfig, err := proxy.Kubeconfig()
 	if err != nil {
@@ -284,8 +305,11 @@ func (o *Options) start(proxy *lens.Lens, dir string) (*process, error) {
 	return p, nil
 }
 
-// stop ends the operator, and returns when it is gone.
-func (p *process) stop() {
+func (p *process) Ended() <-chan struct{} { return p.ended }
+func (p *process) Err() error             { return p.err }
+
+// Stop ends the operator, and returns when it is gone.
+func (p *process) Stop() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM) // it may be gone already
 	select {
 	case <-p.ended:
