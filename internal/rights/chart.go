@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -65,16 +66,21 @@ type template struct {
 
 func readTemplates(folder, chart, namespace string) (Granted, error) {
 	var parts []template
+	defined := map[string][]string{}
 	err := filepath.WalkDir(filepath.Join(folder, "templates"), func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // a chart without templates
 		}
-		if err != nil || entry.IsDir() || !strings.HasSuffix(entry.Name(), ".yaml") && !strings.HasSuffix(entry.Name(), ".yml") {
+		if err != nil || entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".tpl"}, filepath.Ext(path)) {
 			return err
 		}
 		content, err := os.ReadFile(path)
 		if err != nil {
 			return err
+		}
+		maps.Copy(defined, definitions(string(content)))
+		if filepath.Ext(path) == ".tpl" {
+			return nil
 		}
 		name, err := filepath.Rel(folder, path)
 		parts = append(parts, split(chart+"/"+filepath.ToSlash(name), content)...)
@@ -83,7 +89,7 @@ func readTemplates(folder, chart, namespace string) (Granted, error) {
 	if err != nil {
 		return Granted{}, err
 	}
-	granted := grantedBy(parts, namespace)
+	granted := grantedBy(parts, defined, namespace)
 	if len(granted.Rules) > 0 {
 		granted.Source = "chart " + chart
 	}
@@ -137,7 +143,7 @@ func (t *template) find(below string, line *regexp.Regexp) string {
 }
 
 // grantedBy are the rules of roles that a binding refers to. Both names are templates as well, so they are compared as text.
-func grantedBy(parts []template, namespace string) (granted Granted) {
+func grantedBy(parts []template, defined map[string][]string, namespace string) (granted Granted) {
 	for i := range parts {
 		binding := &parts[i]
 		within := ""
@@ -155,10 +161,13 @@ func grantedBy(parts []template, namespace string) (granted Granted) {
 			granted.Notes = append(granted.Notes, fmt.Sprintf("%s:%d refers to %s %s, which no template of the chart defines by this name: its rules are not known", binding.file, binding.line, kind, name))
 			continue
 		}
-		rules, conditional, err := parts[at].rules()
+		rules, conditional, unread, err := parts[at].rules(defined)
 		if err != nil {
 			granted.Notes = append(granted.Notes, err.Error())
 			continue
+		}
+		if unread != "" {
+			granted.Notes = append(granted.Notes, unread)
 		}
 		from := fmt.Sprintf("%s:%d", parts[at].file, parts[at].line)
 		if conditional {
@@ -171,34 +180,42 @@ func grantedBy(parts []template, namespace string) (granted Granted) {
 	return granted
 }
 
-// rules reads the rules of a role, which are plain YAML in most charts even where the rest is not.
-func (t *template) rules() (rules []rbacv1.PolicyRule, conditional bool, err error) {
+// rules reads the rules of a role, which are plain YAML in most charts even where the rest is not. What is left out is unread.
+func (t *template) rules(defined map[string][]string) (rules []rbacv1.PolicyRule, conditional bool, unread string, err error) {
 	var block []string
 	inside, begin := false, 0
+	add := func(at int, lines []string) {
+		for _, text := range lines {
+			switch {
+			case condition.MatchString(text):
+				// An end may as well end what has begun before the rules.
+				conditional = conditional || condition.FindStringSubmatch(text)[1] != "end"
+			case strings.Contains(text, "{{"):
+				unread = fmt.Sprintf("%s:%d makes rules by a template: they cannot be read without Helm", t.file, at)
+			default:
+				block = append(block, text)
+			}
+		}
+	}
 	for i, text := range t.text {
 		switch {
 		case strings.HasPrefix(text, "rules:"):
 			inside, begin = true, t.line+i
 			block = append(block, text)
-		case inside && text != "" && text[0] != ' ' && text[0] != '-' && text[0] != '#' && !condition.MatchString(text):
+		case inside && text != "" && !strings.ContainsRune(" -#{", rune(text[0])):
 			inside = false
-		case inside && condition.MatchString(text):
-			// An end may as well end what has begun before the rules.
-			conditional = conditional || condition.FindStringSubmatch(text)[1] != "end"
-		case inside && strings.Contains(text, "{{"):
-			return nil, false, fmt.Errorf("%s:%d makes rules by a template: they cannot be read without Helm", t.file, t.line+i)
 		case inside:
-			block = append(block, text)
+			add(t.line+i, included([]string{text}, defined, 0))
 		}
 	}
 	if begin == 0 {
-		return nil, false, fmt.Errorf("%s:%d has no rules that can be read without Helm", t.file, t.line)
+		return nil, false, "", fmt.Errorf("%s:%d has no rules that can be read without Helm", t.file, t.line)
 	}
 	var parsed struct {
 		Rules []rbacv1.PolicyRule `json:"rules"`
 	}
 	if err := yaml.Unmarshal([]byte(strings.Join(block, "\n")), &parsed); err != nil {
-		return nil, false, fmt.Errorf("%s:%d: %w", t.file, begin, err)
+		return nil, false, "", fmt.Errorf("%s:%d: %w", t.file, begin, err)
 	}
-	return parsed.Rules, conditional, nil
+	return parsed.Rules, conditional, unread, nil
 }

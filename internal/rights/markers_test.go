@@ -192,6 +192,65 @@ Role extension-apiserver-authentication-reader kube-system: watch configmaps
 	}
 }
 
+func TestChartsThatIncludeRules(t *testing.T) {
+	dir := project(t, map[string]string{
+		"chart/Chart.yaml": "name: ship\n",
+		"chart/templates/_helpers.tpl": `{{- define "ship.name" -}}ship{{- end -}}
+{{- define "ship.rules" -}}
+- apiGroups: [""] {{/* the core group */}}
+  resources: [configmaps]
+  verbs: [list, watch]
+{{- if .Values.secrets }}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get]
+  resourceNames:
+{{ toYaml .Values.secrets | nindent 4 }}
+{{- end }}
+{{- end -}}
+{{- define "ship.other" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
+{{- end -}}
+`,
+		"chart/templates/role.yaml": `kind: ClusterRole
+metadata:
+  name: ship
+rules:
+  - apiGroups: [sea]
+    resources: [frigates]
+    verbs: [get]
+  {{- include "ship.rules" . | nindent 2 }}
+{{- if .Values.pods }}
+  {{- include "ship.unknown" . | nindent 2 }}
+{{- end }}
+  - apiGroups: [apps]
+    resources: [deployments]
+    verbs: [get]
+---
+kind: ClusterRoleBinding
+roleRef:
+  kind: ClusterRole
+  name: ship
+`,
+	})
+	charts, err := ReadCharts(dir, "ship-system")
+	if err != nil || len(charts) != 1 {
+		t.Fatalf("got %v, %v", charts, err)
+	}
+	var resources []string
+	for _, rule := range charts[0].Rules {
+		resources = append(resources, rule.Resources...)
+	}
+	if got := strings.Join(resources, " "); got != "frigates configmaps secrets deployments" {
+		t.Errorf("rules are read about %s, and notes are %q", got, charts[0].Notes)
+	}
+	if notes := strings.Join(charts[0].Notes, "\n"); !strings.Contains(notes, "chart/templates/role.yaml:10 makes rules by a template") {
+		t.Errorf("notes are %s", notes)
+	}
+}
+
 func TestReadCharts(t *testing.T) {
 	const (
 		role = `{{- if .Values.rbac.create }}
