@@ -193,7 +193,7 @@ Role extension-apiserver-authentication-reader kube-system: watch configmaps
 }
 
 func TestChartsThatIncludeRules(t *testing.T) {
-	dir := project(t, map[string]string{
+	dir := testenv.Dir(t, map[string]string{
 		"chart/Chart.yaml": "name: ship\n",
 		"chart/templates/_helpers.tpl": `{{- define "ship.name" -}}ship{{- end -}}
 {{- define "ship.rules" -}}
