@@ -42,7 +42,8 @@ func TestVersionThatOthersCanDownload(t *testing.T) {
 // The campaign is a module of its own: the project does not depend on Opdock.
 func TestOnlyTheCampaignRequiresOpdock(t *testing.T) {
 	for version, want := range map[string]string{
-		"":       "module example.com/yard/test/prove\n\ngo 1.26.0\n",
+		"": "module example.com/yard/test/prove\n\ngo 1.26.0\n\n// Go adds the latest version of github.com/opdock/opdock. To use a working copy instead:\n" +
+			"// go -C test/prove mod edit -replace github.com/opdock/opdock=DIRECTORY\n",
 		"v1.2.3": "module example.com/yard/test/prove\n\ngo 1.26.0\n\nrequire github.com/opdock/opdock v1.2.3\n",
 	} {
 		dir := t.TempDir()
