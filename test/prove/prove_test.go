@@ -32,8 +32,13 @@ func TestMain(m *testing.M) {
 // frigate copies the project.
 func frigate(t *testing.T) prove.Options {
 	t.Helper()
+	return options(t, testenv.Project(t, filepath.Join("..", ".."), "frigate", filepath.Join("testdata", "frigate"), filepath.Join("testdata", "shared")))
+}
+
+// options are those of all campaigns.
+func options(t *testing.T, dir string) prove.Options {
+	t.Helper()
 	testenv.ControlPlane(t)
-	dir := testenv.Project(t, filepath.Join("..", ".."), "frigate", filepath.Join("testdata", "frigate"), filepath.Join("testdata", "shared"))
 	return prove.Options{
 		Dir: dir, StateDir: relative(t, t.TempDir()), Budget: 10 * time.Minute, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off"),
 		ControlPlane: os.Getenv("OPDOCK_CONTROLPLANE"), Say: func(text string) { t.Log(text) },

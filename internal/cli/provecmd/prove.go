@@ -57,7 +57,8 @@ Families of disturbances:
   unobserved  changes that cancel each other are never seen in between
   slow        each answer takes a second; watches break, and clients list again
   drift       children are edited, relabelled, orphaned or deleted; a status is wiped; a finalizer blocks
-  pods        simulated pods crash, are never ready, are deleted, lose their node; then they recover
+  pods        simulated pods crash, are never ready, cannot pull their images, are deleted, lose their node;
+              then they recover
   order       the operator starts late; resources are deleted and created at once; two want the same child
   input       values from the CRD's schema: valid, at their limits, and meaningful but wrong; then taken back
   upgrade     with --upgrade-from: what an earlier release made is taken over by this one, and given back

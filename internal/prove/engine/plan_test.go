@@ -200,7 +200,7 @@ func TestPlansOfAFamily(t *testing.T) {
 			"2 delete Deployment default/victory", "2 finalizer Deployment default/victory", "2 edit Deployment default/victory spec.replicas=3",
 			"2 orphan Deployment default/victory", "2 relabel Deployment default/victory", "2 status Frigate default/victory",
 		},
-		"pods":  {"2 never-ready", "2 crash-loop", "2 node-lost", "2 delete"},
+		"pods":  {"2 never-ready", "2 crash-loop", "2 node-lost", "2 delete", "0 image-pull"}, // images are pulled where pods are new
 		"order": {"0 operator-late", "1 operator-late", "2 operator-late", "1 recreate", "1 twins"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,6 +261,7 @@ func TestRefusalsFitTheirWrites(t *testing.T) {
 func TestNothingIsPlannedForAnEmptyScenario(t *testing.T) {
 	c := sailing()
 	c.o.Steps, c.reference = c.o.Steps[:1], c.reference[:1]
+	c.reference[0].state = world.State{}
 	for _, name := range []string{"drift", "pods", "unobserved"} {
 		if plans := families[name].plans(c); len(plans) > 0 {
 			t.Errorf("%s plans %q before anything is there", name, plans[0].Says)

@@ -25,20 +25,27 @@ var failures = []struct{ name, says string }{
 }
 
 func podsPlans(c *campaign) (plans []*Plan) {
-	step := c.fullest()
-	if step == 0 {
-		return nil
-	}
-	for key := range c.reference[step-1].state {
-		if _, was := c.before[key]; key.Resource != "pods" || was {
-			continue
-		}
+	if step := c.fullest(); step > 0 && c.hasPods(step-1) {
 		for i, one := range failures {
 			plans = append(plans, &Plan{Family: "pods", Variant: one.name, Step: step, Says: one.says, rank: i})
 		}
-		break
+	}
+	for step := range c.reference {
+		if c.hasPods(step) {
+			return append(plans, &Plan{Family: "pods", Variant: imagePull, Step: step, rank: 1, Says: "No new pod can pull its image, and later all can"})
+		}
 	}
 	return plans
+}
+
+// hasPods says whether the scenario has pods at the end of a step.
+func (c *campaign) hasPods(step int) bool {
+	for key := range c.reference[step].state {
+		if _, was := c.before[key]; key.Resource == "pods" && !was {
+			return true
+		}
+	}
+	return false
 }
 
 // pods are those of the scenario.
@@ -52,6 +59,9 @@ func (r *run) pods() (pods []*unstructured.Unstructured) {
 }
 
 func breakPods(r *run, p *Plan) (*disturbance, error) {
+	if p.Variant == imagePull {
+		return failPulls(r, p), nil
+	}
 	each := func(value any) func(context.Context) error {
 		return func(ctx context.Context) error {
 			for _, pod := range r.pods() {
@@ -72,11 +82,11 @@ func breakPods(r *run, p *Plan) (*disturbance, error) {
 			return nil
 		}}, nil
 	}
-	return &disturbance{act: each(p.Variant), heal: each(nil), broken: func(rested) []*Observation { return r.falseClaims(p) }}, nil
+	return &disturbance{act: each(p.Variant), heal: each(nil), broken: func(rested) []*Observation { return r.falseClaims(p.Step - 1) }}, nil
 }
 
 // falseClaims are custom resources that say that they are ready while a workload that they own is not.
-func (r *run) falseClaims(p *Plan) (wrong []*Observation) {
+func (r *run) falseClaims(step int) (wrong []*Observation) {
 	state := r.world.State()
 	owners := map[string][]string{} // UIDs of owners, by UID
 	broken := map[string]string{}
@@ -101,7 +111,7 @@ func (r *run) falseClaims(p *Plan) (wrong []*Observation) {
 					continue
 				}
 				wrong = append(wrong, &Observation{
-					Step: p.Step - 1, Verdict: "status", Severity: medium, Object: key.String(), Title: aKind(key.Kind) + " says that it is ready while what it consists of is not",
+					Step: step, Verdict: "status", Severity: medium, Object: key.String(), Title: aKind(key.Kind) + " says that it is ready while what it consists of is not",
 					Fields: []string{"status.conditions"}, Want: "not Ready, because " + why, Got: "Ready",
 				})
 				return wrong

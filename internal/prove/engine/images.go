@@ -1,0 +1,115 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// imagePull is the variant in which pods cannot pull their images from the beginning.
+	imagePull = "image-pull"
+	// imagePullError is the behaviour of such a pod. It has no effect on a pod that runs already, because that has its image.
+	imagePullError = "image-pull-error"
+
+	pullPolicy = "prove-image-pull"
+)
+
+// failPulls lets the step happen while no pod can pull its image. The annotation that says so must be there when a pod is created,
+// whoever creates it, so the API server adds it.
+func failPulls(r *run, p *Plan) *disturbance {
+	policy, binding := pullPolicies()
+	return &disturbance{
+		afterStep: true,
+		act: func(ctx context.Context) error {
+			for _, object := range []client.Object{policy, binding} {
+				if err := r.objects.Create(ctx, object, client.FieldOwner(manager)); err != nil {
+					return fmt.Errorf("creating the admission policy for pods: %w", err)
+				}
+			}
+			if err := r.awaitPods(ctx, imagePullError); err != nil {
+				return err
+			}
+			return r.do(ctx, p.Step)
+		},
+		broken: func(rested) []*Observation { return r.falseClaims(p.Step) },
+		heal: func(ctx context.Context) error {
+			for _, object := range []client.Object{binding, policy} {
+				if err := client.IgnoreNotFound(r.objects.Delete(ctx, object)); err != nil {
+					return fmt.Errorf("deleting the admission policy for pods: %w", err)
+				}
+			}
+			if err := r.awaitPods(ctx, ""); err != nil {
+				return err
+			}
+			for _, pod := range r.pods() {
+				if pod.GetAnnotations()[behaviour] != imagePullError {
+					continue
+				}
+				if err := r.annotate(ctx, pod, behaviour, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// pullPolicies annotate new pods that do not say themselves how they behave.
+func pullPolicies() (*admissionv1.MutatingAdmissionPolicy, *admissionv1.MutatingAdmissionPolicyBinding) {
+	ignore, never := admissionv1.Ignore, admissionv1.NeverReinvocationPolicy
+	policy := &admissionv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: pullPolicy},
+		Spec: admissionv1.MutatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+				},
+			}}},
+			MatchConditions: []admissionv1.MatchCondition{{
+				Name: "says-nothing", Expression: fmt.Sprintf("!has(object.metadata.annotations) || !(%q in object.metadata.annotations)", behaviour),
+			}},
+			Mutations: []admissionv1.Mutation{{
+				PatchType: admissionv1.PatchTypeApplyConfiguration,
+				ApplyConfiguration: &admissionv1.ApplyConfiguration{
+					Expression: fmt.Sprintf("Object{metadata: Object.metadata{annotations: {%q: %q}}}", behaviour, imagePullError),
+				},
+			}},
+			FailurePolicy: &ignore, ReinvocationPolicy: never,
+		},
+	}
+	binding := &admissionv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: pullPolicy}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: pullPolicy},
+	}
+	return policy, binding
+}
+
+// An API server learns of a policy a little after it was created.
+const (
+	policyInterval = 20 * time.Millisecond
+	policyPatience = 20 * time.Second
+)
+
+// awaitPods waits until new pods get the behaviour.
+func (r *run) awaitPods(ctx context.Context, want string) error {
+	return wait.PollUntilContextTimeout(ctx, policyInterval, policyPatience, true, func(ctx context.Context) (bool, error) {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: pullPolicy},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "none", Image: "none"}}},
+		}
+		if err := r.objects.Create(ctx, pod, client.DryRunAll); err != nil {
+			return false, fmt.Errorf("asking how new pods behave: %w", err)
+		}
+		return pod.Annotations[behaviour] == want, nil
+	})
+}
