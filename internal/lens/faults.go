@@ -45,6 +45,9 @@ type Verdict struct {
 	Answer *metav1.Status
 	// Header is added to that answer, such as Retry-After.
 	Header http.Header
+	// AsOf is a resource version, for a list that passes: it is answered with what there was then, as far as the API server still
+	// has it. Only a client that takes a list of any age may be shown an older one than it has seen.
+	AsOf string
 	// Say names the fault in the recording.
 	Say string
 }

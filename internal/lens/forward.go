@@ -96,6 +96,7 @@ type exchange struct {
 
 	contentType, compression string // of the answer
 	accepts                  string
+	asOf                     string // the resource version that Faults want a list of; empty for what the client asked for
 	requestType              string
 
 	// delivered are the objects of a list that fills a cache. They belong to the observer.
@@ -156,6 +157,12 @@ func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 		out.URL.RawPath = strings.TrimSuffix(x.to.base.EscapedPath(), "/") + p.In.URL.RawPath
 	}
 	out.URL.RawQuery = p.In.URL.RawQuery // as it is, also where ReverseProxy would leave out what it cannot parse
+	if x.asOf != "" {
+		query := p.In.URL.Query()
+		query.Set("resourceVersion", x.asOf)
+		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
+		out.URL.RawQuery = query.Encode()
+	}
 	out.Host = ""
 	// The transport has the identity. ReverseProxy has removed what concerns only the connection, and Upgrade is back.
 	out.Header.Del("Authorization")
@@ -226,6 +233,9 @@ func (x *exchange) failed(w http.ResponseWriter, r *http.Request, err error) {
 func (x *exchange) apply(w http.ResponseWriter, v Verdict) bool {
 	if v.Say != "" {
 		x.Request.Fault = v.Say
+	}
+	if x.Request.Verb == "list" {
+		x.asOf = v.AsOf
 	}
 	switch v.Action {
 	case Refuse:

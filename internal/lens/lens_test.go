@@ -524,6 +524,28 @@ func TestFaultsInRequests(t *testing.T) {
 	})
 }
 
+// A list can be answered with what there was. What else the client asks for stays, and other requests are as they were.
+func TestListsOfThePast(t *testing.T) {
+	t.Parallel()
+	forwarded := make(chan string, 10)
+	s := newStage(t, Options{Faults: &script{request: func(*Call) Verdict { return Verdict{AsOf: "17", Say: "old"} }}}, func(w http.ResponseWriter, r *http.Request) {
+		forwarded <- r.URL.RawQuery
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"PodList","metadata":{"resourceVersion":"17"},"items":[]}`)
+	})
+	for path, want := range map[string]string{
+		"/api/v1/pods?limit=500&resourceVersion=0":                                 "limit=500&resourceVersion=17&resourceVersionMatch=Exact",
+		"/api/v1/pods?resourceVersion=0&resourceVersionMatch=NotOlderThan":         "resourceVersion=17&resourceVersionMatch=Exact",
+		"/api/v1/namespaces/b/pods/a?resourceVersion=0":                            "resourceVersion=0",
+		"/api/v1/pods?watch=1&resourceVersion=3&resourceVersionMatch=NotOlderThan": "watch=1&resourceVersion=3&resourceVersionMatch=NotOlderThan",
+	} {
+		s.request(http.MethodGet, path, "").Body.Close()
+		if got := <-forwarded; got != want {
+			t.Errorf("%s is forwarded with %s, want %s", path, got, want)
+		}
+	}
+}
+
 func TestFaultsInWatches(t *testing.T) {
 	t.Parallel()
 	event := func(name string) string {

@@ -53,7 +53,8 @@ Families of disturbances:
   crash       the operator is killed after a write, before or after it learns of the answer, and restarted
   lost        a write takes effect, but its answer is lost
   refused     a write is refused: conflict, error, timeout, too many requests, quota, webhook, revoked right
-  stale       one watch lags behind while everything else goes on
+  stale       one watch lags behind while everything else goes on; a restart with an older list, where the
+              operator's client accepts one
   unobserved  changes that cancel each other are never seen in between
   slow        each answer takes a second; watches break, and clients list again
   drift       children are edited, relabelled, orphaned or deleted; a status is wiped; a finalizer blocks

@@ -18,6 +18,7 @@ import (
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/report"
 	"github.com/opdock/opdock/internal/prove/world"
@@ -92,6 +93,8 @@ type campaign struct {
 	// checkpoints are snapshots of the cluster before each step.
 	checkpoints []string
 	reference   []*stage
+	// anyAge are the resources of which the operator takes a list of any age when it starts.
+	anyAge map[lens.Resource]bool
 	// stems are the beginnings of names that are different in each run.
 	stems  map[string]bool
 	mask   *compare.Mask
@@ -127,7 +130,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Settling == (Settling{}) {
 		o.Settling = DefaultSettling
 	}
-	c := &campaign{o: o, restless: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	c := &campaign{o: o, restless: map[string]bool{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
 	began := time.Now()
 	dir, err := os.MkdirTemp(o.StateDir, "campaign-")
 	if err != nil {

@@ -151,6 +151,12 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 	if _, err := r.settle(ctx); err != nil {
 		return nil, nil, err
 	}
+	if first {
+		if err := r.lens.Flush(ctx); err != nil {
+			return nil, nil, err
+		}
+		c.learnLists(r.events(0))
+	}
 	for i := range c.o.Steps {
 		s, err := r.stage(ctx, i)
 		if err != nil {

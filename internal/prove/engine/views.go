@@ -22,7 +22,7 @@ func stalePlans(c *campaign) (plans []*Plan) {
 			})
 		}
 	}
-	return plans
+	return append(plans, olderPlans(c)...)
 }
 
 // gate holds the events of one resource's watches until it is opened.
@@ -79,6 +79,9 @@ func (g *gate) deliver(r *run) func(ctx context.Context, watch *lens.Call, frame
 }
 
 func hold(r *run, p *Plan) (*disturbance, error) {
+	if p.Variant == olderList {
+		return restartOlder(r, p), nil
+	}
 	g := &gate{resource: *p.Resource, open: make(chan struct{})}
 	return &disturbance{deletes: true, mustHit: true, faults: &faults{deliver: g.deliver(r), holds: g.isClosed}, heal: func(context.Context) error {
 		g.release()

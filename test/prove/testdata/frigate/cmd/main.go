@@ -42,6 +42,11 @@ type reconciler struct{ client.Client }
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	frigate := blank(kind)
 	if err := r.Get(ctx, request.NamespacedName, frigate); err != nil {
+		if apierrors.IsNotFound(err) && defect == "trusts-cache" {
+			// Its cache may be older than the frigate.
+			berth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: harbour, Name: "berth-" + request.Name}}
+			err = r.Delete(ctx, berth)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	err := r.sail(ctx, frigate)

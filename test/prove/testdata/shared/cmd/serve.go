@@ -30,7 +30,11 @@ func serve(kind schema.GroupVersionKind, owned client.Object, reconciler func(cl
 }
 
 func manage(kind schema.GroupVersionKind, owned client.Object, reconciler func(client.Client) reconcile.Reconciler) error {
-	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		// Without the defect, custom resources are read from the API server: they are unstructured.
+		Client: client.Options{Cache: &client.CacheOptions{Unstructured: os.Getenv("DEFECT") == "trusts-cache"}},
+	})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,39 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package prove_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/prove/engine"
+	"github.com/opdock/opdock/prove"
+)
+
+// TestOlderList restarts an operator after frigates were created, with a list of frigates from before that. One that trusts its
+// cache deletes the berth of a frigate that it does not see. One that asks the API server does not. OPDOCK_TEST_DEFECTS=all tries
+// both.
+func TestOlderList(t *testing.T) {
+	o := frigate(t)
+	const known = "stale-000000"
+	plan := &engine.Plan{Family: "stale", Variant: "older-list", Step: 0, Resource: &lens.Resource{Group: "navy.example.com", Resource: "frigates"}, Says: "The operator is restarted"}
+	for _, test := range []struct{ defect, want string }{{"trusts-cache", "counts configmaps berth-constitution"}, {"", ""}}[:min(2, defects-3)] {
+		o.Env = append(slices.Clone(o.Env), "DEFECT="+test.defect, "KUBE_FEATURE_WatchListClient=false")
+		campaign, _, err := (&prove.Campaign{Plans: map[string]*engine.Plan{known: plan}}).Replay(t.Context(), o, known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, f := range campaign.Report.Findings {
+			got += f.Verdict + " " + f.Object
+			for _, line := range f.Story {
+				t.Logf("%s %s", line.At, line.Text)
+			}
+		}
+		if got != test.want || len(campaign.Report.NotTried) > 0 {
+			t.Errorf("%s: found %q, want %q; not tried: %+v", test.defect, got, test.want, campaign.Report.NotTried)
+		}
+	}
+}
