@@ -138,7 +138,7 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 	run.Recording = filepath.Join(a.DevStateDir(a.ClusterNameFor(about.project)), recordingsDir, name)
 	d := a.NewDisplay(o.format != formatText)
 	d.Title("Running %s with %s", about.project.Name, r.with)
-	run.Acts = rehearse.Samples(objects, samples, "default")
+	run.Acts = rehearse.Samples(objects, samples, "default", func(text string) { fmt.Fprintf(a.Err, "! %s\n", text) })
 	run.Done = func(outcome rehearse.Outcome) { d.Done(describe(outcome), outcome.Took) }
 	outcomes, err = rehearse.Run(ctx, run)
 	var ended *rehearse.EndedError

@@ -169,7 +169,7 @@ func (h *harbor) rehearse(account string, proposal []rights.Role) (outcomes []Ou
 	outcomes, err = Run(h.Context(), Options{
 		Upstream: identity.Config(), Command: []string{self}, Env: append(os.Environ(), operatorVariable+"=1"), Log: os.Stderr,
 		Recording: recording, Header: lens.Header{Identity: user}, Quiet: time.Second, Patience: 20 * time.Second,
-		Acts: Samples(h.admin, []*unstructured.Unstructured{sample}, h.namespace),
+		Acts: Samples(h.admin, []*unstructured.Unstructured{sample}, h.namespace, func(text string) { h.Error(text) }),
 	})
 	if err != nil {
 		h.Fatal(err)
@@ -269,6 +269,31 @@ func TestRightsOnOwnersAreEnough(t *testing.T) {
 	outcomes, _ = h.rehearse("cadet", without(proposal, "configmaps/finalizers"))
 	if refused := refusals(outcomes); len(refused) == 0 || refused[0] != "create secrets during create the samples" {
 		t.Errorf("without the right to finalizers, the operator was refused %q", refused)
+	}
+}
+
+// TestSamplesThatAreRefused has alternatives under one name, a placeholder and a kind that the cluster does not have.
+func TestSamplesThatAreRefused(t *testing.T) {
+	testenv.ControlPlane(t)
+	h := newHarbor(t, clustertest.Shared(t), clustertest.Namespace(t))
+	sample := func(apiVersion, kind, name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}}
+	}
+	var notes []string
+	acts := Samples(h.admin, []*unstructured.Unstructured{
+		sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "<name>"), sample("example.com/v1", "Ship", "two"),
+	}, h.namespace, func(text string) { notes = append(notes, text) })
+	for _, act := range acts {
+		if err := act.Do(t.Context()); err != nil {
+			t.Fatalf("%s: %v", act.Name, err)
+		}
+	}
+	if len(notes) != 3 || !strings.Contains(notes[0], "ConfigMap one: ") || !strings.Contains(notes[1], "ConfigMap <name>: ") || !strings.Contains(notes[2], "Ship two: ") {
+		t.Errorf("notes are %q", notes)
+	}
+	none := Samples(h.admin, []*unstructured.Unstructured{sample("v1", "ConfigMap", "<name>")}, h.namespace, nil)
+	if err := none[0].Do(t.Context()); err == nil || !strings.Contains(err.Error(), "<name>") {
+		t.Errorf("if all are refused: %v", err)
 	}
 }
 

@@ -24,8 +24,9 @@ const goneInterval = 100 * time.Millisecond
 const changedAnnotation = "opdock.dev/rehearsed"
 
 // Samples are the acts with the samples of an operator: create, change, delete. Each is done with a client that may do
-// anything. Samples that name no namespace go to the given one, if their kind is in namespaces.
-func Samples(objects client.Client, samples []*unstructured.Unstructured, namespace string) []Act {
+// anything. Samples that name no namespace go to the given one, if their kind is in namespaces. A sample that the API server
+// refuses is left out with a note, and so is one that is there already: folders of samples have alternatives under one name.
+func Samples(objects client.Client, samples []*unstructured.Unstructured, namespace string, note func(string)) []Act {
 	placed := make([]*unstructured.Unstructured, 0, len(samples))
 	for _, sample := range samples {
 		sample = sample.DeepCopy()
@@ -46,16 +47,33 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 		}
 	}
 	return []Act{
-		{"create the samples", each(func(ctx context.Context, sample *unstructured.Unstructured) error {
-			inNamespace, err := objects.IsObjectNamespaced(sample)
-			if err != nil {
-				return err
+		{"create the samples", func(ctx context.Context) error {
+			var created []*unstructured.Unstructured
+			var refused []error
+			for _, sample := range placed {
+				err := create(ctx, objects, sample, namespace)
+				if ctx.Err() != nil {
+					return err
+				}
+				if err != nil {
+					refused = append(refused, fmt.Errorf("%s %s: %w", sample.GetKind(), sample.GetName(), err))
+					continue
+				}
+				created = append(created, sample)
 			}
-			if inNamespace && sample.GetNamespace() == "" {
-				sample.SetNamespace(namespace)
+			if len(created) == 0 {
+				return errors.Join(refused...)
 			}
-			return objects.Create(ctx, sample.DeepCopy())
-		})},
+			said := map[string]bool{}
+			for _, err := range refused {
+				if text := "a sample is left out: " + err.Error(); !said[text] {
+					said[text] = true
+					note(text)
+				}
+			}
+			placed = created
+			return nil
+		}},
 		{"change the samples", each(func(ctx context.Context, sample *unstructured.Unstructured) error {
 			return change(ctx, objects, sample)
 		})},
@@ -64,6 +82,17 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 		})},
 		{"wait until they are gone", func(ctx context.Context) error { return gone(ctx, objects, placed) }},
 	}
+}
+
+func create(ctx context.Context, objects client.Client, sample *unstructured.Unstructured, namespace string) error {
+	inNamespace, err := objects.IsObjectNamespaced(sample)
+	if err != nil {
+		return err
+	}
+	if inNamespace && sample.GetNamespace() == "" {
+		sample.SetNamespace(namespace)
+	}
+	return objects.Create(ctx, sample.DeepCopy())
 }
 
 // change changes an annotation and, if the API server accepts that, a number in the spec: many operators act only on the latter.
