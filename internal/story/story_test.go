@@ -267,3 +267,14 @@ func TestGrouping(t *testing.T) {
 		t.Errorf("%s\ninstead of\n%s", got, want)
 	}
 }
+
+// TestAResync has an operator without marks that writes again and again, as the informers of client-go let it after each resync.
+// No event comes before those writes, so nothing may be taken for their cause.
+func TestAResync(t *testing.T) {
+	first, again := wrote(1, 0, "update", shop("Shop", "web", "2")), wrote(2, 0, "update", shop("Shop", "web", "2"))
+	again.At = noon.Add(30 * time.Second)
+	records := play(delivered("ADDED", shop("Shop", "web", "1"), 0), first, again)
+	if len(records) != 2 || records[0].Causes[0].Type != why.Created || len(records[1].Causes) != 1 || records[1].Causes[0].Type != why.Unknown {
+		t.Errorf("the story is %s", say(records))
+	}
+}

@@ -77,7 +77,7 @@ func (s *whyShow) record(r *why.Record) {
 func (s *whyShow) cause(text *strings.Builder, r *why.Record, c *why.Cause) {
 	what := map[why.CauseType]string{
 		why.Listed: "already existed when the watch started:", why.Retried: "requeued, or retried after an error", why.Timer: "requeue timer expired",
-		why.Generic: "event from another source", why.Unknown: "unknown cause",
+		why.Generic: "event from another source", why.Unknown: "unknown cause: no watch event came before it (a resync, a timer or another source can lead to it)",
 	}[c.Type]
 	if what == "" {
 		what = printable(string(c.Type))

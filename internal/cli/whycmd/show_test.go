@@ -89,3 +89,11 @@ func TestWhyShowsNothingThatATerminalActsOn(t *testing.T) {
 		t.Errorf("it prints %s", out.String())
 	}
 }
+
+func TestUnknownCauses(t *testing.T) {
+	var out strings.Builder
+	(&whyShow{out: &out, location: time.UTC}).record(&why.Record{Causes: []why.Cause{{Type: why.Unknown}}, Folded: 1})
+	if want := "• unknown cause: no watch event came before it (a resync, a timer or another source can lead to it)\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}

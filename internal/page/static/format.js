@@ -60,7 +60,7 @@ export function objectKey(o) {
 export const causeWords = {
   listed: "was there at the start", created: "was created", updated: "changed", deleted: "was deleted",
   resynced: "was shown again, unchanged", generic: "came from another source", retried: "Retry after an error",
-  timer: "Timer that it had set", unknown: "Nothing that is watched",
+  timer: "Timer that it had set", unknown: "Unknown: no watch event came before it (a resync, a timer or another source)",
 };
 
 export const outcomeWords = {
