@@ -297,6 +297,30 @@ func TestSamplesThatAreRefused(t *testing.T) {
 	}
 }
 
+func TestSamplesThatWaitForKubernetes(t *testing.T) {
+	deleted := metav1.Now()
+	for name, test := range map[string]struct {
+		finalizers []string
+		deleted    *metav1.Time
+		want       bool
+	}{
+		"a volume in use":         {[]string{"kubernetes.io/pv-protection"}, &deleted, true},
+		"the operator's":          {[]string{finalizer}, &deleted, false},
+		"both":                    {[]string{"kubernetes.io/pv-protection", finalizer}, &deleted, false},
+		"not deleted":             {[]string{"kubernetes.io/pv-protection"}, nil, false},
+		"deleted at this instant": {nil, &deleted, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &unstructured.Unstructured{}
+			object.SetFinalizers(test.finalizers)
+			object.SetDeletionTimestamp(test.deleted)
+			if got := isLeftToKubernetes(object); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
 func TestAnOperatorThatEnds(t *testing.T) {
 	_, err := Run(t.Context(), Options{
 		Upstream: &rest.Config{Host: "https://127.0.0.1:1"}, Command: []string{"false"}, Log: os.Stderr, Recording: filepath.Join(t.TempDir(), "one.jsonl"), Quiet: time.Second, Patience: 20 * time.Second,

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -138,11 +139,17 @@ func gone(ctx context.Context, objects client.Client, samples []*unstructured.Un
 			live := &unstructured.Unstructured{}
 			live.SetGroupVersionKind(sample.GroupVersionKind())
 			err := objects.Get(ctx, client.ObjectKeyFromObject(sample), live)
-			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+			return apierrors.IsNotFound(err) || err == nil && isLeftToKubernetes(live), client.IgnoreNotFound(err)
 		})
 		if err != nil {
 			return fmt.Errorf("%s %s still exists: %w", sample.GetKind(), sample.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// isLeftToKubernetes says whether an object waits for nothing but Kubernetes itself, as a volume does whose claim still exists.
+func isLeftToKubernetes(object *unstructured.Unstructured) bool {
+	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) > 0 &&
+		!slices.ContainsFunc(object.GetFinalizers(), func(name string) bool { return !strings.HasPrefix(name, "kubernetes.io/") })
 }
