@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opdock/opdock/internal/testenv"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 const controller = `package controller
