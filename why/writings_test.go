@@ -194,7 +194,7 @@ func save(t *testing.T, file string, old, now client.Object, seen time.Time) {
 	if err := encoder.Encode(v); err != nil {
 		t.Fatal(err)
 	}
-	testenv.WriteFile(t, file, string(text.Bytes()))
+	testenv.WriteFile(t, file, text.String())
 }
 
 // hands write to one object under several names.

@@ -11,10 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opdock/opdock/internal/testenv"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 var sources = map[string]string{

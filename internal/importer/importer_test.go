@@ -15,10 +15,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opdock/opdock/internal/testenv"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func object(t *testing.T, resource, manifest string) Object {

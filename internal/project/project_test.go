@@ -11,8 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opdock/opdock/internal/testenv"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // fixture is a project of testdata.

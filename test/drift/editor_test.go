@@ -196,7 +196,7 @@ func another(item any) any {
 }
 
 // The editor never runs out of edits, whatever its earlier ones left of an object.
-func TestEditorGoesOn(t *testing.T) {
+func TestEditorGoesOn(*testing.T) {
 	e := &editor{rand.New(rand.NewPCG(1, 1))}
 	for _, kind := range slices.Sorted(maps.Keys(additions)) {
 		object := &unstructured.Unstructured{Object: map[string]any{"kind": kind, "spec": map[string]any{"replicas": int64(1)}}}

@@ -5,6 +5,7 @@ package prove_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/opdock/opdock/internal/lens"
@@ -25,14 +26,14 @@ func TestOlderList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := ""
+		var got []string
 		for _, f := range campaign.Report.Findings {
-			got += f.Verdict + " " + f.Object
+			got = append(got, f.Verdict+" "+f.Object)
 			for _, line := range f.Story {
 				t.Logf("%s %s", line.At, line.Text)
 			}
 		}
-		if got != test.want || len(campaign.Report.NotTried) > 0 {
+		if strings.Join(got, ", ") != test.want || len(campaign.Report.NotTried) > 0 {
 			t.Errorf("%s: found %q, want %q; not tried: %+v", test.defect, got, test.want, campaign.Report.NotTried)
 		}
 	}

@@ -254,7 +254,7 @@ func times(n int) string {
 
 // aKind is the beginning of a sentence about one object of a kind.
 func aKind(kind string) string {
-	if kind != "" && strings.Contains("AEIO", kind[:1]) {
+	if strings.IndexAny(kind, "AEIO") == 0 {
 		return "An " + kind
 	}
 	return "A " + kind

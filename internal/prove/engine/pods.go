@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/apply"
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // behaviour is the annotation that simulated pods obey.
@@ -39,19 +41,17 @@ func podsPlans(c *campaign) (plans []*Plan) {
 }
 
 // hasPods says whether the scenario has pods at the end of a step.
-func (c *campaign) hasPods(step int) bool {
-	for key := range c.reference[step].state {
-		if _, was := c.before[key]; key.Resource == "pods" && !was {
-			return true
-		}
-	}
-	return false
-}
+func (c *campaign) hasPods(step int) bool { return len(c.podsIn(c.reference[step].state)) > 0 }
 
 // pods are those of the scenario.
-func (r *run) pods() (pods []*unstructured.Unstructured) {
-	for key, object := range r.world.State() {
-		if _, was := r.campaign.before[key]; key.Resource == "pods" && !was {
+func (r *run) pods() []*unstructured.Unstructured { return r.campaign.podsIn(r.world.State()) }
+
+// podsIn are the pods of the scenario that have not ended. Those of a Job that is finished do not run again, and are not created
+// again.
+func (c *campaign) podsIn(state world.State) (pods []*unstructured.Unstructured) {
+	for key, object := range state {
+		phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+		if _, was := c.before[key]; key.Resource == "pods" && !was && phase != string(corev1.PodSucceeded) && phase != string(corev1.PodFailed) {
 			pods = append(pods, object)
 		}
 	}
