@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,6 +49,7 @@ type Change struct {
 // World mirrors a cluster.
 type World struct {
 	client *http.Client
+	kinds  discovery.ServerResourcesInterface
 	host   string
 	stop   context.CancelFunc
 	work   sync.WaitGroup
@@ -88,7 +90,7 @@ func Watch(ctx context.Context, config *rest.Config) (*World, error) {
 	}
 	following, cancel := context.WithCancel(context.Background())
 	w := &World{
-		client: client, host: strings.TrimSuffix(url.String(), "/"), stop: cancel, objects: map[Key]*unstructured.Unstructured{},
+		client: client, kinds: found, host: strings.TrimSuffix(url.String(), "/"), stop: cancel, objects: map[Key]*unstructured.Unstructured{},
 		news: make(chan struct{}),
 	}
 	var ready []<-chan error
@@ -138,7 +140,11 @@ func (w *World) follow(ctx context.Context, resource schema.GroupVersionResource
 		var once sync.Once
 		tell := func(err error) { once.Do(func() { ready <- err }) }
 		err := w.read(ctx, resource, kind, tell)
-		for errors.Is(err, errNotYet) && ctx.Err() == nil {
+		for (errors.Is(err, errNotYet) || errors.Is(err, errNotThere)) && ctx.Err() == nil {
+			if errors.Is(err, errNotThere) && !w.serves(resource) {
+				tell(nil) // its CRD is being deleted, and discovery was behind
+				return
+			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(initializing):
@@ -161,6 +167,18 @@ func (w *World) follow(ctx context.Context, resource schema.GroupVersionResource
 
 // errNotYet is the answer of an API server that begins to serve a kind, or cannot tell what is there right now. It takes moments, and nothing tells when it is over.
 var errNotYet = errors.New("the API server does not serve it yet")
+
+// errNotThere is the answer for a kind that is not served any more, or not yet. Discovery tells which, sooner or later.
+var errNotThere = errors.New("the API server does not know it")
+
+// serves asks whether the cluster has a kind. Without an answer it is taken to have it.
+func (w *World) serves(resource schema.GroupVersionResource) bool {
+	list, err := w.kinds.ServerResourcesForGroupVersion(resource.GroupVersion().String())
+	if err != nil {
+		return !apierrors.IsNotFound(err)
+	}
+	return slices.ContainsFunc(list.APIResources, func(one metav1.APIResource) bool { return one.Name == resource.Resource })
+}
 
 const initializing = 20 * time.Millisecond
 
@@ -186,6 +204,8 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 	case http.StatusOK:
 	case http.StatusTooManyRequests:
 		return errNotYet
+	case http.StatusNotFound:
+		return errNotThere
 	default:
 		return fmt.Errorf("the API server answered %s", response.Status)
 	}

@@ -5,12 +5,14 @@ package world
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,7 +23,9 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster/clustertest"
@@ -257,5 +261,28 @@ func TestWorldOfABusyServer(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", about, err, test.want)
 		}
 		server.Close()
+	}
+}
+
+// TestWorldOfAKindThatGoes is about discovery that is behind: it names a kind whose CRD was deleted.
+func TestWorldOfAKindThatGoes(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" || r.URL.Path != "/apis/sea.example.com/v1" {
+			http.NotFound(w, r)
+			return
+		}
+		list := metav1.APIResourceList{GroupVersion: "sea.example.com/v1", APIResources: []metav1.APIResource{{Name: "boats", Kind: "Boat"}}}
+		if asked.Add(1) < 3 {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: "ships", Kind: "Ship"})
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(list)
+	}))
+	defer server.Close()
+	w := &World{client: server.Client(), host: server.URL, kinds: discovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: server.URL}), news: make(chan struct{})}
+	ready := w.follow(t.Context(), schema.GroupVersionResource{Group: "sea.example.com", Version: "v1", Resource: "ships"}, "Ship")
+	if err := <-ready; err != nil || w.failed != nil || asked.Load() != 3 {
+		t.Errorf("got %v and %v after discovery was asked %d times", err, w.failed, asked.Load())
 	}
 }
