@@ -23,7 +23,7 @@ func mib[T int64 | uint64 | int](bytes T) string {
 
 func (r *lensed) writeRequests(p printer) {
 	p("One client without a rate limit, directly and through the lens, taking turns; medians of %d requests each. The lens and its", lensRequests)
-	p("client are in one process, and CPU is that of both. For watch events, %d watches go through the lens and %d do not, while their", lensWatches, lensWatches)
+	p("client run in one process, so the CPU time includes both. For watch events, %d watches go through the lens and %d do not, while their", lensWatches, lensWatches)
 	p("objects are written %d times per second for %s. So %d events per second pass the lens; %.0f were reached. Each event is compared", lensRate/lensWatches, lensFor, lensRate, r.rate)
 	p("with the same event of a direct watch. What is added is negative if most events arrived through the lens first, which happens when")
 	p("both sides compete for the same cores.\n")

@@ -41,9 +41,9 @@ type Options struct {
 	// Debugger is attached to each process of the operator, if it has a path.
 	Debugger Debugger
 	Screen   Screen
-	// Observer is told about the operator's processes; nil if their records are not shown.
+	// Observer is notified of each process of the operator. It may be nil.
 	Observer Observer
-	// Lensed is told when the lens is there, whose stream others may follow; may be nil.
+	// Lensed is called with the stream of the lens when the lens has started. It may be nil.
 	Lensed func(*lens.Stream)
 	// Keys receives what the user types; nil if there is no keyboard.
 	Keys <-chan string

@@ -18,8 +18,8 @@ const (
 	ReasonForbidden = "Forbidden"
 )
 
-// Refused is the outcome of a write that failed. If the server has understood it and does not want it, something has
-// to be changed: most likely the spec, but it may as well be a quota, a permission or a policy, which nobody watches.
+// Refused is the outcome of a write that failed. If the API server rejects it, retrying the same write does not help. In most
+// cases the spec must change. It can also be a quota, a permission or a policy, which the manager does not watch.
 func Refused(err error) error {
 	switch {
 	case isTerminating(err):

@@ -143,7 +143,7 @@ func TestFingerprint(t *testing.T) {
 			t.Fatal(err)
 		}
 		if before := seen[got]; before != change.same {
-			t.Errorf("%s: the fingerprint is that of %q, want that of %q", change.name, before, change.same)
+			t.Errorf("%s: got the same fingerprint as %q, want the same as %q", change.name, before, change.same)
 		}
 		if change.same == "" {
 			seen[got] = change.name

@@ -5,7 +5,6 @@ package scaffold_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,9 +14,6 @@ import (
 // TestCampaign runs make prove in a project with one kind, with the Opdock of this repository. It only builds the campaign unless
 // OPDOCK_TEST_DEFECTS=all is set, because test/prove has campaigns already, and this one takes most of a minute.
 func TestCampaign(t *testing.T) {
-	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("there is no make")
-	}
 	dir := t.TempDir()
 	opdock(t, dir, "init --domain example.com --repo example.com/yard --project-name yard")
 	opdock(t, dir, "create api --group ship --version v1 --kind Frigate")
