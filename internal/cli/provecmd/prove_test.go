@@ -133,8 +133,27 @@ func TestReportsAreWritten(t *testing.T) {
 			t.Errorf("%s can be read by others: %v, %v", name, info.Mode(), err)
 		}
 	}
-	o.reports = []string{filepath.Join(dir, "missing", "a.json")}
-	if err := a.show(o, r); err == nil || !strings.Contains(err.Error(), "missing") {
+	o.reports = []string{filepath.Join(dir, "new", "a.json")}
+	if err := a.show(o, r); err != nil {
+		t.Errorf("a report in a new directory: %v", err)
+	}
+}
+
+func TestReportIsPrintedThoughItCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	testenv.WriteFile(t, filepath.Join(dir, "file"), "not a directory")
+	s := newConsole(nil)
+	good := filepath.Join(dir, "good.json")
+	o := proveOptions{format: formatText, reports: []string{filepath.Join(dir, "file", "a.json"), good}}
+	r := &report.Report{Format: report.Format, Project: "ship", Campaign: "20261116T211500", Began: clitest.Noon, Took: time.Minute}
+	err := verbs{s.App}.show(o, r)
+	if err == nil || !strings.Contains(err.Error(), o.reports[0]) {
 		t.Errorf("got %v, want an error that names the file", err)
+	}
+	if !strings.Contains(s.OutText.String(), "opdock prove") {
+		t.Errorf("the report is not printed, only\n%s", s.OutText.String())
+	}
+	if _, err := os.Stat(good); err != nil {
+		t.Errorf("the other report is not written: %v", err)
 	}
 }

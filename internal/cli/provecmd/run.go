@@ -10,11 +10,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/filewrite"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/librarylog"
 	"github.com/opdock/opdock/internal/prove/report"
@@ -100,7 +100,10 @@ func (a verbs) campaign(ctx context.Context, o proveOptions, arguments []string)
 		return nil, err
 	}
 	shown.end()
-	return campaign, campaign.Save(last)
+	if err := campaign.Save(last); err != nil {
+		fmt.Fprintf(a.Err, "Cannot keep the campaign, so --replay cannot show its findings: %v\n", err)
+	}
+	return campaign, nil
 }
 
 // again shows a finding of the last campaign.
@@ -172,18 +175,18 @@ func writerFor(path string) func(io.Writer, *report.Report) error {
 	return nil
 }
 
-// show prints the report, and writes those that were asked for.
+// show prints the report, and writes the reports that were asked for. It prints first, because a disk that is full must not
+// hide findings that took minutes.
 func (a verbs) show(o proveOptions, r *report.Report) error {
+	failed := []error{a.print(o.format, r)}
 	for _, path := range o.reports {
-		var content bytes.Buffer
-		if err := writerFor(path)(&content, r); err != nil {
-			return fmt.Errorf("writing %s: %w", path, err)
-		}
-		if err := os.WriteFile(path, content.Bytes(), 0o600); err != nil {
-			return fmt.Errorf("writing a report: %w", err)
-		}
+		failed = append(failed, writeReport(path, r))
 	}
-	switch o.format {
+	return errors.Join(failed...)
+}
+
+func (a verbs) print(format string, r *report.Report) error {
+	switch format {
 	case "json":
 		return report.JSON(a.Out, r)
 	case "junit":
@@ -194,5 +197,16 @@ func (a verbs) show(o proveOptions, r *report.Report) error {
 		return report.HTML(a.Out, r)
 	}
 	report.Text(a.Out, r, pageWidth)
+	return nil
+}
+
+func writeReport(path string, r *report.Report) error {
+	var content bytes.Buffer
+	if err := writerFor(path)(&content, r); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err := filewrite.Replace(path, content.Bytes(), 0o600); err != nil {
+		return fmt.Errorf("writing the report %s: %w", path, err)
+	}
 	return nil
 }
