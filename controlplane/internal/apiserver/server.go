@@ -86,7 +86,6 @@ type Server struct {
 
 	// The rest is set by Assemble.
 	aggregator *aggregatorapiserver.APIAggregator
-	openAPI    *lazyOpenAPI
 	// hooksDeferred is true when the objects of bootstrap.go are there, so that
 	// the upstream hooks for them can run later.
 	hooksDeferred bool
@@ -170,7 +169,7 @@ func (s *Server) Assemble(ctx context.Context) error {
 			return err
 		}
 	}
-	s.openAPI = installLazyOpenAPI(kube, generic)
+	installLazyOpenAPI(kube, generic)
 	return <-written
 }
 
@@ -278,7 +277,6 @@ func (s *Server) AfterReady(ctx context.Context) {
 			}
 		}()
 	}
-	s.openAPI.buildSoon(ctx)
 }
 
 // poll asks again and again in short steps. What it waits for has no
