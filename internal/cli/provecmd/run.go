@@ -51,6 +51,9 @@ func (a verbs) prove(ctx context.Context, o proveOptions, arguments []string) er
 		if o.replay != "" {
 			return errors.Join(errors.New("the run could not be judged, so the finding may still be there"), &cmdutil.ExitCodeError{Code: code})
 		}
+		if campaign.Report.Broken != "" {
+			return errors.Join(fmt.Errorf("the last runs broke down: %s", campaign.Report.Broken), &cmdutil.ExitCodeError{Code: code})
+		}
 		return errors.Join(hint.With(errors.New("no disturbed run was judged, so nothing is known about the operator"),
 			"give it more time, or other families: --budget, --families", "NOT TRIED in the report says what was left out"), &cmdutil.ExitCodeError{Code: code})
 	default:

@@ -4,10 +4,10 @@
 package engine
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -30,7 +30,14 @@ type gathering struct {
 	planned  int
 	begun    int
 	ran      int
+	// broken is how many of the last runs broke down one after another, and broke why the last one did.
+	broken int
+	broke  string
 }
+
+// mostBroken is how many runs may break down one after another. More of them have a cause that the next run has as well,
+// such as a full disk.
+const mostBroken = 5
 
 // finding is a cause, and the runs that show it.
 type finding struct {
@@ -119,6 +126,9 @@ func (g *gathering) plan(plans []*Plan) {
 func (g *gathering) next(late bool) *Plan {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
+	if g.isBrokenLocked() {
+		return nil
+	}
 	if len(g.again) > 0 {
 		p := g.again[0]
 		g.again = g.again[1:]
@@ -135,6 +145,9 @@ func (g *gathering) next(late bool) *Plan {
 
 // isLastLocked says that as many plans were begun as are wanted.
 func (g *gathering) isLastLocked() bool { return g.campaign.o.Runs > 0 && g.begun >= g.campaign.o.Runs }
+
+// isBrokenLocked says that it makes no sense to go on.
+func (g *gathering) isBrokenLocked() bool { return g.broken >= mostBroken }
 
 // isEnough says that the campaign can end, because one finding was wanted and is there.
 func (g *gathering) isEnough() bool {
@@ -160,6 +173,12 @@ func (g *gathering) add(result *outcome) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	id := result.plan.ID()
+	if result.failed == nil {
+		g.broken = 0
+	} else {
+		g.broken++
+		g.broke = firstLine(result.failed.Error())
+	}
 	if f := g.replayed(result); f != nil {
 		return
 	}
@@ -169,7 +188,7 @@ func (g *gathering) add(result *outcome) {
 	switch {
 	case result.failed != nil:
 		family.Failed++
-		g.skip(result.plan.Family, "a run that broke down: "+firstLine(result.failed.Error()))
+		g.skip(result.plan.Family, "a run that broke down: "+g.broke)
 		return
 	case result.skipped != "":
 		family.Failed++
@@ -245,8 +264,11 @@ func (g *gathering) observe(o *Observation, run string) *finding {
 	return f
 }
 
+// varying are parts of errors that differ from run to run: ports and the names of temporary directories.
+var varying = regexp.MustCompile(`\d{4,}`)
+
 func (g *gathering) skip(family, reason string) {
-	key := family + "|" + reason
+	key := family + "|" + varying.ReplaceAllString(reason, "")
 	if g.skipped[key] == nil {
 		g.skipped[key] = &report.NotTried{Family: family, What: "runs", Reason: reason}
 	}
@@ -267,73 +289,4 @@ func (g *gathering) progress(result *outcome, deadline time.Time) Progress {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	return Progress{Stage: "disturbing", Text: result.plan.Says, Ran: g.ran, Planned: g.planned, Found: len(g.findings), Left: max(0, time.Until(deadline))}
-}
-
-// blind is what no campaign on simulated pods can see.
-var blind = []string{
-	"what the operator and its application say to each other: simulated pods run no containers",
-	"calls to anything outside of the cluster, such as clouds and DNS",
-	"several replicas of the operator at once, and leader election",
-}
-
-// built is what a report says about the operator's binary.
-type built struct {
-	marked bool
-	digest string
-}
-
-// result puts the report together.
-func (g *gathering) result(of built, interrupted bool) *Result {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	c := g.campaign
-	r := &report.Report{
-		Format: report.Format, Project: c.o.Operator.Project.Name, Began: g.began, Took: time.Since(g.began), Budget: c.o.Budget, Seed: c.o.Seed, Parallel: c.o.Parallel,
-		Reference: report.Reference{Runs: c.undisturbedRuns, Writes: c.writes, Masked: c.mask.Size(), Marked: of.marked}, Blind: blind, Interrupted: interrupted,
-	}
-	for i, s := range c.reference {
-		r.Steps = append(r.Steps, c.o.Steps[i].Name)
-		r.Reference.Objects = max(r.Reference.Objects, len(s.shape.Objects))
-	}
-	plans := map[string]*Plan{}
-	for _, cause := range g.order {
-		f := g.findings[cause]
-		if f.plan != nil && f.Replays > 0 && f.Again < confirmations && len(f.Runs) < confirmations+1 {
-			f.Flaky = true
-			g.families[f.Family].Flaky++
-		}
-		if f.plan != nil {
-			plans[f.ID] = f.plan
-		}
-		r.Findings = append(r.Findings, f.Finding)
-	}
-	for _, name := range append([]string{"undisturbed"}, Families...) {
-		family := g.families[name]
-		if family.Planned > 0 {
-			r.Families = append(r.Families, *family)
-		}
-	}
-	waiting := map[string]int{}
-	for _, p := range g.waiting {
-		waiting[p.Family]++
-	}
-	for family, count := range waiting {
-		reason := "the budget was used up"
-		switch {
-		case interrupted:
-			reason = "the campaign was interrupted"
-		case g.isEnoughLocked():
-			reason = "one finding was enough"
-		case g.isLastLocked():
-			reason = "the number of runs is limited"
-		}
-		r.NotTried = append(r.NotTried, report.NotTried{Family: family, What: "runs", Reason: reason, Count: count})
-	}
-	for _, one := range g.skipped {
-		r.NotTried = append(r.NotTried, *one)
-	}
-	slices.SortFunc(r.NotTried, func(a, b report.NotTried) int {
-		return cmp.Or(cmp.Compare(slices.Index(Families, a.Family), slices.Index(Families, b.Family)), cmp.Compare(a.Reason, b.Reason))
-	})
-	return &Result{Report: r, Plans: plans, Digest: of.digest}
 }

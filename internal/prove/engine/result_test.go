@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/opdock/opdock/internal/project"
@@ -77,4 +78,38 @@ func TestResult(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A disk that is full breaks down one run after another. What a run before saw was not confirmed, and may come from there.
+func TestCampaignEndsIfRunsBreakDown(t *testing.T) {
+	var plans []*Plan
+	for i := range mostBroken + 4 {
+		plans = append(plans, crashAt(strconv.Itoa(i)))
+	}
+	g := gathered(plans...)
+	g.campaign.o.Operator.Project = &project.Project{Name: "ship"}
+	full := func(i int) error { return fmt.Errorf("the disk that holds /tmp/opdock-%d is full", 1000+i) }
+	pull(t, g, false, plans[0])
+	g.add(&outcome{plan: plans[0], failed: full(0)})
+	pull(t, g, false, plans[1])
+	g.add(&outcome{plan: plans[1]}) // one that does not break down
+	pull(t, g, false, plans[2])
+	g.add(&outcome{plan: plans[2], wrong: []*Observation{missing("Deployment")}})
+	pull(t, g, false, plans[2])
+	g.add(&outcome{plan: plans[2], failed: full(2)})
+	for i := 3; i < mostBroken+2; i++ {
+		pull(t, g, false, plans[i])
+		g.add(&outcome{plan: plans[i], failed: full(i)})
+	}
+	pull(t, g, false, nil)
+	pull(t, g, true, nil)
+	r := g.result(built{}, false).Report
+	if len(r.Findings) != 1 || !r.Findings[0].Flaky || r.Broken != full(mostBroken+1).Error() || r.ExitCode() != 2 {
+		t.Errorf("got %+v, with the exit code %d", r, r.ExitCode())
+	}
+	var left []string
+	for _, one := range r.NotTried {
+		left = append(left, fmt.Sprintf("%s (%d)", one.Reason, one.Count))
+	}
+	expectLines(t, left, "a run that broke down: the disk that holds /tmp/opdock-1000 is full (5)", "the last 5 runs broke down (2)")
 }

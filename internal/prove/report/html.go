@@ -42,7 +42,7 @@ type (
 		Outcome       string // clean, findings, unknown
 		Headline      string
 		Undisturbed   string
-		Interrupted   string
+		CutShort      string
 		Summary       string
 		Tiles         []pageTile
 		Steps         []string
@@ -108,6 +108,7 @@ func newPage(r *Report) pageData {
 		Headline:    r.outcome(),
 		Undisturbed: r.undisturbed(),
 		Summary:     r.summary(),
+		CutShort:    r.cutShort(),
 		Steps:       allVisible(r.Steps),
 		HasFlaky:    t.FlakyRuns > 0,
 		HasFailed:   t.Failed > 0,
@@ -118,13 +119,10 @@ func newPage(r *Report) pageData {
 	switch {
 	case t.Findings > 0:
 		data.Outcome, data.Headline = "findings", plural(t.Findings, "finding")
-	case t.Judged() <= 0 || r.Interrupted:
+	case t.Judged() <= 0 || r.cutShort() != "":
 		data.Outcome = "unknown"
 	default:
 		data.Outcome = "clean"
-	}
-	if r.Interrupted {
-		data.Interrupted = r.interrupted()
 	}
 	if !r.Began.IsZero() {
 		data.Began = r.Began.UTC().Format("2 January 2006, 15:04 UTC")

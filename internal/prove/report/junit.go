@@ -127,6 +127,8 @@ func (r *Report) cleanCase(family *Family, class string) junitCase {
 	switch {
 	case family.Ran == 0 && r.Interrupted:
 		clean.Skipped = &junitSkipped{"no run: the campaign was interrupted"}
+	case family.Ran == 0 && r.Broken != "":
+		clean.Skipped = &junitSkipped{"no run: the campaign ended early"}
 	case family.Ran == 0:
 		clean.Skipped = &junitSkipped{"no run"}
 	case family.Clean == 0:

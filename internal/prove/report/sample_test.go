@@ -117,6 +117,16 @@ func interrupted() *Report {
 	return r
 }
 
+// broken is a campaign that was clean until the disk was full.
+func broken() *Report {
+	r := clean()
+	r.Broken = "starting a cluster for a run: the disk that holds /tmp/opdock-672848033 is full; free some space"
+	r.Families = r.Families[:2]
+	r.Families[1].Planned, r.Families[1].Ran, r.Families[1].Clean, r.Families[1].Failed = 20, 12, 7, 5
+	r.NotTried = []NotTried{{Family: "crash", What: "runs", Reason: "the last 5 runs broke down", Count: 8}}
+	return r
+}
+
 // many has fifty findings of all verdicts.
 func many() *Report {
 	r := sample()

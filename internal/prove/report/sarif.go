@@ -120,7 +120,7 @@ func SARIF(w io.Writer, r *Report) error {
 		Automation: sarifAutomation{"opdock-prove/" + visible(r.Campaign)},
 		Results:    []sarifResult{},
 	}
-	invocation := sarifInvocation{Successful: !r.Interrupted && r.ExitCode() != exitNotTried, Notifications: r.notifications()}
+	invocation := sarifInvocation{Successful: r.cutShort() == "" && r.ExitCode() != exitNotTried, Notifications: r.notifications()}
 	if !r.Began.IsZero() {
 		invocation.Start = r.Began.UTC().Format(time.RFC3339)
 		invocation.End = r.Began.UTC().Add(r.Took).Format(time.RFC3339)
@@ -167,8 +167,8 @@ func pascal(name string) string {
 func (r *Report) notifications() []sarifNotification {
 	var all []sarifNotification
 	note := func(level, text string) { all = append(all, sarifNotification{level, sarifMessage{text}}) }
-	if r.Interrupted {
-		note("warning", r.interrupted())
+	if early := r.cutShort(); early != "" {
+		note("warning", early)
 	}
 	if failed := r.Totals().Failed; failed > 0 {
 		note("warning", plural(failed, "run")+" could not be judged.")

@@ -49,7 +49,7 @@ func (r *Report) outcome() string {
 		return plural(t.Findings, "finding") + r.bySeverity()
 	case t.Judged() <= 0:
 		return "No disturbed run was judged"
-	case r.Interrupted:
+	case r.cutShort() != "":
 		return "No findings so far"
 	default:
 		return "No findings"
@@ -89,19 +89,28 @@ func (r *Report) summary() string {
 		parts = append(parts, fmt.Sprintf("%d not judged", t.Failed))
 	}
 	text := strings.Join(parts, ", ") + "."
-	if r.Interrupted {
+	switch {
+	case r.Interrupted:
 		text = "Interrupted. " + text
+	case r.Broken != "":
+		text = "Ended early. " + text
 	}
 	return text
 }
 
-// interrupted explains what an interrupted campaign is worth.
-func (r *Report) interrupted() string {
+// cutShort explains what a campaign is worth that did not come to its end; empty if it did.
+func (r *Report) cutShort() string {
 	t := r.Totals()
-	if t.Ran == 0 {
+	covers := fmt.Sprintf(" after %d of %s. The report covers these runs only.", t.Ran, plural(t.Planned, "planned run"))
+	switch {
+	case r.Broken != "":
+		return "Ended early" + covers + " The last runs broke down: " + visible(r.Broken)
+	case !r.Interrupted:
+		return ""
+	case t.Ran == 0:
 		return "Interrupted before the first run ended."
 	}
-	return fmt.Sprintf("Interrupted after %d of %s. The report covers these runs only.", t.Ran, plural(t.Planned, "planned run"))
+	return "Interrupted" + covers
 }
 
 // evidence says how often a finding was seen.

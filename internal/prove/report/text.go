@@ -87,8 +87,8 @@ func (t *terminal) header() {
 		}
 		t.paragraph(1, "Steps: "+strings.Join(steps, " → "))
 	}
-	if r.Interrupted {
-		t.paragraph(1, r.interrupted())
+	if early := r.cutShort(); early != "" {
+		t.paragraph(1, early)
 	}
 }
 

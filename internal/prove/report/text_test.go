@@ -36,6 +36,7 @@ func TestTextGolden(t *testing.T) {
 		"long":            {long(), 100},
 		"hostile":         {hostile(), 140},
 		"nothing":         {nothing, 80},
+		"broken":          {broken(), 100},
 	} {
 		t.Run(name, func(t *testing.T) { golden.Compare(t, "text-"+name, text(test.report, test.width)) })
 	}

@@ -28,6 +28,7 @@ type Report struct {
 	NotTried    []NotTried    `json:"notTried,omitempty"`
 	Blind       []string      `json:"blind"` // what cannot be seen with simulated pods
 	Interrupted bool          `json:"interrupted,omitempty"`
+	Broken      string        `json:"broken,omitempty"` // why runs could not go on, such as a full disk
 }
 
 // Reference is what the operator does undisturbed.

@@ -1,0 +1,88 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/opdock/opdock/internal/prove/report"
+)
+
+// blind is what no campaign on simulated pods can see.
+var blind = []string{
+	"what the operator and its application say to each other: simulated pods run no containers",
+	"calls to anything outside of the cluster, such as clouds and DNS",
+	"several replicas of the operator at once, and leader election",
+}
+
+// built is what a report says about the operator's binary.
+type built struct {
+	marked bool
+	digest string
+}
+
+// result puts the report together.
+func (g *gathering) result(of built, interrupted bool) *Result {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	c := g.campaign
+	r := &report.Report{
+		Format: report.Format, Project: c.o.Operator.Project.Name, Began: g.began, Took: time.Since(g.began), Budget: c.o.Budget, Seed: c.o.Seed, Parallel: c.o.Parallel,
+		Reference: report.Reference{Runs: c.undisturbedRuns, Writes: c.writes, Masked: c.mask.Size(), Marked: of.marked}, Blind: blind, Interrupted: interrupted,
+	}
+	if g.isBrokenLocked() {
+		r.Broken = g.broke
+	}
+	for i, s := range c.reference {
+		r.Steps = append(r.Steps, c.o.Steps[i].Name)
+		r.Reference.Objects = max(r.Reference.Objects, len(s.shape.Objects))
+	}
+	plans := map[string]*Plan{}
+	for _, cause := range g.order {
+		f := g.findings[cause]
+		// If runs break down, what was seen in one of them may come from there.
+		if f.plan != nil && (f.Replays > 0 || g.isBrokenLocked()) && f.Again < confirmations && len(f.Runs) < confirmations+1 {
+			f.Flaky = true
+			g.families[f.Family].Flaky++
+		}
+		if f.plan != nil {
+			plans[f.ID] = f.plan
+		}
+		r.Findings = append(r.Findings, f.Finding)
+	}
+	for _, name := range append([]string{"undisturbed"}, Families...) {
+		family := g.families[name]
+		if family.Planned > 0 {
+			r.Families = append(r.Families, *family)
+		}
+	}
+	waiting := map[string]int{}
+	for _, p := range g.waiting {
+		waiting[p.Family]++
+	}
+	for family, count := range waiting {
+		reason := "the budget was used up"
+		switch {
+		case interrupted:
+			reason = "the campaign was interrupted"
+		case g.isBrokenLocked():
+			reason = fmt.Sprintf("the last %d runs broke down", g.broken)
+		case g.isEnoughLocked():
+			reason = "one finding was enough"
+		case g.isLastLocked():
+			reason = "the number of runs is limited"
+		}
+		r.NotTried = append(r.NotTried, report.NotTried{Family: family, What: "runs", Reason: reason, Count: count})
+	}
+	for _, one := range g.skipped {
+		r.NotTried = append(r.NotTried, *one)
+	}
+	slices.SortFunc(r.NotTried, func(a, b report.NotTried) int {
+		return cmp.Or(cmp.Compare(slices.Index(Families, a.Family), slices.Index(Families, b.Family)), cmp.Compare(a.Reason, b.Reason))
+	})
+	return &Result{Report: r, Plans: plans, Digest: of.digest}
+}
