@@ -173,11 +173,12 @@ func (g *gathering) add(result *outcome) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	id := result.plan.ID()
-	if result.failed == nil {
-		g.broken = 0
-	} else {
+	switch {
+	case result.failed != nil:
 		g.broken++
 		g.broke = firstLine(result.failed.Error())
+	case !g.isBrokenLocked(): // else the campaign ends, even if a run that began before does not break down
+		g.broken = 0
 	}
 	if f := g.replayed(result); f != nil {
 		return

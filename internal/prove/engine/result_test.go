@@ -101,6 +101,7 @@ func TestCampaignEndsIfRunsBreakDown(t *testing.T) {
 		pull(t, g, false, plans[i])
 		g.add(&outcome{plan: plans[i], failed: full(i)})
 	}
+	g.add(&outcome{plan: plans[mostBroken+2]}) // it began before
 	pull(t, g, false, nil)
 	pull(t, g, true, nil)
 	r := g.result(built{}, false).Report
