@@ -4,6 +4,9 @@
 package story
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +63,8 @@ type pass struct {
 	record why.Record
 	subject
 	began time.Time
+	// last is when it was last seen to do something. It counts if the reconcile has no end.
+	last  time.Time
 	reads []lens.Read
 }
 
@@ -95,8 +100,11 @@ func (t *Teller) Add(e *lens.Event) {
 	case e.Reconcile != nil:
 		t.end(e)
 	case e.Read != nil:
-		if p := t.running[e.Read.Reconcile]; p != nil && len(p.reads) < maxCauses*4 {
-			p.reads = append(p.reads, *e.Read)
+		if p := t.running[e.Read.Reconcile]; p != nil {
+			p.last = e.At
+			if len(p.reads) < maxCauses*4 {
+				p.reads = append(p.reads, *e.Read)
+			}
 		}
 	case e.Request != nil && e.Request.IsWrite():
 		t.wrote(e)
@@ -107,12 +115,24 @@ func (t *Teller) Add(e *lens.Event) {
 func (t *Teller) Settle(now time.Time) { t.loose.settle(now) }
 
 // Flush tells all that waits.
-func (t *Teller) Flush() { t.loose.settleAll() }
+func (t *Teller) Flush() {
+	t.loose.settleAll()
+	t.cutOff("the recording ended before the reconcile did")
+}
 
-// restart forgets what a process leaves unfinished.
+// cutOff tells the reconciles that have no end, in the order in which they began.
+func (t *Teller) cutOff(reason string) {
+	unfinished := slices.SortedFunc(maps.Values(t.running), func(a, b *pass) int { return cmp.Compare(a.record.ID, b.record.ID) })
+	clear(t.running)
+	for _, p := range unfinished {
+		t.finish(p, &lens.Reconcile{Duration: p.last.Sub(p.began), Error: reason}, p.last)
+	}
+}
+
+// restart ends what a process leaves unfinished.
 func (t *Teller) restart(p *lens.Process) {
 	t.loose.settleAll()
-	clear(t.running)
+	t.cutOff("the operator ended before the reconcile did")
 	if p.Started {
 		// Its cache is filled anew, and its queue knows of no retries and timers.
 		t.arrivals, t.marked = nil, p.Instrumented
@@ -132,7 +152,7 @@ func (t *Teller) begin(e *lens.Event) {
 	r := e.Reconcile
 	t.lastID++
 	t.running[r.ID] = &pass{
-		subject: subject{r.Controller, r.Namespace, r.Name}, began: e.At,
+		subject: subject{r.Controller, r.Namespace, r.Name}, began: e.At, last: e.At,
 		record: why.Record{ID: t.lastID, Controller: r.Controller, Start: e.At, Object: why.Object{Namespace: r.Namespace, Name: r.Name}},
 	}
 }
@@ -149,6 +169,9 @@ func (t *Teller) wrote(e *lens.Event) {
 			t.loose.wrote(e)
 		}
 		return
+	}
+	if answered := e.At.Add(r.Duration); answered.After(p.last) {
+		p.last = answered
 	}
 	p.record.Written++
 	if len(p.record.Writes) == maxWrites {
@@ -222,7 +245,7 @@ func objectOf(o *lens.Object) why.Object {
 	return why.Object{Kind: o.Kind, Group: o.Group, Version: o.Version, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
 }
 
-// end tells a reconcile.
+// end takes the end of a reconcile.
 func (t *Teller) end(e *lens.Event) {
 	r := e.Reconcile
 	p := t.running[r.ID]
@@ -230,6 +253,11 @@ func (t *Teller) end(e *lens.Event) {
 		return // it began before the lens did
 	}
 	delete(t.running, r.ID)
+	t.finish(p, r, e.At)
+}
+
+// finish tells a reconcile that ended like r.
+func (t *Teller) finish(p *pass, r *lens.Reconcile, at time.Time) {
 	record := &p.record
 	record.Duration, record.RequeueAfter, record.Error = r.Duration, r.RequeueAfter, r.Error
 	record.Outcome = outcomeOf(r)
@@ -243,7 +271,7 @@ func (t *Teller) end(e *lens.Event) {
 			record.Waited = waited
 		}
 	}
-	t.remember(p, r, e.At, t.findings(p, before))
+	t.remember(p, r, at, t.findings(p, before))
 	t.tell(record)
 }
 

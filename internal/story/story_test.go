@@ -172,6 +172,30 @@ func TestMarkedReconciles(t *testing.T) {
 	}
 }
 
+// A reconcile without an end is the one to look at after a crash.
+func TestReconcilesThatAreCutOff(t *testing.T) {
+	t.Parallel()
+	started := lens.Event{Process: &lens.Process{Started: true, Instrumented: true}}
+	apply := wrote(1, 1, "apply", shop("Deployment", "web", "2", ownedByWeb))
+	apply.Request.Duration = 20 * time.Millisecond
+	records := play(
+		started, delivered("ADDED", shop("Shop", "web", "1"), 0), begin(1, "web"), read(1, "example.com", "Shop", "web"), apply,
+		started, delivered("ADDED", shop("Shop", "web", "1"), 0), begin(2, "web"), read(2, "example.com", "Shop", "web"),
+	)
+	want := `1 Shop/web <created Shop/web> [apply Deployment/web] failed
+2 Shop/web <created Shop/web> failed`
+	if got := say(records); got != want {
+		t.Fatalf("got\n%s\nwant\n%s", got, want)
+	}
+	// It is known to have run until it got the answer to what it wrote.
+	if r := records[0]; r.Duration != 22*time.Millisecond || r.Error != "the operator ended before the reconcile did" {
+		t.Errorf("the first took %s, and says %q", r.Duration, r.Error)
+	}
+	if r := records[1]; r.Duration != time.Millisecond || r.Error != "the recording ended before the reconcile did" {
+		t.Errorf("the second took %s, and says %q", r.Duration, r.Error)
+	}
+}
+
 // status is what an operator writes that triggers itself: each time another value in the status of its object.
 func status(request, reconcile, version uint64) []lens.Event {
 	object := shop("Shop", "web", strconv.FormatUint(version, 10))
