@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/crdspec"
 )
 
 // DowngradeError is returned when a CRD on the server has versions or fields that the one to be applied lacks. The server
@@ -86,13 +88,9 @@ func lackingIn(definition, live *unstructured.Unstructured) []string {
 }
 
 func versionsByName(definition *unstructured.Unstructured) map[string]map[string]any {
-	list, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	byName := map[string]map[string]any{}
-	for _, one := range list {
-		if version, ok := one.(map[string]any); ok {
-			name, _ := version["name"].(string)
-			byName[name] = version
-		}
+	for _, version := range crdspec.Of(definition).Versions {
+		byName[version.Name] = version.Fields
 	}
 	return byName
 }

@@ -6,13 +6,13 @@ package dev
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/opdock/opdock/internal/gocommand"
 )
 
 // assetsVariable is where controller-runtime's envtest finds an API server.
@@ -60,12 +60,7 @@ func (s *Session) test(ctx context.Context) string {
 		}
 		env = append(env, assetsVariable+"="+assets)
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "./...")
-	cmd.Dir, cmd.Env = s.Project.Dir, env
-	cmd.SysProcAttr = processAttributes()
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = cancelGrace
-	output, err := cmd.CombinedOutput()
+	output, err := gocommand.Command(ctx, s.Project.Dir, env, "test", "./...").CombinedOutput()
 	took := Duration(time.Since(began))
 	log := filepath.Join(s.StateDir, "test.log")
 	_ = writePrivate(log, output) // it is only for reading up

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/opdock/opdock/internal/crdspec"
 )
 
 // FromFiles reads the objects of a dump: a file of manifests or Lists, or a folder of such files, as must-gather and
@@ -135,8 +137,8 @@ func withResources(read []*unstructured.Unstructured, o Options) []Object {
 		if object.GroupVersionKind().Group != crdResource.Group || object.GetKind() != "CustomResourceDefinition" {
 			continue
 		}
-		crd := Object{Unstructured: object}
-		plurals[schema.GroupKind{Group: stringAt(crd, "spec", "group"), Kind: stringAt(crd, "spec", "names", "kind")}] = stringAt(crd, "spec", "names", "plural")
+		definition := crdspec.Of(object)
+		plurals[definition.GroupKind()] = definition.Plural
 	}
 	seen := map[string]bool{}
 	var all []Object
