@@ -73,6 +73,8 @@ func TestInitRefuses(t *testing.T) {
 		"a module path with blanks":  {change: func(o *InitOptions) { o.Repo = "example.com/my yard" }, problem: "is not a valid path of a Go module"},
 		"a module path from above":   {change: func(o *InitOptions) { o.Repo = "../yard" }, problem: "is not a valid path of a Go module"},
 		"a project name in capitals": {change: func(o *InitOptions) { o.ProjectName = "Yard" }, problem: `"Yard" is not a valid project name`},
+		"a number for a project":     {change: func(o *InitOptions) { o.ProjectName = "001" }, problem: "begin with a letter"},
+		"a truth for a project":      {change: func(o *InitOptions) { o.ProjectName = "true" }, problem: "YAML reads it as true"},
 		"a long project name":        {change: func(o *InitOptions) { o.ProjectName = strings.Repeat("y", 51) }, problem: "at most 50"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,6 +29,9 @@ func CheckProject(dir string) error {
 // CheckDomain returns an error if API groups cannot end with the domain.
 func CheckDomain(domain string) error { return checkDomain(domain) }
 
+// CheckProjectName returns an error if deployed objects cannot have names that begin with the name.
+func CheckProjectName(name string) error { return checkProjectName(name) }
+
 // CheckRepo returns an error if a Go module cannot have the path.
 func CheckRepo(repo string) error { return checkRepo(repo) }
 

@@ -11,6 +11,7 @@ import (
 
 	gomodule "golang.org/x/mod/module"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
 )
 
 // InputError is a wish that cannot be fulfilled as it was written. Hints say what to do instead.
@@ -51,10 +52,15 @@ func checkRepo(repo string) error {
 }
 
 func checkProjectName(name string) error {
-	// It becomes a prefix of the names of objects, and part of the namespace.
-	if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > 50 {
-		return wrongInput("%q is not a valid project name: use at most 50 lower case letters, digits and '-'", name).
-			hint("set one: --project-name ship-operator")
+	const example = "set one: --project-name ship-operator"
+	// It becomes a prefix of the names of objects, and part of the namespace. Names of Services begin with a letter.
+	if problems := validation.IsDNS1035Label(name); len(problems) > 0 || len(name) > 50 {
+		return wrongInput("%q is not a valid project name: use at most 50 lower case letters, digits and '-', and begin with a letter", name).hint(example)
+	}
+	// It is a label in manifests, where some words are not strings.
+	var read any
+	if err := yaml.Unmarshal([]byte(name), &read); err != nil || read != name {
+		return wrongInput("%q is not a valid project name: YAML reads it as %v, not as a string", name, read).hint(example)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@
 package projectcmd
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -83,8 +84,9 @@ func (a verbs) askInit(cmd *cobra.Command, o *scaffold.InitOptions) error {
 		return nil
 	}
 	ctx := cmd.Context()
-	if err := scaffold.CheckInit(o.Dir); err != nil {
-		return explainScaffold(err) // before the questions, not after them
+	// Before the questions, not after them.
+	if err := errors.Join(scaffold.CheckInit(o.Dir), scaffold.CheckProjectName(scaffold.InitDefaults(*o).ProjectName)); err != nil {
+		return explainScaffold(err)
 	}
 	var err error
 	if o.Domain, err = a.Ask(ctx, "Domain of the API groups", "example.com", scaffold.CheckDomain); err != nil {

@@ -34,7 +34,11 @@ type workshop struct {
 
 func newWorkshop(t *testing.T) *workshop {
 	t.Helper()
-	return &workshop{t: t, dir: t.TempDir(), generate: fakeGenerate(&generate.Result{
+	dir := filepath.Join(t.TempDir(), "dry-dock") // it becomes the name of the project
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return &workshop{t: t, dir: dir, generate: fakeGenerate(&generate.Result{
 		Changes: []generate.Change{{Path: "api/v1/zz_generated.deepcopy.go", Kind: generate.Missing}},
 	}, nil)}
 }
@@ -133,6 +137,17 @@ func TestScaffoldOutput(t *testing.T) {
 				t.Error("something was written")
 			}
 		})
+	}
+}
+
+// A directory whose name cannot be that of a project is refused before the first question.
+func TestScaffoldDoesNotAskInVain(t *testing.T) {
+	w := newWorkshop(t)
+	w.dir, w.answers = t.TempDir(), "example.com\n"
+	code, screen := w.run(t.Context(), "init")
+	clitest.ExpectCode(t, code, cmdutil.ExitUsage)
+	if strings.Contains(screen, "Domain of the API groups") || !strings.Contains(screen, "--project-name ship-operator") {
+		t.Error(screen)
 	}
 }
 
