@@ -1,8 +1,7 @@
 # Copyright The Opdock Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Everything here needs Go and make and nothing else: tools are built from the tools module, and the control plane from
-# its own module.
+# All targets need only Go and make. Tools are built from the tools module, and the control plane from its own module.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -15,30 +14,31 @@ GOLANGCI_LINT := bin/golangci-lint
 DELVE := bin/dlv
 MODULES := . controlplane tools bench/kro test/charts test/browser test/conformance/upstream
 
-# The chart says which version this is; an image is tagged with it, and made at the time of the last commit, so that it
-# is the same whenever and wherever it is made from the same source.
+# The chart defines the version, which is also the tag of the image. The image gets the time of the last commit, so
+# the same source always gives the same image.
 VERSION ?= $(shell sed -n 's/^appVersion: *//p' charts/opdock/Chart.yaml)
-# Where users get the image from. There is no default: it is a registry of yours.
+# The registry that users pull the image from. There is no default, because it is your own registry.
 IMAGE ?= opdock-manager
 
-# What is compiled into the control plane. Its build asks go about some thousand packages, which takes seconds even if
-# nothing has changed, so make decides by the time stamps whether to ask at all.
+# Sources of the control plane. Checking its thousands of packages takes go build seconds even if nothing has changed,
+# so make compares timestamps first.
 CONTROLPLANE_SOURCES := $(shell find controlplane -type f -not -name '*_test.go' -not -path '*/testdata/*')
 
-# The control plane is built without cgo, and so are its tests and checks: with it, all of Kubernetes would be compiled a
+# The control plane, its tests and its checks are built without cgo. With cgo, all of Kubernetes would be compiled a
 # second time.
 
 # The race detector needs cgo, and go turns cgo off where there is no C compiler.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-# The race detector is for packages whose own code starts goroutines, and for test/fleet, in which the controllers of all
-# kinds run side by side in one process. It costs: every dependency is compiled a second time, each test binary is linked
-# with it, and tests use several times the CPU. The other packages start none: those that lock are raced where they are
-# used, and those that test opdock as a program drive other processes. Left out as well are those of which the tests run no
-# goroutine of the package (bench), whose code is generated (client), or whose goroutines run in test/fleet (podcluster).
+# The race detector covers packages whose own code starts goroutines, and test/fleet, where the controllers of all
+# kinds run in one process. It is expensive: every dependency is compiled a second time, each test binary is linked
+# with it, and tests use several times the CPU. The other packages start no goroutines. Packages with locks are
+# covered by the tests of their callers, and tests of the opdock binary run other processes. Also left out are
+# packages whose tests run none of their goroutines (bench), whose code is generated (client), or whose goroutines run
+# in test/fleet (podcluster).
 UNRACED := %/bench %/client/informers/externalversions %/internal/controller/podcluster
 TESTED = $(eval TESTED := $$(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))$(TESTED)
-# Campaigns run several control planes at once, so they have the machine to themselves.
+# Campaigns run several control planes at once, so nothing else runs beside them.
 CAMPAIGNS := %/test/prove %/test/upgrade
 CONCURRENT = $(filter-out $(UNRACED),$(filter $(addprefix %/opdock/,test/fleet $(shell grep -rlE --include='*.go' --exclude='*_test.go' \
 	-e '^[[:space:]]*go [[:alpha:]]' -e '[.]Go.func' . | xargs -n 1 dirname | sort -u | sed 's|^\./||')),$(TESTED)))
@@ -50,26 +50,27 @@ help: ## Show this help
 .PHONY: build
 build: $(OPDOCK) $(CONTROLPLANE) ## Build bin/opdock and bin/opdock-controlplane; the first time takes minutes
 
-# Always handed to go build, which knows best what has changed.
+# Always run go build, which detects changes itself.
 .PHONY: $(OPDOCK)
 $(OPDOCK):
 	@go build -o $@ ./cmd/opdock
 
-# opdock comes first because it shows the progress of this build, but a new opdock is no reason for a new control plane.
+# opdock is built first because it shows the progress of this build. It is an order-only prerequisite: a new opdock
+# does not rebuild the control plane.
 $(CONTROLPLANE): $(CONTROLPLANE_SOURCES) | $(OPDOCK)
 	@$(OPDOCK) build-controlplane --output $@
 	@touch $@
 
-# Whatever opdock run takes can be given as well: make run RUN="--until-ready"
+# RUN passes flags to opdock run: make run RUN="--until-ready"
 .PHONY: run
 run: build ## Run the fleet and its samples on a cluster, and watch them
 	@$(OPDOCK) run $(RUN)
 
-# Tests that drive opdock use the one that is built here. Each package is tested once, with or without the race detector;
-# package generate twice, because its comparison with upstream's programs, which -short leaves out, costs minutes with it.
-# The comparison of objects that -tags opdock_unsafe selects is tested without a control plane, which makes no difference to it.
-# go vet is left to make lint, which runs all of its checks: go test would run some on all dependencies, twice. No test needs
-# a symbol table, and linking without it takes a third less.
+# Tests of the command use the binary that is built here. Each package is tested once, with or without the race
+# detector. Package generate is tested twice: -short skips its comparison with upstream's programs, which takes
+# minutes with the race detector. The comparison of objects under -tags opdock_unsafe needs no control plane. make
+# lint runs go vet: go test would run parts of it on all dependencies, twice. No test needs a symbol table, and
+# linking without one takes a third less time.
 TESTFLAGS := -vet=off -ldflags=-s
 .PHONY: test
 test: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
@@ -85,19 +86,19 @@ test: build $(GOLANGCI_LINT) $(DELVE) ## Run all tests
 	@$(MAKE) --no-print-directory chromium
 	go -C test/browser test $(TESTFLAGS) ./...
 
-# Debian's, where it may be installed. Without it the tests that look at the page skip themselves, which is said here
-# because go test says it to nobody.
+# Installs Debian's Chromium where that is allowed. Without it, the browser tests are skipped. go test hides skipped
+# tests, so this target prints a note.
 .PHONY: chromium
 chromium:
 	@if [ -n "$${OPDOCK_CHROMIUM:-}" ] || command -v chromium chromium-browser google-chrome >/dev/null; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "Installing Chromium, to look at the page with."; \
+		echo "Installing Chromium for the tests in test/browser."; \
 		export DEBIAN_FRONTEND=noninteractive; { apt-get install -y --no-install-recommends chromium || { apt-get update && apt-get install -y --no-install-recommends chromium; }; } >/dev/null 2>&1 && exit 0; \
 	fi; \
-	echo "NOT RUN: there is no Chromium, and it could not be installed; the tests in test/browser, which look at the page, are skipped." >&2
+	echo "NOT RUN: Chromium is missing and could not be installed, so the tests in test/browser are skipped." >&2
 
 .PHONY: generate
-generate: $(OPDOCK) ## Write what is made from the types in api, and the chart's copies of it
+generate: $(OPDOCK) ## Generate code and manifests from the types in api, and copy them to the chart
 	@$(OPDOCK) generate
 	@go run ./hack/ship chart
 
@@ -108,19 +109,19 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint on all our code
 	cd test/charts && ../../$(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/browser && ../../$(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 
-# Built once and not run by "go tool", which would link it anew for each run that misses the cache.
+# Built once instead of run by "go tool", which links it again whenever the cache misses.
 $(GOLANGCI_LINT): tools/go.mod tools/go.sum
 	@echo "Building golangci-lint from source. The first time, this takes minutes."
 	@go -C tools build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
-# The debugger of opdock dev --debug, for its tests. It is small: some fifteen seconds of one core, the first time.
+# The debugger for the tests of opdock dev --debug. The first build takes about fifteen seconds of one core.
 $(DELVE): tools/go.mod tools/go.sum
 	@CGO_ENABLED=0 go -C tools build -o ../$@ github.com/go-delve/delve/cmd/dlv
 	@touch $@
 
 .PHONY: verify
-verify: verify-headers verify-format verify-modules verify-api verify-generated ## Check what is generated, formatted and derived
+verify: verify-headers verify-format verify-modules verify-api verify-generated ## Check formatting, headers, modules and generated files
 
 .PHONY: verify-headers
 verify-headers:
@@ -140,13 +141,13 @@ verify-format:
 verify-modules:
 	@for module in $(MODULES); do echo "verify: go mod tidy in $$module"; go -C "$$module" mod tidy -diff; done
 
-# Those conventions of Kubernetes APIs that a program can check and the API server does not.
+# Kubernetes API conventions that a linter can check and the API server does not.
 .PHONY: verify-api
 verify-api:
 	@echo "verify: API conventions"
 	@go test -vet=off ./api/apitest -run Conventions
 
-# Compared with the tree as it was and not with the last commit, so that it can be run before committing.
+# Compares with the working tree and not with the last commit, so you can run it before you commit.
 .PHONY: verify-generated
 verify-generated:
 	@echo "verify: generated files"
@@ -160,8 +161,8 @@ bench: build chromium ## Measure start-up, memory and throughput
 	go run ./bench
 
 # Upstream's specs, of the same version as the control plane: LENS=1 sends their requests through the lens, and
-# CONFORMANCE="--focus Namespaces" runs some of them. They are compiled without cgo, as the control plane is, which most
-# packages are shared with.
+# CONFORMANCE="--focus Namespaces" runs some of them. They are compiled without cgo, like the control plane, because
+# the two share most packages.
 SPECS := bin/e2e.test
 GINKGO := bin/ginkgo
 .PHONY: conformance
@@ -179,16 +180,16 @@ $(GINKGO): test/conformance/upstream/go.mod test/conformance/upstream/go.sum
 	@CGO_ENABLED=0 go -C test/conformance/upstream build -o ../../../$@ github.com/onsi/ginkgo/v2/ginkgo
 	@touch $@
 
-# A campaign on each kind of the fleet. They must find nothing; what opdock prove takes can be given as well:
-# make prove KINDS=robot PROVE="--families crash --budget 2m"
+# Runs a campaign on each kind of the fleet, which must find nothing. PROVE passes flags to opdock prove: make prove
+# KINDS=robot PROVE="--families crash --budget 2m"
 KINDS := appservice collector kapp podcluster robot
 PROVE = --budget 10m
 .PHONY: prove
-prove: build ## Prove that the fleet survives what production does to it; 10 minutes for each kind
+prove: build ## Run a prove campaign on each kind of the fleet; 10 minutes for each kind
 	@failed=; for kind in $(KINDS); do $(OPDOCK) prove --scenario test/prove/scenarios/$$kind.yaml $(PROVE) || failed="$$failed $$kind"; done; \
 	[ -z "$$failed" ] || { echo "opdock prove has failed for:$$failed" >&2; exit 1; }
 
-# Which defects prove finds: make mutants MUTANTS="robot collector-random"
+# Shows which defects prove finds: make mutants MUTANTS="robot collector-random"
 .PHONY: mutants
 mutants: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
 mutants: build ## Break the fleet on purpose, and write to docs/mutants.md what prove finds
@@ -200,11 +201,11 @@ compatibility: build ## Build and run operators with all supported versions of c
 	go test -tags compatibility -timeout 60m -run TestVersions -v ./test/instrument
 
 .PHONY: image
-image: ## Make an image of the manager in dist/image, without Docker
+image: ## Build an image of the manager in dist/image, without Docker
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} go run ./hack/ship image --version=$(VERSION)
 
 .PHONY: installer
-installer: ## Write dist/install.yaml; IMAGE and VERSION say which image it uses
+installer: ## Write dist/install.yaml; IMAGE and VERSION set its image
 	@go run ./hack/ship installer --image=$(IMAGE) --version=$(VERSION)
 
 .PHONY: clean

@@ -2,8 +2,8 @@
 # Copyright The Opdock Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Puts what opdock run really shows into the documents, between "<!-- pane: NAME -->" and "<!-- end -->". Needs tmux and a
-# built opdock: make build && hack/panes.sh
+# Writes the real output of opdock run into the documents, between "<!-- pane: NAME -->" and
+# "<!-- end -->". Needs tmux and a built opdock: make build && hack/panes.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,8 +23,8 @@ await() {
 	exit 1
 }
 
-# pane NAME FILE replaces a pane in a document by what is on the terminal. The page's port is another one each time, which
-# would be a difference that means nothing.
+# pane NAME FILE replaces a pane in a document with the content of the terminal. The page's port
+# differs each time, so it is replaced with a fixed one.
 pane() {
 	"${tmux[@]}" capture-pane -p -t run | sed -e "s|$home|~/.local/state/opdock|" -e 's|http://127\.0\.0\.1:[0-9]\{5\}|http://127.0.0.1:40000|' -e 's/ *$//' >"$home/pane"
 	awk -v name="$1" -v pane="$home/pane" '

@@ -2,9 +2,8 @@
 # Copyright The Opdock Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Takes the pictures of the page in docs/images: what follows when somebody scales an application of the fleet, and the
-# traffic and the rights of a made-up one. Needs
-# Chromium and a built opdock: make build chromium && hack/picture.sh
+# Takes the pictures of the page in docs/images: the effects of scaling an application of the fleet, and the traffic
+# and rights of a made-up fleet. Needs Chromium and a built opdock: make build chromium && hack/picture.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
