@@ -134,7 +134,7 @@ func (o *Options) check() error {
 		return fmt.Errorf("starting %s: %v is not a valid history", title(o.Name), o.History)
 	}
 	if o.Replace && o.From == "" {
-		return fmt.Errorf("starting %s: Replace needs From, which says what to replace its objects with", title(o.Name))
+		return fmt.Errorf("starting %s: Replace needs From, the source of the new objects", title(o.Name))
 	}
 	if o.Detach && o.Name == "" {
 		return errors.New("starting the private cluster: a detached cluster needs a name; set Name")

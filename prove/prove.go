@@ -64,7 +64,7 @@ type Options struct {
 	Runs int
 	// FailFast ends the campaign at the first finding that was confirmed.
 	FailFast bool
-	// Seed decides between runs that promise equally much.
+	// Seed determines the order of runs that are equally useful.
 	Seed uint64
 	// Parallel is how many runs go side by side; 0 is DefaultParallel.
 	Parallel int
@@ -209,7 +209,7 @@ func hold(dir string) (*os.File, error) {
 	}
 	if err != nil {
 		lock.Close()
-		return nil, fmt.Errorf("removing what an earlier campaign has left: %w", err)
+		return nil, fmt.Errorf("removing the files of an earlier campaign: %w", err)
 	}
 	return lock, nil
 }

@@ -28,7 +28,7 @@ func Test(t testing.TB, o Options) *Campaign {
 	report.Text(&text, c.Report, width)
 	switch {
 	case c.Report.Totals().Findings > 0:
-		t.Errorf("the operator does not survive everything:\n%s", text.String())
+		t.Errorf("the operator does not recover from every disturbance:\n%s", text.String())
 	case c.Report.ExitCode() != 0:
 		t.Errorf("no disturbed run was judged, so nothing is known:\n%s", text.String())
 	default:

@@ -35,7 +35,7 @@ func (s *Server) AwaitEstablished(ctx context.Context, definitions []*unstructur
 		if err == nil && !established {
 			err = s.follow(ctx, definition, func(live *unstructured.Unstructured) (bool, error) {
 				if live == nil {
-					return false, fmt.Errorf("%s was deleted while it was waited for", title(definition))
+					return false, fmt.Errorf("%s was deleted while opdock waited for it", title(definition))
 				}
 				definition = live
 				return isEstablished(live, &last)

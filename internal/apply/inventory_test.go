@@ -151,7 +151,7 @@ func TestWhatIsNotPruned(t *testing.T) {
 		}
 	}
 	said := strings.Join(notes, "\n")
-	for _, want := range []string{"shared, which the manifests no longer have: opdock dev uses it", "again, which the manifests no longer have: it was created again by others", definition.GetName() + ", which the manifests no longer have: it is not pruned"} {
+	for _, want := range []string{"shared, which the manifests no longer have: opdock dev uses it", "again, which the manifests no longer have: another client has recreated it", definition.GetName() + ", which the manifests no longer have: it is not pruned"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it did not say %q:\n%s", want, said)
 		}

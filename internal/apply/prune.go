@@ -45,7 +45,7 @@ func (s *Server) prune(ctx context.Context, r *record, o Options) ([]Outcome, er
 			o.note("kept %s, which the manifests no longer have: %s uses it", one, holder)
 			r.forget(one.ID)
 		case !stillOurs(live, one, o.Manager):
-			o.note("kept %s, which the manifests no longer have: it was created again by others", one)
+			o.note("kept %s, which the manifests no longer have: another client has recreated it", one)
 			r.forget(one.ID)
 		default:
 			pruned = append(pruned, live)

@@ -29,7 +29,7 @@ func (s *Server) begin(ctx context.Context, p plan, o Options) (*record, error) 
 	}
 	inventory, err := s.Inventory(ctx, o.Set)
 	if apierrors.IsForbidden(err) {
-		o.note("what is applied is not remembered, so it is not pruned later: %v", err)
+		o.note("the inventory could not be written, so the applied objects are not pruned later: %v", err)
 		return nil, nil //nolint:nilnil // as above
 	}
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Server) begin(ctx context.Context, p plan, o Options) (*record, error) 
 	}
 	err = r.save(ctx)
 	if apierrors.IsForbidden(err) {
-		o.note("what is applied is not remembered, so it is not pruned later: %v", err)
+		o.note("the inventory could not be written, so the applied objects are not pruned later: %v", err)
 		r.server = nil
 		return r, nil
 	}

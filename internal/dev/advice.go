@@ -96,7 +96,7 @@ func (a *advice) about(line string) string {
 		return fmt.Sprintf("the operator's log says that variable %s is missing; set it in the Deployment, or for this session: %s=… opdock dev", match[1], match[1])
 	}
 	if outside.MatchString(line) {
-		return "the operator looks only for a cluster around it; use ctrl.GetConfig, which also reads KUBECONFIG, to run it elsewhere"
+		return "the operator reads only the in-cluster configuration; use ctrl.GetConfig, which also reads KUBECONFIG"
 	}
 	if match := exists.FindStringSubmatch(line); match != nil {
 		a.created[match[0]]++

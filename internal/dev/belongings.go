@@ -52,7 +52,7 @@ func (s *Session) applyBelongings(ctx context.Context) error {
 			return ctx.Err()
 		}
 		// Only operators need it that look themselves up.
-		s.sayOnce(fmt.Sprintf("no Pod stands in for the operator's own (%s): %v", pod.GetName(), err))
+		s.sayOnce(fmt.Sprintf("the stand-in for the operator's pod could not be created (%s): %v", pod.GetName(), err))
 		return nil
 	}
 	s.standIn = pod

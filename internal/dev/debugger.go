@@ -169,7 +169,7 @@ func isRunning(ctx context.Context, address string) (bool, error) {
 		return false, err
 	}
 	if answer.Error != nil {
-		return false, fmt.Errorf("the debugger says: %v", answer.Error)
+		return false, fmt.Errorf("the debugger reported: %v", answer.Error)
 	}
 	return answer.Result.State.Running, nil
 }

@@ -85,7 +85,7 @@ func (s *Session) installMissing(ctx context.Context, wanted []project.Wanted) b
 			s.Screen.Say(fmt.Sprintf("CRD %s from %s could not be installed: %v", definition.GetName(), place, err))
 			continue
 		}
-		s.Screen.Say(fmt.Sprintf("installed CRD %s from %s, because the operator needs it; nothing serves that kind here", definition.GetName(), place))
+		s.Screen.Say(fmt.Sprintf("installed CRD %s from %s, because the operator needs it; no controller reconciles that kind here", definition.GetName(), place))
 		installed = true
 	}
 	return installed

@@ -41,7 +41,7 @@ func (m *marking) prepare(ctx context.Context) error {
 func (m *marking) sayUnmarked(reason string) {
 	if reason != m.unmarked {
 		m.unmarked = reason
-		m.say("reconciles are inferred from what the operator writes, and when: " + reason)
+		m.say("reconciles are inferred from the operator's writes and their times: " + reason)
 	}
 }
 

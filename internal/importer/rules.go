@@ -206,7 +206,7 @@ func missingNodes(all []Object, report *Report) []Object {
 	}
 	var made []Object
 	for _, name := range sets.List(wanted.Difference(known)) {
-		report.Changed["nodes are made because pods name them"]++
+		report.Changed["nodes are created because pods name them"]++
 		made = append(made, newObject(nodeResource, "Node", name))
 	}
 	return made

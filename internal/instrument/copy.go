@@ -46,7 +46,7 @@ func copyPatched(from, version, dir string) (string, error) {
 		return "", fmt.Errorf("copying controller-runtime: %w", err)
 	}
 	if err := patchAll(partial); err != nil {
-		return "", &UnsupportedError{Reason: fmt.Sprintf("controller-runtime %s is not one that can be patched: %v", version, err)}
+		return "", &UnsupportedError{Reason: fmt.Sprintf("controller-runtime %s cannot be patched: %v", version, err)}
 	}
 	if err := os.Rename(partial, to); err != nil {
 		if _, there := os.Stat(to); there == nil {

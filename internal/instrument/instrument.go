@@ -80,7 +80,7 @@ func (p Project) Prepare(ctx context.Context) (*Build, error) {
 	if slices.ContainsFunc(strings.Fields(lastValue(p.Env, "GOFLAGS")), func(flag string) bool {
 		return strings.HasPrefix(strings.TrimLeft(flag, "-"), "modfile")
 	}) {
-		return nil, &UnsupportedError{"GOFLAGS sets -modfile, which only one can set"}
+		return nil, &UnsupportedError{"GOFLAGS already sets -modfile, which can be set only once"}
 	}
 	root := p.Dir
 	if workspace != "" {

@@ -40,7 +40,7 @@ type capture struct {
 // Words for why something is not decoded.
 const (
 	tooLarge = "the body is too large"
-	behind   = "the lens had too much to decode at the time"
+	behind   = "the lens was overloaded"
 )
 
 func (c *capture) write(data []byte) {

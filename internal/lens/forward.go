@@ -64,7 +64,7 @@ func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 func (l *Lens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !l.isClient(r) {
 		answer(w, status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized,
-			"this is the lens of an operator, and takes only the credential in the kubeconfig it was given"), nil)
+			"this proxy serves one operator and accepts only the credential in its kubeconfig"), nil)
 		return
 	}
 	l.usedOnce.Do(func() { close(l.used) })
@@ -74,7 +74,7 @@ func (l *Lens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if to.impersonates && hasImpersonation(r.Header) {
 		// The server would take the header for the impersonation that the identity itself consists of, and so grant the
 		// rights of whoever is named to a client that may have none.
-		x.refuse(w, status(http.StatusForbidden, metav1.StatusReasonForbidden, "the lens impersonates already, so its client cannot"), nil)
+		x.refuse(w, status(http.StatusForbidden, metav1.StatusReasonForbidden, "the lens already impersonates a user, so its client cannot"), nil)
 		return
 	}
 	x.serve(w, r)

@@ -154,7 +154,7 @@ func (o *observer) run() {
 
 func (o *observer) take(seen observation) {
 	if lost := o.lost.Swap(0); lost > 0 {
-		o.stream.add(Event{At: time.Now(), Lost: &Lost{Events: lost, Reason: "the lens had too much to do"}})
+		o.stream.add(Event{At: time.Now(), Lost: &Lost{Events: lost, Reason: "the lens was overloaded"}})
 	}
 	switch {
 	case seen.event != nil:

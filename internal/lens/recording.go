@@ -256,7 +256,7 @@ func ReadRecording(from io.Reader, see func(*Event) error) (*Recorded, error) {
 		return nil, &NotARecordingError{"it is empty, or does not consist of lines"}
 	}
 	if json.Unmarshal(lines.Bytes(), &found.Header) != nil || found.Header.Opdock != recordingName {
-		return nil, &NotARecordingError{"its first line does not say so"}
+		return nil, &NotARecordingError{"its first line is not the header of a recording"}
 	}
 	if found.Header.Version > recordingVersion {
 		return nil, &NotARecordingError{fmt.Sprintf("its format has version %d, and this opdock reads up to %d: use a newer opdock", found.Header.Version, recordingVersion)}

@@ -127,8 +127,8 @@ func TestFilesThatAreNoRecordings(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                                   "it is empty",
-		"hello\n":                            "its first line does not say so",
-		"{}\n":                               "its first line does not say so",
+		"hello\n":                            "its first line is not the header of a recording",
+		"{}\n":                               "its first line is not the header of a recording",
 		`{"opdock":"recording","version":9}`: "use a newer opdock",
 		`{"opdock":"recording","version":1}` + "\nnonsense\n" + `{"seq":1}`: "line 2 of the recording is damaged",
 	} {

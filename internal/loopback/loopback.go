@@ -57,9 +57,9 @@ type Guard struct {
 
 // Check returns why a request is not answered, and http.StatusOK if it is.
 func (g Guard) Check(r *http.Request) (status int, reason string) {
-	const notForOthers = "this is not for other pages"
+	const notForOthers = "requests from other origins are not allowed"
 	if !g.isOurs(r, r.Host) {
-		return http.StatusMisdirectedRequest, "this is reached by a loopback address only"
+		return http.StatusMisdirectedRequest, "only requests to a loopback address are allowed"
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		from, err := url.Parse(origin)

@@ -298,7 +298,7 @@ func (r *Relay) open(ctx context.Context, address, what, kind string) (io.ReadCl
 	}
 	if response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), kind) {
 		response.Body.Close()
-		return nil, fmt.Errorf("the operator answers %s", response.Status)
+		return nil, fmt.Errorf("the operator responded with %s", response.Status)
 	}
 	return response.Body, nil
 }

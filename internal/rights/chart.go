@@ -171,7 +171,7 @@ func grantedBy(parts []template, defined map[string][]string, namespace string) 
 		}
 		from := fmt.Sprintf("%s:%d", parts[at].file, parts[at].line)
 		if conditional {
-			granted.Notes = append(granted.Notes, from+" has rules that depend on values: all of them are taken to be granted")
+			granted.Notes = append(granted.Notes, from+" has rules that depend on values: all of them count as granted")
 		}
 		for _, rule := range rules {
 			granted.Rules = append(granted.Rules, Rule{PolicyRule: rule, Namespace: within, From: from})
@@ -191,7 +191,7 @@ func (t *template) rules(defined map[string][]string) (rules []rbacv1.PolicyRule
 				// An end may as well end what has begun before the rules.
 				conditional = conditional || condition.FindStringSubmatch(text)[1] != "end"
 			case strings.Contains(text, "{{"):
-				unread = fmt.Sprintf("%s:%d makes rules by a template: they cannot be read without Helm", t.file, at)
+				unread = fmt.Sprintf("%s:%d generates rules from a template, which cannot be read without Helm", t.file, at)
 			default:
 				block = append(block, text)
 			}

@@ -40,7 +40,7 @@ func (p Part) why() string {
 	case EventRecorder:
 		return "the event recorder creates events, and patches those that repeat"
 	case MetricsAuth:
-		return "the metrics endpoint asks the API server who scrapes it"
+		return "the metrics endpoint authenticates its clients with the API server"
 	}
 	return string(p)
 }
@@ -64,7 +64,7 @@ func everybodys(right Right) string {
 	case schema.GroupResource{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"},
 		schema.GroupResource{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"},
 		schema.GroupResource{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:
-		return "every user can ask about its own rights"
+		return "every user may review its own access"
 	}
 	return ""
 }

@@ -125,7 +125,7 @@ func FromMarkers(markers []Marker) Granted {
 	for i := range markers {
 		m := &markers[i]
 		if m.Problem != nil {
-			granted.Notes = append(granted.Notes, fmt.Sprintf("%s is not understood and left alone: %v", m.Place(), m.Problem))
+			granted.Notes = append(granted.Notes, fmt.Sprintf("%s cannot be parsed and is not changed: %v", m.Place(), m.Problem))
 			continue
 		}
 		granted.Rules = append(granted.Rules, m.granted())

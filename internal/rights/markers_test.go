@@ -61,7 +61,7 @@ internal/controller/frigate.go:16 left alone
 		t.Errorf("got\n%swant\n%s", got.String(), want)
 	}
 	granted := FromMarkers(markers)
-	if len(granted.Rules) != 4 || len(granted.Notes) != 2 || !strings.HasPrefix(granted.Notes[0], "internal/controller/frigate.go:13 is not understood") {
+	if len(granted.Rules) != 4 || len(granted.Notes) != 2 || !strings.HasPrefix(granted.Notes[0], "internal/controller/frigate.go:13 cannot be parsed") {
 		t.Errorf("got %d rules and notes %q", len(granted.Rules), granted.Notes)
 	}
 }

@@ -224,9 +224,9 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 	writesRoles := slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Alternative && (n.Verb == "bind" || !c.givesAway()) })
 	switch {
 	case writesRoles && c.ungranted:
-		note("the operator writes roles or bindings: escalate and bind are proposed, and are not needed if it has all rights that it gives away")
+		note("the operator writes roles or bindings: escalate and bind are proposed, and are not needed if it has all rights that it grants")
 	case writesRoles && slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Alternative && !n.Granted && (n.Verb == "bind" || !c.givesAway()) }):
-		note("the operator writes roles or bindings without escalate or bind: it needs every right that it gives away, even if that looks unused here")
+		note("the operator writes roles or bindings without escalate or bind: it needs every right that it grants, even if that right looks unused here")
 	}
 	if s.everywhere != nil && !c.ungranted {
 		c.remarkScope(s, note)

@@ -90,7 +90,7 @@ func TestFindings(t *testing.T) {
 			},
 			"unused: list,watch,patch,delete leases.coordination.k8s.io\n" +
 				"kept: create,patch events: the event recorder creates events, and patches those that repeat\n" +
-				"kept: create tokenreviews.authentication.k8s.io: the metrics endpoint asks the API server who scrapes it\n" +
+				"kept: create tokenreviews.authentication.k8s.io: the metrics endpoint authenticates its clients with the API server\n" +
 				"kept: get,create,update leases.coordination.k8s.io: leader election keeps a lease\n",
 		},
 		"roles without escalate": {
@@ -162,7 +162,7 @@ func TestProposal(t *testing.T) {
 	if got := proposed(report); !strings.Contains(got, "+kubebuilder:rbac:groups=\"\",resources=services,verbs=delete\n") {
 		t.Errorf("what was refused is not proposed:\n%s", got)
 	}
-	if want := "the operator writes roles or bindings without escalate or bind: it needs every right that it gives away, even if that looks unused here"; !slices.Contains(report.Notes, want) {
+	if want := "the operator writes roles or bindings without escalate or bind: it needs every right that it grants, even if that right looks unused here"; !slices.Contains(report.Notes, want) {
 		t.Errorf("got notes %q, want %q among them", report.Notes, want)
 	}
 }

@@ -48,7 +48,7 @@ func Summary(out io.Writer, t lens.Totals) error {
 		}
 	}
 	if t.Lost > 0 {
-		fmt.Fprintf(out, "\n%s could not be recorded: the lens had too much to do.\n", count(t.Lost, "event"))
+		fmt.Fprintf(out, "\n%s could not be recorded: the lens was overloaded.\n", count(t.Lost, "event"))
 	}
 	return nil
 }

@@ -40,9 +40,9 @@ UIDs, timestamps and status. Controllers start when all objects are there. The r
 A dump is a YAML or JSON file with manifests or Lists, or a directory of such files, as must-gather writes it.
 
 These are not imported: objects in kube-system and the other namespaces of the system, unless you name them with -n;
-Events, Leases and other objects that belong to the machinery of a cluster; tokens of service accounts; webhooks that
-call a server outside of this machine. Secrets get placeholders instead of their contents, unless you set
---with-secrets. References to owners that are not imported are removed. The command reports what it left out.`,
+Events, Leases and other internal objects of a cluster; tokens of service accounts; webhooks that call a server
+outside of this machine. Secrets get placeholders instead of their contents, unless you set --with-secrets.
+References to owners that are not imported are removed. The command reports what it left out.`,
 		Example: `  opdock import --context prod -n shop --name shop
   opdock import --context prod --kinds deployments,configmaps --name trial
   opdock import -f ./must-gather --name case-4711`,

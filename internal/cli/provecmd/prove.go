@@ -44,47 +44,47 @@ func NewProve(app *cmdutil.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prove [FLAG]... [-- ARGUMENT...]",
 		Short: "Find out whether an operator survives what production does to it",
-		Long: `Builds the operator of this project, unmodified, and runs its samples: they are created, changed and deleted.
-This is done undisturbed first, to learn what the operator does. Then it is done again and again, each time on
-a cluster of its own and with one disturbance, and the command compares how it ends: the same objects with the
-same fields, nothing created twice, nothing left behind, a status that is true, no panic, no endless loop.
+		Long: `Builds the operator of this project, unmodified, and creates, changes and deletes its samples. The first runs
+are undisturbed: the command learns what the operator does. Each further run has its own cluster and one
+disturbance, and must end in the same way: the same objects with the same fields, nothing created twice, nothing
+left behind, a correct status, no panic and no endless loop.
 
 Families of disturbances:
-  crash       the operator is killed after a write, before or after it learns of the answer, and restarted
-  lost        a write takes effect, but its answer is lost
+  crash       the operator is killed after a write, before or after the response arrives, and restarted
+  lost        a write takes effect, but its response is lost
   refused     a write is refused: conflict, error, timeout, too many requests, quota, webhook, revoked right
-  stale       one watch lags behind while everything else goes on; a restart with an older list, where the
+  stale       one watch lags behind while everything else continues; a restart with an older list, if the
               operator's client accepts one
-  unobserved  changes that cancel each other are never seen in between
-  slow        each answer takes a second; watches break, and clients list again
+  unobserved  the operator does not see a change that is reverted soon after
+  slow        each response takes a second; watches break, and clients list again
   drift       children are edited, relabelled, orphaned or deleted; a status is wiped; a finalizer blocks
   pods        simulated pods crash, are never ready, cannot pull their images, are deleted, lose their node;
               then they recover
-  order       the operator starts late; resources are deleted and created at once; two want the same child
-  input       values from the CRD's schema: valid, at their limits, and meaningful but wrong; then taken back
-  upgrade     with --upgrade-from: what an earlier release made is taken over by this one, and given back
+  order       the operator starts late; resources are deleted and recreated at once; two compete for a child
+  input       values from the CRD's schema: valid, at their limits, and meaningful but wrong; then reverted
+  upgrade     with --upgrade-from: this release takes over the objects of an earlier one; then a downgrade
 
-The most telling disturbances come first, so a small --budget already finds most. Each finding is tried again
-up to three times. One that does not happen again twice is reported as flaky, and does not fail the command.
+The most useful disturbances come first, so even a small --budget finds most defects. Each finding is run again
+up to three times. A finding that does not happen again twice is reported as flaky, and does not fail the command.
 
-Pods are simulated: what an operator and its application say to each other is not tried.
+Pods are simulated: communication between the operator and its application is not tested.
 
-A project without samples needs a scenario. --write-scenario makes one from the schemas of its CRDs, for you to
-complete. With samples, it writes down what is done without a scenario.
+A project without samples needs a scenario. --write-scenario creates one from the schemas of its CRDs, for you to
+complete. With samples, it writes the scenario that the command runs by default.
 
---replay runs the disturbance of a finding again, and prints what happens in the run as it happens: writes, the
-fault and what follows. With --page, it then shows the run on a page, until you press Ctrl-C.
+--replay runs the disturbance of a finding again, and prints the run as it happens: writes, the fault and what
+follows. With --page, it then shows the run on a page, until you press Ctrl-C.
 
-What the operator does undisturbed is recorded, and "opdock rbac" reads it.
+The undisturbed runs are recorded, and "opdock rbac" reads the recording.
 
-The exit code is 0 if nothing was found, 1 if something was, and 2 if the operator could not be tried or no
-disturbed run could be judged.
+The exit code is 0 if nothing was found, 1 if something was found, and 2 if the operator could not be tested or
+no disturbed run could be judged.
 Arguments after -- are flags of the operator.`,
 		Example: `  opdock prove                                   # ten minutes, all families
   opdock prove --budget 1m --families crash,drift
   opdock prove --families upgrade --upgrade-from v1.2.0
-  opdock prove --replay crash-1a2b3c             # show a finding of the last campaign again
-  opdock prove --replay crash-1a2b3c --page      # and look at the run in a browser
+  opdock prove --replay crash-1a2b3c             # reproduce a finding of the last campaign
+  opdock prove --replay crash-1a2b3c --page      # and show the run in a browser
   opdock prove --write-scenario prove.yaml       # then edit it, and run: opdock prove --scenario prove.yaml
   opdock prove --report prove.html --report prove.sarif
   opdock prove -o json > prove.json`,
@@ -108,16 +108,16 @@ Arguments after -- are flags of the operator.`,
 	a.AddDirFlag(cmd, &o.dir)
 	flags.StringVar(&o.main, "main", "", "main package of the operator (default: found in the project)")
 	flags.StringVar(&o.scenario, "scenario", "", "scenario file (default: create, change and delete the samples)")
-	flags.StringVar(&o.write, "write-scenario", "", "write a scenario to begin with to this file, and run nothing; - prints it")
+	flags.StringVar(&o.write, "write-scenario", "", "write a first scenario to this file, and run nothing; - prints it")
 	flags.StringSliceVar(&o.families, "families", nil, "families to try, separated by commas (default: all)")
 	flags.StringVar(&o.from, "upgrade-from", "", "earlier release to upgrade from: git ref, @VERSION, MODULE@VERSION or directory")
-	flags.DurationVar(&o.budget, "budget", prove.DefaultBudget, "how long to begin new runs; confirming findings may take longer")
-	flags.BoolVar(&o.failFast, "fail-fast", false, "end at the first finding that was confirmed")
-	flags.Uint64Var(&o.seed, "seed", 0, "decides between runs that promise equally much")
-	flags.IntVar(&o.parallel, "parallel", prove.DefaultParallel, "number of runs at the same time, each with a cluster of its own")
+	flags.DurationVar(&o.budget, "budget", prove.DefaultBudget, "time limit for starting runs; confirming findings may take longer")
+	flags.BoolVar(&o.failFast, "fail-fast", false, "end at the first confirmed finding")
+	flags.Uint64Var(&o.seed, "seed", 0, "seed for the order of equally useful runs")
+	flags.IntVar(&o.parallel, "parallel", prove.DefaultParallel, "number of runs at the same time, each with its own cluster")
 	flags.StringVarP(&o.format, "output", "o", formatText, "output format: "+strings.Join(formats, ", "))
 	flags.StringArrayVar(&o.reports, "report", nil, "also write a .json, .xml (JUnit), .sarif, .html or .txt file; can be repeated")
-	flags.StringVar(&o.replay, "replay", "", "show a finding of the last campaign again, by its ID")
+	flags.StringVar(&o.replay, "replay", "", "reproduce a finding of the last campaign, by its ID")
 	flags.BoolVar(&o.page, "page", false, "with --replay: serve the run as a page on loopback, until you press Ctrl-C")
 	flags.StringVar(&o.address, "page-address", "", "with --page: its address, such as 127.0.0.1:8700 (default: a free port on loopback)")
 	a.Complete(cmd, "families", prove.Families)
@@ -150,17 +150,17 @@ func (o *proveOptions) validate(cmd *cobra.Command) error {
 	case o.from != "" && len(o.families) > 0 && !slices.Contains(o.families, "upgrade"):
 		message = "--upgrade-from is for the family upgrade: add it to --families"
 	case o.write != "" && (o.scenario != "" || o.replay != ""):
-		message = "--write-scenario runs nothing: use it without --scenario and --replay"
+		message = "--write-scenario cannot be used with --scenario or --replay"
 	case o.page && o.replay == "":
-		message = "--page shows the run of a finding: name it with --replay"
+		message = "--page needs --replay ID"
 	case o.page && o.format != formatText:
-		message = "--page is for people: use it without --output"
+		message = "--page cannot be used with --output"
 	case o.address != "" && !o.page:
-		message = "--page-address is for --page"
+		message = "--page-address needs --page"
 	case o.replay != "" && o.from != "":
-		message = "--replay runs one finding again: use it without --upgrade-from"
+		message = "--replay cannot be used with --upgrade-from"
 	case o.replay != "" && len(o.families) > 0:
-		message = "--replay runs one finding again: use it without --families"
+		message = "--replay cannot be used with --families"
 	}
 	if message == "" {
 		return nil

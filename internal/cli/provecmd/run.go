@@ -55,7 +55,7 @@ func (a verbs) prove(ctx context.Context, o proveOptions, arguments []string) er
 			return errors.Join(fmt.Errorf("the last runs broke down: %s", campaign.Report.Broken), &cmdutil.ExitCodeError{Code: code})
 		}
 		return errors.Join(hint.With(errors.New("no disturbed run was judged, so nothing is known about the operator"),
-			"give it more time, or other families: --budget, --families", "NOT TRIED in the report says what was left out"), &cmdutil.ExitCodeError{Code: code})
+			"give it more time, or other families: --budget, --families", "NOT TRIED in the report lists what was left out"), &cmdutil.ExitCodeError{Code: code})
 	default:
 		return &cmdutil.ExitCodeError{Code: code}
 	}
@@ -123,7 +123,7 @@ func (a verbs) again(ctx context.Context, o prove.Options, last, id string) (*pr
 		return nil, err
 	}
 	if !same {
-		fmt.Fprintln(a.Err, "The operator was changed since the campaign: what was found then may be mended, or be something else.")
+		fmt.Fprintln(a.Err, "The operator has changed since the campaign: the finding may be fixed, or look different.")
 	}
 	return campaign, nil
 }

@@ -25,7 +25,7 @@ func (a verbs) writeScenario(ctx context.Context, o proveOptions) error {
 	}
 	made, err := prove.Suggest(ctx, found.Dir)
 	if err != nil {
-		return fail(hint.With(err, "write a scenario by hand: docs/prove.md says what it can have"))
+		return fail(hint.With(err, "write a scenario by hand: see docs/prove.md"))
 	}
 	for _, missing := range made.Missing {
 		fmt.Fprintf(a.Err, "Note: %v\n", missing)
@@ -36,7 +36,7 @@ func (a verbs) writeScenario(ctx context.Context, o proveOptions) error {
 	}
 	file, err := os.OpenFile(o.write, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // a source file like others of the project
 	if errors.Is(err, fs.ErrExist) {
-		return fail(hint.With(fmt.Errorf("%s is there already, and is not replaced", o.write), "choose another name, or print it: --write-scenario -"))
+		return fail(hint.With(fmt.Errorf("%s already exists and is not replaced", o.write), "choose another name, or print it: --write-scenario -"))
 	}
 	if err != nil {
 		return fail(fmt.Errorf("writing a scenario: %w", err))

@@ -110,7 +110,7 @@ are flags of the operator, or a command that runs it.`,
 	a.AddDirFlag(cmd, &o.dir)
 	flags.StringVar(&o.against, "against", granting.Auto, "what to compare with: "+strings.Join(againsts, ", "))
 	flags.StringVarP(&o.format, "output", "o", formatText, "output format: "+strings.Join(formats, ", "))
-	flags.StringVar(&o.roleName, "role-name", "", "name of the roles that -o yaml prints (default: the one of the granted role)")
+	flags.StringVar(&o.roleName, "role-name", "", "name of the roles that -o yaml prints (default: the name of the granted role)")
 	flags.IntVar(&o.last, "last", 20, "number of recordings of the project to read, the latest first")
 	flags.BoolVar(&o.includeRefused, "include-refused", false, "propose rights although all requests for them were refused")
 	flags.BoolVar(&o.explain, "explain", false, "show the reason and the evidence of each right that is needed")
@@ -136,19 +136,19 @@ func (o *rbacOptions) validate(cmd *cobra.Command, command []string) error {
 	case o.last < 1:
 		message = fmt.Sprintf("--last must be at least 1, not %d", o.last)
 	case o.verify && (o.write || o.check):
-		message = "--verify changes no files and has its own exit code: use it without --write and --check"
+		message = "--verify cannot be used with --write or --check"
 	case o.verify && (o.format == formatMarkers || o.format == formatYAML):
-		message = "--verify shows its result as text or json"
+		message = "--verify supports only -o text and -o json"
 	case (o.verify || o.record) && (o.quiet <= 0 || o.timeout <= o.quiet):
 		message = "--quiet-period must be more than 0, and less than --timeout"
 	case !o.verify && !o.record && len(command) > 0:
 		message = "arguments after -- are for the operator that --record or --verify runs"
 	case o.write && o.check:
-		message = "--write changes files and --check changes nothing: choose one"
+		message = "--write and --check cannot be used together"
 	case o.write && (o.format == formatMarkers || o.format == formatYAML):
-		message = "--write shows what it changes as text or json"
+		message = "--write supports only -o text and -o json"
 	case o.write && (o.against == granting.Chart || o.against == granting.Nothing):
-		message = "--write edits markers: compare with the role or with the markers"
+		message = "--write edits markers and cannot be used with --against chart or none"
 	}
 	if message == "" {
 		return nil

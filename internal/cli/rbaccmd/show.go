@@ -27,7 +27,7 @@ var sections = []struct {
 	title string
 }{
 	{rights.Missing, "Missing: needed, but not granted"},
-	{rights.Refused, "Refused: asked for, but neither granted nor shown to be needed"},
+	{rights.Refused, "Refused: requested, but neither granted nor shown to be needed"},
 	{rights.Unused, "Unused in these recordings"},
 	{rights.Broader, "Broader than needed"},
 	{rights.Kept, "Kept: not seen in these recordings, but part of a manager"},
@@ -67,7 +67,7 @@ func conclusion(r *rights.Report) string {
 	}
 	missing, unneeded := r.Count(rights.Missing, rights.Refused), r.Count(rights.Unused, rights.Broader)
 	if missing+unneeded == 0 {
-		return "What is granted is what is needed."
+		return "The granted rights are exactly the needed rights."
 	}
 	return fmt.Sprintf("%d missing or refused, %d unused or broader than needed", missing, unneeded)
 }
@@ -183,7 +183,7 @@ func (s *show) needs(r *rights.Report) {
 		}
 	}
 	for _, one := range rows {
-		evidence := "comes along with other rights: see --explain"
+		evidence := "implied by other rights: see --explain"
 		if one.requests > 0 {
 			evidence = fmt.Sprintf("%s, last %s", number(one.requests, "request"), ago(s.now.Sub(one.last)))
 		}

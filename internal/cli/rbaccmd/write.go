@@ -79,7 +79,7 @@ func (a verbs) write(ctx context.Context, o rbacOptions, about *subject, report 
 	}
 	switch {
 	case len(plan.Edits) == 0:
-		fmt.Fprintln(a.Err, "The markers already ask for what is needed. No file was changed.")
+		fmt.Fprintln(a.Err, "The markers already grant exactly the needed rights. No file was changed.")
 	case generates:
 		fmt.Fprintf(a.Err, "Changed the markers in %s.\n", cmdutil.Files(len(files(plan.Edits))))
 	default:
@@ -102,7 +102,7 @@ func (a verbs) upToDate(ctx context.Context, dir string, only []string) error {
 		return err
 	}
 	if len(result.Changes) > 0 {
-		return hint.With(fmt.Errorf("%s is not what the markers ask for", result.Changes[0].Path), "generate it first: opdock generate")
+		return hint.With(fmt.Errorf("%s does not match the markers", result.Changes[0].Path), "generate it first: opdock generate")
 	}
 	return nil
 }

@@ -85,10 +85,10 @@ The exit code is that of the program.`,
 		},
 	}
 	flags := cmd.Flags()
-	a.AddNameFlag(cmd, &o.Name, a.Getenv(cmdutil.ClusterVariable), "name of the cluster; started if it is not running (default: that of the project)")
+	a.AddNameFlag(cmd, &o.Name, a.Getenv(cmdutil.ClusterVariable), "name of the cluster; started if it is not running (default: the name of the project)")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "use the cluster of this kubeconfig instead")
 	flags.StringVar(&o.Context, "context", "", "use the cluster of this context instead")
-	flags.StringVar(&o.as, "as", "", "whose rights the program has: NAMESPACE:SERVICEACCOUNT, or admin")
+	flags.StringVar(&o.as, "as", "", "identity of the program: NAMESPACE:SERVICEACCOUNT, or admin")
 	flags.StringVar(&o.open, "open", "", "show this recording instead of running a program")
 	flags.BoolVar(&o.page, "page", false, "with --open: serve the recording as a page on loopback, until you press Ctrl-C")
 	flags.StringVar(&o.pageAddress, "page-address", "", "with --page: its address, such as 127.0.0.1:8700 (default: a free port on loopback)")
@@ -117,13 +117,13 @@ func (o *traceOptions) check(cmd *cobra.Command, args []string) error {
 	case o.open == "" && len(args) == 0:
 		message = "there is no program to run: add it after --, or open a recording with --open"
 	case o.open != "" && len(args) > 0:
-		message = "--open shows a recording and runs no program"
+		message = "--open cannot be used with a program to run"
 	case o.open != "" && (o.as != "" || o.save != "" || o.Foreign() || o.Keep):
-		message = "--open shows a recording, and needs no cluster"
+		message = "--open shows a recording and cannot be used with flags that select a cluster"
 	case o.page && o.open == "":
-		message = "--page shows a recording: name it with --open"
+		message = "--page needs --open FILE"
 	case o.page && (o.format != cmdutil.OutputText || o.quiet || cmd.Flags().Changed("show") || o.filter.IsSet()):
-		message = "--page shows all of a recording: filter on the page"
+		message = "--page shows the whole recording and cannot be used with filters: filter on the page"
 	case o.pageAddress != "" && !o.page:
 		message = "--page-address needs --page"
 	case !known:

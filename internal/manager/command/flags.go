@@ -66,7 +66,7 @@ func parse(args []string, getenv func(string) string, errOut io.Writer) (*settin
 	flags.StringVar(&s.whyAddress, "why-bind-address", off,
 		"Loopback `address` that serves why objects are reconciled, such as 127.0.0.1:8082; 0 turns recording off.")
 	flags.StringVar(&o.ProfileAddress, "pprof-bind-address", off, "Loopback `address` of the profiles, such as 127.0.0.1:8083; 0 turns them off.")
-	flags.BoolVar(&o.LeaderElection, "leader-elect", false, "Work only while no other manager does.")
+	flags.BoolVar(&o.LeaderElection, "leader-elect", false, "Elect a leader, so only one manager is active at a time.")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "`Namespace` of the lease. Default: the namespace of the pod.")
 
 	if err := flags.Parse(args); err != nil {

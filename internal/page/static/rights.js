@@ -190,7 +190,7 @@ export class Rights {
     shown.sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
     set(byId("evidence-title"), this.at ? "Evidence" : this.shown.size > 0 ? "Evidence" : "What differs");
     const lines = shown.map((cell) => element("li", `right-${cell.state}`, element("span", "pill", states[cell.state][0], " ", states[cell.state][1]), element("div", "", element("b", "", `${cell.verb} ${cell.object}`), ...cell.lines.map((line) => element("p", "", line)), ageOf(cell))));
-    if (lines.length === 0) lines.push(element("li", "calm", this.report.granted ? "What is granted is what is needed." : "Select a right to see what it is based on."));
+    if (lines.length === 0) lines.push(element("li", "calm", this.report.granted ? "The granted rights are exactly the needed rights." : "Select a right to see what it is based on."));
     for (const note of this.report.notes || []) lines.push(element("li", "calm", `Note: ${note}`));
     byId("evidence").replaceChildren(...lines);
   }

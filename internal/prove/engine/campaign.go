@@ -153,7 +153,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		}
 		found.addUndisturbed(wrong)
 		if c.isRestless() {
-			found.skipAll("the operator does not come to rest undisturbed, so there is nothing to compare with: mend that first")
+			found.skipAll("the operator does not come to rest undisturbed, so there is nothing to compare with: fix that first")
 			return found.result(c.built(), false), nil
 		}
 	}

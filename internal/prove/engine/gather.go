@@ -109,7 +109,7 @@ func (g *gathering) addUpgrade(u *upgrade) {
 		}
 	}
 	if missing := len(upgradeRuns) - len(u.ran); missing > 0 {
-		g.skipped[upgradeFamily] = &report.NotTried{Family: upgradeFamily, What: "runs", Reason: "what comes before them failed", Count: missing}
+		g.skipped[upgradeFamily] = &report.NotTried{Family: upgradeFamily, What: "runs", Reason: "an earlier step failed", Count: missing}
 	}
 }
 

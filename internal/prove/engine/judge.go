@@ -54,7 +54,7 @@ func (r *run) healthOf(step int, over rested) (wrong []*Observation) {
 		wrong = append(wrong, &Observation{Step: step, Verdict: "panic", Severity: high, Title: "The operator panics while it reconciles", Want: "no panic", Got: firstLine(text)})
 	}
 	for _, how := range r.exits {
-		wrong = append(wrong, &Observation{Step: step, Verdict: "exit", Severity: high, Title: "The operator exits by itself", Want: "it goes on running", Got: how})
+		wrong = append(wrong, &Observation{Step: step, Verdict: "exit", Severity: high, Title: "The operator exits by itself", Want: "it keeps running", Got: how})
 	}
 	r.exits = nil
 	seen := map[string]bool{}
@@ -72,7 +72,7 @@ func (r *run) healthOf(step int, over rested) (wrong []*Observation) {
 	case over.busy && over.writes > 0:
 		wrong = append(wrong, &Observation{
 			Step: step, Verdict: "loop", Severity: high, Title: "The operator does not stop writing",
-			Want: "no write once everything is as it should be", Got: fmt.Sprintf("%d writes in the last quarter of %s", over.writes, r.campaign.o.Settling.Bound),
+			Want: "no writes once the desired state is reached", Got: fmt.Sprintf("%d writes in the last quarter of %s", over.writes, r.campaign.o.Settling.Bound),
 		})
 	case over.busy:
 		wrong = append(wrong, &Observation{
@@ -164,11 +164,11 @@ func (c *campaign) differences(step int, found []compare.Difference) (wrong []*O
 		case d.Path == "" && d.Want == "absent" && d.Got != "present":
 			o.Verdict, o.Title = "foreign", aKind(kind)+" that does not belong to the operator is gone"
 		case d.Path == "":
-			o.Title = "There are other objects than undisturbed: " + kind
+			o.Title = "The objects differ from the undisturbed run: " + kind
 		case d.IsStatus():
-			o.Verdict, o.Severity, o.Title = "status", medium, "The status of a "+kind+" is not what it is undisturbed"
+			o.Verdict, o.Severity, o.Title = "status", medium, "The status of a "+kind+" differs from the undisturbed run"
 		default:
-			o.Title = aKind(kind) + " is not what it is undisturbed"
+			o.Title = aKind(kind) + " differs from the undisturbed run"
 		}
 		byObject[d.Object] = o
 		wrong = append(wrong, o)
@@ -203,7 +203,7 @@ func (c *campaign) countDifferences(step int, want, got map[string]bounds) (wron
 			})
 		case g.created[1] > w.created[1]:
 			wrong = append(wrong, &Observation{
-				Step: step, Verdict: "counts", Severity: medium, Object: name, Title: aKind(kind) + " is created that is not undisturbed",
+				Step: step, Verdict: "counts", Severity: medium, Object: name, Title: aKind(kind) + " is created that an undisturbed run does not create",
 				Want: "created " + times(w.created[1]), Got: "created " + times(g.created[1]),
 			})
 		}
@@ -234,7 +234,7 @@ func (r *run) deletions(step int) (wrong []*Observation) {
 	for m, got := range count(now) {
 		if got > want[m] {
 			wrong = append(wrong, &Observation{
-				Step: step, Verdict: "counts", Severity: high, Object: m.Resource + " " + m.Name, Title: "The operator deletes " + m.Resource + " that it does not delete undisturbed",
+				Step: step, Verdict: "counts", Severity: high, Object: m.Resource + " " + m.Name, Title: "The operator deletes " + m.Resource + " that it does not delete in an undisturbed run",
 				Want: "deleted " + times(want[m]), Got: "deleted " + times(got),
 			})
 		}

@@ -31,7 +31,7 @@ func TestDifferencesBecomeObservations(t *testing.T) {
 		"a missing object": {create, []compare.Difference{{Object: "Deployment default/victory", Want: "present", Got: "absent"}},
 			[]string{"high end-state: A Deployment is missing at the end []: absent instead of present"}},
 		"one too many": {create, []compare.Difference{{Object: "Job default/a", Want: "absent", Got: "present"}},
-			[]string{"high end-state: There are other objects than undisturbed: Job []: present instead of absent"}},
+			[]string{"high end-state: The objects differ from the undisturbed run: Job []: present instead of absent"}},
 		"what is left behind": {end, []compare.Difference{{Object: "Job default/a", Want: "absent", Got: "present"}},
 			[]string{"high leftovers: A Job is left behind after everything was deleted []: present instead of absent"}},
 		"a deletion that does not end": {end, []compare.Difference{{Object: "Frigate default/victory", Want: "absent", Got: "present"}},
@@ -39,15 +39,15 @@ func TestDifferencesBecomeObservations(t *testing.T) {
 		"an object of somebody else": {create, []compare.Difference{{Object: "ConfigMap default/old", Want: "absent", Got: "gone, although it was there before"}},
 			[]string{"high foreign: A ConfigMap that does not belong to the operator is gone []: gone, although it was there before instead of absent"}},
 		"a field": {create, []compare.Difference{{Object: "Deployment default/victory", Path: "spec.replicas", Want: "2", Got: "3"}},
-			[]string{"high end-state: A Deployment is not what it is undisturbed [spec.replicas]: spec.replicas is 3 instead of spec.replicas is 2"}},
+			[]string{"high end-state: A Deployment differs from the undisturbed run [spec.replicas]: spec.replicas is 3 instead of spec.replicas is 2"}},
 		"fields of one object are one observation": {create, []compare.Difference{
 			{Object: "C a", Path: "spec.b", Want: "1", Got: "2"}, {Object: "C a", Path: "spec.c", Want: "1", Got: "2"}, {Object: "B b", Path: "spec.d", Want: "1", Got: "2"},
 		}, []string{
-			"high end-state: A C is not what it is undisturbed [spec.b spec.c]: spec.b is 2 instead of spec.b is 1",
-			"high end-state: A B is not what it is undisturbed [spec.d]: spec.d is 2 instead of spec.d is 1",
+			"high end-state: A C differs from the undisturbed run [spec.b spec.c]: spec.b is 2 instead of spec.b is 1",
+			"high end-state: A B differs from the undisturbed run [spec.d]: spec.d is 2 instead of spec.d is 1",
 		}},
 		"a status": {create, []compare.Difference{{Object: "Frigate default/victory", Path: "status.ready", Want: "true", Got: "false"}},
-			[]string{"medium status: The status of a Frigate is not what it is undisturbed [status.ready]: status.ready is false instead of status.ready is true"}},
+			[]string{"medium status: The status of a Frigate differs from the undisturbed run [status.ready]: status.ready is false instead of status.ready is true"}},
 		"a status that only follows from something else": {create, []compare.Difference{
 			{Object: "Deployment default/victory", Want: "present", Got: "absent"}, {Object: "Frigate default/victory", Path: "status.ready", Want: "true", Got: "false"},
 		}, []string{"high end-state: A Deployment is missing at the end []: absent instead of present"}},
@@ -84,8 +84,8 @@ func TestCountsThatDiffer(t *testing.T) {
 		"the same":                  {once, once, nil},
 		"less":                      {bounds{created: [2]int{1, 2}}, once, nil},
 		"as often as seen":          {bounds{created: [2]int{1, 2}}, bounds{created: [2]int{2, 2}}, nil},
-		"created once more":         {once, bounds{created: [2]int{2, 2}}, []string{"medium A Job is created that is not undisturbed: created 2 times instead of created once"}},
-		"created although never":    {bounds{}, once, []string{"medium A Job is created that is not undisturbed: created once instead of created never"}},
+		"created once more":         {once, bounds{created: [2]int{2, 2}}, []string{"medium A Job is created that an undisturbed run does not create: created 2 times instead of created once"}},
+		"created although never":    {bounds{}, once, []string{"medium A Job is created that an undisturbed run does not create: created once instead of created never"}},
 		"deleted and created again": {once, bounds{created: [2]int{2, 2}, deleted: [2]int{1, 1}}, []string{"high A Job is deleted and created again: created 2 times, deleted once instead of created once, deleted never"}},
 		"deleted only":              {once, bounds{created: [2]int{1, 1}, deleted: [2]int{1, 1}}, nil}, // it is missing at the end
 	} {

@@ -111,7 +111,7 @@ func (r *run) falseClaims(step int) (wrong []*Observation) {
 					continue
 				}
 				wrong = append(wrong, &Observation{
-					Step: step, Verdict: "status", Severity: medium, Object: key.String(), Title: aKind(key.Kind) + " says that it is ready while what it consists of is not",
+					Step: step, Verdict: "status", Severity: medium, Object: key.String(), Title: aKind(key.Kind) + " reports that it is ready although its workload is not",
 					Fields: []string{"status.conditions"}, Want: "not Ready, because " + why, Got: "Ready",
 				})
 				return wrong

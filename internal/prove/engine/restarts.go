@@ -90,7 +90,7 @@ func (c *campaign) restart(ctx context.Context, i int, differences func(compare.
 	for _, d := range differences(result.shape) {
 		result.wrong = append(result.wrong, &Observation{
 			Step: i - 1, Verdict: "rest-writes", Object: d.Object, Fields: []string{d.Path}, Want: d.Want, Got: d.Got,
-			Title: "A restart of the operator changes what was finished", Severity: high,
+			Title: "A restart of the operator changes finished objects", Severity: high,
 		})
 	}
 	if r.activity.written() > 0 && len(result.wrong) == 0 {

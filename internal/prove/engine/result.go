@@ -14,7 +14,7 @@ import (
 
 // blind is what no campaign on simulated pods can see.
 var blind = []string{
-	"what the operator and its application say to each other: simulated pods run no containers",
+	"communication between the operator and its application: simulated pods run no containers",
 	"calls to anything outside of the cluster, such as clouds and DNS",
 	"several replicas of the operator at once, and leader election",
 }

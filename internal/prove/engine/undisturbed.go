@@ -27,7 +27,7 @@ func (c *campaign) unseenChanges(step int, s *stage) (wrong []*Observation) {
 		}
 		wrong = append(wrong, &Observation{
 			Step: step, Verdict: "status", Severity: medium, Object: key.String(), Fields: []string{"status.observedGeneration"},
-			Title: "The status of a " + key.Kind + " says that its last change was not seen, although the operator is at rest",
+			Title: "The status of a " + key.Kind + " has not observed the last change, although the operator is at rest",
 			Want:  fmt.Sprintf("status.observedGeneration is %d", live.GetGeneration()), Got: fmt.Sprintf("status.observedGeneration is %d", observed),
 		})
 	}

@@ -156,7 +156,7 @@ func (u *upgrade) make(ctx context.Context) (err error) {
 			return err
 		}
 		if made.rested.busy {
-			return &UnhealthyError{Reason: "it does not come to rest after the first step of the scenario, so what an upgrade changes cannot be told"}
+			return &UnhealthyError{Reason: "it does not come to rest after the first step of the scenario, so the effects of an upgrade cannot be determined"}
 		}
 		u.before, u.unfinished = u.own(made.state), made.rested.unfinished
 		for name := range u.unfinished {

@@ -111,12 +111,12 @@ var refusals = []struct {
 }{
 	{"error", "an internal error", http.StatusInternalServerError, metav1.StatusReasonInternalError, "Internal error occurred: etcdserver: request timed out", 1},
 	{"conflict", "a conflict, three times", http.StatusConflict, metav1.StatusReasonConflict, "Operation cannot be fulfilled: the object has been modified; please apply your changes to the latest version and try again", 3},
-	{"denied", "an admission webhook that denies it, until it changes its mind", http.StatusForbidden, metav1.StatusReasonForbidden, `admission webhook "policy.example.com" denied the request: not now`, 0},
+	{"denied", "an admission webhook that denies it, until it allows it again", http.StatusForbidden, metav1.StatusReasonForbidden, `admission webhook "policy.example.com" denied the request: not now`, 0},
 	{"timeout", "a timeout", http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout: request did not complete within requested timeout", 1},
 	{"error-3", "an internal error, three times", http.StatusInternalServerError, metav1.StatusReasonInternalError, "Internal error occurred: etcdserver: leader changed", 3},
 	{"quota", "a quota that is exhausted, until it is raised", http.StatusForbidden, metav1.StatusReasonForbidden, "exceeded quota: small, requested: count=1, used: count=1, limited: count=1", 0},
 	{"busy", "too many requests, without a time to retry after", http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "the server has received too many requests and has asked us to try again later", 1},
-	{"right", "a right that is revoked, until it is given back", http.StatusForbidden, metav1.StatusReasonForbidden, "forbidden: the right was revoked", 0},
+	{"right", "a revoked right, until it is granted again", http.StatusForbidden, metav1.StatusReasonForbidden, "forbidden: the right was revoked", 0},
 	{"conflict-1", "a conflict", http.StatusConflict, metav1.StatusReasonConflict, "Operation cannot be fulfilled: the object has been modified; please apply your changes to the latest version and try again", 1},
 }
 
@@ -182,7 +182,7 @@ func slowPlans(c *campaign) (plans []*Plan) {
 	for step := range c.o.Steps {
 		plans = append(plans,
 			&Plan{Family: "slow", Variant: "answers", Step: step, Says: "Each answer takes a second"},
-			&Plan{Family: "slow", Variant: "watches", Step: step, rank: 1, Says: "All watches break at their first event, and what they continue from is no longer known"})
+			&Plan{Family: "slow", Variant: "watches", Step: step, rank: 1, Says: "All watches break at their first event, and the resource version to continue from has expired"})
 	}
 	return plans
 }

@@ -143,7 +143,7 @@ func (r *Report) rules() []sarifRule {
 	rules := make([]sarifRule, 0, len(words))
 	for _, w := range words {
 		about := sarifMessage{visible(cmp.Or(w.about, w.label))}
-		help := sarifMessage{about.Text + " The replay command in the result shows it again."}
+		help := sarifMessage{about.Text + " The replay command in the result reproduces it."}
 		rules = append(rules, sarifRule{
 			ID: visible(w.name), Name: pascal(w.name), Short: sarifMessage{visible(w.label)}, Full: about, Help: help,
 			Config: sarifDefaults{"warning"},

@@ -103,7 +103,7 @@ func (t *terminal) findings() {
 	}
 	if len(sure) > inFull {
 		t.line("")
-		t.paragraph(1, plural(len(sure)-inFull, "more finding")+" in short. To show one again, run opdock prove --replay ID.")
+		t.paragraph(1, plural(len(sure)-inFull, "more finding")+" in short. To reproduce one, run opdock prove --replay ID.")
 		t.line("")
 		t.short(sure[inFull:])
 	}

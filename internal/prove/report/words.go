@@ -37,7 +37,7 @@ var verdicts = []word{
 	{"deletion", "Deletion", "The deletion of an object does not end."},
 	{"leftovers", "Leftovers", "Objects of the operator remain after the custom resource is deleted."},
 	{"counts", "Counts", "The operator created or deleted objects more often than in an undisturbed run."},
-	{"status", "Status", "The status does not tell the truth: observedGeneration or conditions contradict the objects."},
+	{"status", "Status", "The status is wrong: observedGeneration or conditions contradict the objects."},
 	{"loop", "Write loop", "The operator keeps writing the same object."},
 	{"unsettled", "Unsettled", "The operator does not come to rest within the bound."},
 	{"rest-writes", "Writes at rest", "The operator writes although there is nothing left to do."},
