@@ -152,7 +152,7 @@ func TestTotals(t *testing.T) {
 	p := lookAt(t, demo.New(30, time.Now()), "scale shop", "fail cart")
 	do(t, p, "document.getElementById('tab-totals').click()")
 	await(t, p, "document.getElementById('panel-totals').innerText.includes('since it began')")
-	expect(t, p, "panel-totals", "What is shown here", "Controller appservice since it began", "updated", "retried", "timer", "created", "Self-inflicted")
+	expect(t, p, "panel-totals", "Shown on this page", "Controller appservice since it began", "updated", "retried", "timer", "created", "Self-inflicted")
 }
 
 func TestDark(t *testing.T) {

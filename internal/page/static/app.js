@@ -19,10 +19,10 @@ import { Traffic } from "/traffic.js";
 import { showCard, TreeView } from "/treeview.js";
 import { Wire } from "/wire.js";
 
-/** How long a frame may spend on what has arrived; the rest waits for the next one. */
+/** The time that a frame may spend on new messages. The rest waits for the next frame. */
 const drainBudget = 5;
 
-/** How often lists of words change at most: nobody reads faster. */
+/** The shortest time between two updates of the lists. People do not read faster. */
 const wordsEvery = 250;
 
 /** App ties the parts together. All drawing happens in frame, once for any number of messages. */
@@ -84,7 +84,7 @@ class App {
     if (more || moving || this.treeChanged || this.listed !== this.view.version) this.wake();
   }
 
-  /** words brings up to date what is read rather than looked at. */
+  /** words updates the texts. */
   words(now) {
     if (this.listed === this.view.version) return;
     this.wordsAt = now;
@@ -124,7 +124,7 @@ class App {
       return;
     }
     if (message.instance && message.instance !== this.instance) {
-      // Another server: its records begin anew, and what is here is about what is gone.
+      // Another server: its records start from the beginning, and the records here are about the old one.
       if (this.instance) this.forget();
       this.instance = message.instance;
       this.recorded = message.recorded;
@@ -141,7 +141,7 @@ class App {
     if (this.treeView.chosen) this.chosenChanged();
   }
 
-  /** takeFindings shows what goes wrong now; what is not among it is over. */
+  /** takeFindings shows the current findings. Findings that are not in the list are over. */
   takeFindings(list) {
     const news = this.findings.take(list);
     if (news.length > 0) this.say(news.join(" "));
@@ -149,7 +149,7 @@ class App {
     this.timeline.touch();
   }
 
-  /** takeOperator notes what becomes of the operator, whose processes come and go. */
+  /** takeOperator records the state of the operator, whose processes come and go. */
   takeOperator(message) {
     this.operator = message;
     this.timeline.restarts = message.starts.slice(1).map(instant);
@@ -157,7 +157,7 @@ class App {
     this.listed = this.wordsAt = -Infinity;
   }
 
-  /** Whether nobody will ever tell why something is reconciled. */
+  /** Whether the operator does not record why it reconciles. */
   get silent() {
     return this.operator?.state === "silent" && this.store.passes.length === 0;
   }
@@ -179,7 +179,7 @@ class App {
     this.timeline.restarts = [];
     this.store.clear();
     this.wire.clear();
-    this.records.waiting = []; // of the server before; this one tells everything
+    this.records.waiting = []; // from the previous server; this one sends everything again
     this.records.lost = this.objects.lost = 0;
     this.view.refresh();
     this.choose(null);
@@ -234,7 +234,7 @@ class App {
     if (another) node = this.treeView.chosen = another;
     if (another || (node.gone && this.missed !== node)) {
       this.missed = another ? null : node;
-      this.say(`${objectName(node.object)} ${another ? "is there again" : "was deleted"}.`);
+      this.say(`${objectName(node.object)} ${another ? "was recreated" : "was deleted"}.`);
       this.controls.scope(node);
       this.card();
     }
@@ -282,5 +282,5 @@ class App {
   }
 }
 
-// Tests and those who are curious find everything here.
+// For tests and for the console of the browser.
 globalThis.opdock = new App();

@@ -10,9 +10,9 @@ import { remember } from "/settings.js";
 const byId = (id) => document.getElementById(id);
 
 const connectionWords = {
-  connecting: "Connecting", live: "Live", lost: "Connection lost, trying again", crowded: "Too many open pages: close one", paused: "Paused while hidden",
+  connecting: "Connecting", live: "Live", lost: "Connection lost, reconnecting", crowded: "Too many open pages: close one", paused: "Paused while hidden",
 };
-/** What is missing in an operator of which nobody knows why it reconciles. */
+/** The lines that an operator needs to record why it reconciles. */
 const twoLines = ["NewClient: why.New(why.Options{}).NewClient,   // in ctrl.Options, where the manager is made", "why.ControllerManagedBy(mgr, why.RecorderOf(mgr)).   // instead of ctrl.NewControllerManagedBy(mgr)."];
 const themes = ["auto", "light", "dark"];
 const themeWords = { auto: "automatic", light: "light", dark: "dark" };
@@ -266,7 +266,7 @@ export class Controls {
 
   scope(node) {
     const name = node && placedName(node.object, this.app.placed);
-    set(byId("scope"), !node ? "All objects" : node.gone ? `${name}, which is gone, and what belonged to it` : `${name} and what belongs to it`);
+    set(byId("scope"), !node ? "All objects" : node.gone ? `${name} (deleted) and the objects it owned` : `${name} and the objects it owns`);
     byId("unscope").hidden = !node;
   }
 
@@ -288,13 +288,13 @@ export class Controls {
     this.empties(state);
   }
 
-  /** range can be chosen where it changes something: steps fold the time. A list that somebody has just opened stays. */
+  /** range can be chosen where it changes something: steps fold the time. A list that the user has just opened stays. */
   range() {
     const range = byId("range");
     const off = this.app.timeline.steps && document.activeElement !== range;
     if (range.disabled === off && range.title) return;
     range.disabled = off;
-    range.title = off ? "Steps fold the time: choose Time for a range" : "How much time is seen at once";
+    range.title = off ? "Steps fold the time: choose Time for a range" : "Length of the visible time range";
   }
 
   empties(state) {
@@ -304,17 +304,17 @@ export class Controls {
     byId("tree").hidden = !known;
     let message = false;
     if (app.view.rows.size === 0) {
-      if (state === "crowded") message = ["Too many pages are open", "This one goes on by itself as soon as another one is closed."];
-      else if (state === "lost") message = ["Connection lost", "The page goes on by itself as soon as opdock answers again."];
-      else if (!app.recorded) message = ["No reconciles are recorded here", "The operator runs without a recorder; the tree is live all the same."];
-      else if (app.silent) message = ["This operator does not use why: tree and changes only", "Below stand the two lines that let it tell why it reconciles."];
+      if (state === "crowded") message = ["Too many pages are open", "This page continues when another one is closed."];
+      else if (state === "lost") message = ["Connection lost", "The page reconnects when opdock responds again."];
+      else if (!app.recorded) message = ["No reconciles are recorded here", "The operator runs without a recorder. The tree is still live."];
+      else if (app.silent) message = ["This operator does not use why: tree and changes only", "The two lines below make it record why it reconciles."];
       else if (app.filter.active) message = ["Nothing matches the filters", "Clear them, or wait until something does."];
-      else if (app.treeView.chosen?.gone) message = ["Nothing is known about what happened to it", "It is gone."];
-      else if (app.filter.scope) message = ["Nothing has happened to it yet", "Change it, and see what follows."];
-      else if (state === "live") message = ["Nothing has happened yet", "Change something, and see what follows.", "opdock kubectl edit appservice shop"];
+      else if (app.treeView.chosen?.gone) message = ["No changes of this object are known", "It was deleted."];
+      else if (app.filter.scope) message = ["Nothing has happened to it yet", "Change it to see the effects."];
+      else if (state === "live") message = ["Nothing has happened yet", "Change something to see the effects.", "opdock kubectl edit appservice shop"];
     }
     this.empty("timeline-empty", message);
-    const silent = app.silent && ["This operator does not use why: tree and changes only", "Two lines let it tell why it reconciles; docs/why.md explains them.", ...twoLines];
+    const silent = app.silent && ["This operator does not use why: tree and changes only", "Two lines make it record why it reconciles. docs/why.md explains them.", ...twoLines];
     this.empty("list-empty", silent);
     byId("list").hidden = Boolean(silent);
   }
@@ -342,7 +342,7 @@ export class Controls {
     this.options("namespace", store.namespaces, "All namespaces");
     const notes = app.recorded ? operatorNotes(app.operator) : ["changes only, the operator runs without a recorder"];
     const lost = store.lost + app.records.lost + app.objects.lost;
-    if (store.dropped > 0) notes.push(`${plural(store.dropped, "older reconcile")} no longer kept`);
+    if (store.dropped > 0) notes.push(`${plural(store.dropped, "older reconcile")} dropped`);
     if (lost > 0) notes.push(`${plural(lost, "message")} missed`);
     byId("dropped").hidden = notes.length === 0;
     set(byId("dropped"), notes.join(", "));

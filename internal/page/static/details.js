@@ -45,10 +45,10 @@ export class Details {
     parts.push(causes);
     parts.push(element("h3", "", pass.written === 0 ? "It wrote nothing" : `It wrote ${pass.written === 1 ? "once" : `${pass.written} times`}`));
     if (pass.writes.length > 0) parts.push(element("ul", "", ...pass.writes.map((w) => this.write(w))));
-    if (pass.raw.requeueAfter) parts.push(element("p", "sub", `It asked to be called again after ${span(nanoseconds(pass.raw.requeueAfter))}.`));
+    if (pass.raw.requeueAfter) parts.push(element("p", "sub", `It requested a requeue after ${span(nanoseconds(pass.raw.requeueAfter))}.`));
     const later = pass.ledTo.filter((p) => !p.gone);
     if (later.length > 0) {
-      parts.push(element("h3", "", later.length === 1 ? "That led to one reconcile" : `That led to ${later.length} reconciles`));
+      parts.push(element("h3", "", later.length === 1 ? "This triggered one reconcile" : `This triggered ${later.length} reconciles`));
       parts.push(element("p", "", ...later.flatMap((p, i) => [i > 0 ? ", " : "", this.link(p)])));
     }
     return parts;
@@ -73,7 +73,7 @@ export class Details {
     }
     const by = writersOf(raw);
     if (!own && by) who.append("by ", element("b", "", by));
-    else if (!own && from?.pass && !from.pass.gone) who.append("asked for by ", this.link(from.pass));
+    else if (!own && from?.pass && !from.pass.gone) who.append("requested by ", this.link(from.pass));
     if (who.childNodes.length > 0) who.append(" · ");
     who.append(`seen ${clock(t)}, waited ${span(pass.start - t)}`);
     item.append(who);

@@ -36,13 +36,13 @@ export function from(passes, t) {
 }
 
 /**
- * Painter draws the rows. What would land on the same pixels is drawn once: on a screen nobody sees the difference, and a
+ * Painter draws the rows. Shapes that cover the same pixels are drawn once: the picture is the same, and a
  * flood of events costs no more than the screen is wide.
  */
 export class Painter {
   taken = new Set();
   widths = new Map();
-  /** What the last painting consisted of, for those who cannot look. */
+  /** The parts of the last painting, for tests and assistive technology. */
   drawn = {};
 
   paint(g, scene) {
@@ -230,8 +230,8 @@ export class Painter {
   }
 
   /**
-   * headlines say above the lanes what somebody has changed, on a line that nothing else is written on: an echo must not
-   * take the room of what it is the echo of.
+   * headlines name the changes of users above the lanes, on a line of their own: an echo must not
+   * take the room of the change that caused it.
    */
   headlines(g, scene, shown, y, top, background) {
     const { axis, colours, chain, radius, width, laneHeight } = scene;

@@ -49,7 +49,7 @@ export class Filter {
   }
 }
 
-/** textOf is what a search looks through. It is made when somebody searches, because most records are never searched. */
+/** textOf returns the text that a search covers. It is built on the first search, because most records are never searched. */
 function textOf(pass) {
   if (pass.text === undefined) {
     const parts = [pass.controller, pass.object.kind, pass.object.namespace, pass.object.name, because(pass), did(pass), pass.error, pass.outcome, `#${pass.id}`];

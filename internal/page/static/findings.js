@@ -9,7 +9,7 @@ const shown = 3;
 
 const words = { loop: "∞ Loop", failing: "✕ Failing", hot: "▲ Hot" };
 
-/** Findings says at the top what goes wrong right now, in the same sentences as the terminal. */
+/** Findings shows the current findings at the top, with the same messages as the terminal. */
 export class Findings {
   list = [];
   looping = new Set(); // keys of objects in loops, and of what they belong to

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Words and figures for what the records say.
+// Texts and numbers for records.
 
 /** instant is a time as milliseconds with fractions: a Date would lose the microseconds that order what happens. */
 export function instant(text) {
@@ -21,7 +21,7 @@ export function clock(ms, precise = true) {
   return precise ? `${text}.${pad(d.getMilliseconds(), 3)}` : text;
 }
 
-/** span is a number of milliseconds as a person would say it. */
+/** span formats a number of milliseconds for people. */
 export function span(ms) {
   if (ms < 0.095) return `${Math.round(ms * 1000)} µs`;
   if (ms < 10) return `${trim(ms.toFixed(1))} ms`;
@@ -47,7 +47,7 @@ export function objectName(o) {
   return o ? `${o.kind ? o.kind + " " : ""}${o.name}` : "";
 }
 
-/** placedName is a name that no other object has, where there are several namespaces. */
+/** placedName is a unique name, with the namespace if there are several. */
 export function placedName(o, several) {
   return objectName(o) + (several && o.namespace ? ` in ${o.namespace}` : "");
 }
@@ -58,9 +58,9 @@ export function objectKey(o) {
 }
 
 export const causeWords = {
-  listed: "was there at the start", created: "was created", updated: "changed", deleted: "was deleted",
-  resynced: "was shown again, unchanged", generic: "came from another source", retried: "Retry after an error",
-  timer: "Timer that it had set", unknown: "Unknown: no watch event came before it (a resync, a timer or another source)",
+  listed: "existed at the start", created: "was created", updated: "changed", deleted: "was deleted",
+  resynced: "was resynced, unchanged", generic: "came from another source", retried: "Retry after an error",
+  timer: "Requeue timer", unknown: "Unknown: no watch event came before it (a resync, a timer or another source)",
 };
 
 export const outcomeWords = {
@@ -80,13 +80,13 @@ export function writers(list) {
 /** The field managers of Kubernetes itself. */
 const machines = new Set(["kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet", "kwok", "kwok-controller", "k3s", "cloud-controller-manager"]);
 
-/** isUser says whether somebody wanted a change, rather than it being a consequence: no controller made it. */
+/** isUser reports whether a user made a change, and not a controller. */
 export function isUser(raw, controllers) {
   if (raw.write || !["created", "updated", "deleted"].includes(raw.type)) return false;
   return (raw.by || []).some((w) => w.subresource !== "status" && !machines.has(w.manager) && !controllers.has(w.manager));
 }
 
-/** writersOf says who caused a change: nobody in particular if managed fields do not tell, nor a write of a reconcile. */
+/** writersOf names the writers of a change. It is empty if neither managed fields nor a reconcile's write identify them. */
 export function writersOf(cause) {
   const known = writers(cause.by);
   return known || cause.type !== "updated" || !cause.changes?.length || cause.write ? known : "an unknown writer";
@@ -117,7 +117,7 @@ export function changeText(change) {
   return `${path} ${clip(change.old, 18)} → ${clip(change.new, 18)}`;
 }
 
-/** causeText says in one line what an event was. */
+/** causeText describes an event in one line. */
 export function causeText(cause, subject) {
   if (!cause.object) return causeWords[cause.type] || cause.type;
   const name = subject && objectKey(subject) === objectKey(cause.object) ? "it" : objectName(cause.object);
@@ -131,9 +131,9 @@ export function causeText(cause, subject) {
   return `${name} ${causeWords[cause.type] || cause.type}${by && cause.type !== "resynced" ? ` by ${by}` : ""}`;
 }
 
-/** because says in one line why a reconcile happened. The most telling cause comes first. */
+/** because describes in one line why a reconcile happened. The most useful cause comes first. */
 export function because(pass) {
-  if (pass.causes.length === 0) return "Nothing is known about why";
+  if (pass.causes.length === 0) return "Unknown cause";
   const telling = pass.causes.find((c) => c.user) || pass.causes.find((c) => c.raw.type === "updated" && !c.raw.write) || pass.causes.find((c) => c.raw.changes?.length) || pass.causes[0];
   const more = pass.folded - 1;
   return causeText(telling.raw, pass.object) + (more > 0 ? `, and ${plural(more, "more event")}` : "");

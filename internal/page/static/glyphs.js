@@ -3,7 +3,7 @@
 
 // The signs of the timeline. Each differs from the others in shape, not in colour alone.
 
-/** change is a disc for a change by somebody else, and a ring for the echo of a reconcile's own write. */
+/** change is a disc for a change by another writer, and a ring for the echo of a reconcile's own write. */
 export function drawChange(g, colours, x, y, r, own, loose) {
   g.beginPath();
   g.arc(x, y, r, 0, 7);

@@ -7,22 +7,22 @@ import { element } from "/rows.js";
 import { recall, remember } from "/settings.js";
 
 const keys = [
-  [["j", "k"], "the reconcile before, and after"], [["Enter"], "open it"], [["Esc"], "close what is open, then clear what is chosen, then the filters"], [["/"], "search reconciles"],
-  [["o"], "find an object; Enter chooses it, and again the next"], [["f"], "follow, or pause"], [["+", "−"], "zoom"], [["[", "]"], "move in time"], [["s"], "steps, or time"],
-  [["l"], "loops only"], [["n"], "no-ops only"], [["1", "2", "3"], "tree, timeline, list"], [["4", "5"], "traffic, rights"], [["a", "b", "…"], "in the tree: to the next object of that name"], [["T"], "totals per cause"], [["d"], "light, or dark"], [["?"], "this help"],
+  [["j", "k"], "previous and next reconcile"], [["Enter"], "open it"], [["Esc"], "close the reconcile, then clear the selection, then the filters"], [["/"], "search reconciles"],
+  [["o"], "find an object; Enter selects it, and Enter again the next one"], [["f"], "follow, or pause"], [["+", "−"], "zoom"], [["[", "]"], "move in time"], [["s"], "steps, or time"],
+  [["l"], "loops only"], [["n"], "no-ops only"], [["1", "2", "3"], "tree, timeline, list"], [["4", "5"], "traffic, rights"], [["a", "b", "…"], "in the tree: go to the next object whose name starts with it"], [["T"], "totals per cause"], [["d"], "light, or dark"], [["?"], "this help"],
 ];
 
 const pass = (more) => ({ outcome: "succeeded", ...more });
 
 const signs = [
-  ["a change by somebody", (g, c) => drawChange(g, c, 22, 11, 5.5, false)],
-  ["a change that one of these reconciles made", (g, c) => drawChange(g, c, 22, 11, 5.5, true)],
+  ["a change by a user or another controller", (g, c) => drawChange(g, c, 22, 11, 5.5, false)],
+  ["a change by one of these reconciles", (g, c) => drawChange(g, c, 22, 11, 5.5, true)],
   ["an event: updated, created, deleted, unchanged", (g, c) => ["updated", "created", "deleted", "resynced"].forEach((t, i) => drawEvent(g, c, 6 + i * 11, 11, 5, t))],
-  ["a reconcile, as wide as it took long", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass())],
+  ["a reconcile; its width is its duration", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass())],
   ["a no-op: nothing to do, nothing written", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass({ noop: true }))],
-  ["a loop: somebody changes it back", (g, c) => drawPass(g, c, 9, 11, 26, 11, pass({ loop: true }))],
+  ["a loop: another writer changes it back", (g, c) => drawPass(g, c, 9, 11, 26, 11, pass({ loop: true }))],
   ["failed", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass({ outcome: "failed" }))],
-  ["asked to be called again", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass({ outcome: "requeued" }))],
+  ["requeued", (g, c) => drawPass(g, c, 8, 11, 28, 13, pass({ outcome: "requeued" }))],
   ["the operator was restarted", (g, c) => {
     g.fillStyle = c.accent;
     for (let y = 0; y < 22; y += 8) g.fillRect(22, y, 1.5, 5);
@@ -57,9 +57,9 @@ export function openHelp() {
   box.id = "single-keys";
   box.checked = recall("keys") !== "off";
   box.addEventListener("change", () => remember("keys", box.checked ? "on" : "off"));
-  const single = element("label", "switch", box, "Single keys work wherever the focus is");
+  const single = element("label", "switch", box, "Use single-key shortcuts");
   dialog.replaceChildren(element("header", "", title, close),
-    element("p", "", "From top to bottom: something changes, a watch says so, a reconcile takes all that was said until then, and writes. A curve from a write leads to the change that was its echo."),
+    element("p", "", "From top to bottom: an object changes, a watch reports it, a reconcile handles all events so far, and writes. A curve leads from a write to the change that it caused."),
     element("div", "columns", element("section", "", element("h3", "", "Keys"), keyList, single), element("section", "", element("h3", "", "Signs"), signList)));
   dialog.showModal();
 }

@@ -11,8 +11,8 @@ const focus = (id) => byId(id).focus();
 const viewOf = { tree: "side", "tree-search": "side", timeline: "timeline", list: "list", traffic: "traffic", rights: "rights" };
 
 /**
- * listenToKeys makes everything reachable without a mouse. Keys that somebody types into a field are left alone, and so are
- * all letters and signs for whoever has said so: who speaks to a computer types many that are not meant.
+ * listenToKeys makes everything reachable without a mouse. Keys typed into a field are ignored, and so are
+ * all single keys if the user turned them off: speech input types many keys by accident.
  */
 export function listenToKeys(app) {
   const { timeline, list, controls } = app;

@@ -4,7 +4,7 @@
 import { because, clock, did, findingWords, outcomeWords, placedName, span } from "/format.js";
 import { attribute, element, Rows, set } from "/rows.js";
 
-/** List says in words what the timeline draws, the latest first. */
+/** List shows the reconciles of the timeline in words, the latest first. */
 export class List {
   constructor(view, open, select) {
     Object.assign(this, { view, open, select });
@@ -30,7 +30,7 @@ export class List {
     const items = this.view.passes.toReversed();
     this.rows.active = this.selected ? items.indexOf(this.selected) : -1;
     this.rows.show(items);
-    // Whoever has scrolled down reads, and what is read must not move away.
+    // A user who has scrolled down is reading, so the lines must not move.
     if (anchor) {
       const now = items.indexOf(anchor);
       if (now >= 0 && now * this.rows.height + (top % this.rows.height) !== top) this.box.scrollTop = now * this.rows.height + (top % this.rows.height);

@@ -124,7 +124,7 @@ export class Pointer {
 function describe({ pass, cause, change, write, loose }) {
   const title = (text) => element("b", "", text);
   const line = (text) => element("div", "", text);
-  if (loose) return [title(`${objectName(loose.object)} ${loose.raw.type}`), ...changeLines(loose.raw), line("No reconcile that is known followed from it.")];
+  if (loose) return [title(`${objectName(loose.object)} ${loose.raw.type}`), ...changeLines(loose.raw), line("No known reconcile followed it.")];
   if (change) return [title(`${objectName(change.raw.object)} ${change.raw.type}`), ...changeLines(change.raw), line(clock(change.t))];
   if (cause) return [title(`Event: ${cause.raw.type}`), line(causeText(cause.raw)), line(`waited ${span(pass.start - cause.t)}`)];
   if (write) {

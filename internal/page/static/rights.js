@@ -11,7 +11,7 @@ const verbOrder = ["get", "list", "watch", "create", "update", "patch", "delete"
 /** What a right can be, in the order in which it matters: a sign, a word, and what that means. */
 export const states = {
   missing: ["✕", "Missing", "needed, but not granted"],
-  refused: ["!", "Refused", "asked for and refused; only you know whether it is needed"],
+  refused: ["!", "Refused", "requested and refused; only you know whether it is needed"],
   unused: ["○", "Unused", "granted, but not used in these recordings"],
   broader: ["≈", "Broader", "used, but granted for more than was used"],
   kept: ["·", "Kept", "not used in these recordings, but part of a manager"],
@@ -75,7 +75,7 @@ export class Rights {
     this.draw();
   }
 
-  /** draw shows the table, and what the cell is based on that somebody is at. */
+  /** draw shows the table, and the evidence of the selected cell. */
   draw() {
     const { report } = this;
     const counts = {};
@@ -86,13 +86,13 @@ export class Rights {
       chip.classList.toggle("some", count > 0);
       chip.setAttribute("aria-pressed", this.shown.has(chip.dataset.state));
     }
-    const message = this.problem ? ["The rights cannot be read", this.problem] : !report ? ["Looking at the rights", "They are compared with what the operator did."]
-      : this.rows.length === 0 ? ["No right was used yet", "Create, change and delete what the operator works on."] : false;
+    const message = this.problem ? ["The rights cannot be read", this.problem] : !report ? ["Comparing the rights", "They are compared with the requests of the operator."]
+      : this.rows.length === 0 ? ["No right was used yet", "Create, change and delete objects that the operator reconciles."] : false;
     this.app.controls.empty("rights-empty", message);
     this.box.hidden = byId("rights-lower").hidden = Boolean(message);
     if (message) return;
     const requests = report.recordings.reduce((sum, r) => sum + r.requests, 0);
-    set(byId("rights-title"), report.granted ? `Granted by ${report.granted}` : "What is granted is not known");
+    set(byId("rights-title"), report.granted ? `Granted by ${report.granted}` : "The granted rights are unknown");
     set(byId("rights-figures"), `${plural(requests, "request")}${report.identity ? ` as ${report.identity}` : ""} in ${plural(report.recordings.length, "recording")}`);
     this.table();
     this.evidence();
@@ -190,7 +190,7 @@ export class Rights {
     shown.sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
     set(byId("evidence-title"), this.at ? "Evidence" : this.shown.size > 0 ? "Evidence" : "What differs");
     const lines = shown.map((cell) => element("li", `right-${cell.state}`, element("span", "pill", states[cell.state][0], " ", states[cell.state][1]), element("div", "", element("b", "", `${cell.verb} ${cell.object}`), ...cell.lines.map((line) => element("p", "", line)), ageOf(cell))));
-    if (lines.length === 0) lines.push(element("li", "calm", this.report.granted ? "The granted rights are exactly the needed rights." : "Select a right to see what it is based on."));
+    if (lines.length === 0) lines.push(element("li", "calm", this.report.granted ? "The granted rights are exactly the needed rights." : "Select a right to see its evidence."));
     for (const note of this.report.notes || []) lines.push(element("li", "calm", `Note: ${note}`));
     byId("evidence").replaceChildren(...lines);
   }
@@ -216,8 +216,8 @@ export function rowsOf(report) {
     const cell = cellOf(need, need.verb);
     cell.need = need;
     if (report.granted && !need.granted && differing.has(cell.key)) cell.state = need.refused ? "refused" : "missing";
-    else if (report.granted && !need.granted) cell.lines.push("Not granted, and not needed: there is another way to be allowed the same.");
-    if (need.implied && !need.evidence.requests) cell.lines.push("No request asked for it.");
+    else if (report.granted && !need.granted) cell.lines.push("Not granted, and not needed: another right allows the same.");
+    if (need.implied && !need.evidence.requests) cell.lines.push("No request used it.");
     for (const why of need.why || []) cell.lines.push(sentence(why));
     const at = need.namespaces?.length ? `in namespace ${need.namespaces.join(", ")}` : "";
     const only = need.names?.length ? `only for ${need.names.join(", ")}` : "";

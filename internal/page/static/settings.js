@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What somebody has chosen stays chosen. Without storage it lasts as long as the page.
+// Settings of the user. Without storage, they last as long as the page.
 const chosen = new Map();
 
 export function recall(name) {

@@ -22,7 +22,7 @@ export class Store {
   lost = 0;
   events = 0;
   last = 0; // the ID of the latest record
-  /** Counts whatever was taken out, so that others know that what they derived is no longer right. */
+  /** Counts removals, so others can invalidate what they derived. */
   removals = 0;
 
   add(record) {
@@ -164,7 +164,7 @@ export class Store {
   }
 }
 
-/** changeKey is the same for a change whoever tells about it. An object that goes may have the version that it had. */
+/** changeKey is the same for a change from every source. A deleted object may keep its resource version. */
 function changeKey(raw, t) {
   return `${objectKey(raw.object)}@${raw.resourceVersion || t}${raw.type === "deleted" ? " gone" : ""}`;
 }

@@ -66,7 +66,7 @@ export class Stream {
     this.source = null;
   }
 
-  /** A page that nobody looks at gives its place to others after a while. It catches up when it is looked at again. */
+  /** A hidden page disconnects after a while to make room for others. It catches up when it is visible again. */
   pauseSoon() {
     clearTimeout(this.pausing);
     this.pausing = setTimeout(() => {

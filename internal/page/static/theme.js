@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs before anything is drawn, so that nobody who likes it dark is shown a white page first.
+// Runs before the first drawing, so a dark page does not flash white.
 (() => {
   let chosen = "auto";
   try {

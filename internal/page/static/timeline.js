@@ -25,7 +25,7 @@ export class Timeline {
   cost = 0; // milliseconds that a drawing took lately
   all = []; // every row, in order
   rows = []; // those that are seen
-  restarts = []; // when the operator was started anew
+  restarts = []; // times at which the operator was restarted
   scroll = 0;
   drawnAt = 0;
   drawnEnd = 0;
@@ -144,7 +144,7 @@ export class Timeline {
 
   /**
    * frame is called once for each frame and returns whether it wants another. While it follows, what was drawn is moved,
-   * which costs next to nothing; it is drawn anew when there is something new, and less often the longer that takes.
+   * which is cheap. It is redrawn when something is new, and less often the longer that takes.
    */
   frame(now) {
     const changed = this.dirty || this.drawnVersion !== this.view.version;

@@ -51,7 +51,7 @@ export class Totals {
       for (const cause of pass.causes) causes[cause.raw.type] = (causes[cause.raw.type] || 0) + 1;
     }
     const { loop = 0, noop = 0, "self-inflicted": self = 0 } = this.view.counts;
-    return element("section", "", element("h3", "", "What is shown here"), bars(causes),
+    return element("section", "", element("h3", "", "Shown on this page"), bars(causes),
       figures([["Reconciles", this.view.passes.length], ["Events", events], ["Writes", writes], ["No-ops", noop], ["Self-inflicted", self], ["In loops", loop]]));
   }
 }
@@ -60,9 +60,9 @@ function section(c) {
   const rows = [
     ["Reconciles", c.reconciles], ["Reconciles saved by folding", c.folded], ["Writes", c.writes], ["Writes that changed nothing", c.noChange], ["No-ops", c.noop], ["Self-inflicted", c.selfInflicted],
     ["In loops", c.loops], ["Changes by users", c.userChanges], ["Reconciles per change", c.reconcilesPerChange], ["Writes per change", c.writesPerChange],
-    ["Events that led to nothing", c.filtered],
+    ["Events without a reconcile", c.filtered],
   ];
-  return element("section", "", element("h3", "", `Controller ${c.name} since it began`), bars(c.causes || {}), figures(rows));
+  return element("section", "", element("h3", "", `Controller ${c.name} since its start`), bars(c.causes || {}), figures(rows));
 }
 
 function bars(causes) {

@@ -88,10 +88,10 @@ export class Traffic {
     if (!x) return;
     const pass = passOf(this.app.store, x);
     if (pass) this.app.open(pass, focus);
-    else this.app.say(x.raw.for ? "This reconcile is not kept, or has not ended yet." : "No reconcile is known that sent this.");
+    else this.app.say(x.raw.for ? "This reconcile is not kept, or has not ended yet." : "The reconcile that sent this is unknown.");
   }
 
-  /** render draws if something is new, a few times a second at most: nobody reads faster. */
+  /** render draws if something is new, at most a few times a second. People do not read faster. */
   render(now) {
     if (document.body.dataset.stage !== "traffic") return false;
     const news = this.dirty || this.seen !== this.app.wire.version || (this.app.moving && now - this.drawnAt > 1000);
@@ -129,7 +129,7 @@ export class Traffic {
     const { wire, filter, treeView } = this.app;
     const parts = [plural(sum.requests, "request"), plural(sum.events, "watch event"), size(sum.bytes)];
     if (sum.refused > 0) parts.push(`${number(sum.refused)} refused`);
-    if (wire.dropped > 0) parts.push(`${number(wire.dropped)} older no longer kept`);
+    if (wire.dropped > 0) parts.push(`${number(wire.dropped)} older dropped`);
     if (wire.lost > 0) parts.push(`${number(wire.lost)} missed`);
     set(byId("traffic-figures"), parts.join(" · "));
     set(byId("traffic-scope"), treeView.chosen ? byId("scope").textContent : "All objects");
@@ -143,7 +143,7 @@ export class Traffic {
     }
     const empty = rows.length === 0;
     this.app.controls.empty("traffic-empty", empty && (wire.all.length === 0
-      ? ["Nothing has gone over the wire yet", "Requests of the operator appear here as soon as it sends any."]
+      ? ["No requests yet", "Requests of the operator appear here as soon as it sends any."]
       : filter.active || filter.scope ? ["Nothing matches the filters", "Clear them, or choose a longer time."] : ["Nothing in this time", "Choose a longer one."]));
     this.box.hidden = empty;
   }
@@ -236,7 +236,7 @@ export class Traffic {
 
 const height = (wide, small) => (narrow.matches ? small : wide);
 
-/** size is a number of bytes as a person would say it. */
+/** size formats a number of bytes for people. */
 export function size(bytes) {
   if (bytes < 1024) return `${bytes} B`;
   if (bytes < 1024 * 1024) return `${(bytes / 1024).toFixed(bytes < 10_240 ? 1 : 0)} KiB`;

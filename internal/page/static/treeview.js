@@ -284,7 +284,7 @@ export function showCard(card, node, now) {
   const about = (...texts) => parts.push(element("p", "sub", texts.filter(Boolean).join(" · ")));
   if (node.gone) {
     about(o.namespace, `deleted ${ago(node.gone)} ago`);
-    about("What has happened to it can still be seen beside this.");
+    about("Its history is still shown on the right.");
     return card.replaceChildren(...parts);
   }
   about(o.namespace, [o.status, o.reason].filter(Boolean).join(", "), o.detail, o.created && `${ago(Date.parse(o.created))} old`);

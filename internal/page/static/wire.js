@@ -103,7 +103,7 @@ export function tally(wire, filter, from, to, parts) {
 /** passOf finds the reconcile that sent a request. */
 export function passOf(store, { raw, t }) {
   if (!raw.for) return null;
-  const slack = 5; // the clocks of an operator and of whoever watches it are read at two places
+  const slack = 5; // the operator and the lens read their clocks at different moments
   return store.passes.findLast((p) => p.controller === raw.controller && p.object.name === raw.for.name && (p.object.namespace || "") === (raw.for.namespace || "") &&
     p.start - slack <= t && t <= p.end + slack) || null;
 }
