@@ -26,7 +26,7 @@ func TestTheChosenObjectIsDeleted(t *testing.T) {
 	if card := text(t, p, "card"); strings.Contains(card, "Ready") || !strings.Contains(card, "AppService shop") {
 		t.Errorf("of what is gone the card says:\n%s", card)
 	}
-	expect(t, p, "scope", "AppService shop, which is gone, and what belonged to it")
+	expect(t, p, "scope", "AppService shop (deleted) and the objects it owned")
 	if said := get[string](t, p, "document.getElementById('say').textContent"); said != "AppService shop was deleted." {
 		t.Errorf("what is said is %q", said)
 	}
@@ -35,7 +35,7 @@ func TestTheChosenObjectIsDeleted(t *testing.T) {
 	}
 	world.Model.Set(tree.Object{Group: "app.example.com", Kind: "AppService", Namespace: demo.Namespace, Name: "shop", UID: "another", Fleet: true, State: tree.Busy, Status: "Reconciling"})
 	await(t, p, "document.getElementById('card').innerText.includes('Reconciling')")
-	expect(t, p, "scope", "AppService shop and what belongs to it")
+	expect(t, p, "scope", "AppService shop and the objects it owns")
 	world.Model.Remove("another")
 	await(t, p, "document.getElementById('card').innerText.includes('deleted') && document.getElementById('scope').innerText.includes('which is gone')")
 	do(t, p, "document.getElementById('unscope').click()")

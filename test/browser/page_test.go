@@ -22,7 +22,7 @@ func TestTheTreeIsLive(t *testing.T) {
 	do(t, p, "[...document.querySelectorAll('#tree .row')].find((r) => r.innerText.includes('shop') && r.classList.contains('root')).click()")
 	await(t, p, "!document.getElementById('card').hidden")
 	expect(t, p, "card", "AppService shop", "Ready", "True, Available", "all replicas are available")
-	expect(t, p, "scope", "AppService shop and what belongs to it")
+	expect(t, p, "scope", "AppService shop and the objects it owns")
 }
 
 // A user scales: four reconciles follow, each of which is connected with the write that led to it.
@@ -97,7 +97,7 @@ func TestAReconcileOpens(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, p, "!document.getElementById('details').hidden")
-	expect(t, p, "details", "AppService shop", "Reconcile #1", "by kubectl-client-side-apply", "spec.size", "1", "2", "apply Deployment shop", "That led to one reconcile")
+	expect(t, p, "details", "AppService shop", "Reconcile #1", "by kubectl-client-side-apply", "spec.size", "1", "2", "apply Deployment shop", "This triggered one reconcile")
 	// What it led to is a click away.
 	do(t, p, "document.querySelector('#details .link').click()")
 	await(t, p, "document.getElementById('details').innerText.includes('Reconcile #2')")
@@ -151,8 +151,8 @@ func TestFilters(t *testing.T) {
 func TestTotals(t *testing.T) {
 	p := lookAt(t, demo.New(30, time.Now()), "scale shop", "fail cart")
 	do(t, p, "document.getElementById('tab-totals').click()")
-	await(t, p, "document.getElementById('panel-totals').innerText.includes('since it began')")
-	expect(t, p, "panel-totals", "Shown on this page", "Controller appservice since it began", "updated", "retried", "timer", "created", "Self-inflicted")
+	await(t, p, "document.getElementById('panel-totals').innerText.includes('since its start')")
+	expect(t, p, "panel-totals", "Shown on this page", "Controller appservice since its start", "updated", "retried", "timer", "created", "Self-inflicted")
 }
 
 func TestDark(t *testing.T) {

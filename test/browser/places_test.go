@@ -55,7 +55,7 @@ func TestSeveralNamespaces(t *testing.T) {
 		}
 	}
 	do(t, p, "opdock.choose(opdock.forest.nodes.get('other'))")
-	expect(t, p, "scope", "AppService shop in customer-production-02 and what belongs to it")
+	expect(t, p, "scope", "AppService shop in customer-production-02 and the objects it owns")
 	// A namespace can be chosen and folded as objects can.
 	click := func(part string) {
 		t.Helper()

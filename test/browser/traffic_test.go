@@ -51,7 +51,7 @@ func TestTraffic(t *testing.T) {
 	await(t, p, "opdock.traffic.lines.items.length === "+strconv.FormatInt(all, 10))
 	do(t, p, "opdock.choose(opdock.forest.byKey.get('AppService/app.example.com/default/cart'))")
 	await(t, p, "opdock.traffic.lines.items.length > 0 && opdock.traffic.lines.items.every((x) => x.raw.name === 'cart')")
-	expect(t, p, "traffic-scope", "AppService cart and what belongs to it")
+	expect(t, p, "traffic-scope", "AppService cart and the objects it owns")
 	press(t, p, kb.Escape)
 	await(t, p, "opdock.traffic.lines.items.length === "+strconv.FormatInt(all, 10))
 	do(t, p, "const s = document.getElementById('search'); s.value = 'forbidden'; s.dispatchEvent(new Event('input'))")

@@ -75,7 +75,7 @@ func TestTheBrowserKeepsOnlySoMuch(t *testing.T) {
 	if got := get[int](t, p, "opdock.store.passes.length + opdock.store.dropped"); got != 12_004 {
 		t.Errorf("%d are kept or said to be dropped", got)
 	}
-	expect(t, p, "dropped", "older reconciles no longer kept")
+	expect(t, p, "dropped", "older reconciles dropped")
 	if left := get[int](t, p, "opdock.store.byId.size - opdock.store.passes.length"); left != 0 {
 		t.Errorf("%d that were dropped are still known", left)
 	}
