@@ -15,7 +15,7 @@ import (
 var assetNames = []string{"etcd", "kube-apiserver", "kubectl"}
 
 // Assets returns a folder for KUBEBUILDER_ASSETS: it holds etcd, kube-apiserver and kubectl, all of them
-// links to binary. The folder is made if needed; many processes may ask for it at once.
+// links to binary. Assets creates the folder if needed. Processes may call it concurrently.
 func Assets(binary string) (dir string, err error) {
 	if err := checkExecutable(binary); err != nil {
 		return "", fmt.Errorf("creating assets: %w", err)
@@ -42,7 +42,7 @@ func linkTo(target, link string) error {
 	if now, err := os.Readlink(link); err == nil && now == target {
 		return nil
 	}
-	// A folder of one's own is the way to a name that nobody else uses, which links cannot be made with directly.
+	// A new temporary folder guarantees an unused name, which os.Symlink cannot do.
 	temporary, err := os.MkdirTemp(filepath.Dir(link), ".new-")
 	if err != nil {
 		return err

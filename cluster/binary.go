@@ -21,11 +21,11 @@ const (
 	binaryEnv  = "OPDOCK_CONTROLPLANE"
 )
 
-// FindBinary returns the absolute path of the control plane binary. It looks at $OPDOCK_CONTROLPLANE,
-// beside the running executable, beside the opdock on PATH, and at what was built into the user's cache
-// folder before, in that order. If there is none, the error is a [*NoBinaryError].
+// FindBinary returns the absolute path of the control plane binary. It searches, in this order:
+// $OPDOCK_CONTROLPLANE, the folder of the running executable, the folder of the opdock on PATH, and
+// earlier builds in the user's cache folder. If there is none, the error is a [*NoBinaryError].
 //
-// What $OPDOCK_CONTROLPLANE names must be there: to use another one instead would hide the mistake.
+// If $OPDOCK_CONTROLPLANE is set, the file must exist: using another binary would hide the mistake.
 func FindBinary() (string, error) {
 	if path := os.Getenv(binaryEnv); path != "" {
 		if err := checkExecutable(path); err != nil {
@@ -42,7 +42,7 @@ func FindBinary() (string, error) {
 	}
 	cached, err := cachedBinary(context.Background())
 	if err != nil {
-		// Nothing could have been built here, which is no reason not to say what else was tried.
+		// There is no cache folder, but the error still lists the other places.
 		looked = append(looked, fmt.Sprintf("the cache directory: %v", err))
 		return "", &NoBinaryError{Looked: looked}
 	}
@@ -70,8 +70,8 @@ func EnsureBinary(ctx context.Context, progress func(BuildProgress)) (string, er
 	return cached.path, nil
 }
 
-// besideExecutables follows symbolic links as well, because a package manager may have linked opdock
-// into a bin folder without what belongs to it.
+// besideExecutables also follows symbolic links, because a package manager may link only opdock into
+// a bin folder.
 func besideExecutables() []string {
 	var paths []string
 	add := func(executable string) {
@@ -114,8 +114,8 @@ func checkExecutable(path string) error {
 type builtBinary struct {
 	path string
 	from *source
-	// sum is of the source that a build starts from, and sumFile what is written when it is done. Both are
-	// empty for a released version, whose source does not change.
+	// sum is the checksum of the source at the start of a build, and sumFile the file that stores it at
+	// the end. Both are empty for a released version, whose source does not change.
 	sum, sumFile string
 }
 
@@ -138,7 +138,7 @@ func cachedBinary(ctx context.Context) (*builtBinary, error) {
 	return b, nil
 }
 
-// usable says whether the binary is there and still made from the source as it is now.
+// usable reports whether the binary exists and was built from the current source.
 func (b *builtBinary) usable() bool {
 	if checkExecutable(b.path) != nil {
 		return false

@@ -16,13 +16,13 @@ import (
 	"github.com/opdock/opdock/internal/filelock"
 )
 
-// BuildProgress says how far a build is.
+// BuildProgress describes the progress of a build.
 type BuildProgress struct {
 	Done     int           // packages compiled
-	Total    int           // packages to compile; 0 while that is not known
+	Total    int           // packages to compile; 0 if unknown
 	Elapsed  time.Duration // since the build began
-	Expected time.Duration // for the whole build, from the rate so far; 0 while that is not known
-	Message  string        // what is being done, for people
+	Expected time.Duration // for the whole build, from the rate so far; 0 if unknown
+	Message  string        // the current activity, for people
 }
 
 // String is one line without an end of line.
@@ -38,10 +38,10 @@ func (p BuildProgress) String() string {
 	return text
 }
 
-// BuildBinary compiles the control plane to the file out, which is replaced in one step when the build
-// is done. The source is the working copy that this program was built from if it is at hand, and
-// otherwise the module proxy's, in the version of this package. Of several builds to the same file at
-// once, one is done and the others wait for it. Without Go the error is a [*NoGoError].
+// BuildBinary compiles the control plane to the file out, which is replaced atomically at the end. The
+// source is the working copy that this program was built from if it exists, and otherwise the same
+// version of the module from the module proxy. Concurrent builds to the same file wait for the first
+// one. Without Go the error is a [*NoGoError].
 //
 // progress may be nil. It is called from one goroutine at a time: for each package, and at least once a
 // second.
@@ -119,7 +119,8 @@ func build(ctx context.Context, from *source, out string, t *tracker) error {
 	}
 	t.compiling(stale)
 
-	// A fixed name, because this is the only build to it: what a killed one left behind is cleaned up here.
+	// The name is fixed, because the lock allows one build at a time. This build replaces the leftovers of
+	// a killed one.
 	temporary := out + ".building"
 	if err := os.RemoveAll(temporary); err != nil {
 		return err
@@ -174,7 +175,7 @@ type tracker struct {
 	began        time.Time
 	compileBegan time.Time // zero before
 	now          BuildProgress
-	said         []string // what the go command printed beside names of packages
+	said         []string // output of the go command other than package names
 }
 
 func startTracking(tell func(BuildProgress)) *tracker {
@@ -243,7 +244,7 @@ func (t *tracker) compiling(total int) {
 	})
 }
 
-// line takes one line of what the go command writes to standard error.
+// line handles one line of the go command's standard error.
 func (t *tracker) line(line string) {
 	t.update(func() {
 		if text, ok := strings.CutPrefix(line, "go: downloading "); ok {
@@ -258,7 +259,7 @@ func (t *tracker) line(line string) {
 			return
 		}
 		t.now.Message = "compiling"
-		// go list and go build may see a different cache when others build at the same time.
+		// go list and go build may see different caches if another build runs at the same time.
 		t.now.Done = min(t.now.Done+1, t.now.Total)
 		if t.now.Done == t.now.Total {
 			t.now.Message = "linking"
@@ -266,12 +267,12 @@ func (t *tracker) line(line string) {
 	})
 }
 
-// isPackage tells the lines of go build -v from messages: those have blanks or colons.
+// isPackage distinguishes package names of go build -v from messages, which contain spaces or colons.
 func isPackage(line string) bool {
 	return line != "" && !strings.ContainsAny(line, " \t:") && line[0] != '#'
 }
 
-// explain adds to an error of the go command what it printed, or that it was not its fault.
+// explain adds the output of the go command to its error, or reports that the build was canceled.
 func (t *tracker) explain(ctx context.Context, err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,8 +25,8 @@ type Cluster struct {
 	process    *process // nil for a cluster that Open found
 	binary     string   // that runs it; empty for a cluster that Open found
 
-	stopping sync.Mutex // held during Stop, so that a second caller waits for the same end
-	stopped  bool       // by Stop: whoever runs under this name from then on is not this cluster
+	stopping sync.Mutex // held during Stop, so a second caller waits for the first
+	stopped  bool       // by Stop: a process that has this name later is another cluster
 }
 
 // Open returns the cluster of that name if it is running, and a [*NotRunningError] if it is not. It need
@@ -62,8 +62,9 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 // Kubeconfig is the path of the administrator's kubeconfig file, for kubectl and other processes.
 func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 
-// Done is closed when the control plane process has ended; [Cluster.Err] then says why. It is nil, and
-// so never ready, for a cluster that [Open] found: only a parent learns of the end of a process.
+// Done is closed when the control plane process has ended; [Cluster.Err] then returns the reason. It is
+// nil, and so never ready, for a cluster from [Open], because only a parent is notified of the end of a
+// process.
 func (c *Cluster) Done() <-chan struct{} {
 	if c.process == nil {
 		return nil
@@ -71,7 +72,8 @@ func (c *Cluster) Done() <-chan struct{} {
 	return c.process.done
 }
 
-// Err is nil while the control plane runs and after a clean stop. Otherwise it says how it ended.
+// Err is nil while the control plane runs and after a clean stop. Otherwise it describes how the process
+// ended.
 func (c *Cluster) Err() error {
 	if c.process == nil || !c.process.ended() || c.process.exit == nil {
 		return nil

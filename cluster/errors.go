@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Reason says in one word why a control plane did not start.
+// Reason is the reason why a control plane did not start, in one word.
 type Reason string
 
 const (
@@ -20,7 +20,7 @@ const (
 	ReasonNewerState Reason = "NewerState"
 	// ReasonCorruptState means that the state cannot be read. It is never removed unasked.
 	ReasonCorruptState Reason = "CorruptState"
-	// ReasonDiskFull means that the state could not be written for want of space.
+	// ReasonDiskFull means that there was no space to write the state.
 	ReasonDiskFull Reason = "DiskFull"
 	// ReasonKeptState means that an ephemeral cluster would have removed state that was meant to last.
 	ReasonKeptState Reason = "KeptState"
@@ -30,9 +30,9 @@ const (
 	ReasonBadSnapshot Reason = "BadSnapshot"
 	// ReasonNoSource means that the cluster to be forked or saved does not run.
 	ReasonNoSource Reason = "NoSource"
-	// ReasonBadOption means that the control plane cannot serve what was asked for, such as an unknown version.
+	// ReasonBadOption means that the control plane does not support an option, such as an unknown version.
 	ReasonBadOption Reason = "BadOption"
-	// ReasonInternal means any other failure; the message says which.
+	// ReasonInternal means any other failure; see the message.
 	ReasonInternal Reason = "Internal"
 )
 
@@ -80,7 +80,7 @@ func (e *NameError) Error() string {
 
 // NoBinaryError is returned by [FindBinary] when there is no control plane binary.
 type NoBinaryError struct {
-	Looked []string // where it was looked for
+	Looked []string // the places that were searched
 }
 
 func (e *NoBinaryError) Error() string {
@@ -101,7 +101,7 @@ func (e *NoGoError) Error() string {
 
 func (e *NoGoError) Unwrap() error { return e.Err }
 
-// pidSuffix keeps a pid that is not known out of messages.
+// pidSuffix is empty if the pid is unknown.
 func pidSuffix(pid int) string {
 	if pid <= 0 {
 		return ""

@@ -9,12 +9,12 @@ import (
 	"fmt"
 )
 
-// Fork starts another cluster that has everything this one has at the moment, down to resource versions and UIDs, and
-// returns when a Deployment could become Available in it. This cluster is neither stopped nor changed. The fork has its
-// own port and its own keys, and lives and ends as the options say: the zero value is private to this process.
+// Fork starts a copy of this cluster, with all objects, resource versions and UIDs. It returns when a Deployment
+// could become Available in the copy. This cluster is neither stopped nor changed. The copy has its own port and
+// keys. Options control its lifetime: the zero value is private to this process.
 //
-// The fork has the Kubernetes version and the admission plugins of this cluster, unless the options say otherwise. The
-// fork has as many nodes as this cluster if Options.Nodes is 0.
+// The copy has the Kubernetes version and the admission plugins of this cluster, unless the options set others. It
+// has as many nodes as this cluster if Options.Nodes is 0.
 func (c *Cluster) Fork(ctx context.Context, o Options) (*Cluster, error) {
 	if o.From != "" || o.Replace {
 		return nil, fmt.Errorf("forking %s: From and Replace are for snapshots and cannot be used with Fork", c.title())
@@ -29,7 +29,7 @@ func (c *Cluster) Fork(ctx context.Context, o Options) (*Cluster, error) {
 	return Start(ctx, o)
 }
 
-// checkRunning finds out whether the control plane is there, without asking it.
+// checkRunning checks whether the control plane process exists, without sending a request.
 func (c *Cluster) checkRunning() error {
 	who, err := lookAt(c.dir)
 	switch {

@@ -27,9 +27,9 @@ func runGo(ctx context.Context, dir string, onLine func(string), args ...string)
 		return nil, err
 	}
 	cmd := gocommand.Command(ctx, dir, append(os.Environ(),
-		"GOWORK=off",    // the control plane is a module of its own, whatever workspace is around
+		"GOWORK=off",    // the control plane is a separate module, so ignore any workspace
 		"CGO_ENABLED=0", // no C compiler needed, and the binary runs on any libc
-		// It has to run here, also if the user is cross-compiling something else.
+		// The binary must run on this machine, even if the user cross-compiles something else.
 		"GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH,
 	), args...)
 	var out bytes.Buffer

@@ -30,12 +30,12 @@ func Home() string {
 	return dir
 }
 
-// findHome also says whether the folder lies where everybody can make one of that name.
+// findHome also reports whether every user can create a folder of that name there.
 func findHome() (dir string, amongOthers bool) {
 	if dir := os.Getenv(homeEnv); dir != "" {
 		return absolute(dir), false
 	}
-	// The XDG specification says that a relative path is to be ignored.
+	// The XDG specification requires relative paths to be ignored.
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "opdock"), false
 	}
@@ -132,15 +132,15 @@ func makeStateDir(name string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("creating the state directory of cluster %q: %w; set %s to use another location", name, err, homeEnv)
 	}
-	// The folder may be older than this call. Chmod also fails on one that belongs to somebody else.
+	// The folder may be older than this call. Chmod also fails if another user owns it.
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return "", fmt.Errorf("making the state directory of cluster %q private: %w; set %s to use another location", name, err, homeEnv)
 	}
 	return dir, nil
 }
 
-// absolute gives up only if the working directory is gone, and then the path as it is says more than
-// an error about the working directory would.
+// absolute returns the path unchanged if the working directory no longer exists. The path is more helpful than
+// that error.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

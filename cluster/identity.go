@@ -28,21 +28,20 @@ const (
 	identityLife = 365 * 24 * time.Hour
 )
 
-// Identity is a user that the cluster's API server knows by a client certificate.
+// Identity is a user that the cluster's API server recognizes by a client certificate.
 type Identity struct {
 	user      string
 	groups    []string
-	namespace string // of a service account; empty for others
-	cluster   string // what the kubeconfig calls the cluster
+	namespace string // of a service account; otherwise empty
+	cluster   string // name of the cluster in the kubeconfig
 	config    *rest.Config
 }
 
-// As returns exactly that user with exactly those groups (to which the API server adds
-// system:authenticated, as it does for everybody). It need not exist and has no rights but those that
-// RBAC gives it.
+// As returns exactly that user with exactly those groups. As for every user, the API server adds
+// system:authenticated. The user need not exist, and has only the rights that RBAC grants.
 //
-// The user system:serviceaccount:NAMESPACE:NAME is a service account. Without groups it gets those that
-// a service account's token would have.
+// The user system:serviceaccount:NAMESPACE:NAME is a service account. Without groups, it gets the
+// groups of a service account's token.
 func (c *Cluster) As(user string, groups ...string) (*Identity, error) {
 	namespace, err := checkIdentity(user, groups)
 	if err != nil {
@@ -73,7 +72,7 @@ func (c *Cluster) As(user string, groups ...string) (*Identity, error) {
 // User is the name the API server sees.
 func (i *Identity) User() string { return i.user }
 
-// Groups are those in the certificate.
+// Groups returns the groups in the certificate.
 func (i *Identity) Groups() []string { return slices.Clone(i.groups) }
 
 // Config is how to talk to the cluster under this identity. Each call returns a copy.

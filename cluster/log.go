@@ -24,17 +24,17 @@ const (
 	tailBytes    = 64 << 10
 )
 
-// logSink is where the control plane's log goes, and how to quote from it when the start fails.
+// logSink is the destination of the control plane's log. It can quote the log if the start fails.
 type logSink struct {
 	path string    // "" if it is not in a file that somebody could look at
 	from int64     // where in the file this start begins
 	own  *os.File  // opened here
 	to   io.Writer // given by the caller
-	tail *tail     // what the caller's writer got last; nil for files
+	tail *tail     // the latest output to the caller's writer; nil for files
 }
 
-// openLog does not go through a pipe if it can help it: a pipe would break when this process is killed,
-// just when the control plane has to stop in order.
+// openLog avoids a pipe where possible: a pipe would break when this process is killed, while the control plane still
+// has to stop cleanly.
 func openLog(dir string, to io.Writer) (*logSink, error) {
 	if to == nil {
 		return openLogFile(dir)
@@ -45,7 +45,7 @@ func openLog(dir string, to io.Writer) (*logSink, error) {
 		return &logSink{to: io.MultiWriter(t, to), tail: t}, nil
 	}
 	s := &logSink{to: f}
-	// Terminals and pipes cannot be read back, and whoever passed one is looking at it.
+	// Terminals and pipes cannot be read back, and their readers already see the log.
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 		s.path, s.from = absolute(f.Name()), info.Size()
 	}
@@ -80,7 +80,7 @@ func openLogFile(dir string) (*logSink, error) {
 	return &logSink{path: path, from: info.Size(), own: f}, nil
 }
 
-// writer is the same for standard output and error, so that exec.Cmd joins them in order.
+// writer is the same for standard output and error, so exec.Cmd keeps their order.
 func (s *logSink) writer() io.Writer {
 	if s.own != nil {
 		return s.own
@@ -88,7 +88,7 @@ func (s *logSink) writer() io.Writer {
 	return s.to
 }
 
-// close ends what is needed during the start only; the process has the file by then.
+// close releases what only the start needs. The process has its own handle of the file.
 func (s *logSink) close() {
 	if s.own != nil {
 		s.own.Close()
@@ -115,8 +115,8 @@ func (s *logSink) excerpt() string {
 	return fmt.Sprintf("%s; last lines of the log:\n  %s", s.hint(), strings.Join(lines, "\n  "))
 }
 
-// recent is the end of what was logged since this start. The file may be unlinked already, which does
-// not matter to the one opened here.
+// recent returns the last lines of the log since this start. It also works if the file is already unlinked, because
+// it is open here.
 func (s *logSink) recent() []byte {
 	if s.tail != nil {
 		return s.tail.bytes()
@@ -144,8 +144,8 @@ func (s *logSink) recent() []byte {
 	return data
 }
 
-// lastWords is what the control plane said about its own end, if that is the end of its log: what follows is of a later
-// start. A disk that has filled up may have cut off what it was logging before, so they may begin in the middle of a line.
+// lastWords returns the control plane's message about its own end, if the log ends with it. Later lines belong to a
+// later start. A full disk may have truncated the line before, so the message may begin in the middle of a line.
 func lastWords(path string) string {
 	log := string((&logSink{path: path}).recent())
 	at := strings.LastIndex(log, binaryName+": ")
@@ -159,10 +159,10 @@ func lastWords(path string) string {
 	return words
 }
 
-// logLine begins what is logged while a control plane runs.
+// logLine matches the beginning of a log line.
 var logLine = regexp.MustCompile(`(?m)^[IWEF]\d{4} `)
 
-// tellingLines are the last ones, or the first ones of a crash: what follows them are stacks.
+// tellingLines returns the last lines, or the first lines of a crash, which are followed by stacks.
 func tellingLines(log []byte) []string {
 	log = bytes.TrimSpace(log)
 	if len(log) == 0 {
@@ -177,7 +177,7 @@ func tellingLines(log []byte) []string {
 	return lines[max(0, len(lines)-excerptLines):]
 }
 
-// tail remembers the end of what is written to it.
+// tail keeps the end of what is written to it.
 type tail struct {
 	mu    sync.Mutex
 	limit int
@@ -188,7 +188,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.data = append(t.data, p...)
-	// Cut seldom, so that each byte is moved at most once on average.
+	// Truncate rarely: each byte is moved at most once on average.
 	if len(t.data) > 2*t.limit {
 		t.data = append([]byte(nil), t.data[len(t.data)-t.limit:]...)
 	}

@@ -28,7 +28,7 @@ func clearLock(path string) error {
 		return err
 	}
 	defer lock.Close()
-	// Holding the lock keeps off a start that happens right now, whose mark this would otherwise wipe out.
+	// Holding the lock excludes a concurrent start, whose entry would otherwise be erased.
 	err = filelock.Exclusive(lock)
 	if errors.Is(err, filelock.ErrHeld) {
 		return fmt.Errorf("%s is locked by a running process: the cluster has just been started again", path)

@@ -18,12 +18,12 @@ import (
 const (
 	// stopTimeout is far more than the second or two that a stop takes.
 	stopTimeout = 30 * time.Second
-	// abandonTimeout is shorter, because whoever cancels a start wants to be gone.
+	// abandonTimeout is shorter, because a caller that cancels a start should not wait long.
 	abandonTimeout = 15 * time.Second
-	// exitGrace is for a process that has said its last word to end.
+	// exitGrace is the time for a process to exit after its last report.
 	exitGrace = 10 * time.Second
-	// lockPoll is how often a lock is tried that somebody else holds. The kernel does not tell when a flock
-	// is released to one who does not want to take it.
+	// lockPoll is the interval at which a lock that another process holds is tried. The kernel reports the
+	// release of a flock only to processes that wait to take it.
 	lockPoll = 10 * time.Millisecond
 )
 
@@ -60,10 +60,10 @@ func spawn(binary, dir string, o Options, log *logSink) (*process, error) {
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = log.writer(), log.writer()
 	p.cmd.ExtraFiles = []*os.File{reportWriter}
-	// Only matters where the log is copied through a pipe: do not wait for somebody else who has it open.
+	// Matters only if the log is copied through a pipe: do not wait for other processes that have it open.
 	p.cmd.WaitDelay = exitGrace
 	if o.Detach {
-		// A session of its own lets it survive the terminal it was started from.
+		// In its own session, it survives the terminal it was started from.
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	} else {
 		// Ctrl-C is for this process, which then stops the control plane in order.
@@ -135,7 +135,7 @@ func (p *process) wait(private string) {
 		p.lifeline.Close()
 	}
 	if private != "" {
-		// The process removes its own folder, but cannot if it was killed, and nobody else would ever find it.
+		// The process removes its own folder. If it was killed, the folder must be removed here.
 		_ = os.RemoveAll(private)
 	}
 	close(p.done)
@@ -161,7 +161,7 @@ func (p *process) endsWithin(d time.Duration) bool {
 	}
 }
 
-// awaitExit is for a process that is about to end; it makes sure of it.
+// awaitExit waits for a process that is about to exit, and kills it if it does not.
 func (p *process) awaitExit(grace time.Duration) {
 	if !p.endsWithin(grace) {
 		p.kill()
@@ -173,13 +173,13 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// end makes the process end without asking how it went.
+// end stops the process and ignores its result.
 func (p *process) end(grace time.Duration) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	p.awaitExit(grace)
 }
 
-// stop returns nil if the process has ended before, for whatever reason: Cluster.Err knows.
+// stop returns nil if the process has already ended. Cluster.Err returns the reason.
 func (p *process) stop(timeout time.Duration) error {
 	if p.ended() {
 		return nil
@@ -225,7 +225,7 @@ func stopByLock(dir string, timeout time.Duration) error {
 			return err
 		}
 		if signalled != 0 && who.pid != 0 && who.pid != signalled {
-			// It ended and somebody has started another one in the meantime, which nobody wants stopped.
+			// It ended, and another process has started meanwhile, which must not be stopped.
 			return nil
 		}
 		if signalled == 0 && who.pid != 0 {
@@ -245,8 +245,8 @@ func stopByLock(dir string, timeout time.Duration) error {
 }
 
 // terminateHolder sends SIGTERM to the process that holds the lock and returns its pid, or 0 if it no
-// longer does. The handle is taken before the lock is looked at again, so that where handles are more
-// than a number (on Linux) a pid that was given to another process cannot be hit.
+// longer does. The handle is taken before the lock is checked again. On Linux, where a handle is more
+// than a number, a reused pid therefore cannot be hit.
 func terminateHolder(lock *lockFile, pid int) (int, error) {
 	handle, err := os.FindProcess(pid)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// report is one line of what the control plane says on its report pipe.
+// report is one line on the control plane's report pipe.
 type report struct {
 	Event string `json:"event"` // progress, ready or error
 
@@ -29,8 +29,8 @@ type report struct {
 
 func (r report) elapsed() time.Duration { return time.Duration(r.ElapsedMs) * time.Millisecond }
 
-// readReports sends what it understands until the pipe ends. The rest it skips, so that a newer control
-// plane may say more.
+// readReports sends reports until the pipe ends. It skips lines that it does not understand, because a
+// newer control plane may send more.
 func readReports(pipe io.Reader, stop <-chan struct{}) <-chan report {
 	reports := make(chan report)
 	go func() {
@@ -82,7 +82,7 @@ func (p *process) awaitReady(ctx context.Context, o Options) (report, error) {
 	}
 }
 
-// abandon is for a caller who does not want to wait any longer.
+// abandon stops the process for a caller that no longer waits.
 func (p *process) abandon(ctx context.Context, name, doing string) error {
 	waited := time.Since(p.began).Round(time.Millisecond)
 	p.end(abandonTimeout)

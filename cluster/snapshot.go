@@ -79,7 +79,8 @@ func SnapshotFile(nameOrPath string) (string, error) {
 }
 
 // Save writes all objects of the cluster, at one revision, to a file that only its owner can read. An existing file is
-// replaced once the new one is complete. The cluster goes on meanwhile. To start a cluster from the file, set [Options.From].
+// replaced once the new one is complete. The cluster keeps running meanwhile. To start a cluster from the file, set
+// [Options.From].
 func (c *Cluster) Save(ctx context.Context, path string) (Snapshot, error) {
 	path = absolute(path)
 	if err := c.checkRunning(); err != nil {
@@ -123,7 +124,7 @@ func runSave(ctx context.Context, binary, dir, path, name string) error {
 	return fmt.Errorf("the control plane binary failed: %w\n%s", err, bytes.TrimSpace(log.Bytes()))
 }
 
-// ReadSnapshot returns what a file says about itself. It reads the beginning only: see [CheckSnapshot].
+// ReadSnapshot returns the header of a snapshot file. It does not verify the rest: see [CheckSnapshot].
 func ReadSnapshot(path string) (Snapshot, error) {
 	path = absolute(path)
 	file, err := os.Open(path)

@@ -29,7 +29,7 @@ const (
 // source is where the control plane's code is taken from: a working copy, or the module proxy.
 type source struct {
 	checkout string // root of a working copy; empty: take version
-	version  string // what to ask the module proxy for
+	version  string // version to request from the module proxy
 }
 
 var (
@@ -37,7 +37,7 @@ var (
 	pseudoVersion = regexp.MustCompile(`[-.]\d{14}-([0-9a-f]{12})$`)
 )
 
-// findSource makes sure that the control plane is of the same version as this package.
+// findSource ensures that the control plane has the same version as this package.
 func findSource(ctx context.Context) (*source, error) {
 	own := provenance{version: "(unknown)"}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -46,10 +46,10 @@ func findSource(ctx context.Context) (*source, error) {
 	return chooseSource(own, func() string { return findCheckout(ctx) })
 }
 
-// provenance says what this package in the running program was built from.
+// provenance describes the source that this package in the running program was built from.
 type provenance struct {
 	version     string
-	workingCopy bool // although the version may be a released one, if that is what was checked out
+	workingCopy bool // the version may still be a released one, if that was checked out
 }
 
 // provenanceIn looks for this package as the program itself and as a dependency.
@@ -63,7 +63,7 @@ func provenanceIn(info *debug.BuildInfo) provenance {
 			continue
 		}
 		if dependency.Replace != nil {
-			// Whoever replaces the module means the code they have at hand.
+			// A replace directive means the local code.
 			return provenance{version: "(devel)", workingCopy: true}
 		}
 		return provenance{version: dependency.Version}
@@ -105,7 +105,7 @@ func findCheckout(ctx context.Context) string {
 			break
 		}
 	}
-	// Only a replace directive leads to a folder with the nested module in it; downloaded modules leave it out.
+	// Only a replace directive points to a folder that contains the nested module; downloaded modules lack it.
 	out, err := runGo(ctx, dir, nil, "list", "-m", "-f", "{{.Dir}}", modulePath)
 	if err != nil {
 		return ""
@@ -135,7 +135,7 @@ func moduleIn(dir string) string {
 	return ""
 }
 
-// key is what the cache folder calls a control plane from this source.
+// key is the name of a control plane from this source in the cache folder.
 func (s *source) key() string {
 	if s.checkout != "" {
 		return "devel-" + shortHash(s.checkout)
@@ -149,8 +149,8 @@ func (s *source) folder(ctx context.Context, onLine func(string)) (string, error
 		return filepath.Join(s.checkout, "controlplane"), nil
 	}
 	at := controlPlanePath + "@" + s.version
-	// From the module cache it builds like from a working copy, which go install does not let us look into
-	// for the number of packages. The temporary folder keeps it out of any module that happens to be here.
+	// Build from the module cache like from a working copy: unlike with go install, the number of packages is
+	// known. The temporary folder keeps the build out of any module in the current directory.
 	out, err := runGo(ctx, os.TempDir(), onLine, "mod", "download", "-json", at)
 	var module struct{ Dir, Error string }
 	if decodeErr := json.Unmarshal(out, &module); err == nil {

@@ -13,43 +13,44 @@ import (
 	"time"
 )
 
-// Options says which control plane to start and how. The zero value is a private one that ends with
-// this process and leaves nothing behind.
+// Options configures a control plane. The zero value is a private cluster that ends with this process
+// and leaves nothing behind.
 type Options struct {
-	// Name makes the state last: it is kept under Home()/clusters/<Name>, and a later Start with the same
-	// name continues with it. A name is a DNS label of at most 40 characters. Without one the cluster is
-	// private to this process and its state goes away with it.
+	// Name makes the state persistent: it is kept in Home()/clusters/<Name>, and a later Start with the same
+	// name continues with it. A name is a DNS label of at most 40 characters. Without a name, the cluster is
+	// private to this process and its state is removed with it.
 	Name string
 
 	// Nodes is how many simulated nodes there are at least. 0 means one for a new cluster and no change
 	// for an existing one.
 	Nodes int
 
-	// Port of the API server on the loopback address. 0 lets the kernel choose for a new cluster; an
-	// existing one keeps the port it has.
+	// Port of the API server on the loopback address. With 0, the kernel chooses a port for a new cluster, and
+	// an existing cluster keeps its port.
 	Port int
 
 	// Ephemeral removes the state when the cluster stops. Without a Name it is implied.
 	Ephemeral bool
 
-	// Durable makes etcd wait for the disk, so that even a power failure loses nothing.
+	// Durable makes etcd wait for the disk, so even a power failure loses nothing.
 	Durable bool
 
 	// Detach keeps the cluster running after this process has ended. Otherwise it ends with this process,
 	// even if that is killed.
 	Detach bool
 
-	// Kubernetes is the minor version to be, such as "1.34": that of the control plane, or one of the three
-	// before it, which it emulates. Empty means what the cluster was before; for a new one $OPDOCK_KUBERNETES,
-	// else the version of the control plane. A cluster can move to a newer version, not to an older one.
+	// Kubernetes is the minor version to emulate, such as "1.34": the control plane's own version or one of
+	// the three before it. If it is empty, an existing cluster keeps its version, and a new one uses
+	// $OPDOCK_KUBERNETES or the version of the control plane. A cluster can move to a newer version, not to an
+	// older one.
 	Kubernetes string
 
-	// From is the path of a snapshot file, which [Cluster.Save] writes, with whose objects the cluster
-	// starts. A cluster that has state already is refused unless Replace is set.
+	// From is the path of a snapshot file from [Cluster.Save]. The cluster starts with its objects. A cluster
+	// that already has state is refused unless Replace is set.
 	From string
 
-	// Replace lets From replace the objects of an existing cluster. Its port, its keys and its kubeconfig
-	// stay. If the start fails, so do its objects.
+	// Replace allows From to replace the objects of an existing cluster. Its port, keys and kubeconfig stay.
+	// If the start fails, it keeps its old objects.
 	Replace bool
 
 	// History is how long old revisions of objects can be read at least, by listing with
@@ -57,7 +58,7 @@ type Options struct {
 	History time.Duration
 
 	// AdmissionPlugins are names of admission plugins of kube-apiserver to enable beside the default ones,
-	// for instance OwnerReferencesPermissionEnforcement. nil means those that the cluster had before.
+	// for instance OwnerReferencesPermissionEnforcement. With nil, the cluster keeps its plugins.
 	AdmissionPlugins []string
 
 	// Binary is the path of the control plane. Empty means what FindBinary finds, and if there is none,
@@ -76,18 +77,18 @@ type Options struct {
 type Progress struct {
 	Step    string        // build, state, etcd, apiserver, controllers or nodes
 	Message string        // for people
-	Elapsed time.Duration // since the step build began, or for the others since the process began
+	Elapsed time.Duration // since the start of the build for StepBuild, and otherwise since the start of the process
 }
 
-// StepBuild is the Step of all progress that is made while the control plane is compiled. It comes once
-// a second or more often.
+// StepBuild is the Step of progress while the control plane is compiled. It is reported at least once a
+// second.
 const StepBuild = "build"
 
 // Start starts a control plane and returns when a Deployment could become Available. If ctx ends before
-// that, what was started is stopped, and the error wraps ctx.Err(). Afterwards ctx has no say: Stop ends
-// the cluster, and unless Options.Detach is set, so does the end of this process.
+// that, Start stops the control plane, and the error wraps ctx.Err(). Afterwards ctx has no effect: Stop
+// ends the cluster, and unless Options.Detach is set, so does the end of this process.
 //
-// A control plane that refuses to start says why in a [*StartError].
+// If the control plane refuses to start, the error is a [*StartError] with the reason.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -30,17 +30,17 @@ type lockFile struct {
 	f *os.File
 }
 
-// holder is what a lock file says about the process that has, or had, the lock.
+// holder is the entry in a lock file about the process that holds or held the lock.
 type holder struct {
 	held    bool // by a living process, at the time of looking
 	empty   bool // nothing in the file: the last process ended cleanly, or none has written yet
-	pid     int  // 0: not known
+	pid     int  // 0: unknown
 	started time.Time
 }
 
 // openLock returns an error for which errors.Is(err, fs.ErrNotExist) if there is no lock file.
 func openLock(dir string) (*lockFile, error) {
-	// Read-only is enough for a shared lock, and looking must not change what is looked at.
+	// Read-only is enough for a shared lock, and this check must not change the file.
 	f, err := os.Open(filepath.Join(dir, lockFileName))
 	if err != nil {
 		return nil, err
@@ -50,15 +50,15 @@ func openLock(dir string) (*lockFile, error) {
 
 func (l *lockFile) Close() error { return l.f.Close() }
 
-// look says who holds the lock. It goes on working after the file was unlinked, as an ephemeral cluster
-// does when it ends.
+// look returns the holder of the lock. It still works after the file was unlinked, which an ephemeral
+// cluster does when it ends.
 func (l *lockFile) look() (holder, error) {
 	held := false
 	err := filelock.Shared(l.f)
 	switch {
 	case err == nil:
-		// The shared lock is kept while reading, so that a control plane that starts right now cannot write
-		// its pid in between and look like one that died.
+		// The shared lock is kept while reading. Otherwise a control plane that starts now could write its
+		// pid in between, and would look dead.
 		defer func() { _ = filelock.Release(l.f) }()
 	case errors.Is(err, filelock.ErrHeld):
 		held = true
@@ -74,7 +74,7 @@ func (l *lockFile) look() (holder, error) {
 	return h, nil
 }
 
-// parseHolder makes the best of what is there: a file cut off by a full disk is no reason to fail.
+// parseHolder reads as much as it can: a file that a full disk truncated is not an error.
 func parseHolder(data []byte) holder {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 {
@@ -102,8 +102,8 @@ type savedState struct {
 	Emulated   string `json:"emulated"`
 }
 
-// readState says whether there is a state file, and what could be understood of it. To judge a damaged
-// one is left to the control plane, which refuses it with a reason.
+// readState reports whether there is a state file, and returns the parts it understands. The control
+// plane itself refuses a damaged file with a reason.
 func readState(dir string) (savedState, bool, error) {
 	data, err := os.ReadFile(filepath.Join(dir, stateFileName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,11 +19,11 @@ import (
 	"github.com/opdock/opdock/internal/filelock"
 )
 
-// State says whether a cluster runs, and if not, how it ended.
+// State is whether a cluster runs and, if not, how it ended.
 type State string
 
 const (
-	// Alive means that the control plane process is there. It may still be starting.
+	// Alive means that the control plane process exists. It may still be starting.
 	Alive State = "Alive"
 	// Dead means that the process ended without being stopped, for instance by SIGKILL or a power failure.
 	Dead State = "Dead"
@@ -33,7 +33,7 @@ const (
 	NeverStarted State = "NeverStarted"
 )
 
-// Status is what is known about a named cluster. What is not known is left out.
+// Status describes a named cluster. Unknown fields are empty.
 type Status struct {
 	Name       string    `json:"name"`
 	Dir        string    `json:"dir"`
@@ -45,11 +45,11 @@ type Status struct {
 	Emulated   string    `json:"emulated,omitempty"` // the version that it emulates, such as 1.34; empty if it is its own
 	Started    time.Time `json:"started,omitzero"`
 	Ephemeral  bool      `json:"ephemeral"`
-	LastWords  string    `json:"lastWords,omitempty"` // what a dead one logged about its end, if it had the time
+	LastWords  string    `json:"lastWords,omitempty"` // what a dead control plane logged about its end, if anything
 }
 
-// Find says what is known about the cluster of that name. A cluster that was never
-// started is not an error: its State is NeverStarted.
+// Find returns the status of the cluster with that name. A cluster that was never started is not an
+// error: its State is NeverStarted.
 func Find(name string) (Status, error) {
 	if err := checkName(name); err != nil {
 		return Status{}, err
@@ -126,7 +126,7 @@ func inspect(name, dir string) (Status, error) {
 	return s, nil
 }
 
-// lookAt treats a missing lock file like one that nobody holds.
+// lookAt treats a missing lock file like one that no process holds.
 func lookAt(dir string) (holder, error) {
 	lock, err := openLock(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -170,7 +170,8 @@ func deleteState(name, dir string) error {
 		}
 		return fmt.Errorf("locking %s: %w", lock.Name(), err)
 	}
-	// Moved away in one step, the state is either all there or gone, even if removing it fails half way.
+	// The state is moved away atomically: it is either complete or gone, even if removing it fails
+	// halfway.
 	grave, err := os.MkdirTemp(filepath.Dir(dir), ".deleted-")
 	if err != nil {
 		return err
@@ -185,8 +186,8 @@ func deleteState(name, dir string) error {
 	return nil
 }
 
-// lockExclusively tries for a moment before it says that the lock is taken, because somebody who merely
-// looks holds it for some microseconds.
+// lockExclusively retries for a moment before it reports that the lock is taken, because a status check
+// holds it for some microseconds.
 func lockExclusively(f *os.File, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -15,11 +15,11 @@ import (
 	"github.com/opdock/opdock/cluster"
 )
 
-// Base is a cluster that is set up once, with CRDs and whatever else tests need, and of which each test gets a copy of its
-// own. Tests that change nodes, webhooks, CRDs or other objects that belong to no namespace cannot disturb each other then,
-// and need not clean up.
+// Base is a cluster that is set up once, with CRDs and other objects that tests need. Each test
+// gets its own copy. Tests that change nodes, webhooks, CRDs or other cluster-scoped objects
+// cannot disturb each other and need not clean up.
 //
-// Make one for a test binary, as a package variable:
+// Declare one per test binary, as a package variable:
 //
 //	var base = clustertest.NewBase(func(ctx context.Context, c *cluster.Cluster) error {
 //		return installCRDs(ctx, c.Config())
@@ -39,7 +39,7 @@ type Base struct {
 	err     error
 }
 
-// NewBase returns a base that setUp prepares when the first test asks for a copy.
+// NewBase returns a base. The first call of Fork runs setUp.
 func NewBase(setUp func(context.Context, *cluster.Cluster) error) *Base { return &Base{setUp: setUp} }
 
 // Fork returns a copy of the base, which stops when the test ends.
@@ -88,5 +88,5 @@ func (b *Base) start() {
 	}
 }
 
-// setUpPatience is for what a base is prepared with, which may be a whole fleet.
+// setUpPatience limits setUp, which may start a whole fleet.
 const setUpPatience = 5 * time.Minute

@@ -38,9 +38,8 @@ var shared struct {
 	err     error
 }
 
-// Shared returns the control plane that all tests of this test binary share. If it does not start, the
-// test fails with the reason, and so does every other that asks for it. The path of its log is shown
-// beside each test that fails.
+// Shared returns the control plane that all tests of this test binary share. If it does not start, every
+// test that calls Shared fails with the reason. Failing tests show the path of its log.
 func Shared(t testing.TB) *cluster.Cluster {
 	t.Helper()
 	shared.once.Do(func() { shared.cluster, shared.log, shared.err = start() })
@@ -56,7 +55,7 @@ func Shared(t testing.TB) *cluster.Cluster {
 	return shared.cluster
 }
 
-// watched holds the tests that will say where the log is if they fail, each of them once.
+// watched holds the tests that print the path of the log if they fail, each of them once.
 var watched sync.Map
 
 func explainFailure(t testing.TB) {
@@ -71,7 +70,7 @@ func explainFailure(t testing.TB) {
 }
 
 // Namespace creates a namespace in the shared control plane and returns its name once pods can be created
-// in it. It is deleted when the test ends, which does not wait for it to be gone.
+// in it. The namespace is deleted when the test ends. The test does not wait until it is gone.
 func Namespace(t testing.TB) string {
 	t.Helper()
 	client, err := typedcorev1.NewForConfig(Shared(t).Config())
@@ -101,8 +100,8 @@ func Namespace(t testing.TB) string {
 	return made.Name
 }
 
-// awaitServiceAccount waits for the service account that a controller makes in each namespace. Until then
-// the API server refuses pods.
+// awaitServiceAccount waits for the default service account, which a controller creates in each namespace.
+// Until then the API server refuses pods.
 func awaitServiceAccount(ctx context.Context, client *typedcorev1.CoreV1Client, namespace string) error {
 	watcher, err := client.ServiceAccounts(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=default"})
 	if err != nil {
@@ -135,9 +134,9 @@ func start() (*cluster.Cluster, string, error) {
 	return c, log.Name(), err
 }
 
-// openLog returns a file that is written anew by each run of the same test binary: it is still there
-// after a failure, even a panic or a timeout, without a new one being left behind each time. A test that
-// has a cluster of its own has a log of its own.
+// openLog returns a file that each run of the same test binary overwrites. The file still exists after a
+// failure, a panic or a timeout, and old files do not pile up. A test with its own cluster has its own
+// log.
 func openLog(test string) (*os.File, error) {
 	directory, err := os.Getwd()
 	if err != nil {
@@ -155,15 +154,15 @@ func openLog(test string) (*os.File, error) {
 	// go test runs each package's tests in that package's directory.
 	sum := sha256.Sum256([]byte(directory))
 	name := fmt.Sprintf("%s-%s%s.log", filepath.Base(directory), hex.EncodeToString(sum[:6]), test)
-	// Appending lets two runs at once share the file without writing over each other.
+	// With O_APPEND, two concurrent runs can share the file without overwriting each other.
 	return os.OpenFile(filepath.Join(folder, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 }
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// prefix makes the beginning of a namespace's name from that of a test, so that one can tell whose it was.
+// prefix derives the start of a namespace's name from the name of the test.
 func prefix(test string) string {
-	const limit = 40 // of 63, some of which the API server needs for what it appends
+	const limit = 40 // of 63; the API server appends a suffix
 	name := notInNames.ReplaceAllString(strings.ToLower(strings.TrimPrefix(test, "Test")), "-")
 	name = strings.Trim(name[:min(len(name), limit)], "-")
 	if name == "" {

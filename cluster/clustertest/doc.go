@@ -3,9 +3,9 @@
 
 // Package clustertest gives tests a real control plane.
 //
-// All tests of a test binary share one, which is started when the first test asks for it and ends with
-// the process, even if that is killed. Each test works in a namespace of its own, so tests may run in
-// parallel:
+// All tests of a test binary share one control plane. It starts with the first test that needs it and
+// ends with the process, even if the process is killed. Each test has its own namespace, so tests can
+// run in parallel:
 //
 //	func TestRollout(t *testing.T) {
 //		c := clustertest.Shared(t)
@@ -14,8 +14,8 @@
 //		…
 //	}
 //
-// The first use on a machine compiles the control plane, which takes some minutes; run the tests with a
-// longer -timeout then, or build it beforehand with "opdock up". A test that needs a cluster to itself,
-// because it changes what has no namespace or stops the cluster, gets a copy of a [Base], or calls
-// cluster.Start with empty options.
+// The first use on a machine compiles the control plane, which takes minutes. Run the tests with a
+// longer -timeout then, or build it beforehand with "opdock up". A test that changes cluster-scoped
+// objects or stops the cluster needs its own cluster: use a copy of a [Base], or call cluster.Start
+// with empty options.
 package clustertest

@@ -20,7 +20,8 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// The first signal asks for a clean end; giving the signals back lets a second one end the program at once.
+	// The first signal requests a clean stop. After that, signals have their default effect, so a second one
+	// ends the program at once.
 	context.AfterFunc(ctx, stop)
 	return cli.Run(ctx, cli.NewApp(), os.Args[1:])
 }
