@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// backlog holds events, reconciles and writes that happened and are not processed yet. Handlers, reconciles and clients
-// are busy with something else, so they only add what cannot be found out later, in the order in which it happens.
-// Processing many lines together takes less time than processing each one: what it needs is in the processor's caches.
+// backlog holds events, reconciles and writes that are not processed yet. Handlers, reconciles and clients must not
+// be slowed down, so they only add what cannot be determined later, in order. Processing many lines together is
+// faster than one by one, because the data stays in the processor's caches.
 //
 // A backlog is processed when it is long enough, after backlogPatience, and before anything reads the records, so readers see
 // no difference. A writer that finds it full processes it first.
 type backlog struct {
-	// settle is that of the recorder.
+	// settle is the recorder's method.
 	settle func()
 	// maxEvents bounds the events, because their objects are kept until they are compared.
 	maxEvents int
@@ -24,16 +24,16 @@ type backlog struct {
 	mutex  sync.Mutex
 	lines  []line
 	events int
-	// woken is whether somebody is about to settle it, due whether somebody will after backlogPatience, and awaited whether
-	// somebody waits for the next record.
+	// woken is whether a goroutine is about to settle the backlog, due whether a timer will after backlogPatience, and
+	// awaited whether a reader waits for the next record.
 	woken, due, awaited bool
 }
 
-// line is an event that leads to a reconcile, the begin of a reconcile, a write of it, or its end.
+// line is an event that triggers a reconcile, the start of a reconcile, one of its writes, or its end.
 type line struct {
 	event *trigger
 	key   waitKey       // of the event
-	after time.Duration // from the event on, when it wants its reconcile
+	after time.Duration // delay of the reconcile, from the event on
 
 	pass  *pass
 	write *sentWrite
@@ -45,15 +45,15 @@ const (
 	maxLines        = 1024
 )
 
-// write adds a line. Whoever is too fast has to help.
+// write adds a line. If the backlog is full, the caller processes it first.
 func (r *Recorder) write(l line) {
 	if r.backlog.add(l) {
 		r.settle()
 	}
 }
 
-// add adds a line, and sees to it that somebody settles the backlog. It returns whether there is so much in it that this has to
-// be done before anything else.
+// add adds a line, and schedules the processing of the backlog. It returns whether the backlog is full and must be
+// processed at once.
 func (b *backlog) add(l line) (isFull bool) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -80,7 +80,7 @@ func (b *backlog) add(l line) (isFull bool) {
 	return false
 }
 
-// await says that somebody waits for the next record, and came that there is one.
+// await registers a reader that waits for the next record, and came is called when there is one.
 func (b *backlog) await() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -97,7 +97,7 @@ func (b *backlog) came() {
 	b.awaited = false
 }
 
-// take returns what there is. What was taken before is used again.
+// take returns all lines. It reuses the memory of the lines that were taken before.
 func (b *backlog) take(before []line) (taken []line) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -106,10 +106,10 @@ func (b *backlog) take(before []line) (taken []line) {
 	return taken
 }
 
-// settle tells what is in the backlog.
+// settle processes the backlog.
 func (r *Recorder) settle() { r.readSettled(func() {}) }
 
-// readSettled tells what is in the backlog, and lets somebody read what is recorded then, with the mutex held.
+// readSettled processes the backlog, and then calls a reader of the records with the mutex held.
 func (r *Recorder) readSettled(read func()) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -144,8 +144,8 @@ func (r *Recorder) settleLocked() {
 	}
 }
 
-// tellAll logs and traces the reconciles that have ended, in their order. Who reads logs and spans is called without the mutex,
-// and may ask for records.
+// tellAll logs and traces the reconciles that have ended, in order. Loggers and tracers are called without the
+// mutex, because they may read records.
 func (r *Recorder) tellAll() {
 	r.telling.Lock()
 	defer r.telling.Unlock()

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Builder builds a controller as that of controller-runtime does, with the same methods and options, and records it. It
-// hands everything on to that one; what it adds is that each handler, and the reconciler, is wrapped.
+// Builder builds a controller like controller-runtime's builder, with the same methods and options, and records it.
+// It passes everything on to that builder, and wraps each handler and the reconciler.
 type Builder struct {
 	manager  ctrl.Manager
 	recorder *Recorder
@@ -58,14 +58,14 @@ func ControllerManagedBy(m ctrl.Manager, r *Recorder) *Builder {
 	if r != nil {
 		r.learnKinds(m.GetScheme())
 		b.controller = &Controller{recorder: r, waiting: map[waitKey]*waiting{}, totals: newTotals()}
-		// It comes first, so it sees what the predicates see.
+		// It comes first, so it sees all events that the predicates see.
 		b.inner.WithEventFilter(seenCounter{b.controller})
 	}
 	return b
 }
 
-// Recording is what is recorded of the controller, for wrapping handlers of raw sources and for hints. It is nil if
-// nothing is.
+// Recording returns the recording of the controller. Use it to wrap handlers of raw sources, and for hints. It is nil
+// if recording is off.
 func (b *Builder) Recording() *Controller { return b.controller }
 
 // For does the same as in controller-runtime's builder.
@@ -95,8 +95,8 @@ func (b *Builder) WatchesMetadata(object client.Object, h handler.EventHandler, 
 	return b.Watches(object, h, append(opts, builder.OnlyMetadata)...)
 }
 
-// WatchesRawSource does the same as in controller-runtime's builder. To know the events of the source, wrap its handler:
-// why.TypedHandler(b.Recording(), handler).
+// WatchesRawSource does the same as in controller-runtime's builder. To record the events of the source, wrap its
+// handler: why.TypedHandler(b.Recording(), handler).
 func (b *Builder) WatchesRawSource(s source.Source) *Builder {
 	b.sources = append(b.sources, s)
 	return b
@@ -182,8 +182,8 @@ func (b *Builder) buildPlain(r reconcile.Reconciler) (controller.Controller, err
 	return b.inner.WithOptions(b.options).Build(r)
 }
 
-// prepare makes watches of For and Owns, whose handlers controller-runtime would make where they cannot be wrapped, and does
-// for the kind what it would do.
+// prepare turns For and Owns into watches, because controller-runtime would create their handlers where they cannot
+// be wrapped.
 func (b *Builder) prepare() error {
 	if b.object == nil {
 		if len(b.owns) > 0 {

@@ -27,7 +27,7 @@ const (
 	verbDeleteCollection = "deletecollection"
 )
 
-// NewClient makes a client whose writes are recorded: it is for the field NewClient of the options of a manager.
+// NewClient creates a client whose writes are recorded. Use it as NewClient in the options of a manager.
 func (r *Recorder) NewClient(config *rest.Config, options client.Options) (client.Client, error) {
 	c, err := client.New(config, options)
 	if err != nil || r == nil {
@@ -40,13 +40,13 @@ func (r *Recorder) NewClient(config *rest.Config, options client.Options) (clien
 	return r.client(c, cmp.Or(options.FieldOwner, managerOfAgent(agent))), nil
 }
 
-// managerOfAgent is the name under which the server knows whoever does not name a manager.
+// managerOfAgent is the field manager that the server uses for requests without one.
 func managerOfAgent(agent string) string {
 	name, _, _ := strings.Cut(agent, "/")
 	return name
 }
 
-// Client wraps a client, so that what a reconciler writes through it, with the context that it was given, is recorded.
+// Client wraps a client and records the writes that a reconciler sends through it with its own context.
 func (r *Recorder) Client(c client.Client) client.Client {
 	if r == nil {
 		return c
@@ -65,7 +65,7 @@ func (r *Recorder) client(c client.Client, manager string) client.Client {
 type recordingClient struct {
 	client.Client
 	recorder *Recorder
-	// manager is under which name it writes if a request does not say; it may be unknown.
+	// manager is the field manager of requests that do not name one; it may be unknown.
 	manager string
 }
 
@@ -80,18 +80,18 @@ func (c *watchingClient) Watch(ctx context.Context, list client.ObjectList, opts
 	return c.watching.Watch(ctx, list, opts...)
 }
 
-// countedKey marks the context of requests that a client has recorded, so that a transport does not do it once more.
+// countedKey marks the context of requests that a client has recorded, so a transport does not record them again.
 type countedKey struct{}
 
 // asking is a request that is to be noted, if it belongs to a reconcile.
 type asking struct {
 	pass *pass // nil if it is not to be noted
 	w    *sentWrite
-	// body is what was sent, and what the answer is written to, if that is not the object itself: a Scale, for example.
+	// body is the object that was sent and receives the response, if it is not the object itself, such as a Scale.
 	body client.Object
 }
 
-// ask begins a request. The context that it returns is to be sent.
+// ask begins a request. Send the request with the returned context.
 func (r *Recorder) ask(ctx context.Context, object client.Object, verb, subresource, manager string, dryRun []string, body client.Object) (context.Context, asking) {
 	p := r.passOf(ctx)
 	if p == nil || len(dryRun) > 0 {
@@ -105,7 +105,7 @@ func (r *Recorder) ask(ctx context.Context, object client.Object, verb, subresou
 	return ctx, asking{p, w, body}
 }
 
-// answered notes what a request was answered with, and returns its error.
+// answered records the response to a request, and returns its error.
 func (a *asking) answered(object client.Object, err error) error {
 	if a.pass == nil {
 		return err
@@ -185,14 +185,14 @@ func patchVerb(patch client.Patch) string {
 // nothingYet is the object of a configuration before there is an answer.
 var nothingYet = &metav1.PartialObjectMetadata{}
 
-// applied is answered for configurations. They hold what the server answered, but say so only as JSON.
+// applied is answered for apply configurations, which hold the server's response but expose it only as JSON.
 func (a *asking) applied(configuration runtime.ApplyConfiguration, err error) error {
 	if a.pass == nil {
 		return err
 	}
 	answer := &metav1.PartialObjectMetadata{}
 	if data, marshalErr := json.Marshal(configuration); marshalErr == nil {
-		// What cannot be read is not known, which is no reason to fail.
+		// An unreadable response is not an error; its fields are unknown.
 		_ = json.Unmarshal(data, answer)
 	}
 	return a.answered(answer, err)

@@ -12,8 +12,8 @@ import (
 
 func isSecret(o *Object) bool { return o.Kind == "Secret" && o.Group == "" }
 
-// Compare returns the fields that differ between two versions of an object, and who made the newer one, as they are in
-// causes, with the default bounds.
+// Compare returns the fields that differ between two versions of an object, and the writers of the newer one, in the
+// form of causes and with the default bounds.
 func Compare(old, now client.Object) ([]Change, []Writer) {
 	o := Options{}.withDefaults()
 	_, secret := now.(*corev1.Secret)

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// echoes remembers the newest writes of reconciles, so that the events that they lead to can be recognised. Events often
-// arrive before the answer to the write, so they are looked up late, when their own reconcile ends.
+// echoes remembers the newest writes of reconciles to recognize the events that they cause. Events often arrive
+// before the response to the write, so they are looked up when their own reconcile ends.
 type echoes struct {
 	written map[echoKey]*echo
 	// order is a ring of the keys, oldest at next.
@@ -23,7 +23,7 @@ type echoes struct {
 
 // echoKey names a version of an object, or its end.
 type echoKey struct {
-	// object is its UID, or its kind and name where a deletion was asked for without it.
+	// object is its UID, or its kind and name if a deletion was requested without the UID.
 	object          string
 	resourceVersion string
 }
@@ -41,8 +41,8 @@ type echo struct {
 	trace spanContext
 }
 
-// deleted and finalized stand in place of a resource version: for a deletion that was asked for, and for the removal of the
-// last finalizer, with which an object ends that was to be deleted.
+// deleted and finalized replace a resource version: for a requested deletion, and for the removal of the last
+// finalizer, which completes a deletion.
 const deleted, finalized = "deleted", "finalized"
 
 func newEchoes(size int) *echoes {
@@ -89,8 +89,8 @@ func (e *echoes) find(ev *trigger, record uint64) *echo {
 	return e.findByName(ev, record)
 }
 
-// findByName returns the deletion that was asked for by name. From then on it belongs to this object: the next one of the
-// same name is another.
+// findByName returns the deletion that was requested by name. From then on it belongs to this object, because the
+// next object of that name is another one.
 func (e *echoes) findByName(ev *trigger, record uint64) *echo {
 	key := echoKey{nameKey(ev.cause.Object), deleted}
 	found := e.written[key]
@@ -104,21 +104,21 @@ func (e *echoes) findByName(ev *trigger, record uint64) *echo {
 	return found
 }
 
-// isBefore reports whether a write can have led to an event. A write that changes nothing is answered with a version that
-// somebody else has made; whoever has seen that one before the write was sent does not owe it to the write.
+// isBefore reports whether a write can have caused an event. The response to a write that changes nothing has a
+// version that another writer made. An event of that version from before the write is not its echo.
 func (w *echo) isBefore(ev *trigger, record uint64) bool {
 	return w.record < record && !ev.cause.Seen.Before(w.at)
 }
 
-// isBy reports whether a version can be owed to a write, by the names of its writers. They tell of a write that changed nothing
-// where the event comes only after it.
+// isBy reports whether a write can have made a version, by the names of its writers. This also identifies a write
+// that changed nothing if the event arrives only after it.
 func (w *echo) isBy(ev *trigger) bool {
 	by := ev.cause.By
 	return w.manager == "" || len(by) == 0 || slices.ContainsFunc(by, func(writer Writer) bool { return writer.Manager == w.manager })
 }
 
-// learn remembers under which name reconciles write, if the write did not tell. An event that has several writers does not
-// tell which of them it was.
+// learn remembers the field manager of reconciles if the write did not name it. An event with several writers does
+// not identify it.
 func (e *echoes) learn(written *echo, by []Writer) {
 	if written.manager == "" && len(by) == 1 {
 		e.learnManager(by[0].Manager)
@@ -134,13 +134,14 @@ func (e *echoes) learnManager(name string) {
 
 func nameKey(o *Object) string { return o.Kind + "." + o.Group + "/" + o.Namespace + "/" + o.Name }
 
-// sentWrite is a write, and what is known of it beyond what is told.
+// sentWrite is a write with additional facts that are not published.
 type sentWrite struct {
 	Write
 
 	// before is the resource version that the object had; it may be unknown.
 	before string
-	// ended is whether the object is gone, because the write took away the last finalizer of one that is to be deleted.
+	// ended is whether the object is gone because the write removed the last finalizer of an object that was being
+	// deleted.
 	ended bool
 }
 
@@ -154,7 +155,7 @@ func (p *pass) sent(w *sentWrite, err error) {
 	r.write(line{pass: p, write: w})
 }
 
-// wrote finds out what there is to say about a write.
+// wrote analyzes a write.
 func (r *Recorder) wrote(p *pass, w *sentWrite) {
 	if p.ended {
 		r.dropped.writes++
@@ -185,7 +186,8 @@ func (r *Recorder) wasThere(p *pass, w *Write) bool {
 	})
 }
 
-// isDeletion reports whether a write asks for the end of an object. An eviction is a deletion that may be refused.
+// isDeletion reports whether a write requests the deletion of an object. An eviction is a deletion that may be
+// refused.
 func (w *Write) isDeletion() bool {
 	return w.Verb == verbDelete || w.Verb == verbCreate && w.Subresource == "eviction"
 }
@@ -199,7 +201,7 @@ func (r *Recorder) remember(p *pass, w *Write, index int, ended bool) {
 	}
 	switch {
 	case w.Verb == verbDeleteCollection:
-		// Nobody says which objects it was.
+		// The response does not name the deleted objects.
 	case w.isDeletion():
 		key := echoKey{w.Object.UID, deleted}
 		if w.Object.UID == "" {
@@ -214,8 +216,8 @@ func (r *Recorder) remember(p *pass, w *Write, index int, ended bool) {
 	}
 }
 
-// hasEnded reports whether an object that a write was answered with is gone by that: it is to be deleted, at once, and nobody
-// holds it any more.
+// hasEnded reports whether the object in the response to a write is gone: its deletion was requested without a
+// grace period, and it has no finalizers.
 func hasEnded(object interface {
 	GetDeletionTimestamp() *metav1.Time
 	GetDeletionGracePeriodSeconds() *int64

@@ -12,7 +12,7 @@ import (
 	"github.com/opdock/opdock/why/diff"
 )
 
-// findFindings says what is remarkable about a reconcile that has ended.
+// findFindings returns the findings about a reconcile that has ended.
 func (r *Recorder) findFindings(p *pass) {
 	record := p.record
 	add := func(f Finding) { record.Findings = append(record.Findings, f) }
@@ -62,7 +62,7 @@ func (r *Recorder) isOwnEcho(p *pass, e *trigger) (*echo, bool) {
 
 func (r *Recorder) selfInflicted(p *pass) bool {
 	if p.record.Folded > len(p.events) {
-		return false // not all that led to it is known
+		return false // not all causes are known
 	}
 	for _, e := range p.events {
 		if _, own := r.isOwnEcho(p, e); !own {
@@ -88,10 +88,10 @@ func (r *Recorder) chainOf(p *pass) int {
 	return chain
 }
 
-// hasNews reports whether one of the events brought something that the reconciler reads and does not know.
+// hasNews reports whether one of the events changed something that the reconciler reads and has not seen yet.
 func (r *Recorder) hasNews(p *pass) bool {
 	if p.record.Folded > len(p.events) {
-		return true // or nobody knows
+		return true // or it is unknown
 	}
 	h := r.store.of(p.object)
 	dealtWith := h != nil && (h.last.record.Outcome == Succeeded || h.last.record.Outcome == Requeued)
@@ -119,7 +119,7 @@ func (c *Controller) readsAny(p *pass, e *trigger) bool {
 		return true
 	}
 	if e.cause.Changed > len(e.cause.Changes) {
-		return true // not all that changed is known
+		return true // not all changes are known
 	}
 	paths, named := c.reads[schema.GroupKind{Group: object.Group, Kind: object.Kind}]
 	for i := range e.cause.Changes {

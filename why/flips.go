@@ -21,11 +21,11 @@ type flipKey struct{ uid, path string }
 
 // flip is a field that changed lately.
 type flip struct {
-	// old and now are hashes: the values are in the records, as long as those are kept.
+	// old and now are hashes. The values are in the records while these are kept.
 	old, now uint64
 	// version is the object's after the last change, because an event can come twice.
 	version string
-	// turns are when it last went back to what it was before, oldest first.
+	// turns holds the times at which it last returned to its previous value, oldest first.
 	turns []time.Time
 	last  time.Time
 	// there and back are who made the last two changes.
@@ -35,11 +35,11 @@ type flip struct {
 // mover is who changed a field.
 type mover struct {
 	by []Writer
-	// controller is whose reconcile it was, for those that events do not tell of.
+	// controller is the name of the reconciling controller, for writers that events do not identify.
 	controller string
 }
 
-// isSame reports whether two are one, or may be, because nobody knows who they are.
+// isSame reports whether two writers are the same, or may be the same because they are unknown.
 func (m mover) isSame(other mover) bool {
 	one, two := m.String(), other.String()
 	return one == two || one == "" || two == ""
@@ -63,7 +63,7 @@ func (m mover) String() string {
 	return managers(m.by)
 }
 
-// swing is what goes back and forth between the same two.
+// swing is a field that goes back and forth between the same two writers.
 type swing struct {
 	object  *Object
 	change  *Change
@@ -82,12 +82,13 @@ func (w *swing) finding() Finding {
 		fields, describeObject(w.object), verb, orNothing(w.change.Old), orNothing(w.change.New), w.between)}
 }
 
-// peaceful is how many reconciles of an object are not watched, from the first one on of which there is a record. Most objects
-// have no more: they are created, and get ready. What goes back and forth does so again.
+// peaceful is the number of reconciles of an object that are not watched, from its first record on.
+// Most objects have no more than these: they are created and become ready. A loop shows up again
+// later.
 const peaceful = 2
 
-// findFlips notes what the events of a reconcile changed, and returns what goes back and forth. It finds that in the history
-// of the object, which lasts as long as there are records of it.
+// findFlips records what the events of a reconcile changed, and returns the fields that go back and
+// forth. It uses the history of the object, which is kept as long as its records.
 func (r *Recorder) findFlips(p *pass) (loops []Finding) {
 	h := r.store.of(p.object)
 	if h == nil || h.reconciles < peaceful {
@@ -118,12 +119,12 @@ func (r *Recorder) findFlips(p *pass) (loops []Finding) {
 	return loops
 }
 
-// noteFlip notes one change of an event, and returns the field if that makes a loop of it.
+// noteFlip records one change of an event, and returns the field if it is now a loop.
 func (r *Recorder) noteFlip(p *pass, h *history, e *trigger, index int) *flip {
 	change := &e.cause.Changes[index]
 	was, is, known := e.hashes(index)
 	if !known {
-		return nil // what is not known cannot be compared
+		return nil // unknown values cannot be compared
 	}
 	key, now := flipKey{e.object.UID, change.Path}, e.cause.Seen
 	fresh := flip{old: was, now: is, last: now, version: e.cause.ResourceVersion}
@@ -140,7 +141,8 @@ func (r *Recorder) noteFlip(p *pass, h *history, e *trigger, index int) *flip {
 	if e.cause.ResourceVersion == f.version && is == f.now {
 		return nil // the same event once more
 	}
-	// The same change again says that somebody has undone it in between, without an event that led to a reconcile.
+	// The same change again means that another writer has reverted it in between, without an event that triggered
+	// a reconcile.
 	again := was == f.old && is == f.now
 	fresh.there = r.moverOf(p, e)
 	if !again && (was != f.now || is != f.old) || now.Sub(f.last) > r.options.LoopWindow {
@@ -158,15 +160,15 @@ func (r *Recorder) noteFlip(p *pass, h *history, e *trigger, index int) *flip {
 		fresh.turns = fresh.turns[extra:]
 	}
 	*f = fresh
-	// What one and the same writes into a status, back and forth, says that something else goes back and forth.
+	// If a single writer changes a status back and forth, something else goes back and forth.
 	if len(f.turns) < r.options.LoopFlips-1 || diff.IsWithin(change.Path, "status") && f.there.isSame(f.back) {
 		return nil
 	}
 	return f
 }
 
-// writerOf is the controller whose reconciles of the object have changed another one, or its status, within some time; nobody
-// if they have not.
+// writerOf returns the controller whose reconciles of the object have changed another object, or its
+// status, within a period. It is empty if there is none.
 func (h *history) writerOf(uid string, status bool, from, to time.Time) (m mover) {
 	const enough = 16
 	k := h.last
@@ -233,7 +235,7 @@ func contestants(a, b mover) string {
 	case one == other:
 		return one + " writes both values"
 	case one == "" || other == "":
-		// They may be the same: whoever updates an object leaves no trace of what is removed.
+		// They may be the same writer: an update leaves no trace of removed fields.
 		return one + other + " writes it, and an unknown writer reverts it"
 	default:
 		return one + " and " + other + " keep overwriting each other"

@@ -5,8 +5,8 @@ package why
 
 import ctrl "sigs.k8s.io/controller-runtime"
 
-// RecorderOf returns the recorder whose NewClient a manager was given, so that controllers find it without being told. It
-// is nil, which means off, if there is none.
+// RecorderOf returns the recorder whose NewClient a manager uses. It is nil, which means off, if there is
+// none.
 func RecorderOf(m ctrl.Manager) *Recorder {
 	recorded, _ := m.GetClient().(interface{ recordedBy() *Recorder })
 	if recorded == nil {
@@ -17,9 +17,9 @@ func RecorderOf(m ctrl.Manager) *Recorder {
 
 func (c *recordingClient) recordedBy() *Recorder { return c.recorder }
 
-// Gather keeps a record that another recorder made, such as one in another process, and tells those who follow. The caller gives
-// it an ID that no other record has had, and that is about as many as there were before it; it is not changed
-// any more then. It counts for nothing in the summary but what is kept.
+// Gather stores a record of another recorder, for example from another process, and sends it to followers.
+// The caller gives it a unique ID that is close to the number of records before it, and must not change the
+// record later. In the summary, it counts only as a kept record.
 func (r *Recorder) Gather(record *Record) {
 	if r == nil {
 		return

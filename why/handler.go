@@ -17,11 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Handler wraps the handler of a watch, so that the reconciles that it asks for know the event that led to them.
+// Handler wraps the handler of a watch and records which event triggered which reconcile.
 func (c *Controller) Handler(h handler.EventHandler) handler.EventHandler { return TypedHandler(c, h) }
 
-// TypedHandler is Controller.Handler for handlers and queues of any type. The objects of its events must not be changed by
-// anybody from then on, which is true of whatever comes from a cache: they are compared later, as Options.MaxUncompared says.
+// TypedHandler is Controller.Handler for handlers and queues of any type. The objects of its
+// events must not be modified afterwards, as is true for all objects from a cache: they are
+// compared later, see Options.MaxUncompared.
 func TypedHandler[object any, request comparable](c *Controller, h handler.TypedEventHandler[object, request]) handler.TypedEventHandler[object, request] {
 	if c == nil {
 		return h
@@ -34,11 +35,12 @@ type typedHandler[object any, request comparable] struct {
 	inner      handler.TypedEventHandler[object, request]
 	// counted is whether the events were counted before predicates dropped some of them.
 	counted bool
-	// last is the queue of the last event, which is that of the next one, too, as long as nobody uses a handler for two.
+	// last is the queue of the last event. It is also the queue of the next event, unless a handler is used for two
+	// queues.
 	last atomic.Pointer[knownQueue[request]]
 }
 
-// knownQueue is a queue of which it is known whether it is a priority queue; nil if it is not.
+// knownQueue caches whether a queue is a priority queue; priority is nil if it is not.
 type knownQueue[request comparable] struct {
 	queue    workqueue.TypedRateLimitingInterface[request]
 	priority priorityqueue.PriorityQueue[request]
@@ -80,8 +82,8 @@ func asObject(object any) (client.Object, bool) {
 	return o, true
 }
 
-// queueFor returns a queue that notes that what is asked of it is owed to an event. Handlers look whether it is a priority
-// queue, so it is one if the inner one is.
+// queueFor returns a queue that attributes requests to an event. Handlers check for a priority
+// queue, so it is one if the inner queue is.
 func (h *typedHandler[object, request]) queueFor(what CauseType, old, now any, inner workqueue.TypedRateLimitingInterface[request]) workqueue.TypedRateLimitingInterface[request] {
 	if !h.counted {
 		h.controller.seen.Add(1)
@@ -96,13 +98,13 @@ func (h *typedHandler[object, request]) queueFor(what CauseType, old, now any, i
 	return &classicQueue[request]{TypedRateLimitingInterface: inner, trigger: h.controller.happened(what, old, now)}
 }
 
-// know finds out which queue it is, and remembers that.
+// know determines the type of the queue, and caches it.
 func (h *typedHandler[object, request]) know(inner workqueue.TypedRateLimitingInterface[request]) *knownQueue[request] {
 	known := &knownQueue[request]{queue: inner}
 	isOfEvent := false // by a handler around this one
 	switch q := inner.(type) {
 	case *priorityQueue[request]:
-		// A source notes whatever is asked of its queue, but an event says more.
+		// A source records every request to its queue, but an event has more details.
 		if isOfEvent = !q.ofSource; !isOfEvent {
 			inner = q.PriorityQueue
 		}

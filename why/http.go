@@ -33,7 +33,7 @@ type Answer struct {
 // It shows the content of objects, except Secrets. You decide who can reach it.
 func (r *Recorder) HTTPHandler() http.Handler { return serving.Handler(served{r}, maxLimit) }
 
-// served lets a recorder, which may be nil, be served.
+// served adapts a recorder, which may be nil, to package serving.
 type served struct{ recorder *Recorder }
 
 // Instance implements serving.Source.
@@ -76,7 +76,7 @@ func queryOf(q serving.Query) Query {
 	return Query{Controller: q.Controller, Kind: q.Kind, Namespace: q.Namespace, Name: q.Name, After: q.After, Limit: q.Limit}
 }
 
-// instance tells a recorder from the one of the previous process, whose records have the same IDs.
+// instance distinguishes a recorder from that of a previous process, whose records have the same IDs.
 func (r *Recorder) instance() string {
 	if r == nil {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// log tells of a reconcile, and of a loop if it is part of one.
+// log logs a reconcile, and the loop that it is part of.
 func (r *Recorder) log(p *pass) {
 	record := p.record
 	if logger := r.options.Logger.V(1); logger.Enabled() {
@@ -34,7 +34,7 @@ func (r *Recorder) log(p *pass) {
 	}
 }
 
-// found names what is remarkable.
+// found names the findings.
 func (r *Record) found() []string {
 	types := make([]string, 0, len(r.Findings))
 	for i := range r.Findings {
@@ -43,7 +43,7 @@ func (r *Record) found() []string {
 	return types
 }
 
-// String says in a few words what happened.
+// String describes the cause in a few words.
 func (c *Cause) String() string {
 	var text strings.Builder
 	text.WriteString(string(c.Type))
@@ -76,7 +76,7 @@ func (c *Cause) HasUnknownWriter() bool {
 	return c.Type == Updated && c.Changed > 0 && len(c.By) == 0 && c.Write == nil
 }
 
-// loops remembers which ones were told, so that the log does not become one itself.
+// loops remembers which loops were logged, to log each at most once a minute.
 type loops struct {
 	mutex sync.Mutex
 	told  map[toldLoop]time.Time
@@ -87,7 +87,7 @@ type toldLoop struct {
 	path   string
 }
 
-// isNew reports whether a loop is to be told. If there are too many of them, those that begin then are not.
+// isNew reports whether to log a loop. If there are too many, new ones are not logged.
 func (l *loops) isNew(object objectKey, path string, now time.Time, window time.Duration) bool {
 	const enough = 1024
 	l.mutex.Lock()

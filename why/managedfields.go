@@ -16,9 +16,9 @@ import (
 	"github.com/opdock/opdock/why/diff"
 )
 
-// secondWriters are those who may have written once more within the second in which they had written before: what they write
-// is theirs, and nobody has written later. It is called for the few events that change no entry's time, because it has to
-// read which fields entries are about, as far as the cache has kept that.
+// secondWriters returns the managers that may have written again within the second of their last write: they own the
+// changed fields, and no manager has written later. It is called only for the few events that change no entry's time,
+// because it has to parse the fields of entries, if the cache has kept them.
 func secondWriters(entries []metav1.ManagedFieldsEntry, found *diff.Comparison, seen time.Time) (writers []Writer) {
 	if slices.ContainsFunc(found.Changes, leavesNoTrace) {
 		return nil
@@ -43,11 +43,11 @@ func secondWriters(entries []metav1.ManagedFieldsEntry, found *diff.Comparison, 
 	return writers
 }
 
-// wantedField is a field whose owner is looked for.
+// wantedField is a field whose owner is searched.
 type wantedField struct {
 	text  string
 	given bool
-	// path is nil as long as nobody needs it, or if it cannot be read.
+	// path is nil until it is needed, or if it cannot be parsed.
 	path []diff.Step
 }
 
@@ -59,13 +59,14 @@ func (w *wantedField) root() string {
 	return w.text
 }
 
-// leavesNoTrace reports whether a change is one of those that are not in managed fields at all: what a deletion does, and the
-// binding of a pod. What else such an event changes has been changed by the same.
+// leavesNoTrace reports whether a change is not in managed fields at all: the effect of a deletion, and the binding
+// of a pod. The same writer made the other changes of such an event.
 func leavesNoTrace(c Change) bool {
 	return diff.IsWithin(c.Path, "metadata.deletionTimestamp") || diff.IsWithin(c.Path, "metadata.deletionGracePeriodSeconds") || c.Path == "spec.nodeName"
 }
 
-// maxFields bounds the bytes of an entry's fields that are read, since that takes a while. What is larger is not known.
+// maxFields bounds the bytes of an entry's fields that are parsed, because parsing is slow. Larger entries count as
+// unknown.
 const maxFields = 16 << 10
 
 // candidate is an entry that may be a writer's.
@@ -75,8 +76,8 @@ type candidate struct {
 	owns []ownership
 }
 
-// newestEntries are those of the last second in which somebody wrote, if that can be the one of an event: a write that
-// leaves its trace has that time, and events come soon after it.
+// newestEntries returns the entries of the last second with a write, if the event can belong to it: a write that
+// leaves a trace has that time, and its event arrives soon after.
 func newestEntries(entries []metav1.ManagedFieldsEntry, seen time.Time) (newest []candidate) {
 	const soon = 5 * time.Second
 	var last time.Time
@@ -98,15 +99,15 @@ func newestEntries(entries []metav1.ManagedFieldsEntry, seen time.Time) (newest 
 	return newest
 }
 
-// ownerOf is the only one that can have changed a field; nil if there is none or more than one. Of a field that may be gone,
-// only whoever has it for sure can have written it.
+// ownerOf returns the only manager that can have changed a field; nil if there is none or more than one. If the field
+// may be removed, only a manager that certainly owns it can have written it.
 func ownerOf(candidates []candidate, field int, given bool) (owner *metav1.ManagedFieldsEntry) {
 	count := 0
 	for i := range candidates {
 		c := &candidates[i]
 		switch c.owns[field] {
 		case yes:
-			return c.entry // whoever changes a field takes it from all others
+			return c.entry // a manager that changes a field takes it from all others
 		case perhaps:
 			if given {
 				owner = c.entry
@@ -129,7 +130,7 @@ const (
 	yes
 )
 
-// look finds out which of the wanted fields are those of the entry, in one go.
+// look finds which of the wanted fields the entry owns, in one pass.
 func (c *candidate) look(wanted []wantedField) {
 	c.owns = make([]ownership, len(wanted))
 	if c.entry.FieldsV1 != nil && !mentions(c.entry.FieldsV1.GetRawBytes(), wanted) {
@@ -158,15 +159,15 @@ func (c *candidate) look(wanted []wantedField) {
 	}
 }
 
-// mentions reports whether an entry can be about any of the fields, by where they begin. Most entries are about the status alone,
-// or about all but the status, and need not be read to know that.
+// mentions reports whether an entry can contain any of the fields, by their first steps. Most entries contain only
+// the status, or everything but the status, and need not be parsed.
 func mentions(raw []byte, wanted []wantedField) bool {
 	return slices.ContainsFunc(wanted, func(field wantedField) bool {
 		return bytes.Contains(raw, []byte(`"f:`+field.root()+`"`))
 	})
 }
 
-// readFields returns nil if they are not known.
+// readFields returns nil if they are unknown.
 func readFields(raw *metav1.FieldsV1) *fieldpath.Set {
 	if raw == nil {
 		return nil
@@ -195,7 +196,7 @@ func matches(field fieldpath.Path, path []diff.Step, given bool) ownership {
 		// Lists and maps can be owned as a whole; but an owner of one who has no part of it looks the same.
 		result = min(result, perhaps)
 	case len(field) > len(path) && !given:
-		result = min(result, perhaps) // what is left of it
+		result = min(result, perhaps) // the rest of it
 	}
 	return result
 }
@@ -217,7 +218,7 @@ func sameStep(element *fieldpath.PathElement, s *diff.Step) ownership {
 			}
 			return no
 		}
-		return perhaps // the list goes by another key
+		return perhaps // the list uses another key
 	default:
 		return perhaps
 	}

@@ -5,8 +5,8 @@ package why
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// collector shows the totals as metrics when somebody asks for them, so that they cost nothing when nobody does. Labels are
-// bounded by what is watched: names of controllers, kinds, and fixed sets.
+// collector computes the metrics from the totals on each scrape, so they cost nothing in
+// between. Labels are bounded: names of controllers, kinds, and fixed sets.
 type collector struct{ recorder *Recorder }
 
 func description(name, help string, labels ...string) *prometheus.Desc {
@@ -83,7 +83,7 @@ func (r *Recorder) collect() (metrics []prometheus.Metric) {
 	return metrics
 }
 
-// namedTotals are those of all controllers of a name.
+// namedTotals are the totals of all controllers with the same name.
 type namedTotals struct {
 	totals
 	filtered uint64

@@ -5,9 +5,9 @@ package why
 
 import "k8s.io/client-go/util/workqueue"
 
-// Note is for handlers that hold events back and ask for a reconcile only later, once for many: it says that an event leads
-// to the next reconcile, whichever that is. The queue is the one that the handler was given with the event. It does nothing
-// if that is not one of a recorder.
+// Note is for handlers that hold back events and request one reconcile for many of them: it
+// records an event as a cause of the next reconcile. The queue is the one that the handler got
+// with the event. Note does nothing if the queue does not belong to a recorder.
 func Note[request comparable](queue workqueue.TypedRateLimitingInterface[request], item request) {
 	switch q := queue.(type) {
 	case *priorityQueue[request]:

@@ -14,45 +14,47 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options are the settings of a recorder. The zero value is good: what is not set gets the default that is named with it.
+// Options configures a recorder. Each field that is not set has the default that its comment
+// names.
 type Options struct {
-	// MaxRecords and MaxBytes bound the records that are kept, whichever comes first: 4096, and 32 MiB. Bytes are those of
-	// the records' contents, so the memory that is used is a little more.
+	// MaxRecords and MaxBytes limit the records that are kept, whichever comes first. Defaults: 4096, and 32 MiB.
+	// Bytes count the content of records; the memory used is a little more.
 	MaxRecords int
 	MaxBytes   int
-	// MaxPerObject bounds the records of a single object, so that one that is busy does not drive out all others: 128.
+	// MaxPerObject limits the records of one object, so a busy object does not displace all others. Default: 128.
 	MaxPerObject int
-	// MaxCauses and MaxWrites bound what is kept of a single reconcile: 16 and 32. Of more causes, the last one and the
-	// oldest others are kept; there are never more than MaxCauses waiting for a reconcile either.
+	// MaxCauses and MaxWrites limit what is kept of one reconcile. Defaults: 16 and 32. Of more causes, the last one
+	// and the oldest others are kept. At most MaxCauses causes wait for a reconcile.
 	MaxCauses int
 	MaxWrites int
-	// MaxChanges bounds the fields that are told of a single event, and MaxValue the bytes of each of their values: 16, 120.
+	// MaxChanges limits the changed fields that are kept of one event, and MaxValue the bytes of each value. Defaults:
+	// 16, 120.
 	MaxChanges int
 	MaxValue   int
-	// MaxCompared bounds how many values of an object are compared with those before, so huge objects do
-	// not hold up others: 20,000.
+	// MaxCompared limits how many values of an object are compared, so huge objects do not delay others. Default:
+	// 20,000.
 	MaxCompared int
-	// MaxWaiting bounds for how many objects of a controller causes are kept while they wait to be reconciled: 50,000. If
-	// they take more than MaxWaitingBytes together, 16 MiB, those that come are told without what changed and by whom, and
-	// only the first and the last one of each object.
+	// MaxWaiting limits the number of objects of a controller whose causes are kept while they wait to be reconciled.
+	// Default: 50,000. If the causes take more than MaxWaitingBytes together (default: 16 MiB), new causes have no
+	// changes and writers, and only the first and the last cause of each object are kept.
 	MaxWaiting      int
 	MaxWaitingBytes int
-	// MaxUncompared bounds how many events are kept with their objects, because these are compared for many events at once:
-	// 128, and as many again while those are compared. That is never later than a second after they have happened. With 1, they
-	// are compared at once, which takes more time; it is for those whose objects are changed after their events.
+	// MaxUncompared limits how many events keep their objects, which are compared for many events at once. Default:
+	// 128, and as many again while those are compared. Objects are compared at most a second after the event. With 1,
+	// they are compared at once, which is slower. Use it if your objects are modified after their events.
 	MaxUncompared int
-	// MaxEchoes bounds how many writes are remembered so that the events they lead to are recognised: 8192.
+	// MaxEchoes limits how many writes are remembered to recognize the events that they cause. Default: 8192.
 	MaxEchoes int
 
-	// LoopFlips is how often a field has to go back and forth within LoopWindow to be called a loop, 4 in a minute, after the
-	// first two reconciles of an object; and LoopLength how often in a row an object has to be reconciled because of its own
-	// writes: 5.
+	// LoopFlips is how often a field must go back and forth within LoopWindow to be a loop, after the first two
+	// reconciles of an object. Default: 4 times in a minute. LoopLength is how often in a row an object must be
+	// reconciled because of its own writes to be a loop. Default: 5.
 	LoopFlips  int
 	LoopLength int
 	LoopWindow time.Duration
 
-	// Scheme knows the kinds of typed objects; that of client-go by default. ControllerManagedBy adds that of its manager.
-	// Kinds that none of them knows are called as their Go types.
+	// Scheme defines the kinds of typed objects. Default: the scheme of client-go. ControllerManagedBy adds the scheme
+	// of its manager. Unknown kinds get the names of their Go types.
 	Scheme *runtime.Scheme
 	// Clock is for tests.
 	Clock clock.PassiveClock

@@ -16,7 +16,7 @@ import (
 	"github.com/opdock/opdock/why/diff"
 )
 
-// Reconciler wraps a reconciler, so that what it is called for and what it does is recorded.
+// Reconciler wraps a reconciler and records its causes and its effects.
 func (c *Controller) Reconciler(r reconcile.Reconciler) reconcile.Reconciler {
 	return TypedReconciler(c, r)
 }
@@ -41,7 +41,7 @@ func (r *typedReconciler[request]) Reconcile(ctx context.Context, req request) (
 	returned := false
 	defer func() {
 		if !returned {
-			// Without recover, so that the panic goes on as it was and with its own stack.
+			// Without recover, so the panic continues with its own stack.
 			p.end(reconcile.Result{}, errPanicked)
 		}
 	}()
@@ -60,19 +60,19 @@ type pass struct {
 	object     objectKey
 	record     *Record
 	trace      passTrace
-	// atOnce is whether there is a span, or a line in the log: whoever reads those expects them in time.
+	// atOnce is whether there is a span or a log line, which must be written at once.
 	atOnce bool
 
 	// The rest belongs to who settles the backlog.
 	events []*trigger
 	// chain is how many reconciles of the object in a row were owed to the one before, this one included.
 	chain int
-	// amplification is that of the controller, this reconcile included.
+	// amplification is the amplification of the controller, including this reconcile.
 	amplification amplification
-	// writes are those that the record has room for.
+	// writes holds the writes that the record has room for.
 	writes []*sentWrite
-	// ended is whether the record is complete. What is written later, by goroutines that outlive their reconcile, is not
-	// in it.
+	// ended is whether the record is complete. Later writes, by goroutines that outlive their reconcile, are not in
+	// it.
 	ended bool
 }
 
@@ -109,7 +109,7 @@ func (c *Controller) begin(key waitKey) *pass {
 	return p
 }
 
-// explain finds what has led to a reconcile.
+// explain finds the causes of a reconcile.
 func (r *Recorder) explain(p *pass) {
 	c, record := p.controller, p.record
 	p.events, record.Folded, record.Waited = c.take(p.key, record.Start)
@@ -120,9 +120,9 @@ func (r *Recorder) explain(p *pass) {
 	p.chain = r.chainOf(p)
 }
 
-// overlooked explains a reconcile for which no cause waits. An event that arrives in the instant in which a reconcile begins
-// is taken for a cause of that one, and the queue calls once more for it, as soon as that has ended. If it has written
-// something, it may as well be that what is not watched here has seen that, so nobody knows.
+// overlooked explains a reconcile without a waiting cause. An event that arrives at the moment a reconcile starts
+// counts as a cause of that reconcile, but the queue requests another one for it. If the first reconcile has written
+// something, an unwrapped source may have seen that write instead, so the cause is unknown.
 func (c *Controller) overlooked(key objectKey, now time.Time) *trigger {
 	const instant, soon = 10 * time.Millisecond, 100 * time.Millisecond
 	if h := c.recorder.store.of(key); h != nil {
@@ -166,7 +166,7 @@ func (p *pass) end(result reconcile.Result, err error) {
 	}
 }
 
-// comesBack notes whether it has asked for another one.
+// comesBack records whether the reconcile requested another one.
 func (p *pass) comesBack() {
 	record := p.record
 	ended := record.Start.Add(record.Duration)
@@ -178,7 +178,7 @@ func (p *pass) comesBack() {
 	}
 }
 
-// complete finds out what can be known only after the end, and publishes the record.
+// complete adds what is known only after the end, and publishes the record.
 func (r *Recorder) complete(p *pass) {
 	record := p.record
 	p.ended = true
@@ -222,7 +222,7 @@ func (p *pass) isAbout(object *Object) bool {
 		object.Namespace == p.object.namespace && object.Name == p.object.name
 }
 
-// errorText is what an error says, which is never nothing.
+// errorText returns the message of an error, which is never empty.
 func errorText(err error, limit int) string {
 	return cmp.Or(diff.Shorten(err.Error(), limit), "an error without a message")
 }

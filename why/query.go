@@ -12,10 +12,10 @@ import (
 // Query selects records. Empty fields match all records.
 type Query struct {
 	Controller string
-	// Kind, Namespace and Name are those of the reconciled object. Upper and lower case of the kind are the same.
+	// Kind, Namespace and Name identify the reconciled object. The case of the kind does not matter.
 	Kind, Namespace, Name string
-	// After is the ID of the last record that was seen. Records are in the order in which reconciles ended, so those after
-	// it may have smaller IDs.
+	// After is the ID of the last record that the caller has seen. Records are in the order in which reconciles ended,
+	// so later records may have smaller IDs.
 	After uint64
 	// Limit is how many records to return at most, the newest ones if After is not set: 100, and no more than 1000.
 	Limit int
@@ -45,7 +45,8 @@ func (q *Query) limit() int {
 	return min(q.Limit, maxLimit)
 }
 
-// Records returns records in the order in which the reconciles ended. They must not be changed.
+// Records returns records in the order in which the reconciles ended. Callers must not modify
+// them.
 func (r *Recorder) Records(q Query) (records []*Record) {
 	if r == nil {
 		return nil
@@ -60,9 +61,10 @@ func (r *Recorder) Records(q Query) (records []*Record) {
 	return records
 }
 
-// Follow returns the records that are there, or those after Query.After, and then each new one until the context ends. With
-// each comes how many records before it were dropped because the reader was too slow or came back too late, as far as that is
-// remembered if only some records are asked for; records must not be changed.
+// Follow returns the existing records, or those after Query.After, and then each new one until
+// the context ends. With each record comes the number of records before it that were dropped
+// because the reader was too slow or came back too late. If the query selects only some
+// records, this number may be incomplete. Callers must not modify records.
 //
 // A slow reader delays nothing: it reads from the records that the recorder keeps anyway.
 func (r *Recorder) Follow(ctx context.Context, q Query) iter.Seq2[*Record, uint64] {
@@ -82,7 +84,7 @@ func (r *Recorder) Follow(ctx context.Context, q Query) iter.Seq2[*Record, uint6
 			if len(records) > 0 {
 				continue
 			}
-			f.lost += lost // told with the next one
+			f.lost += lost // reported with the next one
 			select {
 			case <-ctx.Done():
 				return
@@ -97,7 +99,8 @@ type follower struct {
 	recorder *Recorder
 	query    Query
 	sequence uint64
-	// known is up to where nothing is missed: a reader that has seen nothing begins with what there is.
+	// known is the number up to which nothing counts as missed: a reader that has seen nothing starts with the
+	// existing records.
 	known uint64
 	lost  uint64
 }
@@ -114,7 +117,8 @@ func (r *Recorder) follow(q Query) *follower {
 	return f
 }
 
-// next returns what is new, how many records were lost, and what is closed when there is more.
+// next returns new records, the number of lost records, and a channel that is closed when there
+// is more.
 func (f *follower) next() (records []*Record, lost uint64, news <-chan struct{}) {
 	const batch = 64
 	r := f.recorder

@@ -10,40 +10,40 @@ import (
 	"github.com/opdock/opdock/why/diff"
 )
 
-// Record is one reconcile: what caused it, and what it did. It is also what the endpoint serves, as JSON.
+// Record is one reconcile: its causes and its effects. The endpoint serves it as JSON.
 type Record struct {
-	// ID counts the reconciles of this recorder, from 1, in the order in which they begin. There are records only of those
-	// that have ended, in that order, which is also that of streams; they are continued after an ID.
+	// ID counts the reconciles of this recorder, from 1, in the order in which they start. Records and streams contain
+	// reconciles that have ended, in the order in which they ended. A stream continues after an ID.
 	ID uint64 `json:"id"`
 	// Controller is the name of the controller.
 	Controller string `json:"controller"`
-	// Object is what was reconciled.
+	// Object is the reconciled object.
 	Object Object `json:"object"`
 	// Causes are the events that were folded into this reconcile, oldest first; at most Options.MaxCauses of them.
 	Causes []Cause `json:"causes"`
-	// Folded is how many events there were, including those that Causes has no room for.
+	// Folded is the number of events, including those that Causes has no room for.
 	Folded int `json:"folded"`
-	// Start is when the reconciler was called, and Waited how long after the first of its causes wanted that. Timers, delays
-	// and the time for which a queue holds back what has failed are intended, and not a part of it.
+	// Start is when the reconciler was called, and Waited the time since its first cause was due. Timers, delays and
+	// the back-off of failed requests are intended and not included.
 	Start  time.Time     `json:"start"`
 	Waited time.Duration `json:"waited"`
 	// Duration is how long the reconciler took.
 	Duration time.Duration `json:"duration"`
 	// Writes are the changes it made, in their order; at most Options.MaxWrites of them.
 	Writes []Write `json:"writes,omitempty"`
-	// Written is how many there were, including those that Writes has no room for.
+	// Written is the number of writes, including those that Writes has no room for.
 	Written int `json:"written"`
 	// Outcome is how it ended.
 	Outcome Outcome `json:"outcome"`
 	// Error is the error it returned, shortened.
 	Error string `json:"error,omitempty"`
-	// RequeueAfter is when it asked to be called again.
+	// RequeueAfter is the delay after which it asked to be called again.
 	RequeueAfter time.Duration `json:"requeueAfter,omitempty"`
-	// Findings are what is remarkable about it.
+	// Findings are the findings about this reconcile.
 	Findings []Finding `json:"findings,omitempty"`
 }
 
-// changedSomething reports whether it wrote anything that is not known to have changed nothing.
+// changedSomething reports whether it sent a write that is not known to be a no-op.
 func (r *Record) changedSomething() bool {
 	return r.Written > len(r.Writes) || slices.ContainsFunc(r.Writes, func(w Write) bool { return !w.NoChange })
 }
@@ -54,7 +54,7 @@ func (r *Record) isLoop() bool {
 
 // Object names an object.
 type Object struct {
-	// Kind may be empty for what was reconciled, if the controller does not reconcile objects of one kind.
+	// Kind may be empty for the reconciled object, if the controller does not reconcile objects of one kind.
 	Kind      string `json:"kind,omitempty"`
 	Group     string `json:"group,omitempty"`
 	Version   string `json:"version,omitempty"`
@@ -66,23 +66,23 @@ type Object struct {
 // Cause is one event that led to a reconcile.
 type Cause struct {
 	Type CauseType `json:"type"`
-	// Object is what the event was about; empty for retries and timers.
+	// Object is the object of the event; empty for retries and timers.
 	Object *Object `json:"object,omitempty"`
 	// ResourceVersion is the object's after the event.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// Changes are the fields that differ between old and new; at most Options.MaxChanges of them.
 	Changes []Change `json:"changes,omitempty"`
-	// Changed is how many fields differ, including those that Changes has no room for.
+	// Changed is the number of fields that differ, including those that Changes has no room for.
 	Changed int `json:"changed,omitempty"`
-	// By are the writers of what changed, as far as managed fields tell.
+	// By holds the writers of the change, as far as managed fields identify them.
 	By []Writer `json:"by,omitempty"`
 	// Seen is when the event arrived.
 	Seen time.Time `json:"seen"`
 	// Write names the write that this event is the echo of: one of any controller of the recorder. Its record may follow
 	// this one, if that reconcile is still running.
 	Write *WriteRef `json:"write,omitempty"`
-	// Repeated is whether the reconcile of the object before this one had the same event already: two watches have seen it,
-	// or it came in the instant in which that one began.
+	// Repeated is whether the previous reconcile of the object already had the same event: two watches reported it, or
+	// it arrived at the moment that reconcile started.
 	Repeated bool `json:"repeated,omitempty"`
 }
 
@@ -96,15 +96,15 @@ const (
 	Created CauseType = "created"
 	// Updated is an object that changed, which includes the begin of its deletion if it does not go at once.
 	Updated CauseType = "updated"
-	// Deleted is an object that is gone.
+	// Deleted is the deletion of an object.
 	Deleted CauseType = "deleted"
-	// Resynced is an update without a change: the informer shows what it has once more.
+	// Resynced is an update without a change: the informer repeats its content.
 	Resynced CauseType = "resynced"
-	// Generic comes from a channel or another source that is no watch.
+	// Generic comes from a channel or another source that is not a watch.
 	Generic CauseType = "generic"
-	// Retried follows an error or a panic of the reconcile before, or that it asked to be called again, without saying when.
+	// Retried follows an error or a panic of the previous reconcile, or its request to requeue without a delay.
 	Retried CauseType = "retried"
-	// Timer is what the reconcile before asked for by RequeueAfter.
+	// Timer is the RequeueAfter of the previous reconcile.
 	Timer CauseType = "timer"
 	// Unknown is a reconcile that nothing that is watched here led to.
 	Unknown CauseType = "unknown"
@@ -127,9 +127,9 @@ type Write struct {
 	Verb        string `json:"verb"`
 	Subresource string `json:"subresource,omitempty"`
 	Object      Object `json:"object"`
-	// Manager is under which name it was written, if that is known.
+	// Manager is the field manager of the write, if it is known.
 	Manager string `json:"manager,omitempty"`
-	// ResourceVersion is the object's after the write. It is the one before if nothing changed, which NoChange says.
+	// ResourceVersion is the object's version after the write. If NoChange is set, it is the same as before.
 	ResourceVersion string        `json:"resourceVersion,omitempty"`
 	NoChange        bool          `json:"noChange,omitempty"`
 	At              time.Time     `json:"at"`
@@ -148,24 +148,24 @@ type WriteRef struct {
 type Outcome string
 
 const (
-	// Succeeded is a reconcile that wants nothing more.
+	// Succeeded is a reconcile without an error that requested no other.
 	Succeeded Outcome = "succeeded"
-	// Requeued is one that asked to be called again.
+	// Requeued is a reconcile that asked to be called again.
 	Requeued Outcome = "requeued"
 	// Failed is an error that is retried.
 	Failed Outcome = "failed"
 	// Terminal is an error that is not retried.
 	Terminal Outcome = "terminal"
-	// Panicked is what it says; the panic goes on.
+	// Panicked is a reconcile that panicked. The panic continues.
 	Panicked Outcome = "panicked"
 )
 
 // Finding is something remarkable about a reconcile.
 type Finding struct {
 	Type FindingType `json:"type"`
-	// Message says it in a sentence.
+	// Message describes the finding in a sentence.
 	Message string `json:"message"`
-	// Path and Writers belong to loops: what goes back and forth, and who moves it.
+	// Path and Writers belong to loops: the field that goes back and forth, and its writers.
 	Path    string   `json:"path,omitempty"`
 	Writers []Writer `json:"writers,omitempty"`
 }

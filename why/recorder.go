@@ -18,9 +18,8 @@ import (
 	"github.com/opdock/opdock/why/diff"
 )
 
-// Recorder remembers why objects were reconciled. All its methods, and what they return, can be used by many goroutines at
-// once. A nil *Recorder is one that is turned off: whatever it is asked to wrap is returned as it is, and there are no
-// records.
+// Recorder records why objects were reconciled. All its methods, and the values they return, are safe for concurrent
+// use. A nil *Recorder is turned off: it returns handlers, clients and reconcilers unwrapped, and has no records.
 type Recorder struct {
 	options Options
 	differ  diff.Differ
@@ -28,9 +27,10 @@ type Recorder struct {
 	lastID  atomic.Uint64
 	tracer  tracer
 	loops   loops
-	// serving says that Start does.
+	// serving is whether Start serves the records.
 	serving atomic.Bool
-	// hasTransport is whether there is a transport that has to be told what a client has recorded.
+	// hasTransport is whether there is a transport, which must know what a client has already
+	// recorded.
 	hasTransport atomic.Bool
 
 	backlog backlog
@@ -40,8 +40,8 @@ type Recorder struct {
 	schemesMutex sync.Mutex
 	schemes      []*runtime.Scheme
 
-	// mutex protects the rest, and what belongs to controllers and to reconciles. It is held by those who settle the backlog
-	// and by those who read, and by nobody who has something else to do.
+	// mutex protects the fields below, and the state of controllers and reconciles. Only goroutines
+	// that settle the backlog or read records hold it, never a handler or a reconcile.
 	mutex       sync.Mutex
 	lines       []line  // of the backlog, while they are settled
 	untold      []*pass // that have ended, and are to be logged or traced
@@ -49,10 +49,10 @@ type Recorder struct {
 	echoes      *echoes
 	controllers []*Controller
 	began       time.Time
-	// news is closed when there is a record; it is nil if nobody waits for one.
+	// news is closed when there is a record; it is nil if no reader waits for one.
 	news    chan struct{}
 	dropped struct{ causes, changes, writes uint64 }
-	// waitingBytes is about what the causes take that wait.
+	// waitingBytes is the approximate size of the waiting causes.
 	waitingBytes int
 }
 
@@ -72,13 +72,14 @@ func New(o Options) *Recorder {
 	return r
 }
 
-// Controller is what is recorded of one controller. A nil *Controller is one that is not recorded.
+// Controller records one controller. A nil *Controller records nothing.
 type Controller struct {
 	recorder *Recorder
 	name     string
 	kind     schema.GroupVersionKind
 
-	// seen counts the events of all watches and sources. Those of a Builder's watches are counted before predicates drop some.
+	// seen counts the events of all watches and sources. Events of a Builder's watches are counted
+	// before predicates drop some.
 	seen atomic.Uint64
 
 	// The recorder's mutex protects the rest.
@@ -87,16 +88,16 @@ type Controller struct {
 	waits  int
 	forgot time.Time
 	reads  map[schema.GroupKind][]string
-	// enqueued counts the events that led to something, seenBefore is what was seen when the backlog was taken that is settled,
-	// and filtered counts those that led to nothing.
+	// enqueued counts the events that triggered a reconcile, seenBefore is the value of seen when
+	// the current backlog was taken, and filtered counts the events that triggered none.
 	enqueued, seenBefore, filtered uint64
 	// unlisted are the causes that records had no room for.
 	unlisted map[causeKind]uint64
 	totals   totals
 }
 
-// Controller begins to record a controller. The object is of the kind that is reconciled; it is nil if there is no such
-// kind. Controllers of the same name share what is recorded.
+// Controller starts to record a controller. The object has the kind that is reconciled; it is nil if there is no such
+// kind. Controllers of the same name share one recording.
 func (r *Recorder) Controller(name string, object client.Object) *Controller {
 	if r == nil {
 		return nil
@@ -121,9 +122,9 @@ func (r *Recorder) controller(name string, kind schema.GroupVersionKind) *Contro
 	return c
 }
 
-// Reads says which fields of the objects of a kind the reconciler reads, such as "spec" and "status.readyReplicas" of
-// Deployments, so that reconciles that nothing of these led to are recognised as no-ops. Without it, the reconciler is taken
-// to read everything but the status of the objects that it reconciles.
+// Reads declares which fields of a kind the reconciler reads, such as "spec" and "status.readyReplicas" of
+// Deployments. Reconciles without a change of these fields are recognized as no-ops. By default, the reconciler is
+// assumed to read everything but the status of the objects that it reconciles.
 func (c *Controller) Reads(object client.Object, paths ...string) *Controller {
 	if c == nil {
 		return nil
@@ -138,7 +139,7 @@ func (c *Controller) Reads(object client.Object, paths ...string) *Controller {
 	return c
 }
 
-// kindOf is the kind of an object. Typed objects from a cache do not say it themselves.
+// kindOf returns the kind of an object. Typed objects from a cache do not contain it.
 func (r *Recorder) kindOf(object runtime.Object) schema.GroupVersionKind {
 	if kind := object.GetObjectKind().GroupVersionKind(); kind.Kind != "" {
 		return kind
@@ -180,7 +181,7 @@ func (r *Recorder) name(object client.Object) Object {
 	}
 }
 
-// publish adds a record that is not changed any more, and tells those who follow.
+// publish adds a complete record, and notifies followers.
 func (r *Recorder) publish(key objectKey, record *Record) {
 	r.store.add(key, record)
 	if r.news != nil {
@@ -190,7 +191,7 @@ func (r *Recorder) publish(key objectKey, record *Record) {
 	}
 }
 
-// adopt adds a controller that was made before its name was known.
+// adopt adds a controller that was created before its name was known.
 func (r *Recorder) adopt(c *Controller, name string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

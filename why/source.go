@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Source wraps a source that has no handler, or one that cannot be wrapped, so that its reconciles are known to be owed to
-// something that is no watch. If its handler is wrapped by TypedHandler, that one knows better, and this changes nothing.
+// Source wraps a source that has no handler, or one that cannot be wrapped. Its reconciles are
+// then attributed to a source that is not a watch. If its handler is wrapped by TypedHandler,
+// which has more details, Source changes nothing.
 func Source[request comparable](c *Controller, s source.TypedSource[request]) source.TypedSource[request] {
 	if c == nil {
 		return s
@@ -32,7 +33,7 @@ type rawSource[request comparable] struct {
 
 // Start implements source.TypedSource.
 func (s *rawSource[request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
-	// Controllers hand priority queues to their sources in any case.
+	// Controllers always pass priority queues to their sources.
 	if priority, ok := queue.(priorityqueue.PriorityQueue[request]); ok {
 		queue = &priorityQueue[request]{PriorityQueue: priority, trigger: trigger{controller: s.controller, ofSource: true}}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// store keeps the newest records, within bounds. Records are never changed once they are here, so whoever reads them needs
-// the recorder's lock only to find them.
+// store keeps the newest records, within bounds. Stored records never change, so readers need the recorder's lock
+// only to find them.
 type store struct {
 	maxRecords, maxBytes, maxPerObject int
 
@@ -19,27 +19,28 @@ type store struct {
 	bytes       int
 	// published counts all records that ever were here.
 	published uint64
-	// dropped counts those that had to make room, and gone is a ring of the last of them, oldest at oldestGone.
+	// dropped counts the records that were dropped, and gone is a ring of the last of them, oldest at oldestGone.
 	dropped    uint64
 	gone       []goneRecord
 	oldestGone int
-	// flips is how many fields are watched for loops, and forgot when those that had not changed lately were last dropped.
+	// flips is the number of fields that are watched for loops, and forgot the time at which inactive ones were last
+	// dropped.
 	flips  int
 	forgot time.Time
 }
 
-// kept is a record in two lists: that of all, and that of its object, both in the order in which they ended.
+// kept is a record in two lists: of all records, and of its object. Both are in the order in which reconciles ended.
 type kept struct {
 	record *Record
 	bytes  int
-	// sequence is by the order in which reconciles ended, while IDs are by the order in which they began.
+	// sequence counts in the order in which reconciles ended. IDs count in the order in which they started.
 	sequence       uint64
 	previous, next *kept
 	earlier, later *kept
 	history        *history
 }
 
-// goneRecord is what is remembered of a record that is kept no longer, for telling readers what they have missed.
+// goneRecord is the remainder of a dropped record. It serves to count the records that a reader has missed.
 type goneRecord struct {
 	sequence uint64
 	key      objectKey
@@ -55,7 +56,7 @@ type history struct {
 	key         objectKey
 	first, last *kept
 	count       int
-	// reconciles is how many there were, also of those that are kept no longer.
+	// reconciles is the number of reconciles, including those whose records were dropped.
 	reconciles int
 	// flips are the fields of what led to its reconciles that have changed lately.
 	flips map[flipKey]*flip
@@ -143,9 +144,9 @@ func (s *store) remove(k *kept) {
 	k.previous, k.next, k.earlier, k.later = nil, nil, nil, nil
 }
 
-// after returns the sequence number of a record, so that reading can go on after it. If the record is gone, it is about that
-// of the record: reconciles end nearly in the order in which they begin. An ID that no record has had yet is that of another
-// recorder, in the process before, and 0 is that of none; whoever asks for these has seen nothing.
+// after returns the sequence number of a record, to continue reading after it. If the record was dropped, the number
+// is approximate: reconciles end nearly in the order in which they start. An ID that no record has had yet comes from
+// the recorder of a previous process, and 0 means none; in both cases the reader has seen nothing.
 func (s *store) after(id, lastID uint64) uint64 {
 	for k := s.last; k != nil && id != 0; k = k.previous {
 		if k.record.ID == id {
@@ -162,9 +163,9 @@ func (s *store) after(id, lastID uint64) uint64 {
 	return min(id, s.published)
 }
 
-// since returns at most limit records after a sequence number that a query asks for, in the order in which they ended; the
-// number up to which it has looked, and how many records that it asks for had gone before they could be looked at. Those up
-// to the number known are not missed.
+// since returns at most limit records after a sequence number that match a query, in the order in which they ended.
+// It also returns the number up to which it has searched, and how many matching records were dropped before that.
+// Records up to the number known do not count as missed.
 func (s *store) since(sequence, known uint64, limit int, q *Query) (records []*Record, reached, lost uint64) {
 	reached = sequence
 	start := s.last
@@ -195,8 +196,7 @@ func (s *store) since(sequence, known uint64, limit int, q *Query) (records []*R
 	return records, reached, lost
 }
 
-// goneBetween is how many records after one number and before another are gone that a query asks for, as far as that is
-// remembered.
+// goneBetween returns how many matching records between two numbers were dropped, as far as that is remembered.
 func (s *store) goneBetween(after, before uint64, q *Query) (number uint64) {
 	for i := range s.gone {
 		g := &s.gone[i]
@@ -207,7 +207,7 @@ func (s *store) goneBetween(after, before uint64, q *Query) (number uint64) {
 	return number
 }
 
-// newest returns at most limit of the newest records that a query asks for, oldest first.
+// newest returns at most limit of the newest records that match a query, oldest first.
 func (s *store) newest(limit int, q *Query) (records []*Record) {
 	for k := s.last; k != nil && len(records) < limit; k = k.previous {
 		if q.wants(k.record) {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Summary is what was counted since the recorder began.
+// Summary holds the totals since the recorder started.
 type Summary struct {
-	// Version is that of the endpoint and of records. It grows when something is added.
+	// Version is the version of the endpoint and of records. It grows when something is added.
 	Version int `json:"version"`
 	// Instance names the recorder, and is another one after a restart.
 	Instance string `json:"instance,omitempty"`
@@ -24,7 +24,7 @@ type Summary struct {
 	Dropped Dropped `json:"dropped"`
 }
 
-// ControllerSummary is what was counted of one controller.
+// ControllerSummary holds the totals of one controller.
 type ControllerSummary struct {
 	Name string `json:"name"`
 	Kind string `json:"kind,omitempty"`
@@ -34,20 +34,20 @@ type ControllerSummary struct {
 	Causes     map[CauseType]uint64 `json:"causes"`
 	Folded     uint64               `json:"folded"`
 	Outcomes   map[Outcome]uint64   `json:"outcomes"`
-	// Writes is how many requests to change something were sent, and NoChange how many of those changed nothing.
+	// Writes is the number of write requests, and NoChange how many of them changed nothing.
 	Writes        uint64 `json:"writes"`
 	NoChange      uint64 `json:"noChange"`
 	NoOp          uint64 `json:"noop"`
 	SelfInflicted uint64 `json:"selfInflicted"`
 	// Loops is how many reconciles were part of one.
 	Loops uint64 `json:"loops"`
-	// UserChanges are the changes that were not made by controllers, and the next two how many reconciles and writes there
-	// were for each; 0 if there were none. Reconciles that are owed to the first list are not counted there.
+	// UserChanges is the number of changes that were not made by controllers. The next two are the reconciles and
+	// writes per such change; 0 if there were none. Reconciles that the initial list triggered are not included.
 	UserChanges         uint64  `json:"userChanges"`
 	ReconcilesPerChange float64 `json:"reconcilesPerChange"`
 	WritesPerChange     float64 `json:"writesPerChange"`
-	// Filtered are events that no reconcile was asked for. Those that predicates dropped are known only of controllers that
-	// are built by ControllerManagedBy.
+	// Filtered is the number of events that requested no reconcile. Events that predicates dropped are known only for
+	// controllers built by ControllerManagedBy.
 	Filtered uint64 `json:"filtered"`
 	// Waiting is for how many objects events wait to be reconciled; timers that have not ended are not counted.
 	Waiting int `json:"waiting"`
@@ -56,7 +56,7 @@ type ControllerSummary struct {
 	MeanDuration time.Duration `json:"meanDuration"`
 }
 
-// Kept is what is kept now.
+// Kept is the amount of data that is kept now.
 type Kept struct {
 	Records int `json:"records"`
 	Objects int `json:"objects"`
@@ -70,16 +70,16 @@ type Dropped struct {
 	Records uint64 `json:"records"`
 	// Causes were not noted because too many objects waited.
 	Causes uint64 `json:"causes"`
-	// Changes is how many causes are told without what changed, because too many waited.
+	// Changes is the number of causes without their changes, because too many were waiting.
 	Changes uint64 `json:"changes"`
-	// Writes were made by goroutines after their reconcile had ended.
+	// Writes is the number of writes by goroutines whose reconcile had already ended.
 	Writes uint64 `json:"writes"`
 }
 
-// endpointVersion is told by the endpoint.
+// endpointVersion is the version in responses of the endpoint.
 const endpointVersion = 1
 
-// Summary returns what was counted.
+// Summary returns the totals.
 func (r *Recorder) Summary() Summary {
 	s := Summary{Version: endpointVersion, Controllers: []ControllerSummary{}}
 	if r == nil {
@@ -132,8 +132,9 @@ func (c *Controller) summary() ControllerSummary {
 	return s
 }
 
-// countFiltered finds how many events were seen and led to nothing: predicates have dropped them, or handlers asked for nothing.
-// One that is being handled may be among them for an instant, but what was told is not taken back.
+// countFiltered counts the events that triggered nothing: predicates dropped them, or handlers
+// requested nothing. It may briefly include an event that is being handled, but a reported number
+// never decreases.
 func (c *Controller) countFiltered() {
 	if c.seenBefore > c.enqueued {
 		c.filtered = max(c.filtered, c.seenBefore-c.enqueued)

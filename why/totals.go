@@ -23,7 +23,8 @@ type totals struct {
 	waited      time.Duration
 	took        time.Duration
 	waits       [len(waitBuckets) + 1]uint64
-	// users are the changes that were counted last, because one event can lead to reconciles of several objects.
+	// users holds the changes that were counted last, because one event can trigger reconciles of several
+	// objects.
 	users    [64]echoKey
 	nextUser int
 }
@@ -111,10 +112,10 @@ func (t *totals) countUser(change echoKey) {
 	t.userChanges++
 }
 
-// amplification is what a user's change leads to, on average.
+// amplification is the average cost of a user's change.
 type amplification struct{ reconciles, writes float64 }
 
-// amplification is zero as long as nobody has changed anything.
+// amplification is zero until a user changes something.
 func (t *totals) amplification() amplification {
 	if t.userChanges == 0 {
 		return amplification{}
@@ -129,9 +130,10 @@ var machines = map[string]bool{
 	"k3s": true, "cloud-controller-manager": true,
 }
 
-// isUserChange reports whether an event is a change that somebody wanted, rather than a consequence of one: the reconciled
-// object was created, or its spec changed, or its deletion began, or somebody who is no controller changed another object,
-// and no reconcile of this recorder wrote it.
+// isUserChange reports whether an event is a change by a user and not the consequence of one.
+// This is the case if no reconcile of this recorder wrote it, and if the reconciled object was
+// created, its spec changed, its deletion started, or a writer that is not a controller changed
+// another object.
 func (p *pass) isUserChange(cause *Cause, e *trigger) bool {
 	if cause.Object == nil || cause.Write != nil || cause.Repeated || cause.Type != Created && cause.Type != Updated && cause.Type != Deleted {
 		return false

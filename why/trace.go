@@ -17,7 +17,7 @@ type (
 	spanContext = trace.SpanContext
 )
 
-// newTracer returns nil if there is nobody who wants spans.
+// newTracer returns nil if spans are off.
 func newTracer(provider trace.TracerProvider) tracer {
 	if provider == nil {
 		return nil
@@ -28,18 +28,18 @@ func newTracer(provider trace.TracerProvider) tracer {
 // passTrace is the span of a reconcile. It does nothing if there is none.
 type passTrace struct {
 	span trace.Span
-	// links are the spans of the reconciles whose writes led to it.
+	// links are the spans of the reconciles whose writes triggered this one.
 	links []spanContext
 }
 
-// begin opens the span; the context that is returned makes spans of the reconciler part of it.
+// begin opens the span. With the returned context, spans of the reconciler become its children.
 func (p *pass) begin(ctx context.Context) context.Context {
 	tracer := p.controller.recorder.tracer
 	if tracer == nil {
 		return ctx
 	}
 	record := p.record
-	// Each reconcile begins a trace of its own; what led to it is linked, since there can be several.
+	// Each reconcile is its own trace. Its causes are linked, because there can be several.
 	ctx, p.trace.span = tracer.Start(ctx, "reconcile "+record.Controller, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithTimestamp(record.Start), trace.WithAttributes(
 			attribute.String("why.controller", record.Controller),
@@ -67,7 +67,7 @@ func (t *passTrace) wrote(w *Write) {
 	))
 }
 
-// finishTrace says what the record says, and ends the span.
+// finishTrace copies the record to the span and ends it.
 func (p *pass) finishTrace() {
 	span, record := p.trace.span, p.record
 	if span == nil {
@@ -105,7 +105,7 @@ func (p *pass) finishTrace() {
 	span.End(trace.WithTimestamp(record.Start.Add(record.Duration)))
 }
 
-// fieldsAndWriters are what led to a reconcile for those who search spans: each field that changed and each writer once.
+// fieldsAndWriters returns each changed field and each writer of a reconcile's causes once, to search spans by.
 func fieldsAndWriters(record *Record) (fields, writers []string) {
 	for i := range record.Causes {
 		for _, change := range record.Causes[i].Changes {

@@ -9,16 +9,16 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// KeepWriters is a transform for caches that makes objects small, but keeps what tells who changed them: of managed fields
-// it keeps who, how, where and when, and drops which fields, unless whole says that an entry is to be kept as it is. It may
-// be nil.
+// KeepWriters is a transform for caches that makes objects small, but keeps their writers:
+// managed fields keep manager, operation, subresource and time, but lose the fields, unless
+// whole selects the entry. whole may be nil.
 func KeepWriters(whole func(metav1.ManagedFieldsEntry) bool) toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		accessor, err := meta.Accessor(object)
 		if err != nil {
 			return object, nil //nolint:nilerr // a tombstone, which has nothing to drop
 		}
-		// In place: nobody else has the object yet.
+		// In place, because the object is not shared yet.
 		entries := accessor.GetManagedFields()
 		for i := range entries {
 			if entry := &entries[i]; whole == nil || !whole(*entry) {

@@ -18,8 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Transport records what reconcilers write through clients that cannot be wrapped, such as client-go's clientsets. It is for
-// the Wrap method of a rest.Config. What goes through a client of Recorder.Client is recorded by that one.
+// Transport records writes of reconcilers through clients that cannot be wrapped, such as client-go's
+// clientsets. Use it with the Wrap method of a rest.Config. It ignores writes that a client from
+// Recorder.Client records.
 func (r *Recorder) Transport(inner http.RoundTripper) http.RoundTripper {
 	if r == nil {
 		return inner
@@ -33,7 +34,7 @@ type transport struct {
 	recorder *Recorder
 }
 
-// WrappedRoundTripper lets client-go look below.
+// WrappedRoundTripper returns the inner transport for client-go.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.inner }
 
 // RoundTrip implements http.RoundTripper.
@@ -71,7 +72,7 @@ func isConversation(subresource string) bool {
 	return false
 }
 
-// writeOf says what a request is to change, as far as its address tells.
+// writeOf returns the write that a request makes, as far as its URL shows.
 func writeOf(request *http.Request) (w Write, ok bool) {
 	query := request.URL.Query()
 	if len(query["dryRun"]) > 0 {
@@ -111,10 +112,10 @@ func writeOf(request *http.Request) (w Write, ok bool) {
 	if len(parts) == 0 || isReview(w.Object.Group) {
 		return w, false
 	}
-	// The answer says the kind; until then it is the resource.
+	// The response has the kind; until then it is the resource.
 	w.Object.Kind, w.Object.Name, w.Subresource = parts[0], partAt(parts, 1), partAt(parts, 2)
 	if w.isDeletion() && w.Verb == verbCreate {
-		w.Object.Kind = "Pod" // nothing else is evicted, and the answer does not say what was
+		w.Object.Kind = "Pod" // only pods are evicted, and the response does not contain the pod
 	}
 	if w.Verb == verbDelete {
 		w.Manager = ""
@@ -135,8 +136,8 @@ func partAt(parts []string, index int) string {
 // maxAnswer is more than an object can take that the server stores.
 const maxAnswer = 8 << 20
 
-// readAnswer fills in what the answer says, and leaves the answer to be read once more. It returns whether the object has
-// ended with the write.
+// readAnswer adds the content of the response to the write, and keeps the response readable. It returns
+// whether the write removed the object.
 func readAnswer(response *http.Response, w *Write) (ended bool) {
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if kind != runtime.ContentTypeJSON && kind != runtime.ContentTypeProtobuf {
@@ -193,7 +194,7 @@ func decodeAnswer(data []byte, contentType string) (object metav1.PartialObjectM
 	return object, status, object.Unmarshal(envelope.Raw) == nil
 }
 
-// readAgain is a body of which a part was read before.
+// readAgain is a body that returns a part that was read before.
 type readAgain struct {
 	io.Reader
 	io.Closer

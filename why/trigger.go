@@ -13,31 +13,33 @@ import (
 	"github.com/opdock/opdock/why/diff"
 )
 
-// trigger is something that may lead to reconciles, and is shared by all of those. Most events are of no interest to most
-// controllers, so what there is to say about those of watches is found out only if they do.
+// trigger is something that may cause reconciles, and is shared by all of them. Most events do not matter to
+// most controllers, so watch events are analyzed only if they cause a reconcile.
 type trigger struct {
 	controller *Controller
 	what       CauseType
 	old, now   any
 	seen       time.Time
-	// ofSource is whether it stands for all requests of a source that has no events.
+	// ofSource is whether it represents all requests of a source without events.
 	ofSource bool
 
-	// The rest belongs to who settles the backlog. isNoted is whether it leads to something, and *told is nil until it is told.
+	// The rest belongs to the goroutine that settles the backlog. isNoted is whether it causes a
+	// reconcile, and told is nil until it is analyzed.
 	isNoted bool
 	*told
 }
 
-// told is what there is to say about an event. It is not changed any more.
+// told is the analysis of an event. It is immutable.
 type told struct {
 	cause  Cause
 	object Object
-	// generation is whether the object's generation changed, or its content if its kind has no generations, or the object is
-	// new, or gone at once, or its deletion began, which deletion says.
+	// generation is whether the object's generation changed (its content, if its kind has no
+	// generations), or the object is new or was removed at once, or its deletion started. deletion
+	// is set in the last case.
 	generation, deletion bool
-	// created is when an object was created that is gone or is to be deleted.
+	// created is the creation time of an object that was deleted or is being deleted.
 	created time.Time
-	// large are the hashes of those values that are not shown as a whole.
+	// large holds the hashes of values that are shown shortened.
 	large []diff.LargeChange
 }
 
@@ -45,14 +47,14 @@ type told struct {
 func (c *Controller) happened(what CauseType, old, now any) trigger {
 	e := trigger{controller: c, what: what, old: old, now: now, seen: c.recorder.options.Clock.Now()}
 	if what == Generic {
-		// Objects from a cache are not changed by anybody, but nobody knows where this one comes from.
+		// Objects from a cache are not modified, but the origin of this one is unknown.
 		c.recorder.tell(&e)
 	}
 	return e
 }
 
-// leadsTo is called whenever a handler asks for a reconcile, which can be after it has returned. It comes before the queue is
-// told: the other way round, the reconcile could begin without its cause.
+// leadsTo is called whenever a handler requests a reconcile, possibly after it has returned. It is called
+// before the request is added to the queue; otherwise, the reconcile could start without its cause.
 func (e *trigger) leadsTo(key waitKey, after time.Duration) {
 	r := e.controller.recorder
 	if e.ofSource {
@@ -66,7 +68,8 @@ func (e *trigger) leadsTo(key waitKey, after time.Duration) {
 	r.write(line{event: e, key: key, after: after})
 }
 
-// waitKey names what is to be reconciled. Other is for requests of another type than controller-runtime's own.
+// waitKey identifies what is to be reconciled. Other is for requests of a type other than
+// controller-runtime's.
 type waitKey struct {
 	types.NamespacedName
 
@@ -80,8 +83,8 @@ func keyOf[request comparable](item request) waitKey {
 	return waitKey{other: item}
 }
 
-// tell finds out what there is to say about an event, and lets go of its objects. Types that panic when they are looked at are
-// none of a recorder's business: nothing is said about them.
+// tell analyzes an event, and releases its objects. If a type panics during the analysis, the event has no
+// details.
 func (r *Recorder) tell(e *trigger) {
 	if e.told != nil {
 		return
@@ -95,7 +98,7 @@ func (r *Recorder) tell(e *trigger) {
 	e.told = r.describe(e.what, e.old, e.now, e.seen)
 }
 
-// describe says what there is to say about an event.
+// describe returns the analysis of an event.
 func (r *Recorder) describe(what CauseType, oldObject, newObject any, seen time.Time) *told {
 	e := &told{cause: Cause{Type: what, Seen: seen}}
 	now, ok := asObject(newObject)
@@ -112,7 +115,8 @@ func (r *Recorder) describe(what CauseType, oldObject, newObject any, seen time.
 		e.cause.By = creators(now)
 	case what == Deleted:
 		e.created = now.GetCreationTimestamp().Time
-		// It went at once, so that nobody has seen its deletion begin. What has an owner goes with that.
+		// It was removed at once, so the start of its deletion was not seen. An object with an owner was
+		// garbage-collected.
 		e.generation = now.GetDeletionTimestamp().IsZero() && metav1.GetControllerOfNoCopy(now) == nil
 	case !hasOld:
 	case old.GetResourceVersion() == now.GetResourceVersion() && now.GetResourceVersion() != "":
@@ -143,8 +147,8 @@ func (e *told) bare() *told {
 	return b
 }
 
-// hashes are those of the values before and after a change. They are not known of what is hidden, nor of values that are too
-// large.
+// hashes returns the hashes of the values before and after a change. They are unknown for hidden values and
+// for values that are too large.
 func (e *told) hashes(index int) (old, now uint64, known bool) {
 	change := &e.cause.Changes[index]
 	if change.Old == diff.Hidden || change.New == diff.Hidden {
@@ -158,7 +162,8 @@ func (e *told) hashes(index int) (old, now uint64, known bool) {
 	return diff.Hash(change.Old), diff.Hash(change.New), true
 }
 
-// size is about how many bytes an event takes. One that leads to several reconciles is counted for each.
+// size is the approximate size of an event in bytes. An event that causes several reconciles is counted for
+// each.
 func (e *told) size() int {
 	const itself, change, writer = 400, 48, 80
 	bytes := itself + len(e.cause.By)*writer

@@ -13,26 +13,26 @@ type waiting struct {
 	// events are the oldest ones and the last one, if there is no room for all.
 	events []*trigger
 	folded int
-	// ready is when the first of them wanted its reconcile. It is zero if nobody knows, because the queue holds back what has
-	// failed for as long as it thinks fit.
+	// ready is when the first of them was due. It is zero if that is unknown, because the queue decides the back-off
+	// of failed requests.
 	ready time.Time
-	// delay is when the first of the events wants its reconcile, if it is not at once.
+	// delay is when the first of the events is due, if not at once.
 	delay time.Time
 	// timer is when the last reconcile wanted to come back; zero if it did not.
 	timer time.Time
-	// spare is when a timer or a delay is over that had not been when the object was reconciled for another reason, and retry
-	// when that happened to a retry. Queues differ in what becomes of them: a priority queue forgets them, the classic one
-	// calls again.
+	// spare is the end of a timer or a delay that was still pending when the object was reconciled for another reason.
+	// retry is the time at which that happened to a retry. Queues differ: a priority queue forgets them, the classic
+	// queue calls again.
 	spare, retry time.Time
 }
 
-// maxBackOff is how long queues hold back what has failed, at most, unless they are told otherwise.
+// maxBackOff is the default maximum back-off of queues.
 const maxBackOff = 1000 * time.Second
 
-// unknownDelay is that of a request that the queue is to hold back as it thinks fit.
+// unknownDelay is the delay of a request whose back-off the queue decides.
 const unknownDelay time.Duration = -1
 
-// add notes that an event leads to a reconcile, after some time.
+// add records that an event causes a reconcile, after a delay.
 func (c *Controller) add(key waitKey, e *trigger, after time.Duration) {
 	if !e.isNoted {
 		e.isNoted = true
@@ -52,7 +52,7 @@ func (c *Controller) add(key waitKey, e *trigger, after time.Duration) {
 	c.recorder.tell(e)
 	for _, other := range w.events {
 		if other == e || other.cause.isSame(&e.cause) {
-			return // a handler that asks twice, or two watches that see the same
+			return // a handler that requests twice, or two watches that report the same
 		}
 	}
 	c.put(w, e)
@@ -93,7 +93,7 @@ func (c *Controller) put(w *waiting, e *trigger) {
 	r.waitingBytes += e.size()
 }
 
-// comeBack notes that a reconcile has asked for another one when it ended, after a failure or by a timer.
+// comeBack records that a reconcile requested another one at its end, after a failure or by a timer.
 func (c *Controller) comeBack(key waitKey, why CauseType, now time.Time, after time.Duration) {
 	w := c.waitingFor(key, now)
 	if w == nil {
@@ -124,7 +124,7 @@ func (c *Controller) waitingFor(key waitKey, now time.Time) *waiting {
 	return w
 }
 
-// forgetSpares makes room by forgetting what no queue seems to remember either.
+// forgetSpares makes room: it drops entries that no queue seems to have any more.
 func (c *Controller) forgetSpares(now time.Time) {
 	const patience, interval = time.Minute, time.Second
 	if now.Sub(c.forgot).Abs() < interval {
@@ -154,7 +154,7 @@ func (c *Controller) take(key waitKey, now time.Time) (events []*trigger, folded
 	switch {
 	case w.timer.IsZero():
 	case !w.timer.After(now) || len(events) == 0 && w.spare.IsZero():
-		// Without another reason it is this one, even if the clock says that it is early: clocks are set.
+		// Without another cause it is this one, even if it is early by the clock: clocks can be adjusted.
 		events, folded = append([]*trigger{timerAt(w.timer, now)}, events...), folded+1
 		w.ready = first(w.ready, w.timer)
 	default:
@@ -206,12 +206,12 @@ func timerAt(due, now time.Time) *trigger {
 	return causedBy(Timer, first(due, now))
 }
 
-// causedBy is what has no event.
+// causedBy returns a cause without an event.
 func causedBy(what CauseType, seen time.Time) *trigger {
 	return &trigger{what: what, seen: seen, told: &told{cause: Cause{Type: what, Seen: seen}}}
 }
 
-// first is the earlier one of those that are not zero.
+// first returns the earlier of two times, ignoring zero.
 func first(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -13,11 +13,13 @@ import (
 	"github.com/opdock/opdock/why/diff"
 )
 
-// writersOf are those who made one version of an object of another, as far as managed fields tell; none if they do not.
+// writersOf returns the writers of the difference between two versions of an object, as far as managed fields
+// identify them.
 //
-// An entry that is new, or has another time, is that of a writer. If there is none, either somebody has written again within
-// the second of the last write, because times have no fractions; or it was a write that leaves no trace. Nobody gets an entry
-// for taking something away, unless by an apply: those who had the field lose it, whoever it was that removed it.
+// An entry that is new, or has another time, identifies a writer. If there is none, either a manager has written
+// again within the second of its last write, because times have no fractions, or the write left no trace.
+// Removing something creates no entry, except by an apply: the owners of the field lose it, but the writer is not
+// recorded.
 func writersOf(old, now client.Object, found *diff.Comparison, seen time.Time) []Writer {
 	if old.GetUID() != now.GetUID() {
 		return creators(now)
@@ -35,17 +37,17 @@ func writersOf(old, now client.Object, found *diff.Comparison, seen time.Time) [
 	return secondWriters(after, found, seen)
 }
 
-// isBookkeeping reports whether an entry is one that the server makes of what others wrote before.
+// isBookkeeping reports whether an entry is one that the server creates for earlier writes.
 func isBookkeeping(e *metav1.ManagedFieldsEntry) bool {
 	return e.Manager == "before-first-apply" || e.Manager == "ancient-changes"
 }
 
-// creators are those who wrote an object before it was first seen.
+// creators returns the writers of an object before it was first seen.
 func creators(object client.Object) []Writer {
 	entries := object.GetManagedFields()
 	var writers []Writer
 	for i := range entries {
-		// Whoever has written the status since is not its creator.
+		// A manager that has written only the status since is not its creator.
 		if entries[i].Subresource == "" || len(entries) == 1 {
 			writers = append(writers, writer(&entries[i]))
 		}

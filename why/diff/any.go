@@ -41,7 +41,7 @@ func (c *Comparison) compareEntry(key string, x, y any, inBoth bool) {
 	case inBoth:
 		c.compareAny(x, y)
 	case len(c.path) == 2 && c.path[0].Name == "metadata" && (isMap(x) || isMap(y)):
-		// The first label or annotation, or the last one, is what has come or gone.
+		// The first label or annotation was added, or the last one removed.
 		a, _ := x.(map[string]any)
 		b, _ := y.(map[string]any)
 		c.compareMaps(a, b)
@@ -57,7 +57,7 @@ func isMap(value any) bool {
 	return ok
 }
 
-// compareAny compares values as they are in JSON.
+// compareAny compares decoded JSON values.
 func (c *Comparison) compareAny(a, b any) {
 	if c.left--; c.left < 0 {
 		return

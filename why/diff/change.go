@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// span is where a change stands in the text of a comparison, which is a single one for all of them: an event has many short
-// texts, and each of its own would cost more than what is in it.
+// span is the place of a change in the text of a comparison. All changes share one text: an event has many
+// short texts, and allocating each would cost more than its content.
 type span struct{ path, old, now extent }
 
 // extent is a part of the text.
@@ -38,7 +38,7 @@ func (c *Comparison) write(text string) extent {
 	return extent{from, len(c.text)}
 }
 
-// add notes a field that differs; a value that is not valid is that of a field that is not there.
+// add records a field that differs. An invalid value means that the field does not exist.
 func (c *Comparison) add(a, b reflect.Value) {
 	c.Changed++
 	if c.probing || len(c.found) >= c.MaxChanges {
@@ -77,7 +77,7 @@ func (c *Comparison) renderBoth(s *span, a, b reflect.Value) {
 			s.old, s.now = c.write(x), c.write(y)
 		}
 	case s.old.isEmpty() && s.now.isEmpty():
-		// An empty text has come or gone.
+		// An empty string was added or removed.
 		if a.IsValid() {
 			s.old = c.write(`""`)
 		} else {
@@ -86,7 +86,7 @@ func (c *Comparison) renderBoth(s *span, a, b reflect.Value) {
 	}
 }
 
-// IsWithin reports whether a path is the other one or goes on from there.
+// IsWithin reports whether a path is the other one or below it.
 func IsWithin(path, outer string) bool {
 	rest, ok := strings.CutPrefix(path, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

@@ -16,24 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Differ finds the fields that differ between two versions of an object. It walks them as they are: making JSON of objects
-// to compare that would cost more than most reconciles.
+// Differ finds the fields that differ between two versions of an object. It compares Go values, because encoding
+// objects as JSON would cost more than most reconciles.
 type Differ struct {
 	// MaxChanges is how many changes are shown, MaxValue how many bytes of a value, and MaxCompared how many values are
 	// compared at the most.
 	MaxChanges, MaxValue, MaxCompared int
 }
 
-// Comparison is what a Differ has found.
+// Comparison is the result of a Differ.
 type Comparison struct {
 	Differ
 	// Changes are the first of the fields that differ, and Changed is how many there are.
 	Changes []Change
 	Changed int
-	// Large are the hashes of those values of Changes that are not shown as a whole.
+	// Large holds the hashes of values in Changes that are shown shortened.
 	Large []LargeChange
-	// Given has a bit for each of the first changes after which there is something that was not there before. The others may
-	// be removals.
+	// Given has a bit for each of the first changes that add something new. The others may be removals.
 	Given uint64
 
 	secret   bool
@@ -50,7 +49,7 @@ type Comparison struct {
 	probed  int
 }
 
-// Hidden stands for the values of Secrets, in JSON.
+// Hidden replaces the values of Secrets, in JSON.
 const Hidden = `"(hidden)"`
 
 // scratch is what comparisons need on the way, and is kept for the next one.
@@ -66,7 +65,7 @@ var scratches = sync.Pool{New: func() any {
 	return &scratch{make([]Step, 0, 32), make([]keyed, 0, 32), make([]string, 0, 32), make([]byte, 0, 4096), make([]span, 0, 16)}
 }}
 
-// keep takes back what a comparison needs no more, unless it has become large.
+// keep reuses the memory of a comparison, unless it has become large.
 func (s *scratch) keep(c *Comparison) {
 	const large = 32 << 10
 	if cap(c.text) <= large {
@@ -75,8 +74,8 @@ func (s *scratch) keep(c *Comparison) {
 	c.path, c.keys, c.names, c.text, c.found, c.renderer = nil, nil, nil, nil, nil, renderer{}
 }
 
-// Compare finds the first fields that differ, and how many there are. If an object is so large that not all of it was
-// compared, what is left counts as one change more, without a path.
+// Compare finds the first fields that differ, and how many there are. If an object is too large to compare all of it,
+// the rest counts as one more change, without a path.
 func (d Differ) Compare(old, now client.Object, secret bool) Comparison {
 	buffer := scratches.Get().(*scratch)
 	defer scratches.Put(buffer)
@@ -106,14 +105,15 @@ func (c *Comparison) compareObjects(old, now client.Object) {
 	}
 }
 
-// ChangesContent reports whether something else than metadata and status changed, which is what a generation counts.
+// ChangesContent reports whether something other than metadata and status changed. The generation counts such
+// changes.
 func (c *Comparison) ChangesContent() bool {
 	return c.Changed > len(c.Changes) || slices.ContainsFunc(c.Changes, func(change Change) bool {
 		return !IsWithin(change.Path, "metadata") && !IsWithin(change.Path, "status")
 	})
 }
 
-// isNoise reports whether the field that the path leads to changes with every write, or says once more what others say.
+// isNoise reports whether the field at the path changes with every write, or repeats the content of other fields.
 func (c *Comparison) isNoise() bool {
 	switch len(c.path) {
 	case 2:
@@ -166,7 +166,7 @@ func (c *Comparison) compareValues(a, b reflect.Value) {
 	}
 }
 
-// sameLeaf compares values without parts. Those that cannot be in an API object are taken for equal.
+// sameLeaf compares scalar values. Values that cannot be in an API object count as equal.
 func sameLeaf(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.String:
@@ -263,8 +263,7 @@ func (c *Comparison) compareRaw(a, b []byte) {
 	c.compareAny(x, y)
 }
 
-// isConfidential reports whether the field of a Secret that the path leads to may be what the Secret is for. Annotations may
-// have a copy of it.
+// isConfidential reports whether the field of a Secret at the path may contain its data. Annotations may hold a copy.
 func (c *Comparison) isConfidential() bool {
 	switch len(c.path) {
 	case 0:
@@ -276,8 +275,8 @@ func (c *Comparison) isConfidential() bool {
 	}
 }
 
-// gives reports whether there is something new at the path. Numbers that are 0 may as well be gone, a list that is shorter may
-// have lost an element, and elements that are counted move up when one before them goes.
+// gives reports whether there is a new value at the path. A number that is 0 may have been removed, a shorter list
+// may have lost an element, and elements that are identified by index move up when an earlier one is removed.
 func (c *Comparison) gives(a, b reflect.Value) bool {
 	for b.IsValid() && (b.Kind() == reflect.Pointer || b.Kind() == reflect.Interface) {
 		b = b.Elem()

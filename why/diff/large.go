@@ -9,19 +9,21 @@ import (
 	"unicode/utf8"
 )
 
-// LargeChange are the hashes of values of which only a part is shown.
+// LargeChange holds the hashes of values that are shown shortened.
 type LargeChange struct {
 	Index    int
 	Old, Now uint64
 	Known    bool
 }
 
-// maxHashed bounds what is looked at of a value that is no text, because it has to be rendered for that.
+// maxHashed bounds how much of a value that is not a string is hashed, because it has to be rendered
+// first.
 const maxHashed = 64 << 10
 
 var hashSeed = maphash.MakeSeed()
 
-// Hash is the hash of a value that is shown as a whole, to be compared with those of LargeChange.
+// Hash returns the hash of a value that is shown completely, to compare it with those of
+// LargeChange.
 func Hash(value string) uint64 { return maphash.String(hashSeed, value) }
 
 // rendered is a value in the text of a comparison.
@@ -38,7 +40,7 @@ func (c *Comparison) render(v reflect.Value) (r rendered) {
 	from := len(c.text)
 	if isThere(v) {
 		if text, ok := asText(v); ok {
-			c.text = appendQuoted(c.text, Shorten(text, c.MaxValue+8)) // a little more, so that it is seen that there is more
+			c.text = appendQuoted(c.text, Shorten(text, c.MaxValue+8)) // a little more, to show that it is shortened
 			if r.cut = len(c.text)-from > c.MaxValue; r.cut {
 				r.sum = maphash.String(hashSeed, text)
 			}
@@ -59,7 +61,7 @@ func (c *Comparison) render(v reflect.Value) (r rendered) {
 	return r
 }
 
-// hash is that of the whole value.
+// hash returns the hash of the whole value.
 func (r rendered) hash(text []byte) uint64 {
 	if r.cut {
 		return r.sum

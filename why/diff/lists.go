@@ -12,13 +12,13 @@ import (
 	"sync"
 )
 
-// mergeKeys are the fields by which elements of lists are told apart, best first. Which one a list goes by is in its schema,
-// which is not at hand; but an element has a name of its own in nearly all lists, and otherwise one of these.
+// mergeKeys are the fields that can identify elements of lists, best first. The schema of the list is not available
+// here, but elements of nearly all lists have a name, and otherwise one of the other keys.
 var mergeKeys = []string{
 	"name", "type", "uid", "key", "ip", "containerPort", "port", "id", "mountPath", "devicePath", "topologyKey", "host", "path", "kind",
 }
 
-// compareLists compares lists of objects by what names their elements, and others as a whole.
+// compareLists compares lists of objects by the keys of their elements, and other lists as a whole.
 func (c *Comparison) compareLists(a, b reflect.Value) {
 	if a.Len() == 0 && b.Len() == 0 {
 		return
@@ -94,9 +94,9 @@ func (c *Comparison) compareElement(which Step, a, b reflect.Value) {
 	c.path = c.path[:len(c.path)-1]
 }
 
-// compareKeyed compares elements that have the same key. It does nothing if no key tells all elements apart.
+// compareKeyed compares elements that have the same key. It does nothing if no key identifies all elements.
 func (c *Comparison) compareKeyed(a, b reflect.Value, plan *plan) bool {
-	// Lists are within lists, so that the keys of the inner ones come after those of the outer ones.
+	// Lists are nested, so the keys of inner lists follow those of outer lists.
 	used := len(c.keys)
 	defer func() { c.keys = c.keys[:used] }()
 	for _, key := range plan.keys {
@@ -145,8 +145,7 @@ func find(elements []keyed, value string, likely int) int {
 	return missing
 }
 
-// byKey returns the keys of all elements if they are different ones. Lists that are too long to look for keys in are not
-// worth it.
+// byKey returns the keys of all elements if they are unique. It skips lists that are too long.
 func (c *Comparison) byKey(list reflect.Value, key planned) ([]keyed, bool) {
 	const tooLong = 256
 	if list.Len() > tooLong {
@@ -181,10 +180,10 @@ func keyValue(v reflect.Value) string {
 	}
 }
 
-// plan is what is to be known about a type of struct.
+// plan describes a struct type.
 type plan struct {
 	fields []planned
-	// keys are those of its fields that are mergeKeys, in their order.
+	// keys holds its fields that are mergeKeys, in their order.
 	keys []planned
 	// leaf is a struct that is not one in JSON, and raw the index of its field that holds JSON as such; -1 if there is none.
 	leaf bool

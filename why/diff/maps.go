@@ -48,15 +48,15 @@ func (c *Comparison) compareTypedMaps(a, b reflect.Value) {
 	})
 }
 
-// inOrder compares what two maps have, each being called for all keys, so that the same change is always told in the same
-// way. Only those keys are sorted whose values differ, which most do not; to know them, their values are compared twice. That
-// too has its bounds, beyond which the order is left to chance.
+// inOrder compares two maps in the order of their keys, so the same change always has the same
+// text. It sorts only keys whose values differ, which are few. To find them, it compares values
+// twice. Beyond a bound, the order is random.
 func (c *Comparison) inOrder(each func(visit func(key string)), compare func(key string)) {
 	if c.probing || c.probed > c.MaxCompared {
 		each(compare)
 		return
 	}
-	// Maps are within maps, so that the names of the inner ones come after those of the outer ones.
+	// Maps are nested, so the names of inner maps follow those of outer maps.
 	used := len(c.names)
 	each(func(key string) {
 		if c.probed > c.MaxCompared {

@@ -11,16 +11,16 @@ import (
 // Step is a part of a path: a field, a key of a map, or an element of a list.
 type Step struct {
 	Name string
-	// Key and Value say which element it is; without them it is counted by index.
+	// Key and Value identify an element; without them, its index does.
 	Key, Value string
 	index      int
 	Kind       StepKind
 }
 
-// StepKind is what a step of a path leads to.
+// StepKind is the kind of a step in a path.
 type StepKind uint8
 
-// What steps lead to.
+// The kinds of steps.
 const (
 	StepField StepKind = iota
 	StepKey

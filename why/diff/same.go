@@ -7,8 +7,8 @@ package diff
 
 import "reflect"
 
-// Objects are compared by reflection alone. With the build tag opdock_unsafe, what is the same is found in memory first, by
-// package unsafe, which takes less time; same_unsafe.go has that. The results are the same.
+// Objects are compared by reflection only. With the build tag opdock_unsafe, same_unsafe.go
+// first compares memory with package unsafe, which is faster. The results are the same.
 
 // shape is of no interest here.
 type shape struct{}
@@ -23,5 +23,5 @@ func memoryOf(reflect.Value, reflect.Value) memory { return memory{} }
 // sameState is of no interest here.
 type sameState struct{} //nolint:unused // same_unsafe.go has one of use
 
-// isSame reports whether a field is the same for sure, which is not known before it is compared.
+// isSame reports whether a field is certainly equal, which is unknown before it is compared.
 func (c *Comparison) isSame(*planned, memory) bool { return false }

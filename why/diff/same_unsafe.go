@@ -14,18 +14,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// shape is how the values of a type lie in memory. Nearly all of an object is the same in two versions of it, and finding that
-// out by reflection takes most of the time of a comparison. So it is looked at as it lies there first: what is the same for
-// sure is passed over, and only the rest is compared by what it means.
+// shape describes the memory layout of a type. Nearly all of an object is equal in two
+// versions, and finding that out by reflection takes most of the time of a comparison. So
+// memory is compared first: parts that are certainly equal are skipped, and only the rest is
+// compared by meaning.
 type shape struct {
 	look look
-	// size is that of plain memory, and of an element of a list.
+	// size is the size of plain memory, or of a list element.
 	size    uintptr
 	element *shape // of pointers and lists
 	parts   []part // of structs
 }
 
-// part is a field of a struct, or a field of a struct in it. What most of them need is here, so that their shapes are not.
+// part is a field of a struct, or of a nested struct. It holds what most fields need, so their
+// shapes are not read.
 type part struct {
 	offset uintptr
 	look   look
@@ -33,12 +35,12 @@ type part struct {
 	shape  *shape
 }
 
-// look is how two values of a shape are looked at.
+// look is how two values of a shape are compared.
 type look uint8
 
 const (
-	lookNever     look = iota // nobody knows
-	lookPlain                 // memory without pointers, or in which other pointers are other values
+	lookNever     look = iota // unknown
+	lookPlain                 // memory without pointers, or where different pointers mean different values
 	lookText                  // a string
 	lookPointer               // a pointer
 	lookList                  // a slice
@@ -89,8 +91,8 @@ func shapeWithin(t reflect.Type) *shape {
 
 func isPlain(kind reflect.Kind) bool { return kind >= reflect.Bool && kind <= reflect.Complex128 }
 
-// partsOf are the fields of a struct, in place of those that are structs their fields. Plain memory that lies side by side is
-// one part.
+// partsOf returns the fields of a struct, with nested structs flattened. Adjacent plain memory
+// is one part.
 func partsOf(t reflect.Type) (parts []part) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -113,8 +115,8 @@ func partsOf(t reflect.Type) (parts []part) {
 	return parts
 }
 
-// isSame reports whether two values are the same for sure. The budget is how many more may be looked at, and is used up; what is
-// beyond it is not known to be the same.
+// isSame reports whether two values are certainly equal. It uses up the budget of values to
+// compare; beyond it, equality is unknown.
 func (s *shape) isSame(a, b unsafe.Pointer, budget *int) bool {
 	if *budget--; *budget < 0 {
 		return false
@@ -220,7 +222,7 @@ func sameTexts(a, b map[string]string, budget *int) bool {
 	return true
 }
 
-// sameState counts how many values were looked at without effect.
+// sameState counts the values that were compared without effect.
 type sameState struct{ looked int }
 
 // memory is where two structs lie; nil for elements of maps.
@@ -233,8 +235,8 @@ func memoryOf(a, b reflect.Value) memory {
 	return memory{a.Addr().UnsafePointer(), b.Addr().UnsafePointer()}
 }
 
-// isSame reports whether a field of two structs is the same for sure. If it is not, looking at it did not count, but its parts are
-// looked at once more then, and so on, so that has its bounds as well.
+// isSame reports whether a field of two structs is certainly equal. If it is not, the work was
+// wasted, and its parts are compared again, and so on. So this is bounded as well.
 func (c *Comparison) isSame(field *planned, m memory) bool {
 	if m.a == nil {
 		return false

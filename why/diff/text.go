@@ -13,7 +13,7 @@ func Shorten(text string, limit int) string {
 	return text[:cutOf(text, 0, limit)] + "…"
 }
 
-// shortenFrom does so with what comes after some bytes.
+// shortenFrom shortens the text after the first bytes.
 func shortenFrom(text []byte, from, limit int) []byte {
 	if len(text)-from <= limit {
 		return text

@@ -16,8 +16,8 @@ import (
 	"unicode/utf8"
 )
 
-// render is a value as JSON, cut after limit bytes. It looks at little more of the value than that, so that it does not matter
-// how large it is.
+// render returns a value as JSON, cut after limit bytes. It reads little more of the value than that, so
+// large values cost no more.
 func render(v reflect.Value, limit int) string {
 	if !isThere(v) {
 		return ""
@@ -105,12 +105,12 @@ func (p *renderer) leaf(v reflect.Value) {
 }
 
 func (p *renderer) string(text string) {
-	// A little more than there is room for, so that it is seen that there is more.
+	// A little more than fits, to show that it is shortened.
 	p.text = appendQuoted(p.text, Shorten(text, p.limit+8))
 }
 
-// appendQuoted appends a text as JSON. Unlike that of package json it is for reading: what means something in HTML is left as
-// it is, and what a terminal does not print is not.
+// appendQuoted appends a string as JSON. Unlike package json, it does not escape HTML, but escapes
+// unprintable characters.
 func appendQuoted(text []byte, value string) []byte {
 	text = append(text, '"')
 	for _, r := range value {
@@ -137,7 +137,7 @@ func appendQuoted(text []byte, value string) []byte {
 
 func (p *renderer) structure(v reflect.Value, depth int) {
 	if v.CanInterface() {
-		// Times, quantities and the like know best, and are short.
+		// Times, quantities and similar types have their own short encoding.
 		if marshaler, ok := v.Interface().(json.Marshaler); ok {
 			if data, err := marshaler.MarshalJSON(); err == nil {
 				p.text = append(p.text, data[:min(len(data), p.limit+8)]...)
@@ -179,7 +179,7 @@ func (p *renderer) object(v reflect.Value, depth int) {
 	p.text = append(p.text, '{')
 	const sortable = 64
 	if v.Len() > sortable {
-		// Sorting would look at all of it.
+		// Sorting would read all of it.
 		p.random = true
 		for entries := v.MapRange(); entries.Next() && !p.full(); {
 			p.name(fmt.Sprint(entries.Key()))
@@ -203,7 +203,7 @@ func (p *renderer) object(v reflect.Value, depth int) {
 
 func (p *renderer) list(v reflect.Value, depth int) {
 	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
-		// The sum tells those apart that are equally long.
+		// The checksum distinguishes values of the same length.
 		p.string(fmt.Sprintf("(%d bytes, CRC %08x)", v.Len(), crc32.ChecksumIEEE(v.Bytes())))
 		return
 	}

@@ -1,8 +1,8 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serving serves the records of a recorder over HTTP. It knows requests, streams and limits; what a record is, it
-// leaves to its source.
+// Package serving serves the records of a recorder over HTTP. It handles requests, streams and limits. The source
+// defines the content of a record.
 package serving
 
 import (
@@ -26,13 +26,13 @@ type Query struct {
 
 // Source has the records.
 type Source interface {
-	// Instance tells a source from the one of a previous process, whose records have the same IDs. It is empty if nothing
-	// is recorded.
+	// Instance distinguishes a source from that of a previous process, whose records have the same IDs. It is empty if
+	// nothing is recorded.
 	Instance() string
-	// Records and Summary return what is encoded as JSON.
+	// Records and Summary return values to encode as JSON.
 	Records(q Query) any
 	Summary() any
-	// Follow returns a reader of the records that a query selects, and of those that follow.
+	// Follow returns a reader of the records that a query selects, and of later ones.
 	Follow(q Query) Follower
 }
 
@@ -53,7 +53,7 @@ type handler struct {
 	maxLimit int
 }
 
-// Handler serves records, summary and stream, wherever it is mounted. Queries may ask for at most maxLimit records.
+// Handler serves records, summary and stream at any mount point. A query returns at most maxLimit records.
 func Handler(source Source, maxLimit int) http.Handler { return handler{source, maxLimit} }
 
 // ServeHTTP implements http.Handler.
@@ -144,6 +144,6 @@ func answer(w http.ResponseWriter, status int, value any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// Whoever does not read the answer does without it.
+	// If the client does not read the response, it is lost.
 	_, _ = w.Write(append(data, '\n'))
 }

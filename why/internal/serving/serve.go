@@ -36,7 +36,7 @@ type Bounds struct {
 	Connections, Streams int
 	// Within is how long a client may take to read an answer. Streams have a limit for each message instead.
 	Within time.Duration
-	// Stuck is how long a client may not read while others wait for its place.
+	// Stuck is how long a client may stop reading while others wait for a connection.
 	Stuck time.Duration
 }
 

@@ -15,7 +15,7 @@ import (
 const (
 	// heartbeat is the time between two comments on a quiet stream, which proxies would otherwise close.
 	heartbeat = 15 * time.Second
-	// readWithin is how long a client may take to read what is sent together, before its stream is closed.
+	// readWithin is how long a client may take to read one batch before its stream is closed.
 	readWithin = 30 * time.Second
 )
 

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package whytest holds what tests of package why and of those below it have in common.
+// Package whytest holds helpers for the tests of package why and the packages below it.
 package whytest
 
 import (
