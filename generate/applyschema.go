@@ -17,14 +17,14 @@ import (
 	"github.com/opdock/opdock/internal/applyschema"
 )
 
-// schemaFromCRDs is the value of ClientConfig.ApplySchema that stands for the CRDs.
+// schemaFromCRDs is the value of ClientConfig.ApplySchema that selects the CRDs.
 const schemaFromCRDs = "crd"
 
 // errNoCRDs means that there are no CRDs because they could not be generated.
 var errNoCRDs = errors.New("no CRDs found")
 
-// writeApplySchema writes the OpenAPI document that tells applyconfiguration-gen how objects are merged, made from the
-// CRDs as they are generated in the same run.
+// writeApplySchema writes the OpenAPI document with the merge rules for applyconfiguration-gen, from the CRDs of the
+// same run.
 func (p *plan) writeApplySchema(l *loaded, out *outputs, file string) error {
 	crds, err := p.readCRDs(out)
 	if err != nil {
@@ -47,7 +47,7 @@ func (p *plan) writeApplySchema(l *loaded, out *outputs, file string) error {
 	return nil
 }
 
-// readCRDs takes the CRDs of this run, or those on disk if this run generates none.
+// readCRDs returns the CRDs of this run, or those on disk if this run generates none.
 func (p *plan) readCRDs(out *outputs) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	dir := p.module.absolute(p.config.CRD.Dir)
 	contents := out.filesIn(dir)

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// compileErrors are mistakes in the module's own declarations. The upstream generators ignore them all, because without
-// the generated code that they do not look at, something is always missing; then they write files for types that do not
-// exist. What cannot be caused by missing generated code is reported here: mistakes in types, in constants and in the
-// signatures of functions, unless they name something that is generated.
+// compileErrors returns mistakes in the module's own declarations. The upstream generators ignore them all, because
+// without the generated code something is always missing, and then write files for types that do not exist. Mistakes
+// that missing generated code cannot cause are reported here: in types, in constants and in the signatures of
+// functions, unless they name something that is generated.
 func (l *loaded) compileErrors() error {
 	found := problems{module: l.module}
 	for _, p := range l.order {

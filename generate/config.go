@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ConfigFileName is the configuration that is looked for in the module's folder.
+// ConfigFileName is the name of the configuration file in the module's folder.
 const ConfigFileName = "opdock.yaml"
 
 // File is the content of opdock.yaml.
@@ -25,7 +25,7 @@ type File struct {
 
 // Config selects what is generated, and where. All paths are relative to the module's folder. Everything has a default.
 type Config struct {
-	// Paths are the folders in which markers are looked for, with /... for all below. Default: ./...
+	// Paths are the folders to search for markers, with /... for all below. Default: ./...
 	Paths []string `json:"paths,omitempty"`
 	// Skip names generators that do not run although there are markers for them.
 	Skip []string `json:"skip,omitempty"`
@@ -46,15 +46,15 @@ type Config struct {
 
 // DeepcopyConfig is about zz_generated.deepcopy.go.
 type DeepcopyConfig struct {
-	// Tool is controller-gen or deepcopy-gen, whose files differ in small things. Default: controller-gen for packages
+	// Tool is controller-gen or deepcopy-gen, whose files differ slightly. Default: controller-gen for packages
 	// with a +kubebuilder:object marker and deepcopy-gen for the others.
 	Tool string `json:"tool,omitempty"`
-	// HeaderFile replaces the header of deep copies that controller-gen makes; the empty string is for none. Default: what
-	// the Makefile says, or else the header of all Go files.
+	// HeaderFile replaces the header of deep copies from controller-gen; the empty string means no header. Default:
+	// the header in the Makefile, or the header of all Go files.
 	HeaderFile *string `json:"headerFile,omitempty"`
 }
 
-// CRDConfig is about CustomResourceDefinitions. The options are those of controller-gen.
+// CRDConfig configures CustomResourceDefinitions. The options are controller-gen's.
 type CRDConfig struct {
 	// Dir defaults to config/crd/bases.
 	Dir                        string `json:"dir,omitempty"`
@@ -85,17 +85,18 @@ type ClientConfig struct {
 	// Dir defaults to where the project has clients already. Otherwise it is pkg/client if the types are below pkg, and client
 	// if not.
 	Dir string `json:"dir,omitempty"`
-	// ApplyPackages are folders of packages that have no client of their own but get apply configurations because kinds
-	// use their types.
+	// ApplyPackages are folders of packages that have no client but get apply configurations because kinds use their
+	// types.
 	ApplyPackages []string `json:"applyPackages,omitempty"`
-	// ApplySchema makes apply configurations with functions that extract what a field manager owns, and a fake clientset
-	// that can apply. It is crd for the CRDs of the same run, or a file with an OpenAPI document. Default: none.
+	// ApplySchema generates apply configurations with functions that extract the fields of a field manager, and a fake
+	// clientset that supports apply. It is crd for the CRDs of the same run, or a file with an OpenAPI document.
+	// Default: none.
 	ApplySchema string `json:"applySchema,omitempty"`
 	// PluralExceptions are of the form Endpoints:Endpoints.
 	PluralExceptions []string `json:"pluralExceptions,omitempty"`
 }
 
-// OpenAPIConfig is about the definitions that +k8s:openapi-gen markers ask for.
+// OpenAPIConfig configures the definitions that +k8s:openapi-gen markers request.
 type OpenAPIConfig struct {
 	// Dir defaults to openapi in the folder of the client.
 	Dir string `json:"dir,omitempty"`
@@ -113,8 +114,8 @@ const (
 	defaultCRDDir     = "config/crd/bases"
 )
 
-// loadConfig reads the configuration, lets the options replace what they name and fills in what the Makefile says and the
-// defaults that do not depend on what is found.
+// loadConfig reads the configuration, overrides it with the options, and adds settings from the Makefile and the
+// defaults that do not depend on the project.
 func loadConfig(m module, o Options) (*Config, error) {
 	config, err := readConfig(m, o.ConfigFile)
 	if err != nil {
@@ -158,7 +159,7 @@ func readConfig(m module, file string) (*Config, error) {
 	}
 	var parsed File
 	if err := yaml.UnmarshalStrict(content, &parsed); err != nil {
-		// What the layers between YAML and Go say about themselves helps nobody.
+		// The prefixes of the YAML and JSON decoders do not help the user.
 		message := strings.NewReplacer("error unmarshaling JSON: ", "", "while decoding JSON: ", "", "json: ", "", "error converting YAML to JSON: ", "").Replace(err.Error())
 		return nil, fmt.Errorf("%s: %s", m.relative(file), message)
 	}
@@ -202,7 +203,7 @@ func (c *Config) textFiles() (files []string) {
 	return files
 }
 
-// deepcopyHeader is the header file of deep copies that controller-gen makes; empty for none.
+// deepcopyHeader returns the header file of deep copies from controller-gen; empty for none.
 func (c *Config) deepcopyHeader() string {
 	if c.Deepcopy.HeaderFile != nil {
 		return *c.Deepcopy.HeaderFile

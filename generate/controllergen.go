@@ -39,8 +39,8 @@ type controllerGenerator struct {
 	output    string   // the folder for YAML; empty: the files go to their packages
 }
 
-// controllerGenerators are those of controller-tools that the plan asks for, CRDs first, because apply configurations may
-// need them.
+// controllerGenerators returns the generators of controller-tools in the plan, CRDs first, because apply
+// configurations may need them.
 func (p *plan) controllerGenerators() []controllerGenerator {
 	year := cmp.Or(p.config.Year, strconv.Itoa(time.Now().UTC().Year()))
 	c := p.config
@@ -74,7 +74,7 @@ func (p *plan) runControllerGen(ctx context.Context, loading *loading, out *outp
 	commented, err := listFiles(ctx, p.module, p.commentRoots())
 	l := loading.wait()
 	if l == nil {
-		return nil // whoever loads tells why
+		return nil // load reports the reason
 	}
 	if err == nil {
 		err = l.listErrors(commented)
@@ -111,7 +111,7 @@ func (p *plan) runControllerGen(ctx context.Context, loading *loading, out *outp
 	return errors.Join(p.markerProblems(base.Roots), errors.Join(failures...))
 }
 
-// generationContext is what controller-tools makes of packages that it has loaded itself.
+// generationContext returns the context that controller-tools would create for packages that it loads itself.
 func (l *loaded) generationContext(all []controllerGenerator, commented []*listedPackage) (*genall.GenerationContext, error) {
 	roots, err := l.controllerPackages(commented)
 	if err != nil {
@@ -143,8 +143,9 @@ func (p *plan) rootsOf(roots []*loader.Package, dirs []string) (chosen []*loader
 	return chosen
 }
 
-// markerProblems are what the generators have noted at the packages: wrong markers, fields that cannot be in a schema.
-// Type errors are left out, as controller-gen does, because it checks types partially; load reports the real ones.
+// markerProblems returns the problems that the generators found in the packages: wrong markers, fields that cannot be
+// in a schema. Like controller-gen, it omits type errors, because controller-gen type-checks only partially; load
+// reports the real ones.
 func (p *plan) markerProblems(roots []*loader.Package) error {
 	found := problems{module: p.module}
 	raw := make([]*packages.Package, 0, len(roots))
@@ -202,7 +203,7 @@ func (g *generatedFiles) Open(p *loader.Package, name string) (io.WriteCloser, e
 	}}, nil
 }
 
-// crdVersionAnnotation is the line of a CRD that says by what it was generated.
+// crdVersionAnnotation matches the line of a CRD that names its generator.
 const crdVersionAnnotation = "\n    controller-gen.kubebuilder.io/version: "
 
 // withToolVersion replaces this program's version in a CRD by that of controller-gen.

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-tools/pkg/loader"
 )
 
-// controller-tools asks go itself about all packages, in a way that costs more than everything else together, and knows
-// packages only from there. So its packages are made here, of what is loaded already.
+// controller-tools loads all packages itself, which takes longer than everything else together, and accepts no other
+// packages. So its packages are built here from those that are already loaded.
 
-// controllerPackages makes packages for the generators of controller-tools: of those that are loaded, and of those of
-// which only comments are read. They are in the order of go list, which is that of the originals.
+// controllerPackages builds packages for the generators of controller-tools, from loaded packages and from packages
+// whose comments alone are read. They are in the order of go list, like the originals.
 func (l *loaded) controllerPackages(commented []*listedPackage) ([]*loader.Package, error) {
 	raw := make(map[string]*packages.Package, len(l.order)+len(commented))
 	for _, p := range l.order {
@@ -29,7 +29,8 @@ func (l *loaded) controllerPackages(commented []*listedPackage) ([]*loader.Packa
 				one.Imports[path] = imported
 			}
 		}
-		// Imports has the packages themselves; in the source, what the standard library vendors has other names.
+		// Imports has the packages themselves; in the source, vendored packages of the standard library have
+		// other names.
 		for name, path := range p.listed.ImportMap {
 			if imported := raw[path]; imported != nil {
 				one.Imports[name] = imported
@@ -69,12 +70,12 @@ func (l *loaded) controllerPackage(listed *listedPackage) *packages.Package {
 		one.CompiledGoFiles = append(one.CompiledGoFiles, filepath.Join(listed.Dir, name))
 	}
 	if len(listed.CgoFiles) > 0 {
-		one.Imports["C"] = &packages.Package{ID: "C", PkgPath: "C", Name: "C"} // whose names stay unknown
+		one.Imports["C"] = &packages.Package{ID: "C", PkgPath: "C", Name: "C"} // their names stay unknown
 	}
 	return one
 }
 
-// giveLoader makes a loader that knows the packages and lets them know it.
+// giveLoader creates a loader with the packages, and sets it in each of them.
 func (l *loaded) giveLoader(roots []*loader.Package, known map[*packages.Package]*loader.Package) error {
 	if len(roots) == 0 {
 		return nil

@@ -38,7 +38,7 @@ type apiPackage struct {
 	references []string
 }
 
-// discovery is what the module's files tell without loading them.
+// discovery is what is known about the module's files without loading them.
 type discovery struct {
 	files    map[string]sourceFile // by path
 	packages []apiPackage          // those with markers, sorted by folder
@@ -96,7 +96,8 @@ func discover(m module, config *Config) (*discovery, error) {
 	return found, nil
 }
 
-// clientDir is the folder in which the project has a generated client already, such as pkg/generated; empty if it has none.
+// clientDir is the folder of an existing generated client, such as pkg/generated; empty if
+// there is none.
 func (d *discovery) clientDir() string {
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
 		dir, isClientset := strings.CutSuffix(name, "/"+clientsetPart+"/"+versionedClientset+"/clientset.go")
@@ -107,7 +108,7 @@ func (d *discovery) clientDir() string {
 	return ""
 }
 
-// warnings are about markers that nothing comes of.
+// warnings are about markers that have no effect.
 func (d *discovery) warnings() (all []Problem) {
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
 		all = append(all, d.files[name].unknown...)

@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// gcPercent is how much the heap may grow between collections during a run. Nearly everything that is allocated is a
-// package that stays until the end, so that collecting more often costs time and frees little.
+// gcPercent is how much the heap may grow between collections during a run. Nearly all allocations are packages that
+// live until the end, so frequent collections cost time and free little.
 const gcPercent = 200
 
-// ballastSize counts as memory in use but is never touched, so that it takes none. Without it, a small run spends a tenth of
-// its time on collections while there is hardly anything to collect.
+// ballastSize counts as memory in use, but is never touched and so takes no memory. Without it, a small run spends a
+// tenth of its time on useless collections.
 const ballastSize = 32 << 20
 
 // loading is packages that are being loaded.
@@ -36,7 +36,8 @@ func (l *loading) wait() *loaded {
 	return l.loaded
 }
 
-// execute runs the generators of a plan side by side and returns their files and hashes of the local files they were made from.
+// execute runs the generators of a plan concurrently, and returns their files and the hashes of the local source
+// files.
 func execute(ctx context.Context, p *plan, progress func(Step)) (*outputs, map[string]string, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	ballast := make([]byte, ballastSize)
@@ -89,9 +90,9 @@ func (p *plan) runGengo(ctx context.Context, packages *loading, out *outputs, st
 	for _, one := range generators {
 		references = append(references, one.inputs...)
 	}
-	// Those for controller-gen alone are loaded, too: this is what finds code that does not compile.
+	// Packages for controller-gen alone are loaded, too: this finds code that does not compile.
 	l, err := load(ctx, p.module, packages.fset, p.typeRoots(), references)
-	if l != nil { // also if it does not compile, so that everything is told at once
+	if l != nil { // even if it does not compile, to report everything at once
 		err = errors.Join(err, p.checkKinds(l), p.checkClientMarkers(l))
 	}
 	if err == nil {
@@ -115,7 +116,7 @@ func (p *plan) runGengo(ctx context.Context, packages *loading, out *outputs, st
 			began := time.Now()
 			count, err := one.run(parsers, out, staging)
 			if errors.Is(err, errNoCRDs) {
-				return // that has been told
+				return // already reported
 			}
 			if err != nil {
 				errs[i] = p.problem(l, one.tool, err)
@@ -128,7 +129,7 @@ func (p *plan) runGengo(ctx context.Context, packages *loading, out *outputs, st
 	return errors.Join(errs...)
 }
 
-// firstCause chooses what to tell: what is wrong with the source, from both sides, or else whatever failed.
+// firstCause chooses the error to report: problems in the source from both sides, or else any other failure.
 func (p *plan) firstCause(errs ...error) error {
 	found := problems{module: p.module}
 	for _, err := range errs {

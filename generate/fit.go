@@ -26,14 +26,15 @@ import (
 // clientGoModule is what generated clients are made for.
 const clientGoModule = "k8s.io/client-go"
 
-// codeGeneratorVersion is that of the generators in go.mod. A client that they make compiles with client-go of the same version.
+// codeGeneratorVersion is the version of the generators in go.mod. Their clients compile with client-go
+// of the same version.
 const codeGeneratorVersion = "v0.37.2"
 
 // UnfitClientError is a generated client that does not compile with the client-go that the project uses.
 type UnfitClientError struct {
 	// Version is the project's, of k8s.io/client-go.
 	Version string
-	// Output is what the compiler said.
+	// Output is the output of the compiler.
 	Output string
 }
 
@@ -48,7 +49,7 @@ func (e *UnfitClientError) Error() string {
 }
 
 // checkClient compiles a client before it is written, if the project does not use the version of client-go that the generators are
-// made for. Otherwise the next go mod tidy would take newer modules than the project wants.
+// made for. Otherwise the next go mod tidy would upgrade the modules of the project.
 func (p *plan) checkClient(ctx context.Context, changes []change) error {
 	if !p.clientEnabled() || len(p.client) == 0 {
 		return nil
@@ -90,7 +91,7 @@ func (p *plan) checkClient(ctx context.Context, changes []change) error {
 	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
 		return fmt.Errorf("writing a client to compile: %w", err)
 	}
-	mode := "-mod=readonly" // whatever GOFLAGS says: nothing may change go.mod
+	mode := "-mod=readonly" // overrides GOFLAGS: nothing may change go.mod
 	if _, err := os.Stat(p.module.absolute("vendor/modules.txt")); err == nil {
 		mode = "-mod=vendor"
 	}
@@ -105,7 +106,8 @@ func (p *plan) checkClient(ctx context.Context, changes []change) error {
 	return nil
 }
 
-// requires is the version of a module that go.mod asks for; empty if it does not, or cannot be read.
+// requires returns the version of a module that go.mod requires; empty if it does not, or cannot be
+// read.
 func (m module) requires(name string) string {
 	content, err := os.ReadFile(m.absolute(gomodule.File))
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"bytes"
 )
 
-// blankBodies overwrites the bodies of functions in Go source with spaces, since parsing what dropFunctions takes out again
-// would be most of the time that loading takes. All that is left keeps its line and column. From a place on at which the
-// source is not as gofmt writes it, everything is left as it is, which costs time and changes nothing.
+// blankBodies overwrites the bodies of functions in Go source with spaces. dropFunctions would remove them anyway,
+// and parsing them would take most of the loading time. Everything else keeps its line and column. If the source is
+// not formatted with gofmt, the rest of the file is kept unchanged, which only takes longer.
 func blankBodies(source []byte) {
 	if bytes.Contains(source, []byte("//line ")) || bytes.Contains(source, []byte("/*line ")) {
-		return // such a comment changes the lines of all that follows, wherever it stands
+		return // such a comment changes the line numbers of everything after it
 	}
 	s := bodyScanner{source: source}
 	for s.toFunction() {
@@ -39,7 +39,7 @@ type bodyScanner struct {
 	at     int
 }
 
-// toFunction goes on to the next function that begins a line, and past its first word.
+// toFunction advances to the next function that begins a line, and past its first word.
 func (s *bodyScanner) toFunction() bool {
 	for s.at < len(s.source) {
 		if (s.at == 0 || s.source[s.at-1] == '\n') && bytes.HasPrefix(s.source[s.at:], []byte("func ")) {

@@ -9,18 +9,19 @@ import (
 	"time"
 )
 
-// Options say what Run does. The zero value generates whatever the markers in the module around the current folder ask
-// for.
+// Options configures Run. The zero value generates everything that the markers in the module of the current folder
+// request.
 type Options struct {
 	// Dir is the module's folder, or one inside of it. Default: the current folder.
 	Dir string
-	// Paths are folders relative to the module's, with /... for all below. They replace those of the configuration.
+	// Paths are folders relative to the module's, with /... for all below. They replace the paths of the
+	// configuration.
 	Paths []string
 	// ConfigFile is the configuration to read. Default: opdock.yaml in the module's folder, if there is one.
 	ConfigFile string
-	// Only names the generators to run. Default: all whose markers there are.
+	// Only names the generators to run. Default: all that the markers request.
 	Only []string
-	// HeaderFile and the folders replace what the configuration says.
+	// HeaderFile and the folders override the configuration.
 	HeaderFile string
 	CRDDir     string
 	RBACDir    string
@@ -28,14 +29,14 @@ type Options struct {
 	ClientDir  string
 	OpenAPIDir string
 
-	// Check finds out what a run would change and changes nothing.
+	// Check determines what a run would change, without changing anything.
 	Check bool
 	// Force does the work even if nothing has changed since the last run.
 	Force bool
 	// CacheDir is where stamps of earlier runs are kept. Default: opdock/generate in the user's cache folder.
 	CacheDir string
-	// Progress is told about each generator that has finished. It is called from several goroutines, but never from two
-	// at once.
+	// Progress is called for each generator that has finished. It is called from several goroutines, but never
+	// concurrently.
 	Progress func(Step)
 }
 
@@ -52,13 +53,14 @@ type ChangeKind string
 const (
 	// Missing is a file that is generated and does not exist.
 	Missing ChangeKind = "missing"
-	// Changed is a file whose content is not what is generated.
+	// Changed is a file whose content differs from the generated content.
 	Changed ChangeKind = "changed"
-	// Leftover is a generated file that nothing generates any more.
+	// Leftover is a file that is no longer generated.
 	Leftover ChangeKind = "leftover"
 )
 
-// Change is a difference between the files on disk and what is generated. Paths are relative to the module's folder.
+// Change is a difference between the files on disk and the generated ones. Paths are relative to the module's
+// folder.
 type Change struct {
 	Path string     `json:"path"`
 	Kind ChangeKind `json:"kind"`
@@ -68,7 +70,7 @@ type Change struct {
 type Result struct {
 	// Dir is the module's folder.
 	Dir string `json:"dir"`
-	// Skipped means that nothing has changed since the last run, so that there was nothing to do.
+	// Skipped means that nothing has changed since the last run.
 	Skipped bool `json:"skipped"`
 	// Steps are the generators that ran, in the order in which they are listed in Generators.
 	Steps []Step `json:"steps"`
@@ -76,11 +78,11 @@ type Result struct {
 	Changes []Change `json:"changes"`
 	// Files is how many files are generated, changed or not.
 	Files int `json:"files"`
-	// Warnings are about markers that no generator knows, which upstream's generators pass over without a word.
+	// Warnings are about markers that no generator knows. Upstream's generators ignore them silently.
 	Warnings []Problem `json:"warnings,omitempty"`
 }
 
-// ErrNothing is returned if no marker asks for anything.
+// ErrNothing is returned if no marker requests anything.
 var ErrNothing = errors.New("nothing to generate")
 
 // Run generates. If anything fails, no file is changed and the error is an *Error where the source is to blame.

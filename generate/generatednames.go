@@ -14,7 +14,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// generatedNames are what the files of a package declare that were left out of loading it because they are generated.
+// generatedNames returns the names that the generated files of a package declare. These files are not loaded.
 func generatedNames(p *packages.Package) map[string]bool {
 	names := map[string]bool{}
 	if len(p.GoFiles) == 0 {

@@ -19,17 +19,17 @@ import (
 // gengoGenerator is a generator that is built on gengo.
 type gengoGenerator struct {
 	name        string // as users call it
-	tool        string // as upstream's program is called, which stands in the header of its files
+	tool        string // name of upstream's program, which is in the header of its files
 	inputs      []string
 	nameSystems namer.NameSystems
 	order       string // the name system that types are sorted by
 	targets     func(*generator.Context) []generator.Target
-	walks       bool                                                // it lets the parser walk more types while it runs
+	walks       bool                                                // the parser walks more types while it runs
 	prepare     func(l *loaded, out *outputs, staging string) error // if there is something to do before; may be nil
-	report      string                                              // where a list of violations of the API conventions goes to; empty: nowhere
+	report      string                                              // file for violations of the API conventions; empty: none
 }
 
-// run makes the files of one generator, and returns how many.
+// run runs one generator, and returns the number of its files.
 func (g *gengoGenerator) run(parsers *parserFactory, out *outputs, staging string) (count int, err error) {
 	p, err := parsers.parserFor(g.inputs)
 	if err != nil {

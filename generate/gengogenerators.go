@@ -38,8 +38,8 @@ var openAPIBase = []string{
 	"k8s.io/apimachinery/pkg/api/resource",
 }
 
-// gengoGenerators are those of code-generator that the plan asks for, with the arguments that kube_codegen.sh would give
-// them.
+// gengoGenerators returns the generators of code-generator in the plan, with the arguments that kube_codegen.sh would
+// pass.
 func (p *plan) gengoGenerators() []*gengoGenerator {
 	var all []*gengoGenerator
 	for _, one := range []*gengoGenerator{
@@ -62,7 +62,7 @@ func (p *plan) absoluteOrNone(file string) string {
 	return p.module.absolute(file)
 }
 
-// clientDir is where a part of the client goes to.
+// clientDir returns the folder of a part of the client.
 func (p *plan) clientDir(part string) string {
 	return p.module.absolute(path.Join(p.config.Client.Dir, part))
 }

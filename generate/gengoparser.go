@@ -14,17 +14,16 @@ import (
 	"k8s.io/gengo/v2/parser"
 )
 
-// gengo's Parser loads all packages itself, and can neither be given packages that are loaded already nor be used for two
-// generators. Loading is nearly all of the time that a generator takes, so here parsers are made that look as if they
-// had loaded what is loaded once.
+// gengo's Parser loads all packages itself. It accepts no loaded packages and cannot be used for two generators.
+// Loading takes nearly all of a generator's time, so this file builds parsers from packages that are loaded once.
 
-// parserFactory makes parsers that have loaded a set of packages.
+// parserFactory builds parsers with a set of loaded packages.
 type parserFactory struct {
 	loaded   *loaded
 	goPkgs   map[string]*packages.Package
 	comments reflect.Value // of the type of Parser.endLineToCommentGroup; only read once it is filled
-	// walking is held for writing while a parser walks types: all of them note what they find also at the types that
-	// are built into Go, of which gengo has one set for all.
+	// walking is held for writing while a parser walks types, because all parsers also modify the built-in types,
+	// which gengo shares between them.
 	walking sync.RWMutex
 }
 
@@ -67,7 +66,7 @@ func (l *loaded) countComments() (n int) {
 	return n
 }
 
-// parserFor makes a parser as it would be after loading the packages with these import paths.
+// parserFor returns a parser in the state after loading the packages with these import paths.
 func (f *parserFactory) parserFor(importPaths []string) (*parser.Parser, error) {
 	requested := make(map[string]bool, len(importPaths))
 	for _, path := range importPaths {

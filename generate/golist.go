@@ -24,7 +24,7 @@ import (
 	"github.com/opdock/opdock/internal/gocommand"
 )
 
-// listedPackage is what go list tells about a package.
+// listedPackage is the output of go list for a package.
 type listedPackage struct {
 	ImportPath string
 	Name       string
@@ -57,8 +57,8 @@ const listFields = "ImportPath,Name,Dir,Standard,DepOnly,GoFiles,CgoFiles,Import
 // files are the names of the files that are compiled, before cgo has translated any.
 func (p *listedPackage) files() []string { return slices.Concat(p.GoFiles, p.CgoFiles) }
 
-// leftOut reports whether the package was asked for and all of its files are for other systems or tags. That is no mistake: with
-// ./... go does not even see such a folder, and neither does controller-gen.
+// leftOut reports whether the package was requested and all of its files are for other systems or tags. That is not a
+// mistake: with ./... neither go nor controller-gen sees such a folder.
 func (p *listedPackage) leftOut() bool {
 	return !p.DepOnly && len(p.files()) == 0 && p.Error != nil && strings.HasPrefix(p.Error.Err, "build constraints exclude all Go files")
 }
@@ -69,8 +69,8 @@ const (
 	withoutImports = "-find" // only which files they have
 )
 
-// goList asks go about packages. Like the upstream tools, it does not see generated files, so that the result does not
-// depend on an earlier one.
+// goList runs go list. Like the upstream tools, it ignores generated files, so the result does not depend on an
+// earlier run.
 func goList(ctx context.Context, m module, depth string, patterns []string) ([]*listedPackage, error) {
 	if len(patterns) == 0 {
 		return nil, nil // go would take the current folder
@@ -106,8 +106,8 @@ func goList(ctx context.Context, m module, depth string, patterns []string) ([]*
 // anywhere matches only files that are compiled whatever the system, the architecture and the tags are.
 var anywhere = build.Context{Compiler: runtime.Compiler, GOOS: "anything", GOARCH: "anything", CgoEnabled: true}
 
-// listFiles finds out which files the packages in these folders have. Most have no files that are left out under some
-// circumstances, so that there is nothing to ask go about.
+// listFiles lists the files of the packages in these folders. Most have no build constraints, so go list is not
+// needed.
 func listFiles(ctx context.Context, m module, dirs []string) ([]*listedPackage, error) {
 	var (
 		all   []*listedPackage
@@ -139,7 +139,8 @@ func (l *loaded) listErrors(listed []*listedPackage) error {
 	return found.err()
 }
 
-// locateListError finds the place of an error: as go says, or else where the last import of its stack stands, or else the folder.
+// locateListError returns the position of an error: from go, or else of the last import in its stack, or else the
+// folder.
 func (l *loaded) locateListError(p *listedPackage) (position token.Position, message string) {
 	message = p.Error.Err
 	if p.Error.Pos != "" {
@@ -160,7 +161,7 @@ func (l *loaded) locateListError(p *listedPackage) (position token.Position, mes
 	return token.Position{Filename: p.Dir}, message
 }
 
-// findImport looks for the line that imports a package.
+// findImport finds the line that imports a package.
 func findImport(files []string, path string) (token.Position, bool) {
 	fset := token.NewFileSet()
 	for _, file := range files {

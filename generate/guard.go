@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// fatalError is what an upstream generator said before it would have ended the process.
+// fatalError is the message of an upstream generator that would have ended the process.
 type fatalError struct{ message string }
 
 func (e *fatalError) Error() string { return e.message }
@@ -21,8 +21,8 @@ func (e *fatalError) Error() string { return e.message }
 // quietMu keeps two runs in one process apart, because klog's settings belong to the process.
 var quietMu sync.Mutex
 
-// quietly runs a function while nothing that is logged through klog is seen, and while klog.Fatal, by which the upstream
-// generators end on bad input, panics in the goroutine that called it instead of ending the process.
+// quietly runs a function with the output of klog discarded. klog.Fatal, which the upstream generators call on bad
+// input, panics in the calling goroutine instead of ending the process.
 func quietly(run func() error) error {
 	quietMu.Lock()
 	defer quietMu.Unlock()
@@ -37,8 +37,8 @@ func quietly(run func() error) error {
 	return run()
 }
 
-// guarded turns a panic of a generator into an error. Those that klog.Fatal caused are the generator's way of reporting
-// bad input, and so are strings and errors; anything else is a mistake in the program and keeps its stack.
+// guarded turns a panic of a generator into an error. Panics from klog.Fatal, and with strings and errors, report bad
+// input. Any other panic is a bug and keeps its stack.
 func guarded(run func() error) (err error) {
 	defer func() {
 		switch reason := recover().(type) {

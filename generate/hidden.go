@@ -9,10 +9,9 @@ import (
 	"unsafe"
 )
 
-// The packages that upstream's generators work on can only be made by upstream's loaders, each of which would load
-// everything again. So the fields in which they keep what they have loaded are filled in from here, although they are not
-// exported. Names and types of the fields are checked, and the versions are pinned by go.mod: after an update that changes
-// them, every run, and so every test, says so.
+// Only upstream's loaders can create the packages for upstream's generators, and each of them would load
+// everything again. So this file sets the unexported fields of the loaders. It checks the names and types of the
+// fields, and go.mod pins the versions: after an update that changes the fields, every run and every test fails.
 
 // hiddenField makes an unexported field settable.
 func hiddenField(of reflect.Value, name string) (reflect.Value, error) {

@@ -38,7 +38,7 @@ func (p *plan) checkKinds(l *loaded) error {
 	return found.err()
 }
 
-// kindsOf are the types that embed TypeMeta and ObjectMeta, which is how controller-gen knows kinds.
+// kindsOf returns the types that embed TypeMeta and ObjectMeta. controller-gen recognizes kinds in the same way.
 func kindsOf(p *loadedPackage) (kinds []*ast.TypeSpec) {
 	for _, file := range p.Syntax {
 		for _, declaration := range file.Decls {

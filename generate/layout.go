@@ -3,7 +3,8 @@
 
 package generate
 
-// The names of generated files and folders, which are those of kube_codegen.sh and controller-gen.
+// The names of generated files and folders, the same as those of kube_codegen.sh and
+// controller-gen.
 const (
 	deepcopyFile = "zz_generated.deepcopy.go"
 	defaultsFile = "zz_generated.defaults.go"

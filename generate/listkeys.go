@@ -12,12 +12,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// listMapKeys is where a schema names the properties by which the items of a list are told apart.
+// listMapKeys is the schema field with the properties that identify the items of a list.
 const listMapKeys = "x-kubernetes-list-map-keys"
 
-// withRequiredKeys makes those properties required that tell the items of a list apart and have no default. The API server
-// accepts no other CRD, and the types need not be the user's: in Kubernetes' own conditions of Deployments the key is marked
-// optional, so a status that embeds that of a Deployment would never be accepted. Nothing else in the file is touched.
+// withRequiredKeys makes the keys of lists required if they have no default. The API server rejects other CRDs, and
+// the user may not be able to change the types: the key of Deployment conditions is marked optional, so a status that
+// embeds a Deployment's status would never be accepted. Nothing else in the file changes.
 func withRequiredKeys(content []byte) ([]byte, error) {
 	if !bytes.Contains(content, []byte(listMapKeys)) {
 		return content, nil
@@ -41,7 +41,7 @@ func withRequiredKeys(content []byte) ([]byte, error) {
 	return []byte(all.String()), nil
 }
 
-// findOptionalKeys looks for lists in a node and everything below it.
+// findOptionalKeys finds lists in a node and everything below it.
 func findOptionalKeys(node *yaml.Node, inserts map[int]string) {
 	if _, keys := field(node, listMapKeys); keys != nil && keys.Kind == yaml.SequenceNode {
 		if _, items := field(node, "items"); items != nil {

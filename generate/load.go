@@ -34,12 +34,12 @@ type loaded struct {
 type loadedPackage struct {
 	*packages.Package
 	listed *listedPackage
-	// whole means that somebody looks at more than the types of the package.
+	// whole means that a generator reads more than the types of the package.
 	whole  bool
 	parsed bool
-	// hashes are those of its files as they were parsed, if they can change.
+	// hashes holds the hashes of its files as parsed, if they can change.
 	hashes map[string]string
-	// needs are the imports whose types its own types are made of; set by parsing.
+	// needs holds the imports that its own types use; set by parsing.
 	needs []*loadedPackage
 	// checked is closed when Types can be used by importers.
 	checked    chan struct{}
@@ -80,7 +80,7 @@ func load(ctx context.Context, m module, fset *token.FileSet, dirs, importPaths 
 	return l, errors.Join(l.compileErrors(), ctx.Err())
 }
 
-// addListed makes the graph of packages, and reports what go list has found wrong with it.
+// addListed builds the graph of packages, and reports the errors of go list.
 func (l *loaded) addListed(listed []*listedPackage) error {
 	for _, p := range listed {
 		one := &loadedPackage{
@@ -110,8 +110,8 @@ func (l *loaded) addListed(listed []*listedPackage) error {
 	return l.listErrors(listed)
 }
 
-// parseNeeded parses the packages that were asked for and the module's own, and from there on only what types are made of:
-// most packages are imported for what functions do, and nobody looks into other people's functions.
+// parseNeeded parses the requested packages and the module's own, and of their imports only those that types use.
+// Most packages are imported for function bodies, which no generator reads.
 func (l *loaded) parseNeeded(ctx context.Context) error {
 	var (
 		group   sync.WaitGroup
@@ -155,12 +155,12 @@ func (l *loaded) parseNeeded(ctx context.Context) error {
 	return errors.Join(ctx.Err(), found.err())
 }
 
-// checkAll lets each package wait for those that it needs, so that as many as there are cores are worked on at any time.
+// checkAll type-checks packages concurrently, each after the packages that it needs.
 func (l *loaded) checkAll() {
 	var group sync.WaitGroup
 	for _, p := range l.order {
 		if !p.parsed {
-			continue // nobody needs it
+			continue // no package needs it
 		}
 		group.Go(func() {
 			defer close(p.checked)
@@ -183,7 +183,7 @@ func (l *loaded) parse(p *loadedPackage) error {
 		if p.local() {
 			p.hashes[name] = hashOf(content)
 		} else {
-			blankBodies(content) // nobody has edited it, so there is nothing wrong in it to be told
+			blankBodies(content) // it is not edited, so it has no mistakes to report
 		}
 		file, err := parser.ParseFile(l.fset, name, content, parser.AllErrors|parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
@@ -205,7 +205,7 @@ func (l *loaded) parse(p *loadedPackage) error {
 	return errors.Join(failures...)
 }
 
-// check type-checks the declarations. It goes on after errors: without generated code there are always some.
+// check type-checks the declarations. It continues after errors: without generated code there are always some.
 func (l *loaded) check(p *loadedPackage) {
 	if p.PkgPath == "unsafe" {
 		p.Types = types.Unsafe
@@ -234,8 +234,8 @@ type importer func(path string) (*types.Package, error)
 
 func (f importer) Import(path string) (*types.Package, error) { return f(path) }
 
-// importerFor gives a package what it needs. Its other imports may not be loaded, or not yet; nothing that is left of it
-// mentions them.
+// importerFor returns the importer of a package. Imports that it does not need may not be loaded yet; the remaining
+// code does not use them.
 func importerFor(p *loadedPackage) importer {
 	needed := make(map[string]*types.Package, len(p.needs))
 	for _, one := range p.needs {

@@ -29,7 +29,8 @@ func (p *plan) problem(l *loaded, generator string, err error) error {
 	return found.err()
 }
 
-// locate finds what a message is about: the marker it quotes, or else the type, or else the package that it names.
+// locate finds the position that a message is about: the marker it quotes, or else the type or the package that it
+// names.
 func (l *loaded) locate(dirs []string, message string) token.Position {
 	var best token.Position
 	longest := 0
@@ -64,7 +65,7 @@ func (l *loaded) locate(dirs []string, message string) token.Position {
 	return best
 }
 
-// mentions reports whether the name stands in the message and does not just begin another one.
+// mentions reports whether the message contains the name as a whole word.
 func mentions(message, name string) bool {
 	for rest := message; ; {
 		at := strings.Index(rest, name)
@@ -86,8 +87,7 @@ func isNameCharacter(c byte) bool {
 // quotedText finds the values that messages quote.
 var quotedText = regexp.MustCompile(`"([^"]+)"`)
 
-// quotedMarker finds the marker whose text a message repeats. A marker has to be at the type or in the package that is
-// known already, if one is.
+// quotedMarker finds the marker that a message quotes. If the type or the package is known, the marker must be there.
 func (l *loaded) quotedMarker(dirs []string, message string, known token.Position) (token.Position, bool) {
 	for _, dir := range dirs {
 		one := l.packages[l.module.importPath(dir)]
@@ -126,7 +126,7 @@ func markerComments(file *ast.File) (markers []*ast.Comment) {
 	return markers
 }
 
-// checkClientMarkers looks at +genclient markers before client-gen does, which would not say where a wrong one is.
+// checkClientMarkers checks +genclient markers before client-gen does, because client-gen does not report positions.
 func (p *plan) checkClientMarkers(l *loaded) error {
 	if !p.clientEnabled() {
 		return nil

@@ -13,22 +13,22 @@ import (
 	"strings"
 )
 
-// makefileNames are in the order in which make looks for them.
+// makefileNames are in make's search order.
 var makefileNames = []string{"GNUmakefile", "makefile", "Makefile"}
 
 var (
 	assignment = regexp.MustCompile(`^(?:export |override )? *([A-Za-z_][\w.-]*) *(\?|\+|:{0,3})= *(.*)$`)
 	reference  = regexp.MustCompile(`\$(?:\(([\w.-]+)\)|\{([\w.-]+)\})`)
 	callsTool  = regexp.MustCompile(`(?i)\bcontroller[-_]gen\b`)
-	// hasUnknownWord finds a variable that may stand for a generator, not one inside an option.
+	// hasUnknownWord finds a variable that may contain a generator, not one inside an option.
 	hasUnknownWord = regexp.MustCompile(`(?:^|\s)["']?\$[({]`)
 )
 
-// toolOptions are what controller-gen is told, by generator and option. A folder for its output is the option dir.
+// toolOptions are the options of controller-gen, by generator and option. The output folder is the option dir.
 type toolOptions map[string]map[string]string
 
-// adoptMakefile fills in what the project's Makefile tells controller-gen, so that both make the same files. Nobody who runs
-// make manifests expects other CRDs from anything else. What the configuration says itself stays.
+// adoptMakefile adds the options that the project's Makefile passes to controller-gen, so both generate the
+// same files. Settings in the configuration take precedence.
 func (c *Config) adoptMakefile(m module) {
 	told := optionsInMakefile(readMakefile(m.dir))
 	option := func(generator, name string) string {
@@ -73,8 +73,8 @@ func readMakefile(dir string) string {
 	return ""
 }
 
-// LeftOut returns the generators of manifests that the Makefile in a folder does not use although it calls controller-gen for
-// others. Files where they would write are written by hand.
+// LeftOut returns the generators of manifests that the Makefile in a folder does not use, although it calls
+// controller-gen for others. Their files are hand-written.
 func LeftOut(dir string) []string { return leftOutIn(readMakefile(dir)) }
 
 func leftOutIn(content string) (generators []string) {
@@ -99,8 +99,8 @@ func leftOutIn(content string) (generators []string) {
 	return slices.DeleteFunc(manifests, func(name string) bool { return used[name] })
 }
 
-// adoptHeaders does so for headers. A call of controller-gen without a header means that its files have none, even if the project
-// has a header for others.
+// adoptHeaders does the same for headers. A call of controller-gen without a header means that its files have
+// none, even if the project has a header for other files.
 func (c *Config) adoptHeaders(m module, told toolOptions, option func(generator, name string) string) {
 	exists := func(file string) bool {
 		_, err := os.Stat(m.absolute(file))
@@ -120,8 +120,8 @@ func (c *Config) adoptHeaders(m module, told toolOptions, option func(generator,
 	}
 }
 
-// optionsInMakefile finds the calls of controller-gen. Where there are several of a generator, only what they agree on counts:
-// each is for a part of the project, and there is no telling which.
+// optionsInMakefile finds the calls of controller-gen. If a generator is called several times, only options on
+// which the calls agree count: each call is for an unknown part of the project.
 func optionsInMakefile(content string) toolOptions {
 	calls, variables := callsInMakefile(content)
 	agreed := toolOptions{}
@@ -171,7 +171,7 @@ func optionsOfCall(call string) toolOptions {
 		case "crd", "rbac", "webhook", "object":
 			told[generator] = map[string]string{}
 			if generator == "object" {
-				told[generator]["headerFile"] = "" // it has none unless it is told one
+				told[generator]["headerFile"] = "" // it has no header unless one is set
 			}
 			for option := range strings.SplitSeq(rest, ",") {
 				if name, value, set := strings.Cut(option, "="); set {
@@ -195,7 +195,7 @@ func optionsOfCall(call string) toolOptions {
 // maxNesting is how deep variables may refer to variables; one that refers to itself has no end.
 const maxNesting = 10
 
-// expand replaces the variables that are known.
+// expand replaces known variables.
 func expand(text string, variables map[string]string) string {
 	for range maxNesting {
 		expanded := reference.ReplaceAllStringFunc(text, func(found string) string {

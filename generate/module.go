@@ -30,7 +30,7 @@ func (e *NoModuleError) Error() string {
 	return fmt.Sprintf("no go.mod found in %s or a parent directory: generating needs a Go module", e.Dir)
 }
 
-// findModule looks for go.mod in the folder and in those above it.
+// findModule searches go.mod in the folder and its parents.
 func findModule(dir string) (module, error) {
 	if dir == "" {
 		dir = "."
@@ -39,7 +39,7 @@ func findModule(dir string) (module, error) {
 	if err != nil {
 		return module{}, fmt.Errorf("finding the module: %w", err)
 	}
-	// go list answers with real paths, which could not be compared with those that lead through a link.
+	// go list returns real paths, which differ from paths through a symbolic link.
 	start, err := filepath.EvalSymlinks(absolute)
 	if err != nil {
 		return module{}, fmt.Errorf("finding the module: %w", err)
@@ -60,7 +60,7 @@ func findModule(dir string) (module, error) {
 	return module{dir: root, path: name}, nil
 }
 
-// relative returns the path below the module's folder with slashes, and other paths as they are.
+// relative returns the path below the module's folder with slashes, and other paths unchanged.
 func (m module) relative(file string) string {
 	if below, inside := strings.CutPrefix(file, m.dir+string(filepath.Separator)); inside {
 		return filepath.ToSlash(below)
@@ -76,5 +76,5 @@ func (m module) absolute(file string) string {
 	return filepath.Join(m.dir, filepath.FromSlash(file))
 }
 
-// importPath is that of a folder below the module's.
+// importPath returns the import path of a folder in the module.
 func (m module) importPath(dir string) string { return path.Join(m.path, filepath.ToSlash(dir)) }

@@ -16,13 +16,13 @@ import (
 type outputs struct {
 	mu           sync.Mutex        // guards files and unsimplified
 	files        map[string][]byte // by absolute path
-	unsimplified []string          // files that gofmt -s still has to see
+	unsimplified []string          // files that gofmt -s still has to format
 	steps        []Step            // guarded by execute
 }
 
 func newOutputs() *outputs { return &outputs{files: map[string][]byte{}} }
 
-// add keeps a file. Two generators that want the same one are a mistake in the configuration.
+// add adds a file. Two generators that write the same file are a mistake in the configuration.
 func (o *outputs) add(file string, content []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

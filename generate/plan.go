@@ -32,14 +32,13 @@ var Generators = []string{
 	genDeepcopy, genCRD, genRBAC, genWebhook, genDefaulter, genRegister, genApplyConfig, genClient, genLister, genInformer, genOpenAPI,
 }
 
-// plan is what is to be done.
+// plan is the work of a run.
 type plan struct {
 	module module
 	config *Config
-	// enabled are the generators that may run; leftovers of the others are left alone.
+	// enabled holds the generators that may run; leftovers of the others are kept.
 	enabled map[string]bool
-	// partial means that only some paths were looked at, by a run's own wish, so that files that belong to others are no
-	// leftovers.
+	// partial means that the run covers only some paths, so files of other paths are not leftovers.
 	partial bool
 
 	// The folders that each generator works on. A generator without any does not run.
@@ -57,7 +56,7 @@ type plan struct {
 	// crdsDone is closed when CRDs are made, or will not be made.
 	crdsDone chan struct{}
 
-	// references are import paths that generators look into because markers name them.
+	// references are import paths that generators read because markers name them.
 	references []string
 }
 
@@ -105,7 +104,7 @@ func newPlan(m module, config *Config, found *discovery, o Options) (*plan, erro
 	})
 	p.crd = choose(genCRD, func(s markerSet) bool { return s.has(markerKubebuilder) })
 	if len(p.crd) > 0 && len(found.with(markerGroupName)) == 0 {
-		p.crd = nil // markers of types that are no API, such as those that only want deep copies
+		p.crd = nil // markers of types that are not an API, such as types that only need deep copies
 	}
 	p.rbac = choose(genRBAC, func(s markerSet) bool { return s.has(markerRBAC) })
 	p.webhook = choose(genWebhook, func(s markerSet) bool { return s.has(markerWebhook) })
@@ -129,7 +128,7 @@ func newPlan(m module, config *Config, found *discovery, o Options) (*plan, erro
 	return p, nil
 }
 
-// planClient chooses what has clients: packages with +genclient in a folder that is called like a version.
+// planClient selects the packages that get clients: those with +genclient in a folder that is named like a version.
 func (p *plan) planClient(found *discovery) error {
 	byGroupVersion := map[string]string{}
 	for _, dir := range found.with(markerClient) {
@@ -156,7 +155,7 @@ func (p *plan) planClient(found *discovery) error {
 	return nil
 }
 
-// groupDir is the name of the folder above that of a version, by which clients call the group.
+// groupDir returns the name of the folder above the version, which clients use as the name of the group.
 func (p *plan) groupDir(dir string) string {
 	return path.Base(path.Dir(p.module.importPath(dir)))
 }
@@ -181,8 +180,8 @@ func (p *plan) roots() []string {
 	return slices.Compact(all)
 }
 
-// typeRoots are the folders with types that are generated for. Of the others only comments are read, and loading them
-// would be expensive: they are controllers, which import a lot.
+// typeRoots returns the folders whose types are generated for. Of the others only comments are read, because loading
+// them would be expensive: they are controllers, which import a lot.
 func (p *plan) typeRoots() []string {
 	all := slices.Concat(p.object, p.deepcopy, p.crd, p.defaulter, p.register, p.openapi)
 	if p.clientEnabled() {
@@ -197,7 +196,7 @@ func (p *plan) clientEnabled() bool {
 	return p.enabled[genApplyConfig] || p.enabled[genClient] || p.enabled[genLister] || p.enabled[genInformer]
 }
 
-// commentRoots are the folders of which only comments are read.
+// commentRoots returns the folders of which only comments are read.
 func (p *plan) commentRoots() []string {
 	types := p.typeRoots()
 	all := slices.DeleteFunc(slices.Concat(p.rbac, p.webhook), func(dir string) bool { return slices.Contains(types, dir) })

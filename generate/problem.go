@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Problem is something in the source that keeps a generator from working, or from being asked.
+// Problem is something in the source that prevents a generator from working.
 type Problem struct {
-	// File is relative to the module's folder if it lies in it. It is empty if the place is not known.
+	// File is relative to the module's folder if it is inside. It is empty if the position is unknown.
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
@@ -53,7 +53,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// problems collects what is wrong, in the order of the source and each of it once.
+// problems collects problems, in the order of the source and each once.
 type problems struct {
 	module module
 	list   []Problem
@@ -82,7 +82,7 @@ func (p *problems) err() error {
 	return &Error{Problems: p.list}
 }
 
-// splitPosition takes apart the file:line:column that go list and go/packages report; what is missing is zero.
+// splitPosition splits the file:line:column of go list and go/packages; missing parts are zero.
 func splitPosition(text string) (position token.Position) {
 	if text == "" || text == "-" {
 		return position

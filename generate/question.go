@@ -70,7 +70,7 @@ func (q *question) add(values ...any) { q.parts = append(q.parts, fmt.Sprintf("%
 
 func (q *question) hash() string { return hashOf([]byte(strings.Join(q.parts, "\n"))) }
 
-// settingFiles decide which code is loaded, or are repeated in the output. Those that do not exist count, too.
+// settingFiles determine which code is loaded, or are part of the output. Files that do not exist count, too.
 func (q *question) settingFiles(config *Config) []string {
 	files := []string{
 		filepath.Join(q.module.dir, "go.mod"), filepath.Join(q.module.dir, "go.sum"), filepath.Join(q.module.dir, "vendor", "modules.txt"),
@@ -93,7 +93,7 @@ func (q *question) settingFiles(config *Config) []string {
 	return files
 }
 
-// commandID tells one version of a command from another without running it.
+// commandID identifies the version of a command without running it.
 func commandID(name string) string {
 	file, err := exec.LookPath(name)
 	if err != nil {
@@ -109,8 +109,8 @@ func commandID(name string) string {
 	return fmt.Sprint(file, info.Size(), info.ModTime().UnixNano())
 }
 
-// executableID tells one build of this program from another: by the build ID that the linker puts near the start of the
-// file, or else by the whole file. The version would not do, because all builds of a work tree have the same.
+// executableID identifies the build of this program: by the build ID that the linker writes near the start of the
+// file, or else by the whole file. The version is not enough, because all builds of a work tree have the same.
 func executableID() (string, error) {
 	name, err := os.Executable()
 	if err != nil {

@@ -20,18 +20,18 @@ import (
 // and of everything that it wrote. Files are always read and hashed, never judged by their times, which can be wrong in
 // both directions; reading the files of a module takes milliseconds. Code from elsewhere is pinned by go.mod and go.sum.
 
-// stampFormat is part of every stamp; a new one makes older stamps invalid.
+// stampFormat is part of every stamp; a new value invalidates older stamps.
 const stampFormat = 1
 
-// stamp is what is kept of a run.
+// stamp describes a run.
 type stamp struct {
-	// Question is a hash of what was asked: settings, tools, and the files of the module that are not generated.
+	// Question is a hash of the input: settings, tools, and the files of the module that are not generated.
 	Question string `json:"question"`
 	// Inputs are hashes of local files that discover does not see, because they are outside of the paths or of the module.
 	Inputs map[string]string `json:"inputs"`
 	// Outputs are hashes of the generated files, by absolute path.
 	Outputs map[string]string `json:"outputs"`
-	// Folders lists the files in those folders that belong to generators, so that a new file in them is noticed.
+	// Folders lists the files in the folders of generators, to detect new files in them.
 	Folders map[string][]string `json:"folders"`
 }
 
@@ -178,7 +178,8 @@ func filesIn(dir string) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), err
 }
 
-// localFiles are hashes of the files of packages that are neither Go's own nor from the module cache, which nobody changes.
+// localFiles returns hashes of the files of packages that are neither in the standard library nor in the module
+// cache, which do not change.
 func (l *loaded) localFiles() map[string]string {
 	files := map[string]string{}
 	for _, p := range l.order {

@@ -10,9 +10,9 @@ import (
 	"strconv"
 )
 
-// dropFunctions takes out of a file of other people's code what no generator looks at: the bodies of functions, with the
-// comments in them, and unless the whole file is wanted, also functions and variables. They are most of what parsing leaves
-// in memory, and what most imports are for.
+// dropFunctions removes the parts of a file that no generator reads: the bodies of functions with their comments and,
+// unless the whole file is needed, also functions and variables. They take most of the memory after parsing, and are
+// the reason for most imports.
 func dropFunctions(file *ast.File, whole bool) {
 	var dropped []ast.Node // in the order of the file
 	kept := make([]ast.Decl, 0, len(file.Decls))
@@ -63,8 +63,8 @@ func commentsOutside(comments []*ast.CommentGroup, nodes []ast.Node) []*ast.Comm
 	return slices.Clip(kept)
 }
 
-// findNeeds notes the imports that are mentioned in what is left of a package. All imports count for a package that is
-// whole, since its variables have types that only the functions they call know.
+// findNeeds records the imports that the remaining code of a package uses. For a whole package, all imports count,
+// because the types of its variables may come from functions that they call.
 func (l *loaded) findNeeds(p *loadedPackage) {
 	needed := map[*loadedPackage]bool{}
 	for _, file := range p.Syntax {

@@ -21,8 +21,8 @@ import (
 
 const kubebuilderPrefix = "kubebuilder:"
 
-// unknownMarkers are those of a file that look as if they were meant for controller-gen, which passes over what it does not
-// know: a letter too many in one of them, and a schema or a role lacks something without a word.
+// unknownMarkers returns the markers of a file that seem to be meant for controller-gen. controller-gen ignores
+// unknown markers, so with a typo, a schema or a role silently lacks something.
 func unknownMarkers(file string, content []byte) (found []Problem) {
 	if !bytes.Contains(content, []byte("+"+kubebuilderPrefix)) {
 		return nil
@@ -41,25 +41,26 @@ func unknownMarkers(file string, content []byte) (found []Problem) {
 	return found
 }
 
-// isOfKubebuilder reports whether a marker is for kubebuilder itself: its scaffolding, or the book that it makes of tutorials.
+// isOfKubebuilder reports whether a marker is for kubebuilder itself: for its scaffolding or its book.
 func isOfKubebuilder(name string) bool {
 	return strings.HasPrefix(name, scaffoldPrefix) || strings.HasPrefix(name, kubebuilderPrefix+"docs-gen:")
 }
 
-// isProse says whether a line goes on like a sentence, which mentions a marker and is none. One word too many may still be a
-// marker without its equals sign.
+// isProse reports whether a line is a sentence that mentions a marker. A single extra word may still be a marker
+// without its equals sign.
 func isProse(name string) bool {
 	const words = 3
 	return len(strings.Fields(name)) >= words
 }
 
-// markerName is what comes before the values.
+// markerName returns the part before the values.
 func markerName(marker string) string {
 	name, _, _ := strings.Cut(marker, "=")
 	return strings.TrimSpace(name)
 }
 
-// isKnownMarker knows that the first of several arguments is joined to the name: rbac:groups=apps.
+// isKnownMarker reports whether a marker is known. The first of several arguments is joined to the name:
+// rbac:groups=apps.
 func isKnownMarker(name string) bool {
 	known := knownMarkers()
 	if known[name] {
@@ -83,7 +84,8 @@ var knownMarkers = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// similarMarker is what somebody may have meant, or nothing. Arguments stand behind the name, so beginnings count.
+// similarMarker returns a marker that the user may have meant, or nothing. Arguments follow the name, so
+// beginnings count.
 func similarMarker(name string) (similar string) {
 	const tolerated = 2
 	best := tolerated + 1
@@ -97,7 +99,7 @@ func similarMarker(name string) (similar string) {
 	return similar
 }
 
-// editDistance is how many letters have to be put in, left out or replaced to make one word of another.
+// editDistance is the number of letters to insert, delete or replace to turn one word into the other.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -17,12 +17,12 @@ import (
 	"github.com/opdock/opdock/internal/prove/engine"
 )
 
-// Campaign is a campaign that was run. It can be kept in a file, and what it found be shown again.
+// Campaign is a completed campaign. It can be saved to a file, and its findings can be replayed.
 type Campaign struct {
 	Report *Report `json:"report"`
 	// Plans are the runs that show the findings, by the ID of the finding.
 	Plans map[string]*engine.Plan `json:"plans,omitempty"`
-	// Digest tells the build of the operator from others.
+	// Digest identifies the build of the operator.
 	Digest string `json:"digest"`
 }
 
@@ -78,7 +78,8 @@ func (e *UnknownFindingError) Error() string {
 	return fmt.Sprintf("the last campaign has no finding %q; it has %s", e.ID, strings.Join(e.Known, ", "))
 }
 
-// Replay runs what led to a finding again, and nothing else. The result tells whether the operator was built from the same code.
+// Replay runs only the disturbance of a finding again. The result shows whether the operator was
+// built from the same code.
 func (c *Campaign) Replay(ctx context.Context, o Options, id string) (again *Campaign, same bool, err error) {
 	plan, found := c.Plans[id]
 	if !found {

@@ -23,7 +23,7 @@ import (
 	"github.com/opdock/opdock/internal/prove/scenario"
 )
 
-// Report is what a campaign found.
+// Report is the result of a campaign.
 type Report = report.Report
 
 // Finding is one defect, however many runs show it.
@@ -38,29 +38,28 @@ type Progress = engine.Progress
 // Families are all families of disturbances.
 func Families() []string { return append([]string(nil), engine.Families...) }
 
-// Options say what a campaign is about. The zero value is about the project in the current directory.
+// Options configures a campaign. The zero value tests the project in the current directory.
 type Options struct {
 	// Dir is a directory of the project.
 	Dir string
 	// Main is the main package of the operator, if the project has several.
 	Main string
-	// Scenario is a file that says what is done to the operator's objects; the samples are created, changed and deleted if it is
-	// empty.
+	// Scenario is a file with the steps to run. Default: create, change and delete the samples.
 	Scenario string
 	// Arguments are flags for the operator.
 	Arguments []string
 	// Env is the environment of the operator and of its build; the process's own if it is nil.
 	Env []string
-	// Families are those to try; all if it is empty. The family upgrade is among them only if UpgradeFrom is set.
+	// Families selects the families to try. Default: all, and upgrade only if UpgradeFrom is set.
 	Families []string
 	// UpgradeFrom is an earlier release: what its operator has made is taken over by the one in Dir. It is a git ref of the project's
 	// repository, "@VERSION" of its Go module, "MODULE@VERSION", or a directory, which starts with a slash or a dot.
 	UpgradeFrom string
-	// Budget is how long new runs are begun; those that confirm findings may take longer. 0 is DefaultBudget, and less than 0
-	// has no end.
+	// Budget is the time limit for starting runs; confirming findings may take longer. 0 means DefaultBudget, and a
+	// negative value means no limit.
 	Budget time.Duration
-	// Runs is how many disturbed runs are begun at most, in addition to those that confirm findings; 0 is no limit. Unlike a budget,
-	// it has the same effect on each machine.
+	// Runs is the maximum number of disturbed runs, not counting runs that confirm findings; 0 means no limit. Unlike
+	// a budget, it has the same effect on each machine.
 	Runs int
 	// FailFast ends the campaign at the first finding that was confirmed.
 	FailFast bool
@@ -68,25 +67,26 @@ type Options struct {
 	Seed uint64
 	// Parallel is how many runs go side by side; 0 is DefaultParallel.
 	Parallel int
-	// StateDir is where what is built is kept, to be built faster the next time; a temporary directory if it is empty.
+	// StateDir keeps the build for the next campaign. Default: a temporary directory.
 	StateDir string
-	// Progress is told how far the campaign is; it may be nil.
+	// Progress is called with the progress of the campaign; it may be nil.
 	Progress func(Progress)
-	// Learned is a file for a recording of what the operator does undisturbed, which opdock rbac and opdock trace read. Runs that
-	// are disturbed are not in it, so what they are refused says nothing about rights. It is replaced; none if it is empty.
+	// Learned is a file for the recording of the undisturbed runs, which opdock rbac and opdock trace read. It does
+	// not contain disturbed runs, because their refused requests show nothing about rights. An existing file is
+	// replaced. Default: no recording.
 	Learned string
 	// Replayed is a file for a recording of the run that [Campaign.Replay] shows. It is replaced; none if it is empty.
 	Replayed string
-	// Live is told what happens in that run, as it happens, from one goroutine at a time; it may be nil.
+	// Live is called with the events of that run as they happen, from one goroutine at a time; it may be nil.
 	Live func(Line)
-	// Say is told what the user should know; it may be nil.
+	// Say is called with messages for the user; it may be nil.
 	Say func(string)
 	// ControlPlane is the binary of the control plane; found, or built, if it is empty.
 	ControlPlane string
 }
 
 const (
-	// DefaultBudget is enough for most of what is telling about an operator of a few kinds.
+	// DefaultBudget is enough for the most useful runs of an operator with a few kinds.
 	DefaultBudget = 10 * time.Minute
 	// DefaultParallel suits two cores: much of a run is waiting.
 	DefaultParallel = 3
@@ -177,7 +177,7 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	return &Campaign{Report: result.Report, Plans: result.Plans, Digest: result.Digest}, nil
 }
 
-// inTurn lets one goroutine at a time tell.
+// inTurn serializes the calls of a function.
 func inTurn(tell func(Line)) func(Line) {
 	if tell == nil {
 		return nil
@@ -190,7 +190,7 @@ func inTurn(tell func(Line)) func(Line) {
 	}
 }
 
-// hold makes this the only campaign with a state directory, and removes what one that was killed has left there.
+// hold locks the state directory for this campaign, and removes the leftovers of a killed one.
 func hold(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -217,7 +217,7 @@ func hold(dir string) (*os.File, error) {
 // ErrRunning is returned while another campaign of the same project runs.
 var ErrRunning = errors.New("another campaign of this project is running: wait until it ends")
 
-// scenarioOf reads a scenario, or makes one of the project's samples.
+// scenarioOf reads a scenario, or creates one from the project's samples.
 func scenarioOf(ctx context.Context, p *project.Project, file string) (*scenario.Scenario, error) {
 	if file != "" {
 		return scenario.Load(file)
@@ -232,5 +232,5 @@ func scenarioOf(ctx context.Context, p *project.Project, file string) (*scenario
 	return scenario.Default(samples), nil
 }
 
-// ErrNoSamples is returned for a project that has nothing to begin with. [Suggest] makes a scenario for it.
+// ErrNoSamples is returned for a project without samples. [Suggest] creates a scenario for it.
 var ErrNoSamples = errors.New("the project has no samples, so there is nothing to run")

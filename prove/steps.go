@@ -28,7 +28,7 @@ const (
 	waitPatience = 30 * time.Second
 )
 
-// script makes steps of a scenario.
+// script turns a scenario into steps.
 type script struct {
 	namespace string
 	// own are the project's kinds, and whether their objects are in namespaces.
@@ -37,7 +37,7 @@ type script struct {
 	applied []*unstructured.Unstructured
 }
 
-// stepsOf puts a scenario into the options of a campaign. Objects that say no namespace go to the given one.
+// stepsOf adds a scenario to the options of a campaign. Objects without a namespace get the given one.
 func stepsOf(e *engine.Options, s *scenario.Scenario, definitions []*unstructured.Unstructured, namespace string) {
 	play := &script{namespace: namespace, own: map[schema.GroupKind]bool{}}
 	for _, definition := range definitions {

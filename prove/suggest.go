@@ -14,13 +14,15 @@ import (
 type Suggestion struct {
 	// Text is the content of the file.
 	Text []byte
-	// FromSchemas says that values in it are made up: the project has no samples, so they come from the schemas of its CRDs.
+	// FromSchemas means that the values are made up: the project has no samples, so they come from
+	// the schemas of its CRDs.
 	FromSchemas bool
-	// Missing says for which kinds it has nothing, and why.
+	// Missing names the kinds without an object, and the reasons.
 	Missing []error
 }
 
-// Suggest makes a scenario for a project: of its samples, or of the schemas of its CRDs if it has none.
+// Suggest creates a scenario for a project: from its samples, or from the schemas of its CRDs if it has
+// none.
 func Suggest(ctx context.Context, dir string) (*Suggestion, error) {
 	p, err := project.Find(dir)
 	if err != nil {

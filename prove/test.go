@@ -11,11 +11,11 @@ import (
 	"github.com/opdock/opdock/internal/prove/report"
 )
 
-// Test runs a campaign in a test, which fails with what is found. It returns what was run. Findings that do not happen again are
-// logged, and fail nothing. What controller-runtime and client-go log in the test's own process is discarded.
+// Test runs a campaign in a test, which fails with the findings. It returns the campaign. Flaky findings are
+// only logged. The log output of controller-runtime and client-go in the test process is discarded.
 func Test(t testing.TB, o Options) *Campaign {
 	t.Helper()
-	librarylog.Discard() // or controller-runtime complains, with a stack, that nobody has chosen a logger
+	librarylog.Discard() // otherwise controller-runtime prints a stack because no logger is set
 	if o.Say == nil {
 		o.Say = func(text string) { t.Log(text) }
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/opdock/opdock/internal/prove/scenario"
 )
 
-// ErrNoUpgradeFrom is returned if an upgrade is wanted, and nothing says from what.
+// ErrNoUpgradeFrom is returned if an upgrade is requested without a release to upgrade from.
 var ErrNoUpgradeFrom = errors.New("the family upgrade needs a release to upgrade from, such as the tag of the last one")
 
-// checkUpgrade says whether families and the ref to upgrade from fit.
+// checkUpgrade checks that the families and UpgradeFrom are consistent.
 func (o *Options) checkUpgrade() error {
 	if o.UpgradeFrom == "" && slices.Contains(o.Families, "upgrade") {
 		return ErrNoUpgradeFrom
@@ -30,7 +30,7 @@ func (o *Options) checkUpgrade() error {
 	return nil
 }
 
-// wantsUpgrade says whether there is to be an upgrade.
+// wantsUpgrade reports whether an upgrade is requested.
 func (o *Options) wantsUpgrade() bool {
 	return o.UpgradeFrom != "" && (len(o.Families) == 0 || slices.Contains(o.Families, "upgrade"))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/opdock/opdock/internal/projectfile"
 )
 
-// APIOptions say what kind to make.
+// APIOptions describes the kind to create.
 type APIOptions struct {
 	// Dir is the folder of the project.
 	Dir string
@@ -27,11 +27,11 @@ type APIOptions struct {
 	ShortName string
 	// ClusterScoped means that objects of the kind are in no namespace.
 	ClusterScoped bool
-	// NoResource makes no types: they are there already.
+	// NoResource creates no types, because they exist.
 	NoResource bool
-	// NoController makes only types. A kind has one controller, so that it is not made for a second version either.
+	// NoController creates only types. A kind has one controller, so a second version gets none either.
 	NoController bool
-	// Empty makes types without fields and a controller that does nothing.
+	// Empty creates types without fields and a controller that does nothing.
 	Empty bool
 	// From is the name of a starter.
 	From string
@@ -95,7 +95,7 @@ func (p *project) finish() (*Plan, error) {
 	return plan, nil
 }
 
-// newResource checks what is wanted and puts it into PROJECT.
+// newResource validates the options and adds the resource to PROJECT.
 func (p *project) newResource(o *APIOptions) (*projectfile.Resource, error) {
 	if err := o.check(p.Domain); err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (p *project) checkCollisions(o *APIOptions) error {
 		}
 		if other.Kind == o.Kind {
 			if other.Controller {
-				o.NoController = true // one controller looks after all versions
+				o.NoController = true // one controller reconciles all versions
 			}
 			if other.API != nil && other.API.Namespaced == o.ClusterScoped {
 				return wrongInput("%s %s already exists with another scope; all versions of a kind must have the same scope", o.Kind, other.Version).
@@ -238,7 +238,7 @@ func gvkFlags(group, version, kind string) string {
 	return fmt.Sprintf("--group %s --version %s --kind %s", group, version, kind)
 }
 
-// writeNew writes files none of which may be there.
+// writeNew writes files that must not exist yet.
 func (p *project) writeNew(files map[string][]byte) error {
 	var taken []string
 	for name, content := range files {
@@ -318,7 +318,7 @@ func (p *project) roleFile(api API, role string) string {
 	return "config/rbac/" + p.prefix(api) + "_" + role + "_role.yaml"
 }
 
-// otherVersion says whether the kind exists in another version.
+// otherVersion reports whether the kind exists in another version.
 func (p *project) otherVersion(api API) bool { return p.versionsBeside(api) > 0 }
 
 func (p *project) versionsBeside(api API) int {
@@ -332,7 +332,7 @@ func (p *project) versionsBeside(api API) int {
 	return count
 }
 
-// SplitAPIVersion takes ship.example.com/v1 apart in a project whose domain is example.com.
+// SplitAPIVersion splits ship.example.com/v1 in a project whose domain is example.com.
 func SplitAPIVersion(dir, apiVersion string) (group, version string, err error) {
 	p, err := open(dir)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// These say what is wrong with a single answer, for whoever asks for one after the other. The functions that make plans check
-// everything once more.
+// These functions check a single answer, for interactive prompts. The functions that create
+// plans check everything again.
 
 // CheckInit returns an error if no project can be created in a directory.
 func CheckInit(dir string) error {

@@ -13,19 +13,20 @@ import (
 	"github.com/opdock/opdock/internal/projectfile"
 )
 
-// DeleteOptions say what to remove from a project.
+// DeleteOptions selects what to remove from a project.
 type DeleteOptions struct {
 	Dir                  string
 	Group, Version, Kind string
 	// Force removes files that were edited, too.
 	Force bool
-	// KeepEdited leaves them, together with those that they need to compile. With neither, nothing is planned if there are any.
+	// KeepEdited keeps them, together with the files that they need to compile. Without Force and
+	// KeepEdited, nothing is planned if there are any.
 	KeepEdited bool
 }
 
-// EditedError means that files that were edited would have to go, so nothing was planned.
+// EditedError means that edited files would have to be removed, so nothing was planned.
 type EditedError struct {
-	// Files are sorted. Those that an edited one needs to compile are among them.
+	// Files are sorted. They include files that an edited one needs to compile.
 	Files []string
 }
 
@@ -65,8 +66,8 @@ func (r *removal) plan() (*Plan, error) {
 	return plan, nil
 }
 
-// DeleteAPI plans the end of a kind: everything that CreateAPI has made, and its webhooks. If there are files that are not as
-// they were made, the options say what becomes of them.
+// DeleteAPI plans the removal of a kind: everything that CreateAPI created, and its webhooks. The options control
+// what happens to edited files.
 func DeleteAPI(o DeleteOptions) (*Plan, error) {
 	r, resource, err := startRemoval(o)
 	if err != nil {
@@ -134,8 +135,8 @@ func DeleteWebhook(o DeleteOptions) (*Plan, error) {
 	return r.plan()
 }
 
-// removeFiles removes files that are as they were made. Go files need each other: if somebody has edited one of them, or
-// one has stayed that uses them, all stay, so that the project still compiles.
+// removeFiles removes files that were not edited. Go files depend on each other: if one of them was edited, or a
+// remaining file uses them, all of them stay, so the project still compiles.
 func (r *removal) removeFiles(files map[string][]byte) error {
 	keepGo := slices.ContainsFunc(r.remaining, isGo)
 	edited := map[string]bool{}
@@ -167,7 +168,7 @@ func (r *removal) removeFiles(files map[string][]byte) error {
 
 func isGo(name string) bool { return strings.HasSuffix(name, ".go") }
 
-// removeTemplate removes a file that is as the template makes it.
+// removeTemplate removes a file that equals the output of the template.
 func (r *removal) removeTemplate(name, template string, data view) error {
 	content, err := render(template, data)
 	if err != nil {
@@ -281,7 +282,7 @@ func (r *removal) removeRequired(api API, s shape) error {
 	if err != nil {
 		return err
 	}
-	// Packages that need each other go together, so that it may take several rounds until nothing is left.
+	// Packages that need each other are removed together, which may take several rounds.
 	files := maps.Clone(s.requires)
 	for again := true; again; {
 		again = false
@@ -302,7 +303,7 @@ func (r *removal) removeRequired(api API, s shape) error {
 	return nil
 }
 
-// resetRole makes the role what it was in the beginning, once no controller is left to generate it from.
+// resetRole restores the initial role if no controller is left to generate it from.
 func (r *removal) resetRole() error {
 	if slices.ContainsFunc(r.file.Resources, func(other projectfile.Resource) bool { return other.Controller }) {
 		return nil

@@ -41,7 +41,7 @@ func (r *removal) removeWebhooks(resource *projectfile.Resource) error {
 	return r.disableWebhooks(api, w)
 }
 
-// disableWebhooks removes what no webhook needs any more.
+// disableWebhooks removes files and lines that no webhook needs any more.
 func (r *removal) disableWebhooks(api API, w Webhook) error {
 	left := func(has func(*projectfile.Webhooks) bool) bool {
 		return slices.ContainsFunc(r.file.Resources, func(other projectfile.Resource) bool { return other.Webhooks != nil && has(other.Webhooks) })

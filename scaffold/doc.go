@@ -1,11 +1,11 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scaffold makes operator projects and adds kinds and webhooks to them, in the layout of kubebuilder v4. The
-// projects import nothing of Opdock.
+// Package scaffold creates operator projects and adds kinds and webhooks to them, in the layout of kubebuilder v4.
+// The projects import nothing from Opdock.
 //
-// Nothing is written while a plan is made. A Plan is the difference between a project on disk and what it should be, and
-// is written as a whole:
+// Creating a plan writes nothing. A Plan is the difference between a project on disk and its desired state, and is
+// written atomically:
 //
 //	plan, err := scaffold.CreateAPI(scaffold.APIOptions{Dir: ".", Group: "ship", Version: "v1", Kind: "Frigate"})
 //	...
@@ -14,5 +14,5 @@
 //		return err
 //	})
 //
-// What is generated from Go types is left to package generate, which has to run as a part of writing a plan.
+// Package generate generates code and manifests from Go types. It must run as a part of writing a plan.
 package scaffold

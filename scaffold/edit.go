@@ -26,7 +26,7 @@ const (
 	roleFile           = "config/rbac/role.yaml"
 )
 
-// noMarker says which line is missing where.
+// noMarker returns an error that names the missing line and the file.
 func noMarker(path, marker, fragment string) error {
 	comment := "// "
 	if !strings.HasSuffix(path, ".go") {
@@ -37,7 +37,7 @@ func noMarker(path, marker, fragment string) error {
 		hint("%s", strings.ReplaceAll(strings.TrimRight(fragment, "\n"), "\n", "\n  "))
 }
 
-// insert puts text above a marker, unless it is there already.
+// insert inserts text above a marker, unless it is already there.
 func (t *tree) insert(path, marker, fragment string) error {
 	content, err := t.read(path)
 	if err != nil {
@@ -69,7 +69,7 @@ func markerLine(content []byte, marker string) int {
 	return -1
 }
 
-// cut takes text out again, if it is there.
+// cut removes text, if it is there.
 func (t *tree) cut(path, fragment string) error {
 	content, err := t.read(path)
 	if err != nil || content == nil {
@@ -82,7 +82,7 @@ func (t *tree) cut(path, fragment string) error {
 	return t.write(path, concat(before, after))
 }
 
-// appendText adds text at the end, unless it is there already.
+// appendText adds text at the end, unless it is already there.
 func (t *tree) appendText(path, fragment string) error {
 	content, err := t.read(path)
 	if err != nil {
@@ -100,7 +100,7 @@ func (t *tree) appendText(path, fragment string) error {
 	return t.write(path, concat(content, []byte(fragment)))
 }
 
-// replace exchanges whole lines, and says whether they were there.
+// replace replaces whole lines, and reports whether they were there.
 func (t *tree) replace(path, from, to string) (bool, error) {
 	content, err := t.read(path)
 	if err != nil || content == nil {

@@ -100,7 +100,7 @@ func (t *tree) addImports(file, module string, imports ...goImport) error {
 		}
 		line := one.line()
 		if !slices.ContainsFunc(parsed.Imports, func(s *ast.ImportSpec) bool { return within(unquote(s.Path.Value), module) }) {
-			line = "\n" + line // the project's own packages stand apart from those of others
+			line = "\n" + line // the project's own packages are a separate group
 		}
 		if err := t.insert(file, markerImports, line); err != nil {
 			return err
@@ -157,7 +157,7 @@ func (t *tree) cutStatement(file, text string) error {
 	return nil
 }
 
-// cutUnusedImports removes those of the imports that nothing in the file uses any more.
+// cutUnusedImports removes the imports that the file no longer uses.
 func (t *tree) cutUnusedImports(file string, imports ...goImport) error {
 	for _, one := range imports {
 		content, err := t.read(file)
@@ -182,7 +182,7 @@ func (t *tree) cutUnusedImports(file string, imports ...goImport) error {
 			if err := t.cut(file, one.line()); err != nil {
 				return err
 			}
-			// Left of the line that kept the project's own packages apart, if there are none any more.
+			// The separator of the group of own packages, if the group is empty now.
 			if err := t.exchange(file, "\n\n\t// "+markerImports, "\n\t// "+markerImports); err != nil {
 				return err
 			}

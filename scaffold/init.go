@@ -17,11 +17,11 @@ import (
 	"github.com/opdock/opdock/internal/projectfile"
 )
 
-// InitOptions say what project to make.
+// InitOptions describes the project to create.
 type InitOptions struct {
-	// Dir is the folder of the project. It may have what a new repository has, but no code.
+	// Dir is the folder of the project. It may contain the files of a new repository, but no code.
 	Dir string
-	// Domain is that of the groups of kinds.
+	// Domain is the domain of the API groups.
 	Domain string
 	// Repo is the path of the Go module. Default: that of go.mod, if there is one, or else the domain and the folder's name.
 	Repo string
@@ -31,16 +31,16 @@ type InitOptions struct {
 	Owner string
 	// License is one of Licenses, or a file with the text to begin Go files with. Default: apache2.
 	License string
-	// MultiGroup keeps kinds of different groups in folders of their own.
+	// MultiGroup uses a separate folder for each API group.
 	MultiGroup bool
-	// Year is that of the copyright.
+	// Year is the year of the copyright.
 	Year int
 	// OpdockVersion is the version of Opdock that the module in test/prove requires. If it is empty, Go chooses the latest when that
 	// module is first built. [OwnVersion] is the one of the running program.
 	OpdockVersion string
 }
 
-// Licenses are those that can be chosen by name, with what is put at the top of Go files.
+// Licenses are the licenses that can be chosen by name, with the header of Go files.
 var Licenses = []string{"apache2", "mit", "copyright", "none"}
 
 // allowed are what may be in the folder of a new project.
@@ -65,7 +65,7 @@ func Init(o InitOptions) (*Plan, error) {
 	return newPlan(p.tree), nil
 }
 
-// InitDefaults fills in what can be guessed, for asking the user about it.
+// InitDefaults sets defaults, for interactive prompts.
 func InitDefaults(o InitOptions) InitOptions {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -91,7 +91,7 @@ func InitDefaults(o InitOptions) InitOptions {
 	return o
 }
 
-// checkEmpty makes sure that nothing of somebody's could be overwritten or become part of the project by accident.
+// checkEmpty ensures that no existing file is overwritten or becomes part of the project by accident.
 func (p *project) checkEmpty() error {
 	entries, err := os.ReadDir(p.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,7 +185,7 @@ func boilerplate(o InitOptions) (string, error) {
 	return "// " + strings.Join(lines, "\n// "), nil
 }
 
-// asComment makes a comment of text that is none yet.
+// asComment turns text into a comment, unless it is one already.
 func asComment(text string) string {
 	if text == "" || strings.HasPrefix(text, "//") || strings.HasPrefix(text, "/*") {
 		return text
@@ -193,7 +193,7 @@ func asComment(text string) string {
 	return "/*\n" + text + "\n*/"
 }
 
-// keptFiles are those that stay as they are if there are any.
+// keptFiles are files that are kept unchanged if they exist.
 var keptFiles = []string{"README.md", ".gitignore"}
 
 func (p *project) writeInitial() error {

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// mergeEdited makes the change from old to next in a file that somebody has edited since it was old. It is false where that
-// person has changed the same lines, or those around them, and where the result would not be Go.
+// mergeEdited applies the change from old to next to an edited version of old. It is false if
+// the same lines or lines next to them were edited, or if the result is not valid Go.
 func mergeEdited(name string, old, next, edited []byte) (merged []byte, ok bool) {
 	lines := splitLines(edited)
 	before := splitLines(old)
 	after := splitLines(next)
-	// From the end, so that the places of earlier changes stay what they are.
+	// From the end, so the positions of earlier changes stay valid.
 	for _, one := range slices.Backward(hunksBetween(before, after)) {
 		at, size, found := one.find(before, lines)
 		if !found {
@@ -36,10 +36,11 @@ func mergeEdited(name string, old, next, edited []byte) (merged []byte, ok bool)
 
 func splitLines(content []byte) []string { return slices.Collect(strings.Lines(string(content))) }
 
-// hunk is a run of lines that are others in another version of a file.
+// hunk is a range of lines that differ in another version of a file.
 type hunk struct{ beforeFrom, beforeTo, afterFrom, afterTo int }
 
-// find looks for the lines of a hunk in an edited file, with as many lines around them as it takes to find one place only.
+// find finds the lines of a hunk in an edited file, with as much context as a unique match
+// needs.
 func (h hunk) find(before, edited []string) (at, size int, found bool) {
 	const around = 3
 	for context := around; context > 0; context-- {
@@ -105,7 +106,7 @@ func hunksBetween(before, after []string) (hunks []hunk) {
 	return hunks
 }
 
-// sameCode says whether two Go files differ in nothing but comments.
+// sameCode reports whether two Go files differ only in comments.
 func sameCode(a, b []byte) bool { return bytes.Equal(withoutComments(a), withoutComments(b)) }
 
 func withoutComments(content []byte) []byte {

@@ -23,8 +23,8 @@ const (
 	newestControllerRuntime = 25
 )
 
-// knownModules reads the go.mod and go.sum that new projects begin with. Together they are complete for everything that
-// any template imports, so that no project has to be tidied before it can be built. TestUpdateModules writes them.
+// knownModules reads the initial go.mod and go.sum of new projects. They are complete for all imports of all
+// templates, so a project builds without go mod tidy. TestUpdateModules writes them.
 func knownModules() (mod *modfile.File, sum string, err error) {
 	content, err := fs.ReadFile(templates, "modules/go.mod.txt")
 	if err != nil {
@@ -38,8 +38,8 @@ func knownModules() (mod *modfile.File, sum string, err error) {
 	return mod, string(sums), err
 }
 
-// matchModules brings go.mod in line with what the project's Go files import: what they import is required directly, and
-// what is missing is added. Without others, requirements that nothing imports stay as they are.
+// matchModules updates go.mod to the imports of the project's Go files: imported modules become direct requirements,
+// and missing ones are added. Without others, requirements that nothing imports stay unchanged.
 func (p *project) matchModules() error {
 	known, sums, err := knownModules()
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *project) addSums(sums, module, version string) error {
 // importSet are import paths.
 type importSet map[string]bool
 
-// need says whether a package of the module is imported, and not one of a module inside of it.
+// need reports whether a package of the module is imported, and not one of a nested module.
 func (s importSet) need(module string, mod *modfile.File) bool {
 	for one := range s {
 		if within(one, module) && longestModule(one, mod) == module {
@@ -121,7 +121,7 @@ func (s importSet) need(module string, mod *modfile.File) bool {
 	return false
 }
 
-// providedBy says whether everything that would be taken from the module comes from another one already.
+// providedBy reports whether another module already provides all packages of this module that are needed.
 func (s importSet) providedBy(mod *modfile.File, module string) bool {
 	for one := range s {
 		if within(one, module) && longestModule(one, mod) == "" {
@@ -145,7 +145,7 @@ func within(importPath, module string) bool {
 	return importPath == module || strings.HasPrefix(importPath, module+"/")
 }
 
-// allImports are those of all Go files of the project as it will be.
+// allImports returns the imports of all Go files of the planned project.
 func (p *project) allImports() (importSet, error) {
 	set := importSet{}
 	err := filepath.WalkDir(p.dir, func(name string, entry fs.DirEntry, err error) error {

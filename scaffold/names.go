@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// InputError is a wish that cannot be fulfilled as it was written. Hints say what to do instead.
+// InputError is an invalid request. Hints contain what to do instead.
 type InputError struct {
 	Message string
 	Hints   []string
@@ -116,7 +116,7 @@ func checkKind(kind string) error {
 	return nil
 }
 
-// camelCase makes a kind of words, such as tea-pot.
+// camelCase turns words such as tea-pot into a kind.
 func camelCase(words string) string {
 	var out strings.Builder
 	upper := true

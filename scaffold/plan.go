@@ -10,10 +10,10 @@ import (
 	"github.com/opdock/opdock/internal/filewrite"
 )
 
-// ChangeKind says what happens to a file.
+// ChangeKind is the kind of a change to a file.
 type ChangeKind string
 
-// What can happen to a file.
+// The kinds of changes.
 const (
 	Create ChangeKind = "created"
 	Edit   ChangeKind = "changed"
@@ -26,15 +26,15 @@ type Change struct {
 	Kind ChangeKind `json:"kind"`
 }
 
-// Plan is what is to be done in a project.
+// Plan is a set of changes to a project.
 type Plan struct {
 	// Dir is the folder of the project.
 	Dir string `json:"dir"`
 	// Changes are sorted by path.
 	Changes []Change `json:"changes"`
-	// Remaining are files that would have to go, but that were edited. They stay.
+	// Remaining are edited files that would otherwise be removed. They stay.
 	Remaining []string `json:"remaining,omitempty"`
-	// Generate says whether there is anything from which files are generated once the plan was written.
+	// Generate reports whether there is something to generate after the plan was written.
 	Generate bool `json:"-"`
 
 	changes []filewrite.Change
@@ -55,8 +55,8 @@ func newPlan(t *tree) *Plan {
 	return plan
 }
 
-// Write does it and then what belongs to it, such as generating: all or nothing, even if the process is killed. What is
-// generated belongs to it because of the context. There need not be anything else.
+// Write writes the plan and then calls then, for example to generate: all or nothing, even if the process is killed.
+// Files that are written with the context of then belong to the same transaction. then may be nil.
 func (p *Plan) Write(ctx context.Context, then func(context.Context) error) error {
 	transaction, err := filewrite.Begin(ctx, p.Dir)
 	if err != nil {
@@ -75,7 +75,8 @@ func (p *Plan) Write(ctx context.Context, then func(context.Context) error) erro
 	return err
 }
 
-// Content returns what a file will be, for tests and for showing a plan; nil if the plan does not change it.
+// Content returns the planned content of a file, for tests and for showing a plan; nil if the plan does not change
+// it.
 func (p *Plan) Content(path string) []byte {
 	for _, one := range p.changes {
 		if one.Path == path {

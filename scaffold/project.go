@@ -24,7 +24,7 @@ const (
 	controllerRuntime = "sigs.k8s.io/controller-runtime"
 )
 
-// Project is what templates know about the project.
+// Project is the project in templates.
 type Project struct {
 	Name        string
 	Domain      string
@@ -38,11 +38,11 @@ type Project struct {
 	ControllerRuntimeMinor int
 	// OpdockVersion is what test/prove requires; empty for a build that cannot be downloaded.
 	OpdockVersion string
-	// Year is the one in which a new project is made.
+	// Year is the year in which a new project is created.
 	Year int
 }
 
-// API is what templates know about a kind.
+// API is a kind in templates.
 type API struct {
 	Group          string // without the domain
 	Domain         string
@@ -62,9 +62,9 @@ type API struct {
 	ControllerDir     string
 	ControllerImport  string // import path
 	ControllerAlias   string // under which main imports it; that of the package unless there are several
-	// ControllerName is under which metrics and logs know the controller.
+	// ControllerName is the name of the controller in metrics and logs.
 	ControllerName string
-	// Root leads from ControllerDir to the folder of the project.
+	// Root is the relative path from ControllerDir to the folder of the project.
 	Root string
 	// SampleObject is the name of the object in the sample.
 	SampleObject string
@@ -192,7 +192,7 @@ func (p *project) api(r *projectfile.Resource) API {
 	return a
 }
 
-// kubernetesGroups are those whose packages are imported under their own names all over Kubernetes, such as appsv1.
+// kubernetesGroups are the groups whose packages have well-known import names, such as appsv1.
 var kubernetesGroups = []string{
 	"admission", "admissionregistration", "apiextensions", "apps", "authentication", "authorization", "autoscaling", "batch", "certificates",
 	"coordination", "core", "discovery", "events", "flowcontrol", "meta", "networking", "node", "policy", "rbac", "resource", "scheduling",

@@ -12,7 +12,8 @@ import (
 
 var shortNamePattern = regexp.MustCompile(`(?m)^// \+kubebuilder:resource:.*shortName=([a-z0-9-]+)`)
 
-// recognise finds out what a kind was made from: PROJECT does not say. It is what makes the most of its files.
+// recognise determines the templates of a kind, which PROJECT does not record: the set that produces most of
+// its files.
 func (r *removal) recognise(api API, types, controller bool) (best shape, shortName string, err error) {
 	content, err := r.read(path.Join(api.Dir, api.Singular+"_types.go"))
 	if err != nil {
@@ -65,7 +66,8 @@ func (r *removal) withoutStorageMarker(file string, content []byte) []byte {
 	return bytes.Replace(content, []byte(rootMarker+storageMarker), []byte(rootMarker), 1)
 }
 
-// recogniseSample finds out whether it was the first version of the kind when it was made: PROJECT does not say that either.
+// recogniseSample determines whether it was the first version of the kind when it was created, which PROJECT
+// does not record either.
 func (r *removal) recogniseSample(api *API) error {
 	content, err := r.read(api.Sample())
 	if bytes.Contains(content, []byte("name: "+api.versionedSample()+"\n")) {

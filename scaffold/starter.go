@@ -19,9 +19,9 @@ const starterFolder = "starters"
 type Starter struct {
 	Name        string `json:"-"`
 	Description string `json:"description"`
-	// Scope is Namespaced if the kind has to be in a namespace.
+	// Scope is Namespaced if the kind must be namespaced.
 	Scope string `json:"scope,omitempty"`
-	// Requires are files outside of the kind, by their path in the project, and the templates that they are made from.
+	// Requires maps paths of additional files in the project to their templates.
 	Requires map[string]string `json:"requires,omitempty"`
 }
 
@@ -46,7 +46,7 @@ func Starters() ([]Starter, error) {
 	return all, nil
 }
 
-// shape is which templates a kind is made from.
+// shape is the set of templates of a kind.
 type shape struct {
 	types       string
 	sample      string
@@ -114,7 +114,7 @@ func (s Starter) shape() (shape, error) {
 		return made, fmt.Errorf("the starter %s has no controller.go.tmpl", s.Name)
 	}
 	for _, name := range names {
-		// controller.go and controller_test.go keep their names; of others, what distinguishes them is enough.
+		// controller.go and controller_test.go keep their names; the others lose the prefix.
 		suffix := strings.TrimSuffix(path.Base(name), templateSuffix)
 		if suffix != "controller.go" && suffix != "controller_test.go" {
 			suffix = strings.TrimPrefix(suffix, "controller_")
@@ -124,7 +124,7 @@ func (s Starter) shape() (shape, error) {
 	return made, nil
 }
 
-// addRequired writes what a starter needs besides the kind, as far as it is not there.
+// addRequired writes the additional files of a starter that do not exist yet.
 func (p *project) addRequired(api API, s shape) error {
 	for file, template := range s.requires {
 		if err := p.writeIfMissing(file, template, view{Project: p.Project, API: api}); err != nil {
@@ -134,7 +134,7 @@ func (p *project) addRequired(api API, s shape) error {
 	return nil
 }
 
-// allShapes are all that a kind can have been made from.
+// allShapes returns all shapes that a kind can have.
 func allShapes() ([]shape, error) {
 	shapes := []shape{exampleShape, emptyShape, twinShape}
 	starters, err := Starters()

@@ -19,14 +19,15 @@ import (
 // tree is a project with changes that are not on disk yet.
 type tree struct {
 	dir   string
-	files map[string]*treeFile // those that were looked at, by path relative to the folder, with slashes
+	files map[string]*treeFile // files that were read, by path relative to the folder, with slashes
 }
 
 type treeFile struct {
 	before []byte // nil if it is not there
 	now    []byte // nil if it should not be there; lines end as in Unix
 	mode   fs.FileMode
-	// windows means that all lines of the file end as in Windows, as git can check them out, and have to end so again.
+	// windows means that all lines of the file end with CRLF, as git can check them out. They are written in the same
+	// way.
 	windows bool
 }
 
@@ -61,7 +62,7 @@ func (t *tree) file(path string) (*treeFile, error) {
 	return file, nil
 }
 
-// read returns what a file will be; nil if there will be none.
+// read returns the planned content of a file; nil if it will not exist.
 func (t *tree) read(path string) ([]byte, error) {
 	file, err := t.file(path)
 	if err != nil {
@@ -91,7 +92,7 @@ func (t *tree) remove(path string) error {
 	return nil
 }
 
-// changes is what has to be done on disk.
+// changes returns the changes to make on disk.
 func (t *tree) changes() []filewrite.Change {
 	var changes []filewrite.Change
 	for _, path := range slices.Sorted(maps.Keys(t.files)) {

@@ -21,8 +21,8 @@ import (
 	"github.com/opdock/opdock/internal/projectfile"
 )
 
-// twinShape is that of another version of a kind: its types and its sample are copies, so that both versions mean the same
-// until somebody changes one of them.
+// twinShape is the shape of another version of a kind: its types and its sample are copies, so
+// both versions mean the same until you change one of them.
 var twinShape = shape{twin: true, types: exampleShape.types, sample: exampleShape.sample, controllers: exampleShape.controllers}
 
 // twinOf is the version of a kind that another one is copied from: the highest that there is.
@@ -45,8 +45,9 @@ var (
 	sampleName    = regexp.MustCompile(`(?m)^  name: .*$`)
 )
 
-// twinFiles are the types of a kind and its sample, as copies of another version's. There are none if the types need others of
-// their package that cannot be copied, because they are other kinds or are not there.
+// twinFiles returns the types of a kind and its sample, as copies of another version's. It
+// returns none if the types need other types of their package that cannot be copied, because
+// they belong to other kinds or do not exist.
 func (p *project) twinFiles(api API) (map[string][]byte, error) {
 	resource := p.twinOf(api)
 	if resource == nil {
@@ -80,7 +81,7 @@ func (p *project) twinFiles(api API) (map[string][]byte, error) {
 	}
 	before := "apiVersion: " + twin.QualifiedGroup + "/" + twin.Version + "\n"
 	if sample == nil || bytes.Count(sample, []byte(before)) != 1 {
-		return nil, nil // it is not known what to change in it
+		return nil, nil // it is unknown what to change in it
 	}
 	sample = bytes.Replace(sample, []byte(before), []byte("apiVersion: "+api.QualifiedGroup+"/"+api.Version+"\n"), 1)
 	if at := sampleName.FindIndex(sample); at != nil {
@@ -90,14 +91,14 @@ func (p *project) twinFiles(api API) (map[string][]byte, error) {
 	return files, nil
 }
 
-// sharesPackage says whether another kind has its types in the same package.
+// sharesPackage reports whether another kind has its types in the same package.
 func (p *project) sharesPackage(api API) bool {
 	return slices.ContainsFunc(p.file.Resources, func(other projectfile.Resource) bool {
 		return other.Path == api.Package && other.Kind != api.Kind
 	})
 }
 
-// goFiles are the Go files in a folder that somebody has written.
+// goFiles returns the hand-written Go files in a folder.
 func (p *project) goFiles(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(p.dir, filepath.FromSlash(dir)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +129,7 @@ func (p *project) neededFiles(api API, start string) ([]string, error) {
 		// Objects are resolved within the file, which leaves the names of other files.
 		parsed, err := parser.ParseFile(token.NewFileSet(), name, content, 0)
 		if err != nil {
-			return nil, nil //nolint:nilerr // it is for the compiler to say so
+			return nil, nil //nolint:nilerr // the compiler reports it
 		}
 		for object := range parsed.Scope.Objects {
 			declared[object] = name

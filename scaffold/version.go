@@ -12,8 +12,9 @@ import (
 
 const opdockModule = "github.com/opdock/opdock"
 
-// OwnVersion returns the version of Opdock in the running program, for [InitOptions]. It is empty if others cannot download that
-// version, because the program was built from a working copy.
+// OwnVersion returns the version of Opdock in the running program, for [InitOptions]. It is
+// empty if that version cannot be downloaded, because the program was built from a working
+// copy.
 func OwnVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -22,7 +23,7 @@ func OwnVersion() string {
 	return versionIn(info)
 }
 
-// versionIn looks for Opdock as the program itself and as a dependency.
+// versionIn searches Opdock as the main module and as a dependency.
 func versionIn(info *debug.BuildInfo) string {
 	module := &info.Main
 	if module.Path != opdockModule {

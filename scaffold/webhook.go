@@ -16,7 +16,7 @@ import (
 	"github.com/opdock/opdock/internal/projectfile"
 )
 
-// Webhook is what templates know about the webhooks of a kind.
+// Webhook describes the webhooks of a kind in templates.
 type Webhook struct {
 	Defaulting bool
 	Validation bool
@@ -27,17 +27,17 @@ type Webhook struct {
 	Dir    string
 	Import string
 	Alias  string // under which main imports it
-	Root   string // leads from Dir to the folder of the project
+	Root   string // relative path from Dir to the folder of the project
 	Suffix string // of the paths under which webhooks are served
 
 	HasImage    bool // the spec has a string of that name
 	HasReplicas bool // the spec has a pointer to a number of that name
 }
 
-// Admission says whether the API server asks before it stores objects.
+// Admission reports whether there is an admission webhook.
 func (w Webhook) Admission() bool { return w.Defaulting || w.Validation }
 
-// WebhookOptions say which webhooks to make for a kind of the project.
+// WebhookOptions selects the webhooks to create for a kind of the project.
 type WebhookOptions struct {
 	Dir                  string
 	Group, Version, Kind string
@@ -102,7 +102,7 @@ func (p *project) findForWebhook(o WebhookOptions) (*projectfile.Resource, error
 	return resource, nil
 }
 
-// find returns a resource of the project, or says which there are.
+// find returns a resource of the project, or an error that lists the existing ones.
 func (p *project) find(group, version, kind string) (*projectfile.Resource, error) {
 	if version == "" || kind == "" {
 		return nil, wrongInput("--version and --kind are required").hint("for example: --group ship --version v1 --kind Frigate")
@@ -166,7 +166,7 @@ func (p *project) webhook(api API, w projectfile.Webhooks) Webhook {
 	return made
 }
 
-// specHas says whether the spec of a kind has a field of that name and type.
+// specHas reports whether the spec of a kind has a field of that name and type.
 func (p *project) specHas(api API, name, typeName string) bool {
 	content, err := p.read(path.Join(api.Dir, api.Singular+"_types.go"))
 	if err != nil || content == nil {
@@ -237,7 +237,7 @@ func (p *project) conversionPatch(api API) string {
 	return "config/crd/patches/webhook_in_" + name + ".yaml"
 }
 
-// replaceWebhookFiles goes from some webhooks to more of them. What is new is added to files that somebody has edited.
+// replaceWebhookFiles adds webhooks to a kind that has some. It also adds them to edited files.
 func (p *project) replaceWebhookFiles(api API, before, after projectfile.Webhooks) error {
 	old, err := p.webhookFiles(api, before)
 	if err != nil {
@@ -264,7 +264,7 @@ func (p *project) replaceWebhookFiles(api API, before, after projectfile.Webhook
 	return nil
 }
 
-// addToEdited adds what is new to a file that somebody has edited.
+// addToEdited adds the new code to an edited file.
 func (p *project) addToEdited(name string, old, next, edited []byte) ([]byte, error) {
 	if merged, ok := mergeEdited(name, old, next, edited); ok && old != nil {
 		return merged, nil

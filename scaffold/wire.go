@@ -52,7 +52,7 @@ func controllerImport(api API) goImport {
 	return goImport{alias: api.ControllerAlias, path: api.ControllerImport}
 }
 
-// asInMain is the API under the names that main has for its packages: those that kubebuilder or a person has given it stay.
+// asInMain returns the API with the import names in main. Names that kubebuilder or the user chose stay.
 func (p *project) asInMain(api API) (API, error) {
 	var err error
 	if api.Alias, err = p.nameInMain(apiImport(api)); err != nil {
@@ -62,7 +62,7 @@ func (p *project) asInMain(api API) (API, error) {
 	return api, err
 }
 
-// wireAPI makes a kind part of the files that it shares with others.
+// wireAPI adds a kind to the shared files.
 func (p *project) wireAPI(api API, resource, controller bool) error {
 	api, err := p.asInMain(api)
 	if err != nil {
@@ -136,8 +136,8 @@ const (
 	storageMarker = "// +kubebuilder:storageversion\n"
 )
 
-// markStorageVersion lets the oldest version of a kind be the one that is stored, unless another one is already. With
-// several versions the API server has to be told.
+// markStorageVersion makes the oldest version of a kind the storage version, unless there is one already. With
+// several versions, the API server requires one.
 func (p *project) markStorageVersion(api API) error {
 	first := ""
 	for i := range p.file.Resources {

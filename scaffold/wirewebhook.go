@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// sharedWebhookFiles are there as long as any kind has webhooks.
+// sharedWebhookFiles exist as long as any kind has webhooks.
 var sharedWebhookFiles = map[string]string{
 	"config/webhook/service.yaml":                      "webhook/service.yaml.tmpl",
 	"config/webhook/kustomizeconfig.yaml":              "webhook/kustomizeconfig.yaml.tmpl",
@@ -38,7 +38,7 @@ const (
 	configurationsOn  = "configurations:\n- kustomizeconfig.yaml\n"
 )
 
-// webhookSwitches are lines of config/default that webhooks need, as they stand there before and after.
+// webhookSwitches are lines of config/default that webhooks need, before and after the change.
 var webhookSwitches = [][2]string{
 	{"#- ../webhook\n", "- ../webhook\n"},
 	{"#- ../certmanager\n", "- ../certmanager\n"},
@@ -58,7 +58,7 @@ func conversionFragment(patch string) string { return "- path: patches/" + path.
 
 func webhookImport(w Webhook) goImport { return goImport{alias: w.Alias, path: w.Import} }
 
-// wireWebhook makes webhooks part of the files that they share with others.
+// wireWebhook adds webhooks to the shared files.
 func (p *project) wireWebhook(api API, w Webhook) error {
 	var err error
 	if w.Alias, err = p.nameInMain(webhookImport(w)); err != nil {
@@ -102,7 +102,7 @@ func (p *project) enableWebhooks(api API, w Webhook) error {
 			return err
 		}
 	}
-	if !bytes.Contains(content, []byte("\nreplacements:")) { // otherwise somebody fills in names in a way of their own
+	if !bytes.Contains(content, []byte("\nreplacements:")) { // otherwise the project sets the names in its own way
 		found, err := p.replace(defaultKustomation, replacementsSwitch[0], replacementsSwitch[1])
 		if err == nil && !found {
 			err = errors.Join(p.turnOn(kubebuilderReplacementsSwitch), p.writeIfMissing(defaultFolder+replacementsFile, replacementsTemplate, view{Project: p.Project}))
@@ -142,7 +142,7 @@ func (p *project) appendIfThere(file, line string) error {
 	return p.appendText(file, line)
 }
 
-// listManifests lets the webhook configurations be deployed, which there are none of with conversion alone.
+// listManifests adds the webhook configurations to the deployment. With conversion alone, there are none.
 func (p *project) listManifests() error {
 	content, err := p.read(webhookKustomization)
 	if err != nil || bytes.Contains(content, []byte(manifestsLine)) {

@@ -119,7 +119,7 @@ func (o *traceOptions) check(cmd *cobra.Command, args []string) error {
 	case o.open != "" && len(args) > 0:
 		message = "--open cannot be used with a program to run"
 	case o.open != "" && (o.as != "" || o.save != "" || o.Foreign() || o.Keep):
-		message = "--open shows a recording and cannot be used with flags that select a cluster"
+		message = "--open cannot be used with --as, --save, --keep, --kubeconfig or --context"
 	case o.page && o.open == "":
 		message = "--page needs --open FILE"
 	case o.page && (o.format != cmdutil.OutputText || o.quiet || cmd.Flags().Changed("show") || o.filter.IsSet()):
