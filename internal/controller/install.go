@@ -17,7 +17,7 @@ import (
 	"github.com/opdock/opdock/internal/apply"
 )
 
-// CRDs are the definitions of the given kinds, as they are in config/crd.
+// CRDs returns the CRDs of the given kinds from config/crd.
 func CRDs(kinds []Kind) ([]*unstructured.Unstructured, error) {
 	byName := map[string]*unstructured.Unstructured{}
 	err := fs.WalkDir(crd.Bases, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -63,8 +63,9 @@ func Install(ctx context.Context, config *rest.Config, kinds []Kind) error {
 	return err
 }
 
-// Upgrade does the same on a cluster on which others may rely on the kinds: it leaves CRDs alone that are as they should be, and
-// returns an *apply.DowngradeError if one of them has what this version lacks. It returns the names of those that it changed.
+// Upgrade does the same on a cluster that other users share: it does not write CRDs that match,
+// and returns an *apply.DowngradeError if one of them has versions or fields that this version
+// lacks. It returns the names of the CRDs that it changed.
 func Upgrade(ctx context.Context, config *rest.Config, kinds []Kind) (changed []string, err error) {
 	definitions, err := CRDs(kinds)
 	if err != nil {

@@ -42,8 +42,8 @@ type Kind struct {
 	// New returns an empty object and NewList an empty list.
 	New     func() client.Object
 	NewList func() client.ObjectList
-	// Children are the types of object that it creates. The manager's cache holds only those with the label of the
-	// fleet.
+	// Children are the types of objects that it creates. The manager's cache holds only objects with the label of
+	// the fleet.
 	Children []client.Object
 	// Setup adds its controller to the manager.
 	Setup func(ctrl.Manager, flow.Options) error
@@ -99,7 +99,7 @@ var Kinds = []Kind{
 	},
 }
 
-// NewScheme returns a scheme that has the kinds of the fleet and those of Kubernetes.
+// NewScheme returns a scheme with the kinds of the fleet and of Kubernetes.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {

@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// AdoptAnnotation on a custom resource, with the value "true", lets it take over existing objects that have the names of
-// its children and no controller, whatever their labels are. It is for migrations.
+// AdoptAnnotation on a custom resource, with the value "true", allows it to adopt existing objects that have the
+// names of its children and no controller, whatever their labels are. It is for migrations.
 const AdoptAnnotation = "opdock.dev/adopt"
 
-// adopt decides whether the owner may become the controller of an existing object that has the name of a child. The
-// object is filled in anew from the server, because a cache may not know its latest controller. The request that
-// applies the child then writes the owner reference; the server refuses a second controller.
+// adopt decides whether the owner may become the controller of an existing object that has the name of a child. It
+// reads the object from the server, because a cache may not have its latest controller. The request that applies the
+// child then writes the owner reference; the server refuses a second controller.
 func (p *Pass) adopt(ctx context.Context, object client.Object) error {
 	if err := p.refresh(ctx, object); err != nil {
 		return err
@@ -39,8 +39,8 @@ func (p *Pass) adopt(ctx context.Context, object client.Object) error {
 	return p.mayAdopt(ctx)
 }
 
-// isAdoptable reports whether an object without a controller is one that the owner may adopt: it carries the labels of its
-// children, or the owner is asked to take over whatever has their names.
+// isAdoptable reports whether the owner may adopt an object without a controller: it has the labels of the owner's
+// children, or the owner has AdoptAnnotation.
 func (p *Pass) isAdoptable(object client.Object) bool {
 	if object.GetUID() == "" || metav1.GetControllerOfNoCopy(object) != nil {
 		return false
@@ -64,8 +64,8 @@ func (p *Pass) isPredecessor(controller *metav1.OwnerReference) bool {
 	return err == nil && group == gvk.Group && controller.Kind == gvk.Kind && controller.Name == p.owner.GetName() && controller.UID != p.owner.GetUID()
 }
 
-// mayAdopt asks the server whether the owner still exists and is not being deleted. The cache may not know yet, and
-// adopting what a deletion has just orphaned on purpose would be wrong.
+// mayAdopt asks the server whether the owner still exists and is not being deleted. The cache may be stale, and
+// objects that a deletion has just orphaned on purpose must not be adopted.
 func (p *Pass) mayAdopt(ctx context.Context) error {
 	fresh := newLike(p.owner)
 	if err := p.reader.Get(ctx, client.ObjectKeyFromObject(p.owner), fresh); client.IgnoreNotFound(err) != nil {
@@ -78,8 +78,8 @@ func (p *Pass) mayAdopt(ctx context.Context) error {
 	return nil
 }
 
-// Taken is the outcome when the name of a child belongs to another object. That object is watched, and the owner is
-// reconciled again when it changes or goes. Apply does this by itself; it is here for children that are not applied.
+// Taken is the outcome if another object has the name of a child. That object is watched, and the owner is
+// reconciled again when it changes or is deleted. Apply calls it. It is exported for children that are not applied.
 func (p *Pass) Taken(ctx context.Context, object client.Object) error {
 	name := describe(object, object.GetName())
 	err := fmt.Errorf("%s already exists and has no controller, so it is not changed; delete or rename it, give this object another name, "+
@@ -89,7 +89,7 @@ func (p *Pass) Taken(ctx context.Context, object client.Object) error {
 			name, controller.Kind, controller.Name)
 	}
 	if p.watchBystander(ctx, object) != nil {
-		// Nothing will wake the owner, so it comes back by itself.
+		// No event will trigger the owner, so it is requeued.
 		return StalledRetrying(ReasonResourceExists, err)
 	}
 	return Stalled(ReasonResourceExists, err)

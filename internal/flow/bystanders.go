@@ -21,14 +21,14 @@ import (
 // maxBystanders bounds how many watches a controller opens for them. Owners beyond it are retried with a back-off.
 const maxBystanders = 256
 
-// bystanders watches single objects that are in our way. They are not in the cache, which holds our own objects
-// only; so each gets a watch of its own, for as long as it is in the way.
+// bystanders watches single objects that conflict with a child. They are not in the cache, which holds only objects
+// of the fleet, so each has its own watch while the conflict lasts.
 type bystanders struct {
 	client client.WithWatch
 
 	mutex   sync.Mutex
 	watched map[bystander]bool
-	// lifetime and queue are those of the controller; they are set by Start.
+	// lifetime and queue belong to the controller; Start sets them.
 	lifetime context.Context
 	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
@@ -40,8 +40,8 @@ type bystander struct {
 	owner      types.UID
 }
 
-// Start implements source.Source: the owner of a bystander is put into the queue whenever its bystander changes, and
-// when a watch ends for whatever reason. The owner then looks for itself, and watches again if it has to.
+// Start implements source.Source: the owner is added to the queue whenever its bystander changes, and when a watch
+// ends for any reason. The owner is then reconciled, and watches again if necessary.
 func (b *bystanders) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -49,8 +49,8 @@ func (b *bystanders) Start(ctx context.Context, queue workqueue.TypedRateLimitin
 	return nil
 }
 
-// watch wakes the owner when the object changes or goes. It watches only from the version that was seen, so nothing
-// is missed.
+// watch triggers the owner when the object changes or is deleted. It starts at the version that was read, so it
+// misses nothing.
 func (b *bystanders) watch(ctx context.Context, object, owner client.Object) error {
 	gvk, err := apiutil.GVKForObject(object, b.client.Scheme())
 	if err != nil {
@@ -72,7 +72,7 @@ func (b *bystanders) watch(ctx context.Context, object, owner client.Object) err
 		b.release(key)
 		return fmt.Errorf("watching %s: %w", describe(object, object.GetName()), err)
 	}
-	// Taken now, since the pass goes on to change the owner while this waits.
+	// Read it now, because the reconcile changes the owner while this goroutine waits.
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)}
 	go func() {
 		waitForChange(b.lifetime, watcher)

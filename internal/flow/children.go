@@ -33,11 +33,11 @@ const (
 	ManagedBy = "opdock"
 )
 
-// Apply makes a child be as the configuration says, and fills in object, which must be empty, with what it is then.
-// The configuration is one of those in client-go's applyconfigurations, or anything else that has the JSON of an
-// object; labels and the reference to its owner are added here. If the child is as it should be, nothing is written.
+// Apply applies the configuration of a child, and stores the result in object, which must be empty. The configuration
+// is one of client-go's applyconfigurations, or any other value with the JSON of an object. Apply adds labels and the
+// owner reference. If the child already matches, nothing is written.
 //
-// A child of that name that another owner controls is left alone: the outcome is Stalled, until it is gone.
+// Apply does not change an object of that name that another owner controls: the outcome is Stalled, until it is gone.
 func (p *Pass) Apply(ctx context.Context, object client.Object, configuration any) error {
 	desired, err := p.complete(configuration)
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *Pass) Apply(ctx context.Context, object client.Object, configuration an
 	return p.apply(ctx, object, desired, found, applyReason{adopting: adopting, repairing: isCurrent && !adopting})
 }
 
-// applyReason is why an existing child is applied: it is adopted, it has drifted, or the owner asks for something else.
+// applyReason is why an existing child is applied: it is adopted, it has drifted, or its configuration has changed.
 type applyReason struct{ adopting, repairing bool }
 
 func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired, found drift, reason applyReason) error {
@@ -99,8 +99,8 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 		}
 		change = fmt.Sprintf("Restored %s: %s", what, fields)
 	}
-	// The second round is for children whose managed fields were cleared: only then the first one makes the server find
-	// out which fields are not ours.
+	// The second round is for children whose managed fields were cleared: only the first apply makes the server record
+	// which fields are not ours.
 	for range 2 {
 		if p.mustTakeOver(object, found) {
 			if err := p.takeOver(ctx, object, desired, found); err != nil {
@@ -158,8 +158,8 @@ func (p *Pass) refresh(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// create makes a child that is not there, as far as the cache knows. Creating instead of applying makes sure that an
-// existing object is not touched, without a request before; and it costs the server less.
+// create creates a child that is not in the cache. Unlike an apply, a create never changes an existing object, so no
+// read is needed before. It is also cheaper for the server.
 func (p *Pass) create(ctx context.Context, object client.Object, desired *desired) error {
 	data, err := json.Marshal(desired.content)
 	if err != nil {
@@ -172,7 +172,7 @@ func (p *Pass) create(ctx context.Context, object client.Object, desired *desire
 	}
 	err = p.write(object, desired.name, func() error {
 		if len(unknown) > 0 {
-			// The type does not have all of it, so it is the server that has to say what it thinks of the rest.
+			// The Go type does not have all fields, so the server must validate the rest.
 			return p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(p.fieldOwner))
 		}
 		return p.client.Create(ctx, object, client.FieldOwner(p.fieldOwner))
@@ -193,11 +193,11 @@ func (p *Pass) create(ctx context.Context, object client.Object, desired *desire
 	return nil
 }
 
-// errFound says that a child was there after all.
+// errFound means that the child exists after all.
 var errFound = errors.New("it exists after all")
 
-// Applied is Apply without the writing, for children whose turn has not come: it fills in object with what is there, as Find
-// does, and says whether that is as the configuration says.
+// Applied is Apply without writes, for children that must wait: it stores the existing child in object, like Find,
+// and reports whether it matches the configuration.
 func (p *Pass) Applied(ctx context.Context, object client.Object, configuration any) (bool, error) {
 	desired, err := p.complete(configuration)
 	if err != nil {
@@ -210,7 +210,7 @@ func (p *Pass) Applied(ctx context.Context, object client.Object, configuration 
 		desired.isAppliedTo(object) && stuck(object, desired) == nil && p.drift(object, desired).none(), nil
 }
 
-// write makes a request that changes a child and fills it in with the answer, which the watch will bring as well.
+// write sends a request that changes a child, and stores the response, which the watch will also deliver.
 func (p *Pass) write(child client.Object, name string, request func() error) error {
 	var answer client.Object
 	done := p.own.begin(child, types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name})
@@ -222,8 +222,8 @@ func (p *Pass) write(child client.Object, name string, request func() error) err
 	return nil
 }
 
-// Delete deletes a child if it is there and belongs to the owner. The object says which by its type and name. It
-// returns whether the child is gone.
+// Delete deletes the child with this type and name, if it exists and the owner controls it. It returns whether the
+// child is gone.
 func (p *Pass) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) (gone bool, err error) {
 	name := object.GetName()
 	object.SetNamespace(p.owner.GetNamespace())
@@ -231,8 +231,8 @@ func (p *Pass) Delete(ctx context.Context, object client.Object, options ...clie
 	mayExist := p.changedSpec || object.GetUID() != ""
 	err = p.client.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) && mayExist {
-		// The cache does not hold a child whose label was removed. Only a new spec can make a child superfluous, so this
-		// is the time to ask the server. The cache will not report the deletion either, so it must not be waited for.
+		// The cache does not hold a child whose label was removed. Only a new spec can make a child obsolete, so ask
+		// the server now. The cache will not report the deletion either, so do not wait for it.
 		err = p.reader.Get(ctx, key, object)
 		options = append(slices.Clip(options), client.DisableReadYourWritesConsistency)
 	}
@@ -260,8 +260,8 @@ func (p *Pass) Delete(ctx context.Context, object client.Object, options ...clie
 	return false, nil
 }
 
-// Find fills in a child from the cache, for what depends on what is there already. If there is none, or none that is ours
-// or would be adopted, the object stays empty.
+// Find reads a child from the cache, for configurations that depend on the existing child. If there is none that the
+// owner controls or may adopt, the object stays empty.
 func (p *Pass) Find(ctx context.Context, object client.Object, name string) error {
 	key := types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name}
 	if err := p.client.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
@@ -273,8 +273,8 @@ func (p *Pass) Find(ctx context.Context, object client.Object, name string) erro
 	return nil
 }
 
-// isCached reports whether the caches hold a child. Those that they do not hold must be written without waiting until the cache
-// has seen that, which would not end.
+// isCached reports whether the caches hold a child. After a write of any other child, do not wait for the cache: it
+// would never have it.
 func isCached(object client.Object) bool { return object.GetLabels()[LabelManagedBy] == ManagedBy }
 
 // Hidden fills in a child that the cache does not hold, although it belongs to the owner: its label was removed. If there is
@@ -291,8 +291,8 @@ func (p *Pass) Hidden(ctx context.Context, object client.Object, name string) (f
 	return false, nil
 }
 
-// OwnsField reports whether a field of a child was last set by us, and not by another manager since.
-// The path consists of names of fields, and of the keys of list items as fieldpath.KeyByFields makes them.
+// OwnsField reports whether this controller was the last to set a field of a child. The path consists of field names,
+// and of keys of list items from fieldpath.KeyByFields.
 func (p *Pass) OwnsField(object client.Object, path ...any) bool {
 	owned := ownershipOf(object, entriesOf(p.fieldOwner)).ours
 	return owned != nil && owned.Has(fieldpath.MakePathOrDie(path...))
@@ -319,13 +319,13 @@ func (p *Pass) ForeignFields(object client.Object, kind string) map[string]strin
 	return found
 }
 
-// MayRestore is asked before a child that is not applied is corrected. The error is the outcome if that has to wait
-// because another writer undoes it again and again.
+// MayRestore must be called before a child that is not applied is corrected. The error is the outcome if the
+// correction has to wait because another writer reverts it again and again.
 func (p *Pass) MayRestore(object client.Object, fields string) error {
 	return p.contests.note(object.GetUID(), describe(object, object.GetName()), fields, fields, p.now)
 }
 
-// find gets a child from the cache, and from the server if the cache lags behind what we have written.
+// find reads a child from the cache, or from the server if the cache lags behind our own writes.
 func (p *Pass) find(ctx context.Context, object client.Object, name string) error {
 	key := types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name}
 	err := p.client.Get(ctx, key, object)
@@ -339,19 +339,19 @@ func (p *Pass) find(ctx context.Context, object client.Object, name string) erro
 	return err
 }
 
-// AppliedAnnotation holds, on each child, a hash of what was last applied to it. If it is that of the configuration, the
-// owner asks for nothing else than before.
+// AppliedAnnotation holds a hash of the last applied configuration of a child. If it equals the hash of the
+// configuration, the configuration has not changed.
 const AppliedAnnotation = "opdock.dev/applied"
 
 // desired is a child as it should be.
 type desired struct {
 	content                map[string]any
 	apiVersion, kind, name string
-	// hash is that of the content without the annotation that holds it.
+	// hash returns the hash of the content without AppliedAnnotation.
 	hash string
 }
 
-// isAppliedTo reports whether the child bears the hash of what it should be, so what the owner asks for has not changed.
+// isAppliedTo reports whether the child has the hash of this configuration, so the configuration has not changed.
 func (d *desired) isAppliedTo(live metav1.Object) bool {
 	return live.GetAnnotations()[AppliedAnnotation] == d.hash
 }
@@ -394,12 +394,12 @@ func (p *Pass) complete(configuration any) (*desired, error) {
 	return result, nil
 }
 
-// labels are those that every child has.
+// labels returns the labels of every child.
 func (p *Pass) labels() map[string]string {
 	return map[string]string{LabelManagedBy: ManagedBy, LabelKind: p.labelKind, LabelInstance: p.owner.GetName()}
 }
 
-// field returns the object below a name, and makes it if it is not there.
+// field returns the object below a name, and creates it if it does not exist.
 func field(object map[string]any, name string) map[string]any {
 	below, ok := object[name].(map[string]any)
 	if !ok {

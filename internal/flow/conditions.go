@@ -16,8 +16,8 @@ import (
 // maxMessage is what metav1.Condition allows.
 const maxMessage = 32768
 
-// setConditions makes Ready, Reconciling and Stalled say what the outcome of a pass means. Reconciling and Stalled
-// are there only while they are true, as kstatus has it.
+// setConditions sets Ready, Reconciling and Stalled from the outcome of a reconcile. As kstatus defines,
+// Reconciling and Stalled are present only while they are true.
 func setConditions(conditions *[]metav1.Condition, generation int64, err error) {
 	ready := metav1.Condition{Type: sharedv1.ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: generation}
 	abnormal := ""
@@ -53,7 +53,7 @@ func setConditions(conditions *[]metav1.Condition, generation int64, err error) 
 	}
 }
 
-// setSuspended says that nobody looks after the object. Whether it is ready is not known any more.
+// setSuspended sets the conditions of a suspended object. It is unknown whether it is still ready.
 func setSuspended(conditions *[]metav1.Condition, generation int64) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: sharedv1.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: generation,

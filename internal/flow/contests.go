@@ -15,25 +15,25 @@ import (
 const ReasonContested = "FieldContested"
 
 const (
-	// contestAfter is how many times in a row the same fields are corrected before that counts as a contest. A person
+	// contestAfter is how many times in a row the same fields are corrected before it counts as a contest. A person
 	// never comes close to it.
 	contestAfter = 8
-	// contestWithin is how soon a field has to be set again to count as an answer to our repair.
+	// contestWithin is how soon a field must be set again to count as a reaction to our correction.
 	contestWithin = 10 * time.Second
 	// firstTruce and lastTruce bound the pauses between repairs in a contest.
 	firstTruce = 15 * time.Second
 	lastTruce  = 5 * time.Minute
 )
 
-// contests notices other controllers that undo our repairs, and keeps us from an endless fight with them: such a child is
-// corrected less and less often, and the status of its owner says why.
+// contests detects other controllers that revert our corrections, and prevents an endless fight: such a child is
+// corrected less and less often, and the status of its owner contains the reason.
 type contests struct {
 	mutex    sync.Mutex
 	children map[types.UID]*contest
 }
 
 type contest struct {
-	// signature is what was corrected last, at which time, and how many times in a row.
+	// signature identifies the last correction, with its time and how often in a row it was made.
 	signature string
 	last      time.Time
 	rounds    int
@@ -41,7 +41,7 @@ type contest struct {
 	truce time.Duration
 }
 
-// note is called before a child is corrected. The error is the outcome if that has to wait.
+// note is called before a child is corrected. The error is the outcome if the correction has to wait.
 func (c *contests) note(child types.UID, name, signature, fields string, now time.Time) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -72,7 +72,8 @@ func (c *contests) note(child types.UID, name, signature, fields string, now tim
 	return nil
 }
 
-// settled is called when a child is found as it should be. A contest is over when it stays so for longer than a truce.
+// settled is called when a child matches its configuration. A contest is over when it matches for longer than a
+// truce.
 func (c *contests) settled(child types.UID, now time.Time) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -81,7 +82,7 @@ func (c *contests) settled(child types.UID, now time.Time) {
 	}
 }
 
-// forget drops what is known about a child that is gone.
+// forget drops the state of a deleted child.
 func (c *contests) forget(child types.UID) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -1,15 +1,15 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package flow is what the controllers of all kinds have in common.
+// Package flow contains the code that the controllers of all kinds share.
 //
-// A kind says what it is in a Kind: how to reach the parts of its objects that every kind has, and a function
-// that looks at one object and brings it one step further. That function is a list of phases (Run), which change
-// the world through the Pass they are given and tell how it went with an error: nil when the object is as its spec
-// says, Waiting, Stalled, Hold, or anything else for a failure that is worth another try.
+// Each kind defines a Kind: accessors for the parts that all kinds have, and a function that reconciles one
+// object. That function is a list of phases (Run), which change the cluster through their Pass and return an error
+// as the outcome: nil if the object matches its spec, Waiting, Stalled, Hold, or any other error for a failure
+// that is retried.
 //
-// The Reconciler around it does the rest, in the same way for all kinds: it turns that one error into conditions,
-// events, metrics and the result of the reconcile, and writes the status if it differs from what is there.
+// The Reconciler does the rest, in the same way for all kinds: it turns that error into conditions, events,
+// metrics and the result of the reconcile, and writes the status if it differs.
 //
 //	            ┌────────────── Reconciler ──────────────┐
 //	event ──▶   │ get ─▶ Kind.Reconcile(pass, object)    │ ──▶ status, event, metric, result
@@ -18,13 +18,13 @@
 //	            └────────────┼────────┼──────────────────┘
 //	                       Pass.Apply, Pass.Delete ──▶ children
 //
-// Five promises are kept here, once for all kinds:
+// This package guarantees five properties for all kinds:
 //
-//   - A pass that finds everything in order writes nothing, and whatever others change in a child is corrected
-//     (drift.go answers the question, with ownership.go and shape.go; children.go, takeover.go and replace.go do it).
-//   - Writers that have a right to a field keep it (rights.go), and a writer that undoes each repair is not fought for
-//     ever (contests.go).
+//   - A reconcile that finds nothing to change writes nothing, and drift of children is corrected (drift.go
+//     detects it, with ownership.go and shape.go; children.go, takeover.go and replace.go correct it).
+//   - Writers that have a right to a field keep it (rights.go). If a writer reverts each correction, corrections
+//     become less frequent (contests.go).
 //   - An object that the custom resource does not control is never changed, unless it may be adopted (adopt.go).
-//   - A pass does not act on what its own writes have made obsolete (ownwrites.go).
-//   - An owner that has to wait is woken by a watch (bystanders.go for objects that are not ours).
+//   - A reconcile does not act on state that its own writes have made obsolete (ownwrites.go).
+//   - A watch triggers the reconcile of an owner that waits (bystanders.go for objects that it does not own).
 package flow

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// drift is how a child differs from what its owner asks for, by fields. The zero value is no drift.
+// drift holds the fields in which a child differs from its configuration. The zero value means no drift.
 type drift struct {
 	// lost are fields of the configuration that were changed or removed.
 	lost *fieldpath.Set
@@ -23,11 +23,11 @@ type drift struct {
 
 func (d drift) none() bool { return (d.lost == nil || d.lost.Empty()) && len(d.added) == 0 }
 
-// drift answers the one question on which everything here rests: does the child differ from what we would make? If the
-// child bears the hash of the configuration and there is no drift, applying would change nothing.
+// drift determines whether the child differs from what we would create. If the child has the hash of the
+// configuration and there is no drift, an apply would change nothing.
 //
-// The answer covers fields that anybody changed, added or removed. It does not cover what the API server and admission
-// do by themselves, nor the fields that others have a right to.
+// It covers fields that any other writer changed, added or removed. It does not cover changes by the API server and
+// admission, nor fields that other writers have a right to.
 func (p *Pass) drift(live metav1.Object, desired *desired) drift {
 	owned := ownershipOf(live, appliedBy(p.fieldOwner, live))
 	if desired.isAppliedTo(live) && owned.ours != nil && p.ownsAll(owned.ours, desired) &&
@@ -41,8 +41,8 @@ func (p *Pass) drift(live metav1.Object, desired *desired) drift {
 	if owned.ours != nil {
 		found.lost = expected.Difference(owned.ours)
 		if desired.isAppliedTo(live) {
-			// Values that the server filled in for us, and others agree with. If we are about to ask for something else,
-			// what others agree with may be in the way.
+			// Defaults that the server set for us and that other managers also own. If our configuration changes, their
+			// ownership may be in the way.
 			accepted = append(accepted, owned.ours)
 		}
 	}
@@ -96,8 +96,8 @@ func (w *walk) owns(owned *fieldpath.Set, parent fieldpath.Path, element fieldpa
 	path := append(slices.Clip(parent), element)
 	below, has := owned.Children.Get(element)
 	if !has {
-		// Either a value that is owned as a whole, or a list or map of which only the shell is left: its parts were
-		// changed or removed.
+		// Either an atomic value, or a list or map of which only the empty shell is left: its parts were changed or
+		// removed.
 		return owned.Members.Has(element) && (!hasParts(value) || !w.shapes.isGranular(w.desired.kind, path, w.desired.content))
 	}
 	switch value := value.(type) {
@@ -132,8 +132,7 @@ func hasParts(value any) bool {
 	}
 }
 
-// elementOf finds the element of a set that stands for an item of a list: by its keys if it is an object, by its value
-// otherwise.
+// elementOf returns the path element of a list item: by its keys if it is an object, by its value otherwise.
 func elementOf(items *fieldpath.Set, item any) (found fieldpath.PathElement, ok bool) {
 	look := func(element fieldpath.PathElement) {
 		if !ok && standsFor(element, item) {
@@ -169,8 +168,8 @@ func standsFor(element fieldpath.PathElement, item any) bool {
 // maxDescribed is how many fields of a child are named when it is corrected.
 const maxDescribed = 6
 
-// describe says which fields differ and which managers set them, in words for an event. The object must be read from the
-// server: caches keep less about managers.
+// describe names the fields that differ and the managers that set them, for an event. The object must come from the
+// server, because caches keep less of managed fields.
 func (d drift) describe(live metav1.Object, owner string) string {
 	var parts []string
 	if d.lost != nil {
@@ -216,7 +215,7 @@ func hasBelow(fields *fieldpath.Set, path fieldpath.Path) bool {
 	return true
 }
 
-// topmost returns the paths of a set without those below another one, in the order of their names.
+// topmost returns the paths of a set without paths below another one, sorted by name.
 func topmost(fields *fieldpath.Set) (paths []fieldpath.Path) {
 	for path := range fields.All() {
 		if !slices.ContainsFunc(paths, func(above fieldpath.Path) bool { return len(above) < len(path) && above.Equals(path[:len(above)]) }) {

@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A new object that makes progress has nothing to report but that, and many are ready within a second. So its first status
-// waits for a moment, which saves a write if the next one says that it is ready. Nothing takes it for ready meanwhile:
-// by the CRD's default, its status.observedGeneration is 0 until then. A failure, a standstill and a new generation of an
-// object that has a status are reported at once.
+// The first status of a new object only reports progress, and many objects are ready within a second. So the first
+// status waits for a moment, which saves a write if the object becomes ready meanwhile. Clients do not take it for
+// ready: by the CRD's default, its status.observedGeneration is 0 until then. A failure, a stalled object and a new
+// generation of an object with a status are reported at once.
 const (
 	// firstStatus is how long the first status of an object can wait if no other one waits.
 	firstStatus = time.Second
-	// firstStatusEach is how much longer it can wait for each other object that waits as well. When many are created
-	// together, this bounds the writes that report progress to 20 a second, and leaves the server to those that make it.
+	// firstStatusEach is the additional delay for each other object that waits. When many objects are created
+	// together, this limits writes that only report progress to 20 a second.
 	firstStatusEach = 50 * time.Millisecond
 	// maxFirstStatus bounds the wait, however many there are.
 	maxFirstStatus = 30 * time.Second

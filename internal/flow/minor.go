@@ -24,22 +24,22 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// minorNews holds back events that can change nothing but numbers in the status. Those are written every MinorInterval at
-// most, so there is no use in looking more often; and whoever looks for another reason meanwhile sees them as well.
+// minorNews delays events that can change only numbers in the status. These are written at most every
+// MinorInterval, so more reconciles are useless, and a reconcile for another reason includes them.
 type minorNews struct {
 	mutex   sync.Mutex
 	waiting map[types.NamespacedName]*minor
 }
 
-// minor is an object that has news.
+// minor is an object with delayed events.
 type minor struct {
 	timer *time.Timer
-	// queue is that of the last event: each has its own if it is recorded.
+	// queue is the queue of the last event: each event has its own if it is recorded.
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 func (m *minorNews) arrived(key types.NamespacedName, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	// Whatever the object is looked at for next, this is a reason for it as well.
+	// This event is a cause of the next reconcile, whatever triggers it.
 	why.Note(queue, reconcile.Request{NamespacedName: key})
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -57,7 +57,7 @@ func (m *minorNews) arrived(key types.NamespacedName, queue workqueue.TypedRateL
 	})}
 }
 
-// seen is called before the object is looked at.
+// seen is called before the object is reconciled.
 func (m *minorNews) seen(key types.NamespacedName) {
 	if news := m.take(key); news != nil {
 		news.timer.Stop()
@@ -73,8 +73,9 @@ func (m *minorNews) take(key types.NamespacedName) *minor {
 	return news
 }
 
-// Owner wakes the owner of a child, at once if the change matters, and within MinorInterval if not; without a function to
-// tell, every change matters. A new child and one that is gone always do. What may be our own write waits for its answer.
+// Owner triggers the owner of a child: at once if the change matters, and within MinorInterval
+// otherwise. Without a function that decides, every change matters. New and deleted children always
+// matter. An event that may be our own write waits for the response.
 func (r *Reconciler[T]) Owner(mgr ctrl.Manager, matters func(before, after client.Object) bool) handler.EventHandler {
 	now := handler.EnqueueRequestsFromMapFunc(controllerOf(newObject[T](), mgr.GetScheme()))
 	unlessOwn := func(child client.Object, handle func()) {
@@ -97,9 +98,10 @@ func (r *Reconciler[T]) Owner(mgr ctrl.Manager, matters func(before, after clien
 	}
 }
 
-// controllerOf maps a child to the object that controls it, if that is of the owner's type. handler.EnqueueRequestForOwner does
-// the same, but asks the REST mapper for each event whether the owner has a namespace, which all kinds of the fleet have;
-// that was an eighth of all that the manager allocated.
+// controllerOf maps a child to the object that controls it, if that has the owner's type.
+// handler.EnqueueRequestForOwner does the same, but asks the REST mapper for each event whether the
+// owner is namespaced, which all kinds of the fleet are. That was an eighth of all allocations of the
+// manager.
 func controllerOf(owner client.Object, scheme *runtime.Scheme) handler.MapFunc {
 	gvk, err := apiutil.GVKForObject(owner, scheme)
 	return func(ctx context.Context, child client.Object) []reconcile.Request {
@@ -119,7 +121,7 @@ func controllerOf(owner client.Object, scheme *runtime.Scheme) handler.MapFunc {
 	}
 }
 
-// minorQueue lets the handler that knows the owners put them where they can wait.
+// minorQueue passes the owners that a handler finds to minorNews.
 type minorQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	news *minorNews

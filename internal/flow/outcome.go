@@ -11,7 +11,7 @@ import (
 
 // Reasons that conditions and events of every kind have.
 const (
-	// ReasonReady means that the object is as its spec says.
+	// ReasonReady means that the object matches its spec.
 	ReasonReady = "Ready"
 
 	// ReasonSuspended means that spec.suspend is set.
@@ -23,14 +23,14 @@ const (
 	// ReasonSynced is the reason of events about changes that the controller made.
 	ReasonSynced = "Synced"
 
-	// ReasonDriftCorrected is the reason of events about children that others had changed, and that were corrected.
+	// ReasonDriftCorrected is the reason of events about corrected drift of children.
 	ReasonDriftCorrected = "DriftCorrected"
 
 	// ReasonResourceExists means that a child's name is taken by an object that the custom resource does not control.
 	ReasonResourceExists = "ErrResourceExists"
 )
 
-// waiting is an outcome: the work goes on, and there is nothing to do until something else happens.
+// waiting is an outcome: the object makes progress, and there is nothing to do until something else happens.
 type waiting struct {
 	reason, message string
 	after           time.Duration
@@ -38,17 +38,17 @@ type waiting struct {
 
 func (w *waiting) Error() string { return w.message }
 
-// Waiting says that the object is not ready yet and that nothing is wrong. What it waits for is watched.
+// Waiting means that the object is not ready yet and that nothing is wrong. A watch reports the awaited change.
 func Waiting(reason, format string, args ...any) error {
 	return &waiting{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// WaitingFor is Waiting where time itself is what has to pass.
+// WaitingFor is like Waiting, but requeues the object after a time.
 func WaitingFor(after time.Duration, reason, format string, args ...any) error {
 	return &waiting{reason: reason, message: fmt.Sprintf(format, args...), after: after}
 }
 
-// stalled is an outcome: no progress is to be expected until somebody changes something.
+// stalled is an outcome: the object makes no progress until something is changed.
 type stalled struct {
 	reason string
 	err    error
@@ -59,18 +59,15 @@ type stalled struct {
 func (s *stalled) Error() string { return s.err.Error() }
 func (s *stalled) Unwrap() error { return s.err }
 
-// Stalled says that there is no progress until something that is watched changes. The error's
-// text is what the user reads.
+// Stalled means that there is no progress until a watched object changes. The user sees the error's text.
 func Stalled(reason string, err error) error { return &stalled{reason: reason, err: err} }
 
-// StalledRetrying is Stalled where what has to change cannot be watched, such as a quota: it is tried again, less
-// and less often.
+// StalledRetrying is like Stalled for obstacles that cannot be watched, such as a quota: it is retried with back-off.
 func StalledRetrying(reason string, err error) error {
 	return &stalled{reason: reason, err: err, retry: true}
 }
 
-// Within makes an outcome that waits or is stalled come back after a time at the latest, where time is one of the things that can
-// bring a change. Other outcomes stay as they are.
+// Within makes an outcome that waits or is stalled requeue after a time at the latest. Other outcomes stay unchanged.
 func Within(after time.Duration, err error) error {
 	var (
 		wait  *waiting
@@ -93,7 +90,7 @@ type hold struct{ after time.Duration }
 
 func (h *hold) Error() string { return fmt.Sprintf("held for %v", h.after) }
 
-// Hold leaves the status as it is and comes back later.
+// Hold keeps the status unchanged and requeues the object.
 func Hold(after time.Duration) error { return &hold{after: after} }
 
 // Reason returns the reason that an outcome gives, and "" if it is none that has one.
@@ -112,8 +109,8 @@ func Reason(err error) string {
 	}
 }
 
-// ComesBack reports when an outcome asks for another look although nothing happens: after a time, and whether it does so
-// again and again, less and less often. Both are zero if everything that the outcome waits for is watched.
+// ComesBack returns when an outcome requeues the object without an event: the delay, and whether it retries with
+// back-off. Both are zero if watches report everything that the outcome waits for.
 func ComesBack(err error) (after time.Duration, retrying bool) {
 	var (
 		wait  *waiting

@@ -15,7 +15,7 @@ import (
 // byController is the index of children by the UID of the object that controls them.
 const byController = "metadata.controller"
 
-// IndexOwned makes Pass.Owned work for a type of child. One kind at most may ask for it for each type.
+// IndexOwned makes Pass.Owned work for a type of child. At most one kind may call it for each type.
 func IndexOwned(mgr ctrl.Manager, object client.Object) error {
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), object, byController, func(object client.Object) []string {
 		if controller := metav1.GetControllerOf(object); controller != nil {
@@ -29,8 +29,8 @@ func IndexOwned(mgr ctrl.Manager, object client.Object) error {
 	return nil
 }
 
-// Owned fills in the list with all children of its type, whatever their names are. It is for children whose names can
-// change: a crash, or a second change before the first is over, leaves some of which nobody else knows.
+// Owned fills the list with all children of its type, regardless of their names. It is for children whose names can
+// change: after a crash, or a second change during the first, some children are known nowhere else.
 func (p *Pass) Owned(ctx context.Context, list client.ObjectList) error {
 	err := p.client.List(ctx, list, client.InNamespace(p.owner.GetNamespace()), client.MatchingFields{byController: string(p.owner.GetUID())})
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ownership is what the managed fields of a child say about it.
+// ownership holds the owners of a child's fields.
 //
 // The API server records which manager last set each field. A writer that changes a field takes its ownership from
-// everybody else, a writer that removes a field ends its ownership, and a writer that adds a field owns it. What the
-// server itself fills in belongs to the writer whose request it completed (defaults), or to no manager at all
-// (addresses, ports, and whatever admission webhooks and policies change). So ownership tells drift from defaulting and
-// admission, which a comparison of values cannot.
+// all others, a writer that removes a field ends its ownership, and a writer that adds a field owns it. Values that
+// the server sets belong to the writer of the request (defaults), or to no manager at all (addresses, ports, and
+// changes by admission webhooks and policies). So ownership distinguishes drift from defaulting and admission, which
+// a comparison of values cannot.
 type ownership struct {
 	// ours are the fields that we set last, when we created or applied; nil if there are none.
 	ours *fieldpath.Set
-	// others are the managers that own something outside of metadata and status.
+	// others holds the managers that own something outside of metadata and status.
 	others []manager
 }
 
@@ -32,15 +32,15 @@ type manager struct {
 	fields            *fieldpath.Set
 }
 
-// notSpec are the fields that are never part of what a child asks for. Other managers may have labels and annotations of
-// their own there; ours are part of what we apply.
+// notSpec holds the fields that are never compared. Other managers may have labels and annotations there; ours are
+// part of the configuration.
 var notSpec = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"),
 	fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("status"),
 )
 
-// ownershipOf reads the managed fields of a child, and isOurs says which entries are ours. Entries that cannot be read are
-// ignored: then fields are missing from ours, and applying again repairs them.
+// ownershipOf reads the managed fields of a child. isOurs selects our entries. Entries that cannot be parsed are
+// ignored: our fields are then missing, and the next apply repairs them.
 func ownershipOf(live metav1.Object, isOurs func(*metav1.ManagedFieldsEntry) bool) ownership {
 	var found ownership
 	for _, entry := range live.GetManagedFields() {
@@ -62,7 +62,7 @@ func ownershipOf(live metav1.Object, isOurs func(*metav1.ManagedFieldsEntry) boo
 	return found
 }
 
-// isEntryOf reports whether an entry holds what the manager applied, created or updated, apart from subresources.
+// isEntryOf reports whether an entry is for an apply, create or update by the manager, not through a subresource.
 func isEntryOf(entry *metav1.ManagedFieldsEntry, manager string) bool {
 	return entry.Manager == manager && entry.Subresource == ""
 }
@@ -72,9 +72,9 @@ func entriesOf(manager string) func(*metav1.ManagedFieldsEntry) bool {
 	return func(entry *metav1.ManagedFieldsEntry) bool { return isEntryOf(entry, manager) }
 }
 
-// appliedBy is entriesOf for a child that the manager creates and applies, and never updates: an update under its name is that
-// of another writer, who can choose any name. Creating counts as updating, so an update is ours if nothing was applied yet and
-// it is not newer than the child.
+// appliedBy is entriesOf for a child that the manager creates and applies, and never updates: an update under its
+// name comes from another writer, because any client can use any name. A create counts as an update, so an update is
+// ours if nothing was applied yet and it is not newer than the child.
 func appliedBy(manager string, live metav1.Object) func(*metav1.ManagedFieldsEntry) bool {
 	isApplied := slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return isEntryOf(&entry, manager) && entry.Operation == metav1.ManagedFieldsOperationApply
@@ -121,7 +121,7 @@ func ConcernsSpec(entry metav1.ManagedFieldsEntry) bool {
 	return false
 }
 
-// added returns the fields that the manager owns, that we neither own nor ask for, and that it has no right to.
+// added returns the fields that the manager owns without a right, and that we neither own nor configure.
 func (m *manager) added(kind string, expected ...*fieldpath.Set) *fieldpath.Set {
 	fields := m.fields
 	for _, set := range expected {

@@ -15,19 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// ownWrites remembers which versions of each object are what we wrote ourselves. The pass that wrote them has seen them in
-// the server's answers, so that there is no need to look at the owner again when the watch brings them, too. And a cache
-// that has not seen the last one yet is not to be believed: what we found there has been changed since, by ourselves.
+// ownWrites remembers which versions of each object we wrote ourselves. The reconcile that wrote them has seen them
+// in the server's responses, so their watch events need not trigger another reconcile. And if a cache does not have
+// the last one yet, it is stale because of our own write.
 type ownWrites struct {
 	mutex sync.Mutex
 	// versions are the last few of each object, the newest at the end.
 	versions map[types.UID][]string
-	// underWay are the writes whose answer has not arrived, with what the watch has brought of the object meanwhile.
+	// underWay holds the writes without a response yet, with the watch events of their objects meanwhile.
 	underWay map[childKey][]postponed
 }
 
-// maxOwnVersions is how many writes of one object a pass makes at most, as far as the watch is concerned: the fields are
-// taken over, one is patched, and the rest is applied. An older one that the watch brings late costs one look.
+// maxOwnVersions is the maximum number of writes of one object in a reconcile: take over the fields, patch one, and
+// apply the rest. An older version that the watch delivers late costs one reconcile.
 const maxOwnVersions = 3
 
 // childKey names an object that may not have a UID yet.
@@ -40,7 +40,7 @@ func keyOf(child client.Object) childKey {
 	return childKey{reflect.TypeOf(child), client.ObjectKeyFromObject(child)}
 }
 
-// postponed is an event of which nobody knows yet whether it is that of our own write.
+// postponed is an event that may or may not be the echo of our own write.
 type postponed struct {
 	version string
 	handle  func()
@@ -72,8 +72,8 @@ func (o *ownWrites) begin(child client.Object, key types.NamespacedName) func(an
 	}
 }
 
-// postpone keeps an event until the answer to a write of the same object has arrived. It returns false if no write is
-// under way.
+// postpone keeps an event until the response to a write of the same object has arrived. It returns false if no write
+// is in progress.
 func (o *ownWrites) postpone(child client.Object, handle func()) bool {
 	key := keyOf(child)
 	o.mutex.Lock()
@@ -101,8 +101,8 @@ func (o *ownWrites) has(child client.Object) bool {
 	return slices.Contains(o.versions[child.GetUID()], child.GetResourceVersion())
 }
 
-// supersedes reports whether we have written the object since the version that is given, which then comes from a cache that
-// lags behind. Versions of an object can be compared: they are numbers that grow.
+// supersedes reports whether we have written the object since the given version, which then comes from a stale cache.
+// Versions of an object can be compared: they are increasing numbers.
 func (o *ownWrites) supersedes(object client.Object) bool {
 	o.mutex.Lock()
 	versions := o.versions[object.GetUID()]
@@ -120,8 +120,8 @@ func (o *ownWrites) forget(uid types.UID) {
 	delete(o.versions, uid)
 }
 
-// IgnoreOwnWrites is for children that are applied: it drops the events of our own writes, if their answer has arrived
-// before them. Owner waits for those whose answer is late.
+// IgnoreOwnWrites is for children that are applied: it drops the events of our own writes, if the response arrived
+// before them. Owner handles late responses.
 func (r *Reconciler[T]) IgnoreOwnWrites() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return e.IsInInitialList || !r.own.has(e.Object) },

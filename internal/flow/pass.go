@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Pass is one look at one object. Whatever is changed for that object is changed through it.
+// Pass is one reconcile of one object. All changes for that object are made through it.
 type Pass struct {
 	owner      client.Object
 	fieldOwner string
@@ -25,18 +25,18 @@ type Pass struct {
 	now        time.Time
 	// changedSpec is whether the spec has changed since the status was written.
 	changedSpec bool
-	// changes are what this pass has changed, and repairs what it has corrected after others had changed it.
+	// changes holds the changes of this pass, and repairs the corrected drift.
 	changes, repairs []string
 	// remark is for the message of Ready.
 	remark string
 }
 
-// Changed notes a change that was made, for the event that says what was changed in this pass.
+// Changed records a change for the event of this pass.
 func (p *Pass) Changed(format string, args ...any) {
 	p.changes = append(p.changes, fmt.Sprintf(format, args...))
 }
 
-// Restored notes what was corrected after others had changed it, for an event of its own.
+// Restored records corrected drift, for a separate event.
 func (p *Pass) Restored(format string, args ...any) {
 	p.repairs = append(p.repairs, fmt.Sprintf(format, args...))
 }
@@ -52,7 +52,7 @@ func clearObject(object client.Object) {
 	value.Set(reflect.Zero(value.Type()))
 }
 
-// setObject makes an object equal to another one of its type, without a copy of what they refer to.
+// setObject makes an object a shallow copy of another one of its type.
 func setObject(object, to client.Object) {
 	reflect.ValueOf(object).Elem().Set(reflect.ValueOf(to).Elem())
 }

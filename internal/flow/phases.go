@@ -8,7 +8,7 @@ import (
 	"errors"
 )
 
-// Phase is a step of a reconcile. It leaves what it finds out in the scope.
+// Phase is a step of a reconcile. It stores its results in the scope.
 type Phase[S any] func(ctx context.Context, scope S) error
 
 // Run runs the phases in their order and stops at the first that does not return nil.
@@ -21,9 +21,8 @@ func Run[S any](ctx context.Context, scope S, phases ...Phase[S]) error {
 	return nil
 }
 
-// RunAll runs all phases, whatever the others return, and returns the gravest of their outcomes: a failure before
-// Stalled before Waiting. It is for phases that do not need each other, so that one of them cannot keep the
-// others from their work.
+// RunAll runs all phases, whatever the others return, and returns the most severe outcome: a failure before
+// Stalled before Waiting. It is for independent phases, which must not block each other.
 func RunAll[S any](ctx context.Context, scope S, phases ...Phase[S]) error {
 	var gravest error
 	for _, phase := range phases {

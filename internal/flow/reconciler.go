@@ -27,23 +27,24 @@ import (
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
 
-// Finalizer is on objects whose kind has something to do before they go.
+// Finalizer is set on objects whose kind has to clean up before deletion.
 const Finalizer = "opdock.dev/finalizer"
 
-// Kind is what the Reconciler has to know about a kind.
+// Kind describes a kind to the Reconciler.
 type Kind[T client.Object] struct {
 	// Name as in manifests, such as AppService.
 	Name string
 	// View gives access to what all kinds have.
 	View func(object T) View
-	// Reconcile brings the object one step further. It changes the world through the pass, and the object's status
-	// apart from the conditions of every kind; the returned outcome is what those are made of.
+	// Reconcile moves the object towards its spec. It changes the cluster through the pass, and sets the object's
+	// status except the common conditions, which are derived from the returned outcome.
 	Reconcile func(ctx context.Context, pass *Pass, object T) error
 	// Finalize, if there is one, is called instead when the object is being deleted, until it returns nil.
 	Finalize func(ctx context.Context, pass *Pass, object T) error
-	// StatusIsMemory says that the status holds what cannot be found out again, so the first one is written at once.
+	// StatusIsMemory means that the status holds facts that cannot be determined again, so the first one is written
+	// at once.
 	StatusIsMemory bool
-	// Paced says that the kind itself bounds how often the status changes, so that no change waits for MinorInterval.
+	// Paced means that the kind itself limits how often the status changes, so no change waits for MinorInterval.
 	Paced bool
 }
 
@@ -54,7 +55,7 @@ type View struct {
 	Conditions         *[]metav1.Condition
 }
 
-// Reconciler does for all kinds what does not depend on the kind.
+// Reconciler does the part of a reconcile that is the same for all kinds.
 type Reconciler[T client.Object] struct {
 	Kind[T]
 
@@ -86,14 +87,14 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	// The status is compared with what is there, so that must not be older than what we have written.
+	// The status is compared with the cached object, which must not be older than our own last write.
 	if r.own.supersedes(object) {
 		clearObject(object)
 		if err := r.Reader.Get(ctx, request.NamespacedName, object); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
-	// Nobody here asks whose its fields are, and all that compares two versions of it would look at that as well.
+	// The managed fields are not used here, and every comparison of two versions would include them.
 	object.SetManagedFields(nil)
 	pass := &Pass{
 		owner: object, fieldOwner: r.FieldOwner(), labelKind: strings.ToLower(r.Name),
@@ -206,7 +207,7 @@ func (r *Reconciler[T]) finalize(ctx context.Context, pass *Pass, object T) (ctr
 	return ctrl.Result{}, nil
 }
 
-// notYet says why an object that is being deleted is still there.
+// notYet reports why an object that is being deleted still exists.
 func (r *Reconciler[T]) notYet(ctx context.Context, before, object T, err error) (ctrl.Result, error) {
 	result := outcomeOf(err)
 	reconciles.WithLabelValues(r.Name, string(result)).Inc()
@@ -239,12 +240,12 @@ func (r *Reconciler[T]) ensureFinalizer(ctx context.Context, object T) error {
 	return nil
 }
 
-// announce makes one event of all changes, so a pass costs one request for it and not many, and another one of all
-// repairs.
+// announce records one event for all changes and another one for all corrections, to save requests.
 func (r *Reconciler[T]) announce(object T, pass *Pass) {
 	emit := func(reason string, changes []string) {
 		if len(changes) > 0 {
-			// Events that differ only in their note count as repetitions of the first; so the action says the same.
+			// Events that differ only in their note count as repetitions of the first, so the action contains the
+			// same text.
 			r.Events.Eventf(object, nil, corev1.EventTypeNormal, reason, summary(changes, maxAction), "%s", summary(changes, maxNote))
 		}
 	}
@@ -252,7 +253,7 @@ func (r *Reconciler[T]) announce(object T, pass *Pass) {
 	emit(ReasonDriftCorrected, pass.repairs)
 }
 
-// maxNote and maxAction are what the API allows for the note and the action of an event.
+// maxNote and maxAction are the API's limits for the note and the action of an event.
 const maxNote, maxAction = 1024, 128
 
 func summary(changes []string, limit int) string {
@@ -264,7 +265,7 @@ func summary(changes []string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
 }
 
-// warnIfStalled tells of a standstill once, when it begins or its reason changes.
+// warnIfStalled records a warning once, when the object stalls or the reason changes.
 func (r *Reconciler[T]) warnIfStalled(before, after T) {
 	was := meta.FindStatusCondition(*r.View(before).Conditions, sharedv1.ConditionStalled)
 	is := meta.FindStatusCondition(*r.View(after).Conditions, sharedv1.ConditionStalled)
@@ -281,8 +282,8 @@ func failure(err error) error {
 	return nil
 }
 
-// isPassing reports whether a failure is of the kind that goes away by itself, so that it is not worth a note in the
-// status: somebody else was faster, or the server is busy, restarting or gone.
+// isPassing reports whether a failure is transient and not worth a status write: a conflict, or a server that is
+// busy, restarting or unavailable.
 func isPassing(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
@@ -290,7 +291,8 @@ func isPassing(err error) bool {
 		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || isTerminating(err)
 }
 
-// ignoreTerminating drops the failure to create something in a namespace that is being deleted: the owner goes, too.
+// ignoreTerminating ignores the failure to create something in a namespace that is being deleted: the owner is
+// deleted, too.
 func ignoreTerminating(err error) error {
 	if isTerminating(err) {
 		return nil

@@ -33,8 +33,8 @@ func Refused(err error) error {
 	}
 }
 
-// isUnmergeable reports whether the server could not even read what was applied, such as a list in which a key stands
-// twice. It calls that an internal error of its own.
+// isUnmergeable reports whether the server could not parse the applied configuration, such as a list with a duplicate
+// key. The server reports this as an internal error.
 func isUnmergeable(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed to create typed patch object")
 }

@@ -12,8 +12,8 @@ import (
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
 
-// Remark adds to the message of an object that turns out to be Ready. It is for what is as the spec says and may surprise
-// nevertheless. An empty remark adds nothing.
+// Remark adds to the message of an object that becomes Ready. It is for states that match the
+// spec but may be surprising. An empty remark adds nothing.
 func (p *Pass) Remark(format string, args ...any) { p.remark = fmt.Sprintf(format, args...) }
 
 func (p *Pass) addRemark(conditions *[]metav1.Condition) {

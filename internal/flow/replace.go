@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// replaceIfImmutable deletes a child that cannot become what it should be because the server does not let a field change,
-// if nothing is lost by it. It is created again once it is gone.
+// replaceIfImmutable deletes a child if an immutable field prevents the correction and nothing is lost by it. The
+// child is recreated once it is gone.
 func (p *Pass) replaceIfImmutable(ctx context.Context, object client.Object, desired *desired, cause error) error {
 	if !isImmutable(cause) || !replaceable[desired.kind] {
 		return Refused(cause)
@@ -26,9 +26,9 @@ func (p *Pass) replaceIfImmutable(ctx context.Context, object client.Object, des
 	return p.replace(ctx, object, desired, cause)
 }
 
-// stuck returns why applying cannot make a child what it should be, although the server would accept it. A Service that was
-// made headless by hand stays it: without an address in the configuration, the server keeps the one there is, even if it
-// is None.
+// stuck returns why an apply cannot correct a child, although the server would accept it. A Service that was made
+// headless by hand stays headless: without an address in the configuration, the server keeps the existing one, even
+// if it is None.
 func stuck(object client.Object, desired *desired) error {
 	service, ok := object.(*corev1.Service)
 	if !ok || service.Spec.ClusterIP != corev1.ClusterIPNone || field(desired.content, "spec")["clusterIP"] == corev1.ClusterIPNone {
@@ -37,7 +37,7 @@ func stuck(object client.Object, desired *desired) error {
 	return errors.New("spec.clusterIP was set to None, which cannot be undone")
 }
 
-// replace deletes a child. It is created again once it is gone.
+// replace deletes a child. It is recreated once it is gone.
 func (p *Pass) replace(ctx context.Context, object client.Object, desired *desired, cause error) error {
 	// Nothing is deleted that could not be created again. A name that is taken is the last thing the server checks.
 	if err := p.rehearse(ctx, object, desired); !apierrors.IsAlreadyExists(err) {
@@ -55,7 +55,7 @@ func (p *Pass) replace(ctx context.Context, object client.Object, desired *desir
 	return Waiting("Replacing", "%s is immutable and is recreated: %v", describe(object, desired.name), cause)
 }
 
-// rehearse asks the server what it would answer to the creation of a child, if the child were not there.
+// rehearse asks the server, by a dry run, whether it would accept a new child if the old one did not exist.
 func (p *Pass) rehearse(ctx context.Context, object client.Object, desired *desired) error {
 	data, err := json.Marshal(desired.content)
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *Pass) rehearse(ctx context.Context, object client.Object, desired *desi
 	return p.client.Create(ctx, fresh, client.FieldOwner(p.fieldOwner), client.DryRunAll)
 }
 
-// releaseNodePorts leaves out the node ports of a Service that the existing one holds: they are free once it is gone.
+// releaseNodePorts omits the node ports that the existing Service holds: they are free once it is gone.
 func releaseNodePorts(fresh, existing client.Object) {
 	service, ok := fresh.(*corev1.Service)
 	if !ok {
@@ -88,7 +88,7 @@ var replaceable = map[string]bool{
 	"ConfigMap": true, "Service": true, "Ingress": true, "NetworkPolicy": true, "PodDisruptionBudget": true, "HorizontalPodAutoscaler": true,
 }
 
-// isImmutable reports whether the server refused a change of a field that cannot be changed. It has no code of its own for
+// isImmutable reports whether the server refused to change an immutable field. It has no separate error code for
 // that.
 func isImmutable(err error) bool {
 	return apierrors.IsInvalid(err) && (strings.Contains(err.Error(), "immutable") || strings.Contains(err.Error(), "may not change once set"))

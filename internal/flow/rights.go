@@ -11,21 +11,20 @@ import (
 
 // Right is a field of a child that another writer may set. Any other field that is changed, added or removed is corrected.
 //
-// Fields that the API server or admission set by themselves need no entry: no manager owns them. Neither do labels,
-// annotations, finalizers and owner references of others, which are never touched.
+// Fields that the API server or admission sets need no entry: no manager owns them. Neither do labels, annotations,
+// finalizers and owner references of other writers, which are never changed.
 type Right struct {
 	// Child is the kind of the child.
 	Child string
 	// Field is the path of the field, with [] for any item of a list.
 	Field string
-	// Subresource, if there is one, is the only way in which the field may be set.
+	// Subresource, if it is not empty, is the only way to set the field.
 	Subresource string
-	// Holder says who uses the right, for the documentation.
+	// Holder names who uses the right, for the documentation.
 	Holder string
 }
 
-// Rights are all of them. A field that the custom resource sets is not up to its holder: the right is for what the spec
-// leaves open.
+// Rights lists all of them. A right applies only if the custom resource does not set the field.
 var Rights = []Right{
 	{Child: "Deployment", Field: "spec.replicas", Holder: "the HorizontalPodAutoscaler, while `autoscaling` is set"},
 	{Child: "Deployment", Field: "spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt", Holder: "`kubectl rollout restart`"},

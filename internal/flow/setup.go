@@ -26,11 +26,12 @@ import (
 
 // Options are the settings of a controller.
 type Options struct {
-	// Concurrency is how many objects of the kind are looked at together.
+	// Concurrency is the number of objects of the kind that are reconciled concurrently.
 	Concurrency int
 	// ReconcileTimeout bounds a single pass.
 	ReconcileTimeout time.Duration
-	// Namespaces are those that the manager looks after; all if empty. They are for controllers with a cache of their own.
+	// Namespaces are the namespaces that the manager watches; all if empty. They are for controllers with their own
+	// cache.
 	Namespaces []string
 	// IsInstalled reports whether the server serves a kind now.
 	IsInstalled func(kind schema.GroupVersionKind) (bool, error)
@@ -48,8 +49,8 @@ const (
 	lastRetry  = time.Minute
 )
 
-// Controller returns a builder that has what the controllers of all kinds have. The kind adds what else it watches,
-// and ends with Complete(reconciler).
+// Controller returns a builder with the settings of all kinds. The kind adds its own watches, and ends with
+// Complete(reconciler).
 func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Options) (*why.Builder, *Reconciler[T], error) {
 	watcher, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
@@ -63,7 +64,8 @@ func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Opt
 	}
 	return why.ControllerManagedBy(mgr, o.Why).
 		Named(name).
-		// The status is ours, so a change of it is no news, unless somebody removes it.
+		// This controller writes the status itself, so a status change triggers no reconcile, unless
+		// the status was removed.
 		For(object, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, whenAskedToAdopt(), reconciler.whenStatusIsLost()))).
 		WatchesRawSource(reconciler.bystanders).
 		WithOptions(controller.Options{
@@ -73,7 +75,7 @@ func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Opt
 		}), reconciler, nil
 }
 
-// whenAskedToAdopt lets through objects that are given AdoptAnnotation, or lose it.
+// whenAskedToAdopt selects updates that add or remove AdoptAnnotation.
 func whenAskedToAdopt() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -85,7 +87,7 @@ func whenAskedToAdopt() predicate.Predicate {
 	}
 }
 
-// whenStatusIsLost lets through objects whose status was removed.
+// whenStatusIsLost selects updates that removed the status.
 func (r *Reconciler[T]) whenStatusIsLost() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -99,8 +101,8 @@ func (r *Reconciler[T]) whenStatusIsLost() predicate.Predicate {
 	}
 }
 
-// IgnoreStatus is for children whose status does not matter: it lets through changes of their spec, labels and annotations. Not
-// all types count the changes of their spec in a generation, but whoever changes what is ours takes it from us.
+// IgnoreStatus is for children whose status does not matter: it selects changes of their spec, labels and
+// annotations. Not all types have a generation, but a writer that changes our fields takes their ownership.
 func IgnoreStatus() predicate.Predicate {
 	return predicate.Or(
 		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
@@ -114,7 +116,7 @@ func IgnoreStatus() predicate.Predicate {
 		})
 }
 
-// wholeEntries are those that the cache keeps as they are, which are ours.
+// wholeEntries selects our own entries, which the cache keeps with their fields.
 func wholeEntries(object client.Object) (whole []metav1.ManagedFieldsEntry) {
 	for _, entry := range object.GetManagedFields() {
 		if entry.FieldsV1 != nil {

@@ -15,19 +15,19 @@ import (
 	"github.com/opdock/opdock/client/applyconfiguration"
 )
 
-// shapes knows how the server merges the fields of children: which lists and maps are one value (atomic), and which are
-// owned item by item.
+// shapes defines how the server merges the fields of children: which lists and maps are atomic, and which are owned
+// item by item.
 type shapes struct {
 	once sync.Once
-	// converters know types, from the best to the one that knows none and takes every list for one value.
+	// converters know types, from the best to one that knows none and treats every list as atomic.
 	converters []managedfields.TypeConverter
 
 	mutex sync.Mutex
-	// granular remembers, by kind and field, what only reading a whole configuration tells.
+	// granular caches, by kind and field, what only parsing a whole configuration shows.
 	granular map[string]bool
 }
 
-// of returns the shapes, made for the types of a scheme when they are first asked for.
+// of returns the shapes. It creates them for the types of a scheme at the first call.
 func (s *shapes) of(scheme *runtime.Scheme) *shapes {
 	s.once.Do(func() {
 		s.granular = map[string]bool{}
@@ -52,7 +52,7 @@ func (s *shapes) fieldsOf(configuration map[string]any) *fieldpath.Set {
 	return &fieldpath.Set{}
 }
 
-// identity are the fields that say which object is meant. No manager owns them.
+// identity holds the fields that identify an object. No manager owns them.
 var identity = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"), fieldpath.MakePathOrDie("metadata", "name"),
 	fieldpath.MakePathOrDie("metadata", "namespace"), fieldpath.MakePathOrDie("metadata", "uid"),

@@ -53,7 +53,7 @@ func (r *Reconciler[T]) writeStatus(ctx context.Context, before, after T) (later
 	return 0, nil
 }
 
-// forObject makes a patch that the server refuses if the object has been deleted and another one has its name.
+// forObject returns a patch that the server refuses if the object was deleted and another one has its name.
 func forObject(object client.Object, difference []byte) (client.Patch, error) {
 	var content map[string]any
 	if err := json.Unmarshal(difference, &content); err != nil {
@@ -64,8 +64,8 @@ func forObject(object client.Object, difference []byte) (client.Patch, error) {
 	return client.RawPatch(types.MergePatchType, data), err
 }
 
-// memory is what the reconciler remembers of objects. Losing it costs nothing but a status that is written a
-// little early, and a measurement.
+// memory is the reconciler's state about objects. If it is lost, a status may be written a little early, and a
+// measurement is missing.
 type memory struct {
 	mutex   sync.Mutex
 	objects map[types.NamespacedName]*remembered
@@ -116,8 +116,8 @@ func (m *memory) writtenAt(key types.NamespacedName) time.Time {
 	return m.of(key).written
 }
 
-// seen notes when a generation was first seen. One that was there before this process is not measured: nobody knows
-// how long it has been there.
+// seen records when a generation was first seen. A generation from before this process is not measured, because its
+// age is unknown.
 func (m *memory) seen(object client.Object, now time.Time) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

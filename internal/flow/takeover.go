@@ -17,28 +17,27 @@ import (
 
 // Server-side apply removes a field only if the applier owns it. Two kinds of fields have to become ours first:
 //
-//   - Those with which we created a child. Creating counts as updating, and not as applying.
-//   - Those that others have added. Owned by us and not in the configuration, they are removed.
+//   - Fields that we created a child with. A create counts as an update, and not as an apply.
+//   - Fields that other writers added. Once we own them and they are not in the configuration, they are removed.
 //
-// Taking over changes nothing but the records of the server. The request after it, which applies, then changes all
-// fields at once: there is no moment in which the child is neither as it was nor as it should be, and which the server
-// might find invalid.
+// Taking over changes only managed fields. The apply after it changes all fields at once, so the child is never in an
+// intermediate state, which the server might reject.
 
-// mustTakeOver reports whether fields have to become ours before the child is applied.
+// mustTakeOver reports whether we have to take over fields before the child is applied.
 func (p *Pass) mustTakeOver(object client.Object, found drift) bool {
 	return len(found.added) > 0 || slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return isEntryOf(&entry, p.fieldOwner) && entry.Operation == metav1.ManagedFieldsOperationUpdate
 	})
 }
 
-// takeOver makes fields ours. The object is as the server has it; it is filled in with the answer.
+// takeOver takes over fields. The object must be the server's version; it is replaced with the response.
 func (p *Pass) takeOver(ctx context.Context, object client.Object, desired *desired, found drift) error {
 	entries, err := takenOver(object.GetManagedFields(), p.fieldOwner, desired.apiVersion, found.added)
 	if err != nil {
 		return fmt.Errorf("taking over the fields of %s: %w", describe(object, desired.name), err)
 	}
 	patch, err := json.Marshal([]map[string]any{
-		// With its version it is the object whose records we have read.
+		// The resource version is a precondition: the managed fields must be the ones that were read.
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": object.GetResourceVersion()},
 		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
 	})
@@ -57,8 +56,8 @@ func (p *Pass) takeOver(ctx context.Context, object client.Object, desired *desi
 	return nil
 }
 
-// takenOver returns managed fields in which everything that the owner has set counts as applied, and so does what others
-// have added.
+// takenOver returns managed fields in which all fields that the owner has set, and those that others have added,
+// count as applied.
 func takenOver(entries []metav1.ManagedFieldsEntry, owner, apiVersion string, added []manager) ([]metav1.ManagedFieldsEntry, error) {
 	ours := &fieldpath.Set{}
 	for _, other := range added {

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package appservice turns an AppService into a Deployment and a Service, and into what else it asks for.
+// Package appservice creates the Deployment, the Service and the other children of an AppService.
 package appservice
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/opdock/opdock/internal/workload"
 )
 
-// labelKind is the value of the label that says of which kind an object's owner is.
+// labelKind is the value of the label with the kind of an object's owner.
 const labelKind = "appservice"
 
-// Reconciler looks after AppServices.
+// Reconciler reconciles AppServices.
 type Reconciler struct {
 	Client client.Client
 }
@@ -63,7 +63,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 		Complete(reconciler)
 }
 
-// scope is what is known about an AppService during a pass.
+// scope holds the facts about an AppService during a reconcile.
 type scope struct {
 	app  *appv1.AppService
 	pass *flow.Pass
@@ -108,7 +108,7 @@ func selector(app *appv1.AppService) map[string]string {
 	return workload.SelectorLabels(labelKind, app.Name)
 }
 
-// findTrouble looks for a pod that cannot start, if there is reason to.
+// findTrouble finds a pod that cannot start, if the rollout suggests one.
 func (r *Reconciler) findTrouble(ctx context.Context, s *scope) (err error) {
 	if s.deployment != nil {
 		s.trouble, err = health.TroubleOfDeployment(ctx, r.Client, s.deployment)

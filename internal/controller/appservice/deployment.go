@@ -38,12 +38,12 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// replicas is the number of pods to ask for, or nil to leave it to the autoscaler.
+// replicas returns the number of pods to apply, or nil to leave it to the autoscaler.
 //
-// While there is an autoscaler, the number is whatever it has set last. But it sets none before it has measured
-// something, and a number that no manager owns falls back to 1. So the number that is there stays ours until the
-// autoscaler takes it, which the server shows by taking it from us. A number outside of the autoscaler's bounds is not
-// the autoscaler's: 0 would even turn it off.
+// While there is an autoscaler, it sets the number. But it sets none before its first measurement, and a number that
+// no manager owns falls back to 1. So this controller owns the current number until the autoscaler sets it; the
+// server then removes our ownership. A number outside of the autoscaler's bounds does not come from the autoscaler: 0
+// would even turn it off.
 func replicas(app *appv1.AppService, live *appsv1.Deployment, owned bool) *int32 {
 	size := ptr.Deref(app.Spec.Size, 1)
 	autoscaling := app.Spec.Autoscaling
@@ -60,7 +60,7 @@ func replicas(app *appv1.AppService, live *appsv1.Deployment, owned bool) *int32
 	return ptr.To(min(max(size, least), most))
 }
 
-// deployment is the Deployment that an AppService asks for.
+// deployment returns the desired Deployment of an AppService.
 func deployment(app *appv1.AppService, replicas *int32) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	secured, err := workload.Secure(podTemplate(app), app.Spec.SecurityProfile)
 	if err != nil {
@@ -98,7 +98,7 @@ func podTemplate(app *appv1.AppService) *sharedv1.PodTemplate {
 	}
 }
 
-// containerPorts are the ports that the Service leads to, each of them once.
+// containerPorts returns the target ports of the Service, each of them once.
 func containerPorts(app *appv1.AppService) []sharedv1.ContainerPort {
 	type key struct {
 		number   int32

@@ -91,7 +91,8 @@ func (r *Reconciler) applyNetworkPolicy(ctx context.Context, s *scope) error {
 	return s.pass.Apply(ctx, &networkingv1.NetworkPolicy{}, desired)
 }
 
-// networkPolicy lets in those who are listed, at the application's ports. A policy without a list lets in nobody.
+// networkPolicy admits traffic from the listed peers to the application's ports. A policy without a list admits
+// no traffic.
 func networkPolicy(app *appv1.AppService) (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
 	spec := networkingv1ac.NetworkPolicySpec().
 		WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(selector(app))).
@@ -132,7 +133,7 @@ func networkPeer(peer appv1.NetworkPeer) (*networkingv1ac.NetworkPolicyPeerApply
 
 func labelSelector(selector *metav1.LabelSelector) (*metav1ac.LabelSelectorApplyConfiguration, error) {
 	if selector == nil {
-		return nil, nil //nolint:nilnil // no selector is a meaning of its own
+		return nil, nil //nolint:nilnil // a nil selector has its own meaning
 	}
 	data, err := json.Marshal(selector)
 	if err != nil {

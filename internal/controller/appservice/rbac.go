@@ -3,7 +3,7 @@
 
 package appservice
 
-// What the controller may do; config/rbac/role.yaml is made of these lines.
+// The permissions of the controller. config/rbac/role.yaml is generated from these markers.
 //
 // +kubebuilder:rbac:groups=app.example.com,resources=appservices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=app.example.com,resources=appservices/status,verbs=patch

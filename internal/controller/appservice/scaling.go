@@ -17,7 +17,7 @@ import (
 	appv1 "github.com/opdock/opdock/api/app/v1"
 )
 
-// defaultCPUTarget is what an autoscaler aims at that was given no target.
+// defaultCPUTarget is the target of an autoscaler without one.
 const defaultCPUTarget = 80
 
 func (r *Reconciler) applyAutoscaler(ctx context.Context, s *scope) error {

@@ -27,8 +27,8 @@ func (r *Reconciler) applyService(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// service is the Service that an AppService asks for. Addresses and node ports that it leaves open are the cluster's to
-// choose and to keep.
+// service returns the desired Service of an AppService. The cluster chooses addresses and node ports that the spec
+// leaves open.
 func service(app *appv1.AppService) *corev1ac.ServiceApplyConfiguration {
 	settings := ptr.Deref(app.Spec.Service, appv1.ServiceSettings{})
 	spec := corev1ac.ServiceSpec().WithSelector(selector(app))
@@ -72,7 +72,7 @@ func servicePort(port appv1.ServicePort) *corev1ac.ServicePortApplyConfiguration
 	return result
 }
 
-// serviceType is the one that was asked for; a node port asks for NodePort.
+// serviceType returns the requested type; a node port implies NodePort.
 func serviceType(app *appv1.AppService) appv1.ServiceType {
 	switch {
 	case app.Spec.Service != nil && app.Spec.Service.Type != "":

@@ -23,7 +23,7 @@ import (
 	"github.com/opdock/opdock/internal/workload"
 )
 
-// setStatus takes over what the children say.
+// setStatus copies the status of the children.
 func setStatus(s *scope) {
 	status := &s.app.Status
 	status.Selector = labels.SelectorFromSet(selector(s.app)).String()
@@ -52,7 +52,7 @@ func setStatus(s *scope) {
 	}
 }
 
-// rollout says how far the Deployment is.
+// rollout returns the progress of the Deployment.
 func rollout(s *scope) error { return workload.Outcome(s.deployment, s.trouble) }
 
 // url is where the application can be reached from as far away as possible.
@@ -102,7 +102,7 @@ func ingressURL(wanted *appv1.Ingress, live *networkingv1.Ingress) string {
 	return ""
 }
 
-// address leaves out the port that the scheme stands for.
+// address omits the default port of the scheme.
 func address(scheme, host string, port int32) string {
 	if scheme == "http" && port == 80 || scheme == "https" && port == 443 {
 		if ip := net.ParseIP(host); ip != nil && ip.To4() == nil {

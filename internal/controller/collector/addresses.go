@@ -31,7 +31,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// addresses are those of the pods that a Collector asks for, sorted by address and then by pod.
+// addresses returns the addresses of the pods that a Collector selects, sorted by address and then by pod.
 func addresses(items []corev1.Pod, spec collectorv1.CollectorSpec) []collectorv1.Address {
 	type sortable struct {
 		collectorv1.Address
@@ -80,8 +80,8 @@ func addressesOf(pod *corev1.Pod) []collectorv1.Address {
 	return result
 }
 
-// ownerOf is the object that manages a pod. A Deployment does that by a ReplicaSet, whose name is the Deployment's with
-// a hash that the pod has as a label.
+// ownerOf returns the object that manages a pod. For a Deployment, it is found through the ReplicaSet, whose name is
+// the Deployment's with a hash that is also a label of the pod.
 func ownerOf(pod *corev1.Pod) *collectorv1.Owner {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {

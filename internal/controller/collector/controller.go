@@ -1,20 +1,20 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package collector keeps, in the status of a Collector and in a ConfigMap if it asks for one, the addresses of the pods
-// that its selector picks.
+// Package collector maintains the addresses of the pods that a Collector selects, in its status and, if the spec
+// names one, in a ConfigMap.
 //
 // Which pods count:
 //
-//   - A pod that has succeeded or failed does not: its address has been released, and may be another pod's by now.
-//   - A pod that is being deleted does until it is gone, since it may still talk to others. It is not ready any more, so
-//     readiness Ready leaves it out.
-//   - A pod in the host network does, with its node's address: that is where its traffic comes from. Several pods may
-//     share such an address; in the ConfigMap's list of addresses it stands once.
+//   - A pod that has succeeded or failed does not: its address was released, and another pod may have it.
+//   - A pod that is being deleted does until it is gone, because it may still have connections. It is no longer
+//     ready, so readiness Ready excludes it.
+//   - A pod in the host network does, with its node's address, which is the source of its traffic. Several pods may
+//     share such an address; the list in the ConfigMap has it once.
 //
-// When it writes: at once after a change of the spec, and after a pause without further changes of the pods otherwise. If
-// they never stop changing, it writes after a few such pauses. How often it was woken, and by what, is written along with
-// that; changes that leave the addresses as they are, only count, and are written some seconds later.
+// It writes at once after a change of the spec, and otherwise after a pause without further pod changes. If pods
+// never stop changing, it writes after a few such pauses. The number of reconciles and their causes are written at
+// the same time. Changes that do not affect the addresses are only counted, and written some seconds later.
 package collector
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// Reconciler looks after Collectors.
+// Reconciler reconciles Collectors.
 type Reconciler struct {
 	// Pods reads all pods, not only those of the fleet.
 	Pods  client.Reader
@@ -75,7 +75,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 		Complete(reconciler)
 }
 
-// scope is what is known about a Collector during a pass.
+// scope holds the facts about a Collector during a reconcile.
 type scope struct {
 	collector *collectorv1.Collector
 	pass      *flow.Pass

@@ -16,7 +16,7 @@ type occurrence struct {
 	what collectorv1.EventType
 }
 
-// counts says how often something has happened.
+// counts holds how often something has happened.
 type counts map[occurrence]int64
 
 // add adds the counts of a status.
@@ -26,7 +26,7 @@ func (c counts) add(events []collectorv1.EventCount) {
 	}
 }
 
-// events are the counts as they stand in a status, in an order that does not change.
+// events returns the counts for the status, in a stable order.
 func (c counts) events() []collectorv1.EventCount {
 	var result []collectorv1.EventCount
 	for occurrence, count := range c {

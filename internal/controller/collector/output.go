@@ -31,7 +31,7 @@ const (
 	ReasonOutputTooLarge = "OutputTooLarge"
 )
 
-// writeOutput writes the ConfigMap that the spec names, and removes those that it named before.
+// writeOutput applies the ConfigMap that the spec names, and deletes those that it named before.
 func (r *Reconciler) writeOutput(ctx context.Context, s *scope) error {
 	var owned corev1.ConfigMapList
 	if err := s.pass.Owned(ctx, &owned); err != nil {
@@ -66,8 +66,8 @@ func (r *Reconciler) writeOutput(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// writeConfigMap keeps an old ConfigMap up to date as long as the name of the new one is taken: whoever reads the list
-// has nothing better.
+// writeConfigMap keeps an old ConfigMap up to date while the name of the new one is taken, because readers of the
+// list have nothing better.
 func (r *Reconciler) writeConfigMap(ctx context.Context, s *scope, name string, owned []corev1.ConfigMap) error {
 	data, err := output(s.addresses, maxData)
 	if err != nil {
@@ -92,8 +92,8 @@ func (r *Reconciler) writeConfigMap(ctx context.Context, s *scope, name string, 
 	return outcome
 }
 
-// restoreOutput makes the ConfigMap hold what it was last given. While the pods go on changing, the list stays that old; other
-// changes do not.
+// restoreOutput restores the last written content of the ConfigMap. While pods keep changing, the list is not
+// updated, but drift is corrected.
 func (r *Reconciler) restoreOutput(ctx context.Context, s *scope, data map[string]string) error {
 	if data == nil || s.collector.Spec.Output == nil {
 		return nil
@@ -101,8 +101,8 @@ func (r *Reconciler) restoreOutput(ctx context.Context, s *scope, data map[strin
 	return s.pass.Apply(ctx, &corev1.ConfigMap{}, corev1ac.ConfigMap(s.collector.Spec.Output.ConfigMapName, s.collector.Namespace).WithData(data))
 }
 
-// output is what the ConfigMap holds. If not all of it fits, the details are left out; if the addresses alone do not fit,
-// there is no use in it.
+// output returns the content of the ConfigMap. If it does not fit, the details are omitted. If the addresses
+// alone do not fit, it is an error.
 func output(addresses []collectorv1.Address, limit int) (map[string]string, error) {
 	var text strings.Builder
 	last := ""

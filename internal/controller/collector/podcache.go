@@ -16,8 +16,8 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// podCache holds all pods, while the manager's own cache holds those of the fleet only. It is there only if there is a
-// controller of Collectors, and of each pod it keeps the few hundred bytes that are read here.
+// podCache holds all pods, while the manager's cache holds only pods of the fleet. It exists only if the controller
+// of Collectors runs, and keeps the few hundred bytes of each pod that are read here.
 func podCache(mgr ctrl.Manager, o flow.Options) (cache.Cache, error) {
 	transform := strip
 	if o.Why != nil {
@@ -43,7 +43,7 @@ func podCache(mgr ctrl.Manager, o flow.Options) (cache.Cache, error) {
 	return pods, nil
 }
 
-// strip drops all that nobody reads here.
+// strip drops all fields that are not read here.
 func strip(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		return stripPod(pod), nil
@@ -71,7 +71,7 @@ func stripPod(pod *corev1.Pod) *corev1.Pod {
 	return stripped
 }
 
-// stripButWriters keeps who has written the pod, too: that is what records tell of its events.
+// stripButWriters also keeps the writers of the pod, for the records of package why.
 func stripButWriters(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

@@ -3,7 +3,7 @@
 
 package collector
 
-// What the controller may do; config/rbac/role.yaml is made of these lines.
+// The permissions of the controller. config/rbac/role.yaml is generated from these markers.
 //
 // +kubebuilder:rbac:groups=collector.ip,resources=collectors,verbs=list;watch
 // +kubebuilder:rbac:groups=collector.ip,resources=collectors/status,verbs=patch

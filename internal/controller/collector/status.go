@@ -19,8 +19,8 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// report puts what was found into the status, given how the output went. Counts are no reason to write by themselves:
-// they go along with something else, or wait for a while.
+// report sets the status from the addresses and the outcome of the output. Counts alone do not cause a write: they
+// are written with other changes, or after a while.
 func (r *Reconciler) report(s *scope, outcome error) error {
 	status := &s.collector.Status
 	now := r.Clock.Now()
@@ -67,7 +67,7 @@ func setAddresses(status *collectorv1.CollectorStatus, addresses []collectorv1.A
 	return !equality.Semantic.DeepEqual(before, status)
 }
 
-// isReady reports whether the status says that the current spec is done.
+// isReady reports whether the status is Ready for the current spec.
 func isReady(collector *collectorv1.Collector) bool {
 	ready := meta.FindStatusCondition(collector.Status.Conditions, sharedv1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == collector.Generation

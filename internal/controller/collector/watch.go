@@ -25,13 +25,13 @@ import (
 // ReasonInvalidSelector means that the selector does not make sense.
 const ReasonInvalidSelector = "InvalidSelector"
 
-// defaultDebounce is what the schema fills in, for objects that are older than it.
+// defaultDebounce is the default of the schema, for older objects without the field.
 const defaultDebounce = 500
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// watch makes events of the pods that the selector picks wake the Collector. It comes before the pods are listed, so that
-// a pod that changes in between is not missed.
+// watch makes events of the selected pods trigger a reconcile of the Collector. It is called
+// before the pods are listed, so a pod that changes in between is not missed.
 func (r *Reconciler) watch(_ context.Context, s *scope) error {
 	selector, err := metav1.LabelSelectorAsSelector(&s.collector.Spec.Selector)
 	if err != nil {
@@ -83,7 +83,8 @@ func (w *watchers) ofPods() handler.TypedFuncs[*corev1.Pod, reconcile.Request] {
 	}
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], queue queue) {
-			// What was there when the manager started has not happened now, and all Collectors look anyway.
+			// Pods of the initial list have not changed, and all Collectors are reconciled at the start
+			// anyway.
 			if !e.IsInInitialList {
 				happened(queue, collectorv1.EventAdded, nil, e.Object)
 			}
@@ -99,7 +100,7 @@ func (w *watchers) ofPods() handler.TypedFuncs[*corev1.Pod, reconcile.Request] {
 	}
 }
 
-// ofThemselves counts what happens to the Collectors. That they are looked at when their spec changes is not its business.
+// ofThemselves counts the events of Collectors. It does not trigger reconciles.
 func (w *watchers) ofThemselves() handler.Funcs {
 	count := func(queue queue, what collectorv1.EventType, collector client.Object) {
 		queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(collector)}, w.happened(what, collector))
@@ -115,7 +116,7 @@ func (w *watchers) ofThemselves() handler.Funcs {
 				return
 			}
 			if now, ok := e.ObjectNew.(*collectorv1.Collector); ok && now.Spec.Suspend {
-				// It wants to know of nothing until it is taken back, when it looks anyway.
+				// A suspended Collector ignores events. It is reconciled when it is resumed.
 				w.forget(now)
 				return
 			}

@@ -25,8 +25,8 @@ const (
 	countInterval = 10 * time.Second
 )
 
-// watchers is what is remembered of Collectors between two looks, by namespace and name, so that an event of a pod is
-// compared only with the selectors of its namespace. Losing it costs the counts of the last seconds.
+// watchers holds the state of Collectors between reconciles, by namespace and name, so a pod event is compared only
+// with the selectors of its namespace. If it is lost, only the counts of the last seconds are.
 type watchers struct {
 	clock clock.PassiveClock
 
@@ -34,16 +34,16 @@ type watchers struct {
 	byNamespace map[string]map[string]*watcher
 }
 
-// watcher is what is remembered of one Collector. The mutex of the watchers protects it.
+// watcher is the state of one Collector. The mutex of watchers protects it.
 type watcher struct {
 	uid types.UID
-	// generation, selector and debounce are those of the last look; without a selector there was none.
+	// generation, selector and debounce come from the last reconcile; without a selector there was none.
 	generation int64
 	selector   labels.Selector
 	debounce   time.Duration
 
-	// counts and reconciles are totals. What was counted before this process is in the status, and added when the first
-	// look begins.
+	// counts and reconciles are totals. Counts of earlier processes are in the status, and are added at the first
+	// reconcile.
 	counts     counts
 	reconciles int64
 	begun      bool
@@ -53,9 +53,11 @@ type watcher struct {
 	// first and last are when addresses have changed since the last look; zero if they have not.
 	first, last time.Time
 
-	// fingerprint is that of all addresses at the last look. The status does not hold all of them.
+	// fingerprint is the fingerprint of all addresses at the last reconcile. The status does not hold all of
+	// them.
 	fingerprint string
-	// output is what the ConfigMap holds since the last look; nil if it could not be written, or there is none.
+	// output is the content of the ConfigMap since the last reconcile; nil if it could not be written, or there
+	// is none.
 	output map[string]string
 }
 
@@ -89,8 +91,8 @@ func (w *watchers) forget(collector client.Object) {
 	}
 }
 
-// podHappened notes what happened to a pod, with those whom it concerns: old is nil if it has been added, now is nil if it
-// is gone. It returns after how long each of them is to look.
+// podHappened records a pod event for the Collectors that select the pod: old is nil for a new pod, now is nil for
+// a deleted one. It returns the delay after which to reconcile each of them.
 func (w *watchers) podHappened(what collectorv1.EventType, old, now *corev1.Pod) map[types.NamespacedName]time.Duration {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

@@ -22,16 +22,16 @@ import (
 
 // Reasons of a KAPP that is stalled because of a component.
 const (
-	// ReasonInvalidComponent means that a component asks for what a component cannot be.
+	// ReasonInvalidComponent means that the resource of a component is invalid.
 	ReasonInvalidComponent = "InvalidComponent"
 
 	// ReasonInvalidDependency means that dependsOn names no component, or forms a cycle.
 	ReasonInvalidDependency = "InvalidDependency"
 
-	// ReasonKindNotInstalled means that the server does not know a component's kind.
+	// ReasonKindNotInstalled means that the server does not serve a component's kind.
 	ReasonKindNotInstalled = "KindNotInstalled"
 
-	// ReasonComponentStalled means that a component's own controller says that it is stalled.
+	// ReasonComponentStalled means that a component's own controller reports that it is stalled.
 	ReasonComponentStalled = "ComponentStalled"
 
 	// ReasonComponentSuspended means that a component is suspended, so its readiness is unknown.
@@ -47,13 +47,13 @@ type part struct {
 	reason     string // why it is stalled, for machines
 	message    string
 	waitingFor []string
-	// exists is whether the object is there and bears what was last asked for.
+	// exists is whether the object exists with the last applied configuration.
 	exists bool
 	// failure is what went wrong and may well succeed next time.
 	failure error
-	// retry says that it is stalled by something that nobody watches.
+	// retry means that it is stalled by something that is not watched.
 	retry bool
-	// lookAgain is after which time to look at it again, whatever happens until then; 0 if there is no need to.
+	// lookAgain is the delay until the next reconcile, regardless of events; 0 if none is needed.
 	lookAgain time.Duration
 }
 
@@ -61,8 +61,7 @@ func (p *part) stall(reason string, err error) {
 	p.state, p.reason, p.message = kappv1.ComponentStalled, reason, err.Error()
 }
 
-// plan finds out what the components ask for and in which order they come. One that asks for what cannot be does not
-// keep the others from going on.
+// plan reads the components and determines their order. An invalid component does not stop the others.
 func (r *Reconciler) plan(_ context.Context, s *scope) error {
 	dependencies := graph{}
 	byName := map[string]*part{}
@@ -125,7 +124,7 @@ func (r *Reconciler) applyComponents(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// wait looks at a component that must not be changed now.
+// wait sets the state of a component that must not be changed now.
 func (p *part) wait(ctx context.Context, pass *flow.Pass) {
 	object := p.resource.kind.new()
 	upToDate, err := pass.Applied(ctx, object, p.resource.configuration)
@@ -152,13 +151,13 @@ func (p *part) apply(ctx context.Context, pass *flow.Pass) {
 		p.assess(object)
 	case flow.IsStalled(err):
 		p.stall(flow.Reason(err), err)
-		// What is in the way of a name is watched, if it can be. What the server takes is not: a policy may change, or the
-		// schema.
+		// A conflicting object is watched, if possible. What the server accepts cannot be watched: a policy or the
+		// schema may change.
 		p.retry = retrying || flow.Reason(err) != flow.ReasonResourceExists
 	case flow.IsWaiting(err):
 		p.state, p.message = kappv1.ComponentProgressing, err.Error()
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		// The kind was there once, and nobody tells when it is back.
+		// The kind existed before, and no watch reports when it is back.
 		p.stall(ReasonKindNotInstalled, notInstalled(p.resource.kind))
 		p.retry = true
 	default:
@@ -170,7 +169,7 @@ func (p *part) failed(err error) {
 	p.state, p.message, p.failure = kappv1.ComponentProgressing, err.Error(), err
 }
 
-// assess takes over what the component's own controller says.
+// assess copies the state that the component's own controller reports.
 func (p *part) assess(object client.Object) {
 	p.exists = true
 	conditions := p.resource.kind.conditions(object)

@@ -1,14 +1,15 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kapp makes an application of objects of the other kinds, in the order in which they depend on each other.
+// Package kapp creates an application from objects of the other kinds, in dependency order.
 //
-// A component is created, and later changed, only while everything it depends on is ready: a new version of an
-// application rolls out in the same order as its first one. What is there stays as it is meanwhile; nothing is ever torn
-// down to be put up again.
+// A component is created, and later changed, only while all its dependencies are ready: a new version of an
+// application rolls out in the same order as the first one. Meanwhile, existing objects stay unchanged; nothing is
+// deleted to be recreated.
 //
-// A component that is taken out of the spec, and every component when the KAPP is deleted, goes after those that depend on
-// it. Deletion in the foreground is the exception: then the garbage collector deletes the components, all at once.
+// A component that is removed from the spec is deleted after the components that depend on it. So is every
+// component when the KAPP is deleted. Foreground deletion is the exception: the garbage collector deletes all
+// components at once.
 package kapp
 
 import (
@@ -20,7 +21,7 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// Reconciler looks after KAPPs.
+// Reconciler reconciles KAPPs.
 type Reconciler struct {
 	kinds []*componentKind
 }
@@ -47,8 +48,8 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 		return err
 	}
 	w := &watcher{manager: mgr, ignoreOwnWrites: reconciler.IgnoreOwnWrites(), recording: builder.Recording(), isInstalled: o.IsInstalled}
-	// In a manager that runs, the controller starts as it is built. Its first pass must not find a kind missing that is
-	// there, so they are asked for before.
+	// In a running manager, the controller starts as soon as it is built. Its first reconcile must not miss an
+	// installed kind, so kinds are checked before.
 	missing, err := w.watchInstalled(builder, r.kinds)
 	if err != nil {
 		return err
@@ -63,7 +64,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 	return nil
 }
 
-// scope is what is known about a KAPP during a pass.
+// scope holds the facts about a KAPP during a reconcile.
 type scope struct {
 	kapp *kappv1.KAPP
 	pass *flow.Pass

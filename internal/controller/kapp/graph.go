@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// graph says of each component on which others it depends.
+// graph maps each component to its dependencies.
 type graph map[string][]string
 
-// inOrder returns the names so that each comes after those it depends on, and otherwise in the order they were given in.
-// Those that depend on each other in a cycle cannot be ordered and come last.
+// inOrder sorts the names so each comes after its dependencies, and otherwise keeps their order. Components of a
+// cycle cannot be ordered and come last.
 func (g graph) inOrder(names []string) []string {
 	ordered := make([]string, 0, len(names))
 	rest := slices.Clone(names)
@@ -34,7 +34,7 @@ func (g graph) inOrder(names []string) []string {
 	}
 }
 
-// problem says why a component cannot have a place in the order; nil if it can.
+// problem returns why a component cannot be ordered; nil if it can.
 func (g graph) problem(name string) error {
 	for _, dependency := range g[name] {
 		if _, exists := g[dependency]; !exists {
@@ -47,8 +47,8 @@ func (g graph) problem(name string) error {
 	return nil
 }
 
-// cycle is the shortest way from a component back to itself; nil if there is none. It begins with the component that
-// comes first in the alphabet, so that all its components name it alike.
+// cycle returns the shortest path from a component back to itself; nil if there is none. It begins with the
+// alphabetically first component, so all its components report the same cycle.
 func (g graph) cycle(name string) []string {
 	way := g.way(name, name)
 	if way == nil {

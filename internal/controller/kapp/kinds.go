@@ -29,8 +29,8 @@ type componentKind struct {
 	installed atomic.Bool
 }
 
-// is reports whether objects of that version and kind are of this kind. All versions of a kind have the same schema here, so
-// that one of them is enough to watch and apply them all.
+// is reports whether objects of that version and kind are of this kind. All versions of a kind
+// have the same schema here, so one version is enough to watch and apply them all.
 func (k *componentKind) is(gvk schema.GroupVersionKind) bool {
 	return k.GroupKind() == gvk.GroupKind() && (k.Version == gvk.Version || k.Kind == "AppService" && gvk.Version == "v1alpha1")
 }

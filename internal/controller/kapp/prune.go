@@ -30,7 +30,7 @@ type owned struct {
 	dependsOn []string
 }
 
-// doomed is an object that has to go, and how far that is.
+// doomed is an object to delete, and its progress.
 type doomed struct {
 	owned
 
@@ -66,7 +66,7 @@ func (r *Reconciler) findOwned(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// prune deletes what the spec does not have any more, in the reverse order of the dependencies.
+// prune deletes objects that are no longer in the spec, in reverse dependency order.
 func (r *Reconciler) prune(ctx context.Context, s *scope) error {
 	wanted := map[string]bool{}
 	byName := map[string]*part{}
@@ -81,8 +81,8 @@ func (r *Reconciler) prune(ctx context.Context, s *scope) error {
 			continue
 		}
 		if successor := byName[object.component]; successor != nil {
-			// The component has another object now. Those that depend on it stay, and so does this one until there is
-			// something in its place.
+			// The component has another object now. Its dependents stay, and so does this object until the new one
+			// exists.
 			if successor.exists {
 				if err := s.doom(ctx, object, nil); err != nil {
 					return err
@@ -119,8 +119,8 @@ func (r *Reconciler) finalize(ctx context.Context, pass *flow.Pass, kapp *kappv1
 	return nil
 }
 
-// recorded is on what the objects that are there depend, as they say themselves. Those that have just been applied say
-// what the spec says, whether the cache knows it already or not.
+// recorded returns the dependencies that existing objects record. For objects that were just applied, it uses the
+// spec, because the cache may be stale.
 func (s *scope) recorded() graph {
 	applied := map[string]*part{}
 	for _, p := range s.parts {
@@ -138,7 +138,7 @@ func (s *scope) recorded() graph {
 	return result
 }
 
-// doom deletes an object once those before it are gone.
+// doom deletes an object once its dependents are gone.
 func (s *scope) doom(ctx context.Context, object owned, before []string) error {
 	end := doomed{owned: object, message: "it is being deleted"}
 	if len(before) > 0 && object.object.GetDeletionTimestamp().IsZero() {
@@ -148,7 +148,7 @@ func (s *scope) doom(ctx context.Context, object owned, before []string) error {
 	}
 	policy := metav1.DeletePropagationBackground
 	if len(object.dependsOn) > 0 {
-		// What the component consists of goes before it, so that what it depends on is there until its last pod has ended.
+		// The children of the component are deleted first, so its dependencies exist until its last pod has ended.
 		policy = metav1.DeletePropagationForeground
 	}
 	named := object.kind.new()
@@ -162,7 +162,7 @@ func (s *scope) doom(ctx context.Context, object owned, before []string) error {
 	return err
 }
 
-// deleting says which objects are about to go.
+// deleting names the objects that are being deleted.
 func (s *scope) deleting() string {
 	var names []string
 	for _, object := range s.doomed {

@@ -3,7 +3,7 @@
 
 package kapp
 
-// What the controller may do; config/rbac/role.yaml is made of these lines.
+// The permissions of the controller. config/rbac/role.yaml is generated from these markers.
 //
 // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=kapps,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=kapps/status,verbs=patch

@@ -16,7 +16,8 @@ import (
 	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 )
 
-// What each component's object bears, so that it is known what it was when the spec does not have it any more.
+// Labels and annotations of each component's object. They identify the component after it was removed from the
+// spec.
 const (
 	// LabelComponent holds the component's name.
 	LabelComponent = "opdock.dev/component"
@@ -26,15 +27,15 @@ const (
 	AnnotationDependsOn = "opdock.dev/depends-on"
 )
 
-// resource is the object that a component asks for.
+// resource is the object of a component.
 type resource struct {
 	kind          *componentKind
 	name          string
 	configuration map[string]any
 }
 
-// desired is the object that a component asks for: its type, spec, labels and annotations. What only the server writes is
-// dropped, so that the output of kubectl get can be used as it is; what cannot be had is refused.
+// desired returns the desired object of a component: its type, spec, labels and annotations. Fields that only the
+// server writes are dropped, so users can paste the output of kubectl get. Unsupported fields are refused.
 func desired(kapp *kappv1.KAPP, component *kappv1.Component, kinds []*componentKind) (*resource, error) {
 	var content map[string]any
 	if err := json.Unmarshal(component.Resource.Raw, &content); err != nil {
@@ -74,7 +75,7 @@ func desired(kapp *kappv1.KAPP, component *kappv1.Component, kinds []*componentK
 	return &resource{kind: kind, name: name, configuration: configuration}, nil
 }
 
-// refuse returns what somebody asks for in the metadata and cannot have.
+// refuse returns an error for unsupported fields in the metadata.
 func refuse(metadata map[string]any, namespace string) error {
 	if wanted, _ := metadata["namespace"].(string); wanted != "" && wanted != namespace {
 		return fmt.Errorf("resource.metadata.namespace is %q: a component is in the namespace of its KAPP; remove it", wanted)

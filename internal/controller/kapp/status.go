@@ -13,7 +13,7 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// What the schema allows.
+// Limits of the schema.
 const (
 	maxRows          = 60
 	maxRowName       = 40
@@ -22,7 +22,8 @@ const (
 	ellipsisInBounds = "…"
 )
 
-// setStatus makes a row for each component, in the order of the spec, and for each that is being deleted.
+// setStatus adds a row for each component, in the order of the spec, and for each one that is being
+// deleted.
 func setStatus(s *scope) {
 	status := &s.kapp.Status
 	status.Components = nil
@@ -48,7 +49,7 @@ func setStatus(s *scope) {
 	}
 }
 
-// addRow leaves out what the server would refuse, with the whole status.
+// addRow omits values that would make the server refuse the whole status.
 func addRow(status *kappv1.KAPPStatus, row kappv1.ComponentStatus) {
 	if len(status.Components) < maxRows && row.Name != "" && len(row.Name) <= maxRowName {
 		row.Message = shortened(row.Message, maxRowMessage)
@@ -81,7 +82,7 @@ func (r resource) describe(row *kappv1.ComponentStatus) {
 	row.APIVersion, row.Kind, row.ResourceName = r.kind.GroupVersion().String(), r.kind.Kind, r.name
 }
 
-// verdict makes one outcome of those of all components, which comes back as early as any of them has to.
+// verdict combines the outcomes of all components. It requeues as early as any of them.
 func verdict(s *scope) error {
 	err := combined(s)
 	for _, p := range s.parts {
@@ -127,7 +128,7 @@ func combined(s *scope) error {
 	}
 }
 
-// explain says what is wrong with components, and what is wrong with several only once.
+// explain describes the problems of components. A problem that several share is named once.
 func explain(stalled []*part) string {
 	var messages []string
 	names := map[string][]string{}

@@ -37,7 +37,7 @@ type watcher struct {
 	isInstalled     func(schema.GroupVersionKind) (bool, error)
 }
 
-// watchInstalled lets a controller that is yet to be built watch the kinds that are there, and returns the others.
+// watchInstalled adds watches of the installed kinds to a builder, and returns the other kinds.
 func (w *watcher) watchInstalled(builder *why.Builder, kinds []*componentKind) (missing []*componentKind, err error) {
 	for _, kind := range kinds {
 		installed, err := w.isInstalled(kind.GroupVersionKind)
@@ -57,7 +57,7 @@ func (w *watcher) watchInstalled(builder *why.Builder, kinds []*componentKind) (
 	return missing, nil
 }
 
-// watchLate lets the controller watch a kind that has just been installed, and look at the KAPPs that waited for it.
+// watchLate adds a watch of a kind that was just installed, and reconciles the KAPPs that waited for it.
 func (w *watcher) watchLate(controller controller.Controller, kind *componentKind) error {
 	if err := flow.IndexOwned(w.manager, kind.new()); err != nil {
 		return err
@@ -97,7 +97,8 @@ func (k *componentKind) isOf(component kappv1.Component) bool {
 	return json.Unmarshal(component.Resource.Raw, &object) == nil && k.is(schema.FromAPIVersionAndKind(object.APIVersion, object.Kind))
 }
 
-// whenItMatters drops what a KAPP does not look at: counters above all, which change with every pod of a component.
+// whenItMatters drops changes that do not affect a KAPP, such as counters, which change with every pod of a
+// component.
 func whenItMatters(kind *componentKind) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld, e.ObjectNew

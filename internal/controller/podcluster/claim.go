@@ -36,8 +36,8 @@ func podIndexKeys(object client.Object) []string {
 func ownerKey(uid types.UID) string      { return "uid/" + string(uid) }
 func instanceKey(instance string) string { return "instance/" + instance }
 
-// findPods collects the PodCluster's pods. It adopts those that have no controller, and releases those that do not have
-// the labels any more.
+// findPods collects the PodCluster's pods. It adopts pods without a controller, and releases pods that lost the
+// labels.
 func (r *Reconciler) findPods(ctx context.Context, s *scope) error {
 	owned, err := r.listPods(ctx, s.cluster, ownerKey(s.cluster.UID))
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Reconciler) mayAdopt(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// adopt makes the PodCluster the controller of an object, and returns the object as it is then; nil if it is gone.
+// adopt makes the PodCluster the controller of an object, and returns the updated object; nil if it is gone.
 func adopt[T client.Object](ctx context.Context, r *Reconciler, s *scope, object T) (adopted T, err error) {
 	var none T
 	if err := r.mayAdopt(ctx, s); err != nil {
@@ -146,15 +146,14 @@ func adopt[T client.Object](ctx context.Context, r *Reconciler, s *scope, object
 	return object, nil
 }
 
-// release gives up a pod whose labels say that it does not belong to the PodCluster any more, and returns it as it is
-// then.
+// release removes the owner reference from a pod whose labels no longer match, and returns the updated pod.
 func (r *Reconciler) release(ctx context.Context, s *scope, pod *corev1.Pod) (*corev1.Pod, error) {
 	released := pod.DeepCopy()
 	released.OwnerReferences = slices.DeleteFunc(released.OwnerReferences, func(reference metav1.OwnerReference) bool {
 		return reference.UID == s.cluster.UID
 	})
 	patch := client.MergeFromWithOptions(pod, client.MergeFromWithOptimisticLock{})
-	// Without the labels it may not be in the cache, which would then be waited for in vain.
+	// Without the labels it may not be in the cache, so do not wait for the cache.
 	if err := r.Client.Patch(ctx, released, patch, fieldOwner, client.DisableReadYourWritesConsistency); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("releasing pod %s: %w", pod.Name, err)
 	}

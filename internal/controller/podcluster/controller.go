@@ -23,7 +23,7 @@ import (
 // ReasonInvalidSpec means that the spec is one that today's schema would refuse.
 const ReasonInvalidSpec = workload.ReasonInvalidSpec
 
-// Reconciler looks after PodClusters.
+// Reconciler reconciles PodClusters.
 type Reconciler struct {
 	// Client reads from the cache.
 	Client client.Client
@@ -63,7 +63,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 		Complete(reconciler)
 }
 
-// scope is what is known about a PodCluster during a pass.
+// scope holds the facts about a PodCluster during a reconcile.
 type scope struct {
 	cluster *kubegroupv1.PodCluster
 	pass    *flow.Pass
@@ -114,7 +114,8 @@ func (r *Reconciler) makePlan(_ context.Context, s *scope) error {
 	return nil
 }
 
-// concludeUpdate makes the update revision the current one when no pod of another is left.
+// concludeUpdate makes the update revision the current one when no pod of another revision is
+// left.
 func (r *Reconciler) concludeUpdate(_ context.Context, s *scope) error {
 	if isComplete(&s.world) {
 		s.world.current = s.world.update

@@ -1,54 +1,54 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podcluster makes the pods NAME-0, NAME-1 and so on of a PodCluster, without a controller of Kubernetes in
+// Package podcluster manages the pods NAME-0, NAME-1 and so on of a PodCluster, without another controller in
 // between.
 //
-// A pass looks at all pods and revisions of a PodCluster, lets the planner say what is to be done (plan.go, a function
-// of what was seen and nothing else), and does it (execute.go).
+// A reconcile reads all pods and revisions of a PodCluster, computes a plan (plan.go, a pure function of what was
+// read), and carries it out (execute.go).
 //
 // # Revisions
 //
-// Each template that a PodCluster has had is kept in a ControllerRevision, and each pod has the hash of the one that it
-// was made from in a label. What currentRevision, updateRevision and partition mean is what they mean for a
-// StatefulSet: a pod below the partition stays as it is, and is made from the current revision if it has to be made anew.
-// If somebody deletes the current revision, its template is lost, and the update revision takes its place.
+// Each template of a PodCluster is stored in a ControllerRevision, and each pod has the hash of its revision in a
+// label. currentRevision, updateRevision and partition mean the same as for a StatefulSet: a pod below the
+// partition stays as it is, and is created from the current revision if it has to be recreated. If the current
+// revision is deleted, its template is lost, and the update revision takes its place.
 //
 // # Updates
 //
-// Pods follow a changed template from the highest number down, and no more than maxUnavailable pods are unavailable
-// because of it. A pod that is not ready anyway is updated at once: nobody loses anything by that, and it is
-// how a PodCluster with a broken template recovers when the template is corrected.
+// Pods are updated from the highest number down, and at most maxUnavailable pods are unavailable because of it. A
+// pod that is not ready is updated at once: it serves nothing, and this is how a PodCluster recovers when a broken
+// template is corrected.
 //
-// If two revisions differ in nothing but images of containers, the images of the pod are changed and it keeps its node
-// and its address. The pod counts as unavailable until its kubelet has started the containers anew.
+// If two revisions differ only in images of containers, the images of the running pod are changed, and it keeps
+// its node and its address. The pod counts as unavailable until its kubelet has restarted the containers.
 //
 // # Replacement
 //
-// A pod that has ended (failed, or was evicted) is replaced, but not before it is ten seconds old: one that is turned away
-// by its node again and again must not become a hot loop. A pod that has not been ready for progressDeadlineSeconds is
-// replaced as well; the deadline is its pace.
+// A pod that has ended (failed, or was evicted) is replaced, but not before it is ten seconds old: a pod that its
+// node rejects again and again must not cause a hot loop. A pod that has not been ready for
+// progressDeadlineSeconds is replaced as well; the deadline limits the rate.
 //
 // # Lost nodes
 //
-// A pod on a node that does not answer stays Terminating, and nobody knows whether it still runs. As long as it might, no
-// other pod gets its name: two members with the same identity are worse than one that is missing. There are two
-// cases in which the pod is known to have stopped: its Node is deleted, or has the taint
-// node.kubernetes.io/out-of-service. In both, Kubernetes' own pod garbage collector removes the pod, which is watched; so
-// this package never deletes by force, and needs no right to read nodes. Meanwhile the PodCluster is Stalled and says so.
+// A pod on a node that does not respond stays Terminating, and it is unknown whether it still runs. As long as it
+// might, no other pod gets its name: two members with the same identity are worse than a missing one. The pod is
+// known to have stopped if its Node is deleted or has the taint node.kubernetes.io/out-of-service. In both cases,
+// Kubernetes' pod garbage collector removes the pod, and the watch reports it. So this package never force-deletes
+// pods, and needs no permission to read nodes. Meanwhile the PodCluster is Stalled, with the reason.
 //
-// # Whose pods
+// # Adoption
 //
-// Pods without a controller that have the labels and a name of the PodCluster are adopted, and pods that lose the labels
-// are released, as a ReplicaSet does. Any other pod that has one of the names is left alone: the PodCluster is Stalled
-// until it is gone.
+// Like a ReplicaSet, a PodCluster adopts pods without a controller that have its labels and one of its names, and
+// releases pods that lose the labels. It does not change any other pod that has one of its names: the PodCluster
+// is Stalled until that pod is gone.
 //
 // # Drift
 //
-// Labels, annotations and images of a running pod that others have changed are set back; that counts as an update in
-// place. A pod in which something else was changed, such as its tolerations, is replaced: the server does not let it be
-// set back. Both keep to maxUnavailable. What admission changed when a pod was created stays: the server's records of who
-// owns which field tell the two apart.
+// Labels, annotations and images of a running pod that other writers have changed are restored, as an update in
+// place. If another field was changed, such as the tolerations, the pod is replaced, because the server does not
+// allow the correction. Both respect maxUnavailable. Changes by admission when a pod was created stay: managed
+// fields distinguish them from drift.
 //
-// What the pods may do is decided by their template alone; if a namespace forbids it, the condition says so.
+// The template alone decides what the pods may do. If a namespace forbids it, the condition contains the reason.
 package podcluster

@@ -20,12 +20,12 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// podDrift is how a pod differs from the revision that it follows because of what others have changed in it. What
-// admission changed when the pod was created is no drift.
+// podDrift is the difference between a pod and its revision that other writers caused. Changes by admission when the
+// pod was created are not drift.
 type podDrift struct {
-	// labels and annotations are those of the template that have another value, or are missing.
+	// labels and annotations of the template that have another value, or are missing.
 	labels, annotations map[string]string
-	// images are those of the template, by the names of the containers that have another one.
+	// images of the template, by the names of the containers that have another one.
 	images map[string]string
 	// lasting are fields that cannot be changed back in a running pod.
 	lasting []string
@@ -51,7 +51,7 @@ func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 	return nil
 }
 
-// ownership tells whether a field is still as we set it; flow.Pass knows.
+// ownership reports whether a field is still as we set it; flow.Pass implements it.
 type ownership interface {
 	OwnsField(object client.Object, path ...any) bool
 	ForeignFields(object client.Object, kind string) map[string]string
@@ -94,7 +94,7 @@ func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *
 	compareImages("initContainers", template.Spec.InitContainers, pod.Spec.InitContainers)
 	for name, manager := range foreign {
 		index := slices.IndexFunc(lasting, func(field string) bool { return name == field || strings.HasPrefix(name, field+".") })
-		// A manager that has set what was there already has changed nothing.
+		// A manager that has set the existing value has changed nothing.
 		if index >= 0 && !sameValue(strings.TrimPrefix(lasting[index], "spec."), &template.Spec, &pod.Spec) {
 			found.lasting = append(found.lasting, name+" was changed by "+manager)
 		}
@@ -107,13 +107,14 @@ func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *
 	return &found
 }
 
-// defaultTolerationSeconds is how long the server lets pods tolerate a lost node, unless it is configured otherwise.
+// defaultTolerationSeconds is the server's default toleration of a lost node.
 const defaultTolerationSeconds = 300
 
-// sameValue reports whether a field of a pod's spec is as its template says, or as the server fills it in.
+// sameValue reports whether a field of a pod's spec has the value of its template, or the server's default.
 func sameValue(field string, template *sharedv1.PodSpec, pod *corev1.PodSpec) bool {
 	pod = pod.DeepCopy()
-	// Every pod tolerates for a while that its node is not ready or does not answer, unless its template says otherwise.
+	// Every pod tolerates for a while that its node is not ready or unreachable, unless its template sets other
+	// tolerations.
 	pod.Tolerations = slices.DeleteFunc(pod.Tolerations, func(toleration corev1.Toleration) bool {
 		isOwn := slices.ContainsFunc(template.Tolerations, func(own sharedv1.Toleration) bool { return own.Key == toleration.Key })
 		return !isOwn && (toleration.Key == corev1.TaintNodeNotReady || toleration.Key == corev1.TaintNodeUnreachable) &&

@@ -24,22 +24,22 @@ import (
 	"github.com/opdock/opdock/internal/workload"
 )
 
-// fieldOwner is the name that the server keeps for what we write.
+// fieldOwner is the field manager of this controller's writes.
 const fieldOwner = client.FieldOwner("opdock-podcluster")
 
 const (
-	// largestBatch bounds how many requests are under way at a time for one PodCluster.
+	// largestBatch is the maximum number of concurrent requests for one PodCluster.
 	largestBatch = 64
-	// mostPerPass bounds how many pods a pass creates, deletes or changes, so that the status is written now and then while
-	// thousands are.
+	// mostPerPass is the maximum number of pods that a reconcile creates, deletes or changes, so the status is written
+	// in between when there are thousands.
 	mostPerPass = 500
 )
 
 // ReasonNameNotFree means that the name of a pod belongs to one that is on its way out.
 const ReasonNameNotFree = "NameNotFree"
 
-// carryOut does what the plan says. Deletions come first: they can make room for what is to be created, and nothing
-// that fails later holds them up.
+// carryOut carries out the plan. Deletions come first: they can make room for new pods, and later failures do not
+// delay them.
 func (r *Reconciler) carryOut(ctx context.Context, s *scope) error {
 	return flow.RunAll(ctx, s,
 		r.each(remove, r.deletePod),
@@ -52,19 +52,19 @@ func (r *Reconciler) carryOut(ctx context.Context, s *scope) error {
 
 // outcome is what became of an action.
 type outcome struct {
-	// member is the pod afterwards; nil if nothing is known about it.
+	// member is the pod afterwards; nil if it is unknown.
 	member *member
 	// change is for the event; empty if nothing was changed.
 	change string
-	// restored says that the change corrected what others had changed.
+	// restored means that the change corrected drift.
 	restored bool
 	err      error
 	// taken means that the error is about this name only.
 	taken bool
 }
 
-// each carries out the actions of one verb in batches of 1, 2, 4 and so on, and stops after a batch with a failure. If the
-// server refuses what we ask for, it is asked once and not a thousand times.
+// each carries out the actions of one verb in batches of 1, 2, 4 and so on, and stops after a batch with a
+// failure. If the server refuses a request, it is sent once and not a thousand times.
 func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) outcome) flow.Phase[*scope] {
 	return func(ctx context.Context, s *scope) error {
 		var todo []action
@@ -109,7 +109,7 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 	}
 }
 
-// note keeps what is known about the pods up to date, so that the status need not wait for the watch.
+// note updates the known pods, so the status need not wait for the watch.
 func (s *scope) note(a action, o outcome) {
 	switch {
 	case o.restored:
@@ -132,7 +132,7 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, a action) outcome 
 	if err != nil {
 		return outcome{err: flow.Stalled(ReasonInvalidSpec, err)}
 	}
-	// While a name is taken, a request to create it is known to fail.
+	// While a name is taken, a request to create it would fail.
 	if isTaken(s) {
 		if found := r.whoHas(ctx, s, pod.Name); !apierrors.IsNotFound(found.err) {
 			return found
@@ -155,7 +155,7 @@ func isTaken(s *scope) bool {
 	return ready != nil && (ready.Reason == flow.ReasonResourceExists || ready.Reason == ReasonNameNotFree)
 }
 
-// whoHas returns what it means that a name of ours exists already, or that it does not exist.
+// whoHas returns the outcome for a name that already exists, or that does not exist.
 func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome {
 	pod := &corev1.Pod{}
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: name}, pod); err != nil {
@@ -175,7 +175,7 @@ func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome 
 	return outcome{change: "Released Pod " + name, err: r.yield(ctx, s, released), taken: true}
 }
 
-// yield leaves a name to the pod that has it until that is gone. Only if there is no end in sight somebody has to be told.
+// yield waits until the pod that has a name is gone. It is reported only if it is overdue.
 func (r *Reconciler) yield(ctx context.Context, s *scope, pod *corev1.Pod) error {
 	err := s.pass.Taken(ctx, pod)
 	if flow.IsStalled(err) && (!pod.DeletionTimestamp.IsZero() || isPredecessors(s.cluster, pod)) {
@@ -240,7 +240,7 @@ func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after 
 }
 
 func (r *Reconciler) patchPod(ctx context.Context, s *scope, before, after *corev1.Pod, change string) outcome {
-	// What is written depends on what was read, so it must not have changed.
+	// The write depends on the version that was read, so it must not have changed.
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, after, patch, fieldOwner); err != nil {
 		if apierrors.IsNotFound(err) {

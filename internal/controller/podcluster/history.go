@@ -23,7 +23,7 @@ import (
 // maxCollisions is how many names are tried for a revision in one pass.
 const maxCollisions = 10
 
-// findRevisions collects the revisions and makes sure that there is one for the template.
+// findRevisions collects the revisions and ensures that there is one for the template.
 func (r *Reconciler) findRevisions(ctx context.Context, s *scope) error {
 	template, err := templateOf(&s.cluster.Spec)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *Reconciler) findRevisions(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// listRevisions returns the revisions of the PodCluster, and adopts those that have been orphaned.
+// listRevisions returns the revisions of the PodCluster, and adopts orphaned ones.
 func (r *Reconciler) listRevisions(ctx context.Context, s *scope) ([]*revision, error) {
 	var list appsv1.ControllerRevisionList
 	if err := r.Client.List(ctx, &list, client.InNamespace(s.cluster.Namespace), client.MatchingLabels(selector(s.cluster))); err != nil {
@@ -96,7 +96,7 @@ func (r *Reconciler) listRevisions(ctx context.Context, s *scope) ([]*revision, 
 	return known, nil
 }
 
-// createRevision keeps a template. If its name is taken it tries others.
+// createRevision stores a template. If its name is taken, it tries others.
 func (r *Reconciler) createRevision(ctx context.Context, s *scope, data []byte, number int64) (*revision, error) {
 	collisions := ptr.Deref(s.cluster.Status.CollisionCount, 0)
 	for range maxCollisions {
@@ -127,8 +127,7 @@ func (r *Reconciler) createRevision(ctx context.Context, s *scope, data []byte, 
 	return nil, errors.New("all names tried for a revision are in use")
 }
 
-// restoreRevision makes the revision of the template the newest one, as it is after a rollback, and gives it back labels
-// that it has lost.
+// restoreRevision makes the revision of the template the newest one, as after a rollback, and restores its labels.
 func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, update *revision, newest int64) error {
 	wanted := revisionObject(s.cluster, nil, update.hash, newest)
 	before := update.object
@@ -152,7 +151,7 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, update *revi
 	return nil
 }
 
-// pruneRevisions deletes the oldest of the revisions that nobody uses, and leaves as many as the spec says.
+// pruneRevisions deletes the oldest unused revisions, and keeps as many as the spec sets.
 func (r *Reconciler) pruneRevisions(ctx context.Context, s *scope) error {
 	for _, one := range pruned(&s.world) {
 		err := r.Client.Delete(ctx, one.object, client.Preconditions{UID: ptr.To(one.object.UID)})

@@ -29,9 +29,9 @@ const (
 type member struct {
 	pod     *corev1.Pod
 	ordinal int
-	// hash is that of its revision; empty if somebody removed the label.
+	// hash is the hash of its revision; empty if the label was removed.
 	hash string
-	// terminating means that it has been asked to go.
+	// terminating means that its deletion was requested.
 	terminating bool
 	// ended means that its containers have stopped and will not start again.
 	ended bool
@@ -41,11 +41,11 @@ type member struct {
 	ready bool
 	// since is when it became ready if it is, and since when it is not if it is not.
 	since time.Time
-	// drift is what others have changed in it; nil if nothing. Set by findDrift.
+	// drift is the drift of the pod; nil if there is none. Set by findDrift.
 	drift *podDrift
 }
 
-// memberOf returns nil for a pod whose name is none of the PodCluster's.
+// memberOf returns nil for a pod whose name does not match the PodCluster.
 func memberOf(name string, pod *corev1.Pod) *member {
 	ordinal, ok := ordinalOf(name, pod.Name)
 	if !ok {
@@ -103,9 +103,8 @@ func ordinalOf(cluster, pod string) (int, bool) {
 	return ordinal, true
 }
 
-// renewal is what annotationRenewal says. A kubelet gives a container another ID whenever it starts it, also when the
-// new image is the old one under another name; so the IDs tell whether it has acted, and the images that it reports
-// would not.
+// renewal is the value of annotationRenewal. A kubelet gives a container a new ID at each start, even if the new
+// image is the old one under another name. So the IDs show whether it has acted, and the reported images would not.
 type renewal struct {
 	// Begun is when the images were changed.
 	Begun time.Time `json:"begun"`
@@ -120,12 +119,12 @@ type runningContainer struct {
 	Image string `json:"image"`
 }
 
-// renewalOf says when the images of a pod were last changed, and whether that is still going on.
+// renewalOf returns when the images of a pod were last changed, and whether the change is still in progress.
 func renewalOf(pod *corev1.Pod) (begun time.Time, goesOn bool) {
 	note := readRenewal(pod)
 	return note.Begun, slices.ContainsFunc(pod.Spec.Containers, func(container corev1.Container) bool {
 		before, changed := note.Before[container.Name]
-		// If the image was changed back before the kubelet looked, there is nothing to wait for.
+		// If the image was changed back before the kubelet acted, there is nothing to wait for.
 		return changed && before.ID == containerID(pod, container.Name) && before.Image != container.Image
 	})
 }

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// youngest is how old a pod is at least when it is replaced because it has ended, so that one that ends as soon as it
-	// starts does not keep the control plane busy.
+	// youngest is the minimum age of an ended pod before it is replaced. Otherwise, a pod that ends at once would be
+	// replaced in a hot loop.
 	youngest = 10 * time.Second
-	// terminationSlack is how long a pod may be overdue to be gone before that is worth a word.
+	// terminationSlack is how long the end of a pod may be overdue before it is reported.
 	terminationSlack = 30 * time.Second
 )
 
-// world is all that the planner looks at.
+// world is the input of the planner.
 type world struct {
 	settings
 	members []*member
@@ -29,7 +29,7 @@ type world struct {
 	now             time.Time
 }
 
-// verb says what an action does.
+// verb is the kind of an action.
 type verb string
 
 const (
@@ -46,7 +46,7 @@ type action struct {
 	ordinal int
 	// member is the pod; nil if it is to be created.
 	member *member
-	// revision is what the pod is made from or changed to, where that matters.
+	// revision is the revision that the pod is created from or changed to, if any.
 	revision *revision
 	// why is for people, where it is not obvious.
 	why string
@@ -67,7 +67,7 @@ type planner struct {
 	unavailable int
 }
 
-// newPlan says what brings the pods one step closer to what they should be.
+// newPlan returns the next step towards the desired pods.
 func newPlan(w world) plan {
 	p := &planner{world: w, byOrdinal: make(map[int]*member, len(w.members))}
 	for _, m := range w.members {
@@ -92,7 +92,7 @@ func (p *planner) scaleDown() {
 	}
 }
 
-// keepUp makes sure that each wanted pod is there and in working order. It returns those that are.
+// keepUp ensures that each desired pod exists and works. It returns the pods that do.
 func (p *planner) keepUp() (sound []*member) {
 	for ordinal := range p.replicas {
 		m := p.byOrdinal[ordinal]
@@ -124,7 +124,7 @@ func (p *planner) keepUp() (sound []*member) {
 	return sound
 }
 
-// unsound reports whether a pod has to be replaced whatever its revision, and why.
+// unsound reports whether a pod must be replaced regardless of its revision, and why.
 func (p *planner) unsound(m *member) (why string, replace bool) {
 	switch {
 	case m.ended:
@@ -146,8 +146,8 @@ func (p *planner) unsound(m *member) (why string, replace bool) {
 	}
 }
 
-// rollOut updates pods that are not of the update revision, and puts right those that others have changed. Pods that are
-// not ready serve no requests and are updated at once; the others as long as few enough are missing.
+// rollOut updates pods of other revisions, and corrects drift. Pods that are not ready serve no requests and are
+// updated at once; the others within maxUnavailable.
 func (p *planner) rollOut(sound []*member) {
 	slices.Reverse(sound)
 	budget := p.maxUnavailable - p.unavailable
@@ -183,7 +183,7 @@ func (p *planner) toUpdate(m *member) action {
 	return a
 }
 
-// revisionFor is what a pod is made from: below the partition the template that was there before the update.
+// revisionFor returns the revision of a new pod: below the partition, the one from before the update.
 func (p *planner) revisionFor(ordinal int) *revision {
 	if !p.onDelete && ordinal < p.partition {
 		return p.current
@@ -197,12 +197,12 @@ func (p *planner) watchTermination(m *member) {
 	}
 }
 
-// overdueAt is when a pod that is being deleted should have been gone for a while.
+// overdueAt returns the time from which the deletion of a pod is overdue.
 func overdueAt(m *member) time.Time { return m.pod.DeletionTimestamp.Add(terminationSlack) }
 
 func (p *planner) do(a action) { p.actions = append(p.actions, a) }
 
-// wakeAt asks for another look at a time that is still to come.
+// wakeAt requests another reconcile at a future time.
 func (p *planner) wakeAt(at time.Time) {
 	if at.After(p.now) && (p.wake.IsZero() || at.Before(p.wake)) {
 		p.wake = at

@@ -17,7 +17,7 @@ import (
 	"github.com/opdock/opdock/internal/workload"
 )
 
-// labelKind is the value of the label that says of which kind an object's owner is.
+// labelKind is the value of the label with the kind of an object's owner.
 const labelKind = "podcluster"
 
 // selector are the labels of the PodCluster's pods and revisions.
@@ -29,7 +29,7 @@ func controllerRef(cluster *kubegroupv1.PodCluster) metav1.OwnerReference {
 	return *metav1.NewControllerRef(cluster, kubegroupv1.GroupVersion.WithKind("PodCluster"))
 }
 
-// podOf is the pod with a number, made from a revision.
+// podOf returns the pod with a number, from a revision.
 func podOf(cluster *kubegroupv1.PodCluster, r *revision, ordinal int) (*corev1.Pod, error) {
 	labels := selector(cluster)
 	labels[labelRevision] = r.hash
@@ -56,7 +56,7 @@ func podOf(cluster *kubegroupv1.PodCluster, r *revision, ordinal int) (*corev1.P
 	return pod, nil
 }
 
-// renewed is the pod with other images, those of a revision, and a note by which to tell when its kubelet has acted.
+// renewed returns the pod with the images of a revision, and an annotation to detect when its kubelet has acted.
 func renewed(pod *corev1.Pod, images map[string]string, to *revision, now time.Time) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
 	last := readRenewal(pod)

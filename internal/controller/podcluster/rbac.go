@@ -3,7 +3,7 @@
 
 package podcluster
 
-// What the controller may do; config/rbac/role.yaml is made of these lines.
+// The permissions of the controller. config/rbac/role.yaml is generated from these markers.
 //
 // +kubebuilder:rbac:groups=kubegroup.generals.space,resources=podclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=kubegroup.generals.space,resources=podclusters/status,verbs=patch

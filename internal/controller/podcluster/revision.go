@@ -31,14 +31,14 @@ type revision struct {
 	object *appsv1.ControllerRevision
 }
 
-// revisionData is what a ControllerRevision holds: a part of the spec, by the names that it has there.
+// revisionData is the content of a ControllerRevision: a part of the spec, with the same field names.
 type revisionData struct {
 	Spec struct {
 		Template *sharedv1.PodTemplate `json:"template"`
 	} `json:"spec"`
 }
 
-// dataOf encodes a template in the one way in which equal templates are equal bytes.
+// dataOf encodes a template canonically: equal templates give equal bytes.
 func dataOf(template *sharedv1.PodTemplate) ([]byte, error) {
 	var data revisionData
 	data.Spec.Template = template
@@ -49,7 +49,7 @@ func dataOf(template *sharedv1.PodTemplate) ([]byte, error) {
 	return canonical(encoded)
 }
 
-// canonical puts fields in order, because what comes back from the server may have another one.
+// canonical sorts fields, because the server may return them in another order.
 func canonical(data []byte) ([]byte, error) {
 	var content any
 	if err := json.Unmarshal(data, &content); err != nil {
@@ -58,13 +58,14 @@ func canonical(data []byte) ([]byte, error) {
 	return json.Marshal(content)
 }
 
-// readRevision returns nil for a ControllerRevision that holds no template: somebody else's, whatever its labels say.
+// readRevision returns nil for a ControllerRevision without a template: it belongs to another controller, whatever
+// its labels are.
 func readRevision(cluster string, object *appsv1.ControllerRevision) *revision {
 	var data revisionData
 	if err := json.Unmarshal(object.Data.Raw, &data); err != nil || data.Spec.Template == nil {
 		return nil
 	}
-	// The name says it as well as the label does, and nobody can change it.
+	// The name contains the hash as well, and cannot be changed.
 	hash, found := strings.CutPrefix(object.Name, cluster+"-")
 	if !found {
 		return nil
@@ -72,7 +73,7 @@ func readRevision(cluster string, object *appsv1.ControllerRevision) *revision {
 	return &revision{hash: hash, template: data.Spec.Template, object: object}
 }
 
-// holds reports whether the revision is that of the data.
+// holds reports whether the revision has this data.
 func (r *revision) holds(data []byte) bool {
 	own, err := canonical(r.object.Data.Raw)
 	return err == nil && bytes.Equal(own, data)
@@ -119,7 +120,7 @@ func withoutImages(template *sharedv1.PodTemplate) *sharedv1.PodTemplate {
 	return template
 }
 
-// changedImages are the images that differ between two revisions, or that others have changed in the pod, by the names of
+// changedImages returns the images that differ between two revisions or have drifted in the pod, by the names of
 // their containers.
 func changedImages(from, to *revision, drift *podDrift) map[string]string {
 	before := map[string]string{}

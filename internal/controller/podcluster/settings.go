@@ -16,7 +16,7 @@ import (
 	"github.com/opdock/opdock/internal/workload"
 )
 
-// What the schema fills in, for objects that it has not seen.
+// Defaults of the schema, for older objects without these fields.
 const (
 	defaultImage        = "nginx:1.29"
 	defaultContainer    = "main"
@@ -86,8 +86,8 @@ func settingsOf(cluster *kubegroupv1.PodCluster) (settings, error) {
 	return s, errors.Join(wrong...)
 }
 
-// templateOf is the template with all that the spec says about it, which is what makes a revision. The image of the spec
-// is part of it where it is used, and not where all containers have their own. So are the settings of the security profile.
+// templateOf returns the complete template, which a revision stores. It includes the image of the spec, unless all
+// containers have their own, and the settings of the security profile.
 func templateOf(spec *kubegroupv1.PodClusterSpec) (*sharedv1.PodTemplate, error) {
 	template := spec.Template.DeepCopy()
 	if template == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/opdock/opdock/internal/health"
 )
 
-// ReasonPodNotTerminating means that a pod should have been gone for a while: its node does not answer, or a finalizer
-// holds it.
+// ReasonPodNotTerminating means that the deletion of a pod is overdue: its node does not respond, or a finalizer
+// blocks it.
 const ReasonPodNotTerminating = "PodNotTerminating"
 
 // setStatus counts the pods.
@@ -25,7 +25,7 @@ func setStatus(s *scope) {
 	status, w := &s.cluster.Status, &s.world
 	status.Selector = labels.SelectorFromSet(selector(s.cluster)).String()
 	if w.update == nil {
-		// The pass did not get as far as to know the pods and revisions.
+		// The reconcile ended before the pods and revisions were known.
 		return
 	}
 	status.CurrentRevision, status.UpdateRevision = w.current.object.Name, w.update.object.Name
@@ -51,7 +51,7 @@ func setStatus(s *scope) {
 	}
 }
 
-// isComplete reports whether no update is going on: all pods are there, available and of the update revision.
+// isComplete reports whether no update is in progress: all pods exist, are available and have the update revision.
 func isComplete(w *world) bool {
 	complete := 0
 	for _, m := range w.members {
@@ -62,7 +62,7 @@ func isComplete(w *world) bool {
 	return complete == w.replicas
 }
 
-// verdict says how far the pods are from what they should be.
+// verdict returns the progress of the pods as an outcome.
 func verdict(w *world) error {
 	updated, available, outdated, leaving := 0, 0, 0, 0
 	var stuck, broken []corev1.Pod
@@ -107,7 +107,7 @@ func verdict(w *world) error {
 // maxNamed is how many pods a message names.
 const maxNamed = 5
 
-// left says which pods keep an older template because the update strategy leaves them alone; "" if there are none.
+// left describes the pods that keep an older template because of the update strategy; "" if there are none.
 func left(w *world) string {
 	var names []string
 	for _, m := range w.ascending() {

@@ -23,9 +23,9 @@ import (
 	"github.com/opdock/opdock/internal/health"
 )
 
-// clustersOf are the PodClusters that a pod is of interest to: the one that controls it, and the one that its labels name,
-// because there are pods that have no controller yet, or have none any more. Nearly always it is the same one. Two watches
-// would wake that twice, the second time perhaps when the pass for the first has begun.
+// clustersOf returns the PodClusters that a pod matters to: the one that controls it, and the one that its labels
+// name, because a pod may not have a controller yet, or any more. Nearly always they are the same. Two watches would
+// trigger it twice, the second time perhaps after the first reconcile has started.
 func clustersOf(_ context.Context, pod client.Object) []reconcile.Request {
 	var names []string
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "PodCluster" {
@@ -44,8 +44,8 @@ func clustersOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return requests
 }
 
-// whenPodMatters lets through only those changes of pods that a pass would see. A kubelet changes the status of a pod
-// several times until it runs, and each pass looks at all pods.
+// whenPodMatters selects the pod changes that affect a reconcile. A kubelet changes the status of a pod several times
+// until it runs, and each reconcile reads all pods.
 func whenPodMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isPod := e.ObjectOld.(*corev1.Pod)
@@ -69,7 +69,7 @@ func unscheduled(pod *corev1.Pod) corev1.PodSpec {
 	return spec
 }
 
-// ownFields are the records of what we have set in a pod. They change when others change any of it.
+// ownFields returns our entries in the managed fields of a pod. They change when other writers change our fields.
 func ownFields(pod *corev1.Pod) (fields []metav1.FieldsV1) {
 	for _, entry := range pod.ManagedFields {
 		if entry.Manager == string(fieldOwner) && entry.FieldsV1 != nil {
@@ -79,7 +79,7 @@ func ownFields(pod *corev1.Pod) (fields []metav1.FieldsV1) {
 	return fields
 }
 
-// podState is what members and troubles are made of.
+// podState is the part of a pod that members and troubles depend on.
 type podState struct {
 	terminating bool
 	phase       corev1.PodPhase

@@ -19,10 +19,10 @@ import (
 	"github.com/opdock/opdock/internal/workload"
 )
 
-// labelKind is the value of the label that says of which kind an object's owner is.
+// labelKind is the value of the label with the kind of an object's owner.
 const labelKind = "robot"
 
-// Reconciler looks after Robots.
+// Reconciler reconciles Robots.
 type Reconciler struct {
 	Client client.Client
 }
@@ -56,13 +56,13 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 		Complete(reconciler)
 }
 
-// scope is what is known about a Robot during a pass.
+// scope holds the facts about a Robot during a reconcile.
 type scope struct {
 	robot *robotv1.Robot
 	pass  *flow.Pass
 
-	deployment   *appsv1.Deployment  // set by findDeployments if it is there, and anew by applyDeployment
-	predecessors []appsv1.Deployment // set by findDeployments: those that have another name than the spec says
+	deployment   *appsv1.Deployment  // set by findDeployments if it exists, and again by applyDeployment
+	predecessors []appsv1.Deployment // set by findDeployments: those with a name other than the one in the spec
 	trouble      *health.Trouble     // set by findTrouble; nil if all is well
 }
 

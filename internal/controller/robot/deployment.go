@@ -21,7 +21,7 @@ const (
 	// labelDeployment keeps the pods of two Deployments of one Robot apart.
 	labelDeployment = "opdock.dev/deployment"
 
-	// What the schema fills in, for objects that are older than it.
+	// Defaults of the schema, for older objects without these fields.
 	defaultImage     = "nginx:1.29"
 	defaultContainer = "robot"
 )
@@ -39,7 +39,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// deployment is the Deployment that a Robot asks for.
+// deployment returns the desired Deployment of a Robot.
 func deployment(robot *robotv1.Robot) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	name := deploymentName(robot)
 	selector := workers(robot)

@@ -3,7 +3,7 @@
 
 package robot
 
-// What the controller may do; config/rbac/role.yaml is made of these lines.
+// The permissions of the controller. config/rbac/role.yaml is generated from these markers.
 //
 // +kubebuilder:rbac:groups=robot.llleon.io,resources=robots,verbs=get;list;watch
 // +kubebuilder:rbac:groups=robot.llleon.io,resources=robots/status,verbs=patch

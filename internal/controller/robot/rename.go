@@ -15,8 +15,8 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// findDeployments asks the cluster and not the status: a crash, or a second change of the name before the first was
-// over, leaves Deployments of which the status does not know.
+// findDeployments reads the cluster and not the status: after a crash, or a second rename during the first, the
+// status may lack some Deployments.
 func (r *Reconciler) findDeployments(ctx context.Context, s *scope) error {
 	var list appsv1.DeploymentList
 	if err := s.pass.Owned(ctx, &list); err != nil {
@@ -31,7 +31,7 @@ func (r *Reconciler) findDeployments(ctx context.Context, s *scope) error {
 			list.Items = append(list.Items, hidden)
 		}
 	}
-	// The oldest comes first: if nobody knows which of them does the work, it is most likely that one.
+	// The oldest comes first: if it is unknown which of them is active, it is most likely that one.
 	slices.SortFunc(list.Items, func(a, b appsv1.Deployment) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
@@ -45,8 +45,7 @@ func (r *Reconciler) findDeployments(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// removeOvertaken removes Deployments that were to take over when the name was changed again. They would only take up
-// room.
+// removeOvertaken deletes new Deployments that became obsolete when the name was changed again.
 func (r *Reconciler) removeOvertaken(ctx context.Context, s *scope) error {
 	for i := range s.predecessors {
 		if !overtaken(s.robot, &s.predecessors[i]) {

@@ -13,7 +13,7 @@ import (
 	"github.com/opdock/opdock/internal/workload"
 )
 
-// setStatus takes over what the Deployments say. While there are several, a worker counts whichever it belongs to.
+// setStatus copies the status of the Deployments. While there are several, the workers of all of them count.
 func setStatus(s *scope) {
 	status := &s.robot.Status
 	status.Selector = labels.SelectorFromSet(workers(s.robot)).String()
@@ -34,8 +34,8 @@ func add(status *robotv1.RobotStatus, deployment *appsv1.Deployment) {
 	status.AvailableReplicas += deployment.Status.AvailableReplicas
 }
 
-// manages is the name of the Deployment that does the work. A new one takes over when it is rolled out, or when there
-// is no other.
+// manages returns the name of the active Deployment. A new one takes over when it is rolled out, or when there is no
+// other.
 func manages(s *scope) string {
 	switch {
 	case s.deployment != nil && (len(s.predecessors) == 0 || workload.Outcome(s.deployment, nil) == nil):
