@@ -40,8 +40,8 @@ func (e *ObjectError) Error() string { return fmt.Sprintf("applying %s: %v", tit
 
 func (e *ObjectError) Unwrap() error { return e.Err }
 
-// Apply applies the objects, prunes what their set had before, and returns when the kinds among them can be used. Nothing is
-// applied if it can be known beforehand that something cannot be. It returns what happened up to an error.
+// Apply applies the objects, prunes obsolete members of their set, and returns when the kinds among them can be
+// used. Nothing is applied if a failure is certain in advance. With an error, it returns what happened so far.
 func (s *Server) Apply(ctx context.Context, objects []*unstructured.Unstructured, o Options) ([]Outcome, error) {
 	plan, err := s.prepare(ctx, objects, o)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Server) applyAll(ctx context.Context, objects []*unstructured.Unstructu
 		}
 		switch stageOf(object) {
 		case stageDefinitions:
-			// One that was there is served, if it is established: nothing has to be asked for it.
+			// A CRD that already existed and is established is served, so no request is needed.
 			if action != Unchanged || stateOf(live).status != current {
 				definitions = append(definitions, live)
 			}
@@ -155,7 +155,7 @@ func (s *Server) applyOne(ctx context.Context, object *unstructured.Unstructured
 	}
 }
 
-// digest identifies what is applied, and by whom.
+// digest identifies an applied object and its field manager.
 func (s *Server) digest(object *unstructured.Unstructured, o Options) ([sha256.Size]byte, error) {
 	encoded, err := object.MarshalJSON()
 	if err != nil {
@@ -181,7 +181,7 @@ func isSchemaError(err error) bool {
 	return strings.Contains(err.Error(), "failed to create typed patch object")
 }
 
-// content is an object without what changes although nobody has changed anything.
+// content returns an object without the fields that change by themselves.
 func content(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
 	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {

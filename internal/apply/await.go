@@ -21,10 +21,11 @@ import (
 	"github.com/opdock/opdock/internal/health"
 )
 
-// servedBackoff is how often it is asked whether a kind is served, of which there is no watch: mostly once or twice.
+// servedBackoff is the interval of checks whether a kind is served, which cannot be watched. Mostly one or two checks
+// are enough.
 var servedBackoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 2, Steps: 8, Cap: time.Second}
 
-// explainTimeout is for what is done once there has been enough waiting, or the user has ended it.
+// explainTimeout limits the requests after the wait has timed out or the user has canceled it.
 const explainTimeout = 5 * time.Second
 
 // AwaitEstablished waits until custom resources of the CRDs can be created, or the server rejects a CRD.
@@ -54,14 +55,15 @@ func (s *Server) AwaitEstablished(ctx context.Context, definitions []*unstructur
 	return nil
 }
 
-// isEstablished says whether a CRD is established as it is now, and keeps the reason if not.
+// isEstablished reports whether a CRD is currently established, and keeps the reason if not.
 func isEstablished(definition *unstructured.Unstructured, last *string) (bool, error) {
 	established, reason, err := establishment(definition)
 	*last = reason
 	return established, err
 }
 
-// establishment says whether a CRD is established, and if not why. The error is there if it will not be either.
+// establishment reports whether a CRD is established, and if not why. It returns an error if it will not become
+// established.
 func establishment(definition *unstructured.Unstructured) (established bool, reason string, err error) {
 	reason = "the server has not processed it yet"
 	for _, one := range conditionsOf(definition) {
@@ -81,13 +83,13 @@ func establishment(definition *unstructured.Unstructured) (established bool, rea
 	return established, reason, nil
 }
 
-// awaitServed asks for the resources themselves: a CRD is Established a moment before they can be used.
+// awaitServed requests the resources themselves, because a CRD is Established a moment before they can be used.
 func (s *Server) awaitServed(ctx context.Context, definition *unstructured.Unstructured) error {
 	kind := crdspec.Of(definition)
 	return servedBackoff.DelayFunc().Until(ctx, true, false, func(context.Context) (bool, error) { return kind.IsServed(s.discovery), nil })
 }
 
-// UnavailableError is returned when objects do not become ready in time, or cannot any more.
+// UnavailableError is returned if objects do not become ready in time, or cannot become ready any more.
 type UnavailableError struct {
 	// Reasons are one for each object.
 	Reasons []string
@@ -98,13 +100,13 @@ func (e *UnavailableError) Error() string { return strings.Join(e.Reasons, "; ")
 
 func (e *UnavailableError) Unwrap() error { return e.Cause }
 
-// ErrFailed is the cause of an UnavailableError of objects that do not become ready by themselves any more.
+// ErrFailed is the cause of an UnavailableError of objects that cannot become ready without a change.
 var ErrFailed = errors.New("it does not become ready by itself")
 
 // AwaitReady waits until all objects are current by the rules of kstatus: a Deployment has rolled out, for example. Objects
 // without a namespace are read from the given one.
 func (s *Server) AwaitReady(ctx context.Context, objects []*unstructured.Unstructured, namespace string) error {
-	reasons := make([]string, len(objects)) // of those that are not ready
+	reasons := make([]string, len(objects)) // of the objects that are not ready
 	problems := make([]error, len(objects))
 	var watchers sync.WaitGroup
 	for i, object := range objects {
@@ -151,8 +153,8 @@ func (s *Server) AwaitReady(ctx context.Context, objects []*unstructured.Unstruc
 	return nil
 }
 
-// explain says why an object is not ready. The pods of a Deployment say it best, and they are asked when there has been
-// enough waiting.
+// explain returns why an object is not ready. The pods of a Deployment give the best reason; they are read after the
+// wait has timed out.
 func (s *Server) explain(ctx context.Context, live *unstructured.Unstructured, known state) string {
 	if live == nil || live.GetKind() != "Deployment" {
 		return known.message

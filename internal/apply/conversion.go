@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Unserved returns those of the CRDs, as they are on the server, whose conversion no process serves: it leads to a loopback
-// address, which is that of a session of opdock dev, or to a Service with nothing behind it.
+// Unserved returns the live CRDs whose conversion webhook no process serves: its address is a
+// loopback address of a session of opdock dev, or a Service without endpoints.
 func (s *Server) Unserved(ctx context.Context, definitions []*unstructured.Unstructured, serves func(service ID) bool) ([]*unstructured.Unstructured, error) {
 	var unserved []*unstructured.Unstructured
 	for _, definition := range definitions {
@@ -53,7 +53,8 @@ func isUnserved(definition *unstructured.Unstructured, serves func(ID) bool) boo
 	return !serves(ID{Kind: "Service", Namespace: namespace, Name: name})
 }
 
-// DropConversion lets the server convert between the versions of a CRD by itself, which changes nothing but the version's name.
+// DropConversion removes the conversion webhook of a CRD. The server then only changes the
+// version's name.
 func (s *Server) DropConversion(ctx context.Context, definition *unstructured.Unstructured) error {
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"conversion": {"strategy": "None", "webhook": null}}}`))
 	if err := s.client.Patch(ctx, definition.DeepCopy(), patch, client.FieldOwner(ProjectManager)); err != nil {

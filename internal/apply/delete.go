@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// keptNamespaces belong to the cluster, whoever lists them in a manifest.
+// keptNamespaces belong to the cluster, even if a manifest lists them.
 var keptNamespaces = []string{"default", "kube-system", "kube-public", "kube-node-lease"}
 
 // StuckError is returned when deleted objects do not disappear in time.
@@ -31,8 +31,9 @@ func (e *StuckError) Error() string { return strings.Join(e.Reasons, "; ") }
 
 func (e *StuckError) Unwrap() error { return e.Cause }
 
-// Delete deletes the objects and returns when they are gone, and takes them off the inventory of the set. Objects that do
-// not exist are no error, and shared ones are kept. It returns what happened up to an error.
+// Delete deletes the objects, removes them from the inventory of the set, and returns when they
+// are gone. Objects that do not exist are not an error, and shared ones are kept. With an
+// error, it returns what happened so far.
 func (s *Server) Delete(ctx context.Context, objects []*unstructured.Unstructured, o Options) ([]Outcome, error) {
 	known, err := s.known(objects, o.Namespace)
 	if err != nil {
@@ -40,7 +41,7 @@ func (s *Server) Delete(ctx context.Context, objects []*unstructured.Unstructure
 	}
 	ordered := orderOfDeletion(known)
 	var outcomes []Outcome
-	// What is of one stage goes at once; only then the next.
+	// Objects of one stage are deleted together, and then the next stage.
 	for len(ordered) > 0 {
 		stage := stageOf(ordered[0])
 		end := slices.IndexFunc(ordered, func(object *unstructured.Unstructured) bool { return stageOf(object) != stage })
@@ -71,8 +72,8 @@ func (s *Server) Delete(ctx context.Context, objects []*unstructured.Unstructure
 	return outcomes, s.forget(ctx, o.Set, known)
 }
 
-// forget takes objects off the inventory, in all of its parts. What was kept because others use it is theirs from now on, to
-// prune as well.
+// forget removes objects from all parts of the inventory. Objects that were kept because
+// another set uses them now belong to that set.
 func (s *Server) forget(ctx context.Context, set *Set, gone []*unstructured.Unstructured) error {
 	ids := map[ID]bool{}
 	for _, object := range gone {
@@ -84,12 +85,12 @@ func (s *Server) forget(ctx context.Context, set *Set, gone []*unstructured.Unst
 		}
 	})
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-		return nil // who may not write it has not written it, and its namespace may be gone with the rest
+		return nil // without the right to write it, there is none; and its namespace may be deleted
 	}
 	return err
 }
 
-// known returns copies in a version that the server has, with the namespace that they need.
+// known returns copies in a version that the server serves, with their namespace set.
 func (s *Server) known(objects []*unstructured.Unstructured, namespace string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, object := range objects {
@@ -121,7 +122,7 @@ func deleteOptions(object *unstructured.Unstructured, dryRun bool) []client.Dele
 		options = append(options, client.DryRunAll)
 	}
 	if stageOf(object) == stageWorkloads {
-		// It is not gone before its pods are.
+		// Its pods must be gone first.
 		options = append(options, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	}
 	return options
@@ -135,13 +136,13 @@ func (s *Server) deleteOne(ctx context.Context, object *unstructured.Unstructure
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		return Absent, nil
 	case apierrors.IsConflict(err) && stageOf(object) == stageNamespaces:
-		return Deleted, nil // somebody else has begun it
+		return Deleted, nil // another client has started it
 	default:
 		return "", fmt.Errorf("deleting %s: %w", title(object), err)
 	}
 }
 
-// awaitGone waits until none of the objects is there any more.
+// awaitGone waits until all objects are gone.
 func (s *Server) awaitGone(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		err := s.client.Get(ctx, client.ObjectKeyFromObject(object), empty(object))
@@ -158,13 +159,13 @@ func (s *Server) awaitGone(ctx context.Context, objects []*unstructured.Unstruct
 	return nil
 }
 
-// stuck says what keeps those objects that are not gone when the time is over.
+// stuck describes why objects still exist after the timeout.
 func (s *Server) stuck(ctx context.Context, objects []*unstructured.Unstructured) error {
 	stuck := &StuckError{Cause: context.Cause(ctx)}
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return stuck
 	}
-	// The time is over, but not that to ask why.
+	// The timeout has passed, but there is extra time to find the reason.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTimeout)
 	defer cancel()
 	left, err := s.present(ctx, objects)
@@ -180,7 +181,7 @@ func (s *Server) stuck(ctx context.Context, objects []*unstructured.Unstructured
 	return stuck
 }
 
-// present are those objects that are there, as they are there.
+// present returns the objects that exist, in their live version.
 func (s *Server) present(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var left []*unstructured.Unstructured
 	for _, object := range objects {
@@ -197,7 +198,7 @@ func (s *Server) present(ctx context.Context, objects []*unstructured.Unstructur
 	return left, nil
 }
 
-// whyStill says what keeps an object that is being deleted.
+// whyStill returns what blocks the deletion of an object.
 func (s *Server) whyStill(ctx context.Context, live *unstructured.Unstructured) string {
 	if isCRD(live) {
 		if left, err := s.Instances(ctx, []*unstructured.Unstructured{live}); err == nil && len(left) > 0 {
@@ -205,7 +206,7 @@ func (s *Server) whyStill(ctx context.Context, live *unstructured.Unstructured) 
 		}
 	}
 	for _, one := range conditionsOf(live) {
-		// A namespace tells what is left in it.
+		// The conditions of a namespace name the remaining objects.
 		if one.status == "True" && (one.kind == "NamespaceContentRemaining" || one.kind == "NamespaceFinalizersRemaining") {
 			return one.message
 		}

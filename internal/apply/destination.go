@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// conversionConfig is where a CRD says who converts between its versions.
+// conversionConfig is the path of a CRD's conversion webhook.
 var conversionConfig = []string{"spec", "conversion", "webhook", "clientConfig"}
 
-// leadAway gives up the destination that others have applied where the object names another one: the address of a session of
-// opdock dev where it names a Service, and the Service of a deployment where it names an address. Both together are
-// refused, and server-side apply keeps what others own.
+// leadAway removes a webhook destination of another manager if the object names a different one: the address of a
+// session of opdock dev if it names a Service, and the Service of a deployment if it names an address. The server
+// refuses both together, and server-side apply keeps the fields of other managers.
 func (s *Server) leadAway(ctx context.Context, object, live *unstructured.Unstructured, o Options) error {
-	var services int // that have to give way
+	var services int // to be removed
 	switch {
 	case isCRD(object):
 		wanted, _, _ := unstructured.NestedFieldNoCopy(object.Object, conversionConfig...)
@@ -48,8 +48,9 @@ func (s *Server) leadAway(ctx context.Context, object, live *unstructured.Unstru
 	}
 }
 
-// giveUpDestination makes an address give way to a Service, with its certificate: what is null is removed, whoever has applied
-// it. Server-side apply does not do that for a Service, which has fields of its own; it returns 1 if there is one in the way.
+// giveUpDestination replaces an address with a Service, including its certificate: a null value removes a field of
+// any manager. Server-side apply does not do this for a Service, which has nested fields; it returns 1 if there is
+// one.
 func giveUpDestination(wanted, there any) (services int) {
 	config, _ := wanted.(map[string]any)
 	live, _ := there.(map[string]any)
@@ -82,8 +83,8 @@ func (s *Server) leadHere(ctx context.Context, object, live *unstructured.Unstru
 	return nil
 }
 
-// leaveDestination takes the destination off an object if it leads to an address of this machine, so it goes on to lead
-// there. It returns false if nothing of the object can be applied without it.
+// leaveDestination removes the destination from an object if the live one is an address of this machine, so it stays.
+// It returns false if the object cannot be applied without it.
 func leaveDestination(object, live *unstructured.Unstructured) bool {
 	if isWebhookConfiguration(object) {
 		return false

@@ -26,7 +26,7 @@ const (
 	inventoryLabel = "opdock.dev/inventory"
 	// projectAnnotation is the project that the objects belong to.
 	projectAnnotation = "opdock.dev/project"
-	// sessionAnnotation is there while a session uses the objects, and says which.
+	// sessionAnnotation names the session that uses the objects.
 	sessionAnnotation = "opdock.dev/session"
 )
 
@@ -39,8 +39,8 @@ const (
 	PartDeploy  = "deploy"
 )
 
-// InventoryNamespace is where inventories are: out of the way on a cluster of Opdock's, and on others in the namespace that
-// the user works in.
+// InventoryNamespace returns the namespace of inventories: kube-system on Opdock's clusters, and on others
+// the user's namespace.
 func InventoryNamespace(ours bool, namespace string) string {
 	if ours {
 		return metav1.NamespaceSystem
@@ -57,15 +57,15 @@ func SessionHere() string {
 	return fmt.Sprintf("pid %d on %s", os.Getpid(), host)
 }
 
-// Elsewhere says whether the session is one of another machine.
+// Elsewhere reports whether the session runs on another machine.
 func (i *Inventory) Elsewhere() bool {
 	_, here, _ := strings.Cut(SessionHere(), " on ")
 	_, there, found := strings.Cut(i.Session, " on ")
 	return found && here != there
 }
 
-// Set is a set of objects that belong together: what a verb applies for a project, or a part of it. Its members are listed in
-// a ConfigMap on the cluster.
+// Set is a set of objects that a verb applies for a project, or a part of them. A ConfigMap on the cluster
+// lists its members.
 type Set struct {
 	// Project and Verb name the set. All parts of a set are in one ConfigMap.
 	Project, Verb string
@@ -82,8 +82,8 @@ func (s *Set) Name() string { return "opdock-inventory-" + strings.ToLower(s.Pro
 type Member struct {
 	ID      `json:",inline"`
 	Version string `json:"version"`
-	// UID tells the object that was applied from one that was created since under the same name. It is empty if the object was
-	// about to be applied when the process ended.
+	// UID distinguishes the applied object from one that was created later with the same name. It is empty if the
+	// process ended before the object was applied.
 	UID types.UID `json:"uid,omitempty"`
 }
 
@@ -100,10 +100,11 @@ func memberOf(object *unstructured.Unstructured) Member {
 	return Member{ID: IDOf(object), Version: object.GroupVersionKind().Version, UID: object.GetUID()}
 }
 
-// Inventory is what a cluster knows about a set.
+// Inventory is the record of a set on a cluster.
 type Inventory struct {
 	Set
-	// Session says which session uses the objects at the moment; empty if none does, or none that ended by itself.
+	// Session names the session that currently uses the objects; empty if there is none. A killed session may
+	// still be named.
 	Session string
 	// Parts are the members.
 	Parts map[string][]Member
@@ -132,7 +133,7 @@ func Objects(members []Member) []*unstructured.Unstructured {
 	return objects
 }
 
-// Inventory reads what the cluster knows about a set. One that it does not know has no parts.
+// Inventory reads the inventory of a set. An unknown set has no parts.
 func (s *Server) Inventory(ctx context.Context, set *Set) (*Inventory, error) {
 	var file corev1.ConfigMap
 	err := s.client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: set.Name()}, &file)
@@ -145,7 +146,8 @@ func (s *Server) Inventory(ctx context.Context, set *Set) (*Inventory, error) {
 	return decodeInventory(&file)
 }
 
-// Inventories returns all inventories on the cluster, or those of a namespace if the user may not see others.
+// Inventories returns all inventories on the cluster, or those of a namespace if the user may not list
+// others.
 func (s *Server) Inventories(ctx context.Context, namespace string) ([]*Inventory, error) {
 	var files corev1.ConfigMapList
 	err := s.client.List(ctx, &files, client.HasLabels{inventoryLabel})
@@ -255,7 +257,7 @@ func (i *Inventory) encode(set *Set, file *corev1.ConfigMap) error {
 	return nil
 }
 
-// alreadyExistsIsConflict lets whoever comes second try again with what the first has written.
+// alreadyExistsIsConflict makes the second of two concurrent writers retry with the content of the first.
 func alreadyExistsIsConflict(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return apierrors.NewConflict(corev1.Resource("configmaps"), "", err)

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The stages of a deployment. Each needs what those before it have made.
+// The stages of a deployment. Each depends on the ones before it.
 const (
 	stageNamespaces = iota
 	stageDefinitions
 	stageRights
 	stageObjects
 	stageWorkloads
-	stageWebhooks // last: as soon as a server knows them, it asks them
+	stageWebhooks // last: the server calls them as soon as they exist
 )
 
 func stageOf(object *unstructured.Unstructured) int {
@@ -38,7 +38,8 @@ func stageOf(object *unstructured.Unstructured) int {
 	}
 }
 
-// Order returns the objects in the order in which they are applied. Those of one stage keep theirs.
+// Order returns the objects in the order in which they are applied. Objects of one stage keep their
+// order.
 func Order(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	ordered := slices.Clone(objects)
 	slices.SortStableFunc(ordered, func(a, b *unstructured.Unstructured) int { return cmp.Compare(stageOf(a), stageOf(b)) })
@@ -51,7 +52,7 @@ func orderOfDeletion(objects []*unstructured.Unstructured) []*unstructured.Unstr
 	place := func(object *unstructured.Unstructured) int {
 		stage := stageOf(object)
 		if stage == stageDefinitions {
-			// After webhooks, which would refuse changes once nobody answers for them.
+			// After webhooks, which would block changes once no process serves them.
 			return -stageWebhooks*2 + 1
 		}
 		return -stage * 2

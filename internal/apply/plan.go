@@ -17,24 +17,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options say how objects are applied or deleted.
+// Options configures how objects are applied or deleted.
 type Options struct {
 	// Manager is the field manager. It must be set to apply something.
 	Manager string
-	// Yield leaves an object as it is if others have changed fields of it, instead of taking these fields over.
+	// Yield keeps an object unchanged if other managers own fields of it, instead of taking over these fields.
 	Yield bool
-	// Set remembers the objects, and prunes those that it had before. Without one, nothing is remembered.
+	// Set records the objects in its inventory, and prunes obsolete ones. Without a set, nothing is recorded.
 	Set *Set
-	// Shared are objects that others use at the moment, and who they are, such as a session of opdock dev. They are not
-	// deleted, and what they are called by, webhooks and conversion, is not led elsewhere.
+	// Shared holds objects that others currently use, with the user, such as a session of opdock dev. They are not
+	// deleted, and the addresses of their webhooks and conversion are not changed.
 	Shared map[ID]string
 	// Namespace is where objects go that need one and name none.
 	Namespace string
-	// MakeNamespaces creates those that objects are in and that are neither among them nor on the server.
+	// MakeNamespaces creates missing namespaces of objects.
 	MakeNamespaces bool
-	// DryRun lets the server say what would happen, and changes nothing.
+	// DryRun asks the server what would happen, and changes nothing.
 	DryRun bool
-	// Note is told what the user should know although it is no error; it may be nil.
+	// Note is called with messages for the user that are not errors; it may be nil.
 	Note func(text string)
 }
 
@@ -69,14 +69,15 @@ func (e *UnknownKindsError) Error() string {
 	return "the server does not have the kinds of " + strings.Join(all, ", ")
 }
 
-// plan is what is to be applied.
+// plan holds the objects to apply.
 type plan struct {
 	objects []*unstructured.Unstructured // complete, and in their order
-	// made are namespaces among them that nobody asked for. They are not remembered: what else is in them stays.
+	// made are namespaces that were added automatically. They are not recorded in the inventory, because other
+	// objects may be in them.
 	made []string
 }
 
-// prepare returns what is to be applied, and an error if it is known that something of it cannot be.
+// prepare returns the plan, and an error if a failure is certain.
 func (s *Server) prepare(ctx context.Context, objects []*unstructured.Unstructured, o Options) (plan, error) {
 	if unknown, err := s.Unknown(objects); err != nil {
 		return plan{}, err
@@ -112,7 +113,7 @@ func namespace(name string) *unstructured.Unstructured {
 	return made
 }
 
-// Unknown returns the objects whose kinds neither the server has nor a CRD among them defines.
+// Unknown returns the objects whose kinds neither the server nor a CRD among them defines.
 func (s *Server) Unknown(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	coming := kindsToCome(objects)
 	var unknown []*unstructured.Unstructured
@@ -132,7 +133,7 @@ func (s *Server) Unknown(objects []*unstructured.Unstructured) ([]*unstructured.
 	return unknown, nil
 }
 
-// kindsToCome are those that CRDs among the objects define, and whether their objects are in namespaces.
+// kindsToCome returns the kinds that CRDs among the objects define, and whether they are namespaced.
 func kindsToCome(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	kinds := map[schema.GroupKind]bool{}
 	for _, object := range objects {
@@ -172,7 +173,7 @@ func (s *Server) complete(objects []*unstructured.Unstructured, namespace string
 	return complete, nil
 }
 
-// missingNamespaces are those that objects are in, or that are needed otherwise, and that do not come with them.
+// missingNamespaces returns the namespaces that objects need and that are not among the objects.
 func (s *Server) missingNamespaces(ctx context.Context, objects []*unstructured.Unstructured, more []string) ([]string, error) {
 	needed := map[string]bool{}
 	for _, name := range more {

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// lasting says that an object is not pruned: what is in it would go with it, and nobody has asked for that. It stays in the
-// inventory, so deleting the whole set deletes it as well.
+// lasting reports whether an object is never pruned, because its content would be deleted with it.
+// It stays in the inventory, so deleting the whole set deletes it as well.
 func (i ID) lasting() bool {
 	return i.isCRD() || i.Group == "" && slices.Contains([]string{"Namespace", "PersistentVolumeClaim", "PersistentVolume"}, i.Kind)
 }
@@ -65,7 +65,8 @@ func (s *Server) prune(ctx context.Context, r *record, o Options) ([]Outcome, er
 	return outcomes, s.awaitGone(ctx, pruned)
 }
 
-// stillOurs says whether a live object is the one that was applied. Somebody may have deleted it and created another one.
+// stillOurs reports whether a live object is the one that was applied. It may have been deleted
+// and recreated.
 func stillOurs(live *unstructured.Unstructured, known Member, manager string) bool {
 	if known.UID != "" {
 		return live.GetUID() == known.UID
@@ -80,7 +81,7 @@ func (s *Server) pruneOne(ctx context.Context, live *unstructured.Unstructured, 
 	options = append(options, client.Preconditions{UID: ptr.To(live.GetUID())})
 	err := s.client.Delete(ctx, live.DeepCopy(), options...)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // somebody else was faster
+		return nil // another client has deleted it
 	}
 	if err != nil {
 		return fmt.Errorf("pruning %s: %w", title(live), err)
@@ -88,7 +89,8 @@ func (s *Server) pruneOne(ctx context.Context, live *unstructured.Unstructured, 
 	return nil
 }
 
-// served is a member in a version that the server has: the one that it was applied in may be gone.
+// served returns a member in a version that the server serves: the version that it was applied in
+// may no longer exist.
 func (s *Server) served(m Member) (*unstructured.Unstructured, error) {
 	object := m.object()
 	kind := object.GroupVersionKind()
@@ -102,7 +104,7 @@ func (s *Server) served(m Member) (*unstructured.Unstructured, error) {
 	mapping, err := s.client.RESTMapper().RESTMapping(kind.GroupKind())
 	switch {
 	case meta.IsNoMatchError(err):
-		return object, nil // the server does not have the kind at all, as reading it will tell
+		return object, nil // the server does not have the kind at all; reading it will fail
 	case err != nil:
 		return nil, fmt.Errorf("looking up the kind of %s: %w", m, err)
 	}

@@ -17,12 +17,12 @@ type record struct {
 	server *Server
 	set    *Set
 	stored []Member        // as the cluster has it
-	now    map[ID]Member   // what belongs to the set from now on
-	wanted map[ID]struct{} // what the plan has
+	now    map[ID]Member   // the new members of the set
+	wanted map[ID]struct{} // the objects of the plan
 }
 
-// begin reads the inventory and writes into it what is about to be applied, before that happens: whoever is killed in between
-// leaves nothing that nobody knows of.
+// begin reads the inventory and adds the objects before they are applied, so a killed process
+// leaves no unknown objects.
 func (s *Server) begin(ctx context.Context, p plan, o Options) (*record, error) {
 	if o.Set == nil {
 		return nil, nil //nolint:nilnil // a nil record remembers nothing
@@ -95,7 +95,7 @@ func (r *record) outdated() []Member {
 	return all
 }
 
-// forget takes down that an object is not part of the set any more.
+// forget records that an object is no longer part of the set.
 func (r *record) forget(id ID) { delete(r.now, id) }
 
 func (r *record) members() []Member {
@@ -109,7 +109,7 @@ func (r *record) members() []Member {
 	return all
 }
 
-// save writes the inventory if it is not what the cluster has.
+// save writes the inventory if it differs from the one on the cluster.
 func (r *record) save(ctx context.Context) error {
 	if r == nil || r.server == nil {
 		return nil
@@ -118,7 +118,7 @@ func (r *record) save(ctx context.Context) error {
 	if slices.Equal(members, r.stored) {
 		return nil
 	}
-	// What has happened is written even if the user has just ended it.
+	// The inventory is written even if the user has just canceled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTimeout)
 	defer cancel()
 	err := r.server.Update(ctx, r.set, func(i *Inventory) { i.Parts[r.set.Part] = members })

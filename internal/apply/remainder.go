@@ -24,7 +24,7 @@ type Remainder struct {
 	Count      int    `json:"count"`
 	// Example is one of them.
 	Example string `json:"example"`
-	// Finalizers are those of the example: it is gone when their owners have removed them.
+	// Finalizers are the finalizers of the example, which block its deletion.
 	Finalizers []string `json:"finalizers,omitempty"`
 }
 

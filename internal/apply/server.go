@@ -17,20 +17,21 @@ import (
 	"github.com/opdock/opdock/internal/crdspec"
 )
 
-// The field managers of what is applied.
+// Field managers.
 const (
-	// ProjectManager is kubectl's own name. The manifests that install and deploy apply are those that "make deploy" gives
-	// to kubectl: with a name of ours, kubectl would call every later change of them a conflict.
+	// ProjectManager is kubectl's own name. install and deploy apply the same manifests as "make deploy" with kubectl.
+	// With another name, kubectl would report every later change as a conflict.
 	ProjectManager = "kubectl"
-	// DevManager is the manager of opdock dev, whose objects differ from the manifests: webhooks lead to this machine.
+	// DevManager is the manager of opdock dev, whose objects differ from the manifests: webhooks have addresses on
+	// this machine.
 	DevManager = "opdock-dev"
 	// FleetManager is the manager of the fleet's CRDs, and SamplesManager the one of its samples.
 	FleetManager   = "opdock"
 	SamplesManager = "opdock-run"
 )
 
-// Requests per second, and in a burst, as kubectl limits itself. Waiting is done by watches, so this is enough for
-// hundreds of objects, and it is kind to clusters that others use as well.
+// Requests per second, and in a burst, the same as kubectl's. Waiting uses watches, so this is enough for hundreds
+// of objects, and does not overload shared clusters.
 const (
 	requestsPerSecond = 50
 	requestBurst      = 300
@@ -45,7 +46,7 @@ type Server struct {
 	seen map[ID]version // the objects as they were applied last by this process
 }
 
-// version is what an object was applied as, and what the server had afterwards.
+// version is the digest of an applied object, and the server's version afterwards.
 type version struct {
 	applied         [sha256.Size]byte
 	resourceVersion string
@@ -80,15 +81,15 @@ type Action string
 const (
 	// Created means that it did not exist.
 	Created Action = "created"
-	// Configured means that it existed and was not as the manifest says.
+	// Configured means that it existed and differed from the manifest.
 	Configured Action = "configured"
-	// Unchanged means that it was as the manifest says.
+	// Unchanged means that it matched the manifest.
 	Unchanged Action = "unchanged"
-	// Pruned means that it was applied before, is not part of the set any more, and is gone.
+	// Pruned means that it is no longer part of the set and was deleted.
 	Pruned Action = "pruned"
-	// Kept means that it was left as it is, because others use it or have changed it.
+	// Kept means that it was not changed, because others use it or have changed it.
 	Kept Action = "kept"
-	// Deleted means that it is gone, or on its way.
+	// Deleted means that it is deleted or being deleted.
 	Deleted Action = "deleted"
 	// Absent means that there was nothing to delete.
 	Absent Action = "absent"

@@ -19,9 +19,9 @@ import (
 type status string
 
 const (
-	current     status = "Current"     // the object is as its spec says
+	current     status = "Current"     // the object matches its spec
 	inProgress  status = "InProgress"  // a controller works on it
-	failed      status = "Failed"      // it does not become current by itself
+	failed      status = "Failed"      // it cannot become current without a change
 	terminating status = "Terminating" // it is being deleted
 	notFound    status = "NotFound"
 )
@@ -32,9 +32,8 @@ type state struct {
 	message string
 }
 
-// stateOf computes the state of an object by the rules of kstatus. The rules are ours, because the module that has them, of
-// which a single package would be used, raises the version of k8s.io/kube-openapi, on which the output of our generators
-// depends.
+// stateOf computes the state of an object by the rules of kstatus. The rules are implemented here, because the module
+// of kstatus would raise the version of k8s.io/kube-openapi, on which the output of our generators depends.
 func stateOf(object *unstructured.Unstructured) state {
 	if object == nil {
 		return state{notFound, "it does not exist"}
@@ -163,7 +162,7 @@ func stateOfJob(conditions []condition) state {
 	return state{status: current}
 }
 
-// Status says in the words of kstatus how far a controller is with an object (Current, InProgress, Failed, Terminating), and why
+// Status returns the state of an object in the terms of kstatus (Current, InProgress, Failed, Terminating), and why
 // it is not current.
 func Status(object *unstructured.Unstructured) (name, message string) {
 	found := stateOf(object)

@@ -37,9 +37,9 @@ func (e *DowngradeError) Error() string {
 	return fmt.Sprintf("CRD %s on the server is of another version: replacing it would drop %s%s", e.Definition, strings.Join(shown, ", "), more)
 }
 
-// Upgrade applies CRDs to a cluster on which others may rely on them. CRDs that are as they should be are not written. If
-// one on the server has what the new one lacks, nothing is applied and a *DowngradeError is returned. It returns when the
-// kinds can be used.
+// Upgrade applies CRDs to a shared cluster. CRDs that match are not written. If a live CRD has
+// versions or fields that the new one lacks, nothing is applied and a *DowngradeError is
+// returned. Upgrade returns when the kinds can be used.
 func (s *Server) Upgrade(ctx context.Context, definitions []*unstructured.Unstructured, o Options) ([]Outcome, error) {
 	for _, definition := range definitions {
 		live := empty(definition)

@@ -23,8 +23,8 @@ const (
 	readInterval = 2 * time.Second
 )
 
-// follow calls done with an object as it is, and again with each change, until done returns true or an error. An object that
-// does not exist is nil. The server reports changes by a watch; only who is not allowed to watch reads again and again.
+// follow calls done with the current object, and again after each change, until done returns true or an error. An
+// object that does not exist is nil. Changes come from a watch; without the right to watch, follow polls.
 func (s *Server) follow(ctx context.Context, object *unstructured.Unstructured, done func(live *unstructured.Unstructured) (bool, error)) error {
 	for {
 		list := &unstructured.UnstructuredList{}
@@ -36,7 +36,7 @@ func (s *Server) follow(ctx context.Context, object *unstructured.Unstructured, 
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-			_, err := done(nil) // the kind is not served any more, so nothing of it is there
+			_, err := done(nil) // the kind is no longer served, so it has no objects
 			return err
 		case apierrors.IsForbidden(err):
 			return s.readUntil(ctx, object, done)
@@ -62,7 +62,8 @@ func (s *Server) follow(ctx context.Context, object *unstructured.Unstructured, 
 				return err
 			}
 		}
-		// The server ends watches after a while, and refuses those of a kind that it is about to serve.
+		// The server ends watches after a while, and refuses watches of a kind that it does not serve
+		// yet.
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -11,37 +11,37 @@ import (
 )
 
 var (
-	// forbidden is how the API server refuses a request for want of a right. In a log, its quotes may be escaped.
+	// forbidden matches the API server's message about a missing right. In a log, its quotes may be escaped.
 	forbidden = regexp.MustCompile(`cannot (\w+) resource \\*"([\w./-]+)\\*" in API group \\*"([\w.-]*)\\*"(?: in the namespace \\*"([\w.-]+))?`)
-	// forbiddenWatch is what client-go makes of it if it cannot read why a watch was refused.
+	// forbiddenWatch matches client-go's message if it cannot read why a watch was refused.
 	forbiddenWatch = regexp.MustCompile(`\bunknown \(get ([a-z][a-z0-9-]*)(?:\.([a-z0-9.-]+))?\)`)
-	// noFile is how package os tells that there is no such file.
+	// noFile matches the message of package os about a missing file.
 	noFile = regexp.MustCompile(`open (/[^\s:"]+): no such file or directory`)
-	// unset is how operators ask for a variable of their environment.
+	// unset matches messages of operators about a missing environment variable.
 	unset = regexp.MustCompile(`\b([A-Z][A-Z0-9]*_[A-Z0-9_]*)\b[^.;]{0,30}\b(?:must be set|is not set|not set|is required|is missing|is empty|not found|not defined|undefined)`)
-	// outside is what client-go says to an operator that only looks for the cluster it runs in.
+	// outside is client-go's message to an operator that supports only the in-cluster configuration.
 	outside = regexp.MustCompile(`unable to load in-cluster configuration`)
 	// exists is how it refuses to create something a second time.
 	exists = regexp.MustCompile(`([a-z][\w.-]*) \\*"([\w.-]+)\\*" already exists`)
 )
 
-// invisible is how often an object has to be created in vain until its creator is taken for one that cannot see it. Once
-// or twice it may be a cache that is late.
+// invisible is how often the creation of an existing object must fail before its creator is assumed not to see it.
+// Once or twice, the cache may just be late.
 const invisible = 3
 
-// advice tells what to do about those lines of an operator's log that a newcomer meets first and that do not say it. They
-// are easily overlooked: a stack comes with them, and a controller that may not watch something waits for it in silence.
+// advice prints what to do about common error lines in an operator's log. They are easily overlooked: they come with
+// a stack, and a controller that may not watch something waits silently.
 type advice struct {
 	say func(string)
-	// granted says whether the manifests give the operator a right; it may be nil.
+	// granted reports whether the manifests grant the operator a right; it may be nil.
 	granted func(verb, resource, group, namespace string) bool
 	// hidden are files of the operator's pod that it cannot see here, and where they are instead.
 	hidden map[string]string
 
 	mu      sync.Mutex
 	known   map[string]bool
-	created map[string]int // in vain
-	held    []string       // what is told once the round is over, below its status line
+	created map[string]int // failed creations
+	held    []string       // messages to print after the round, below its status line
 	over    bool
 }
 
@@ -65,7 +65,7 @@ func (a *advice) read(line string) {
 	a.known[text] = true
 }
 
-// roundIsOver tells what is known by now, and from now on whatever comes.
+// roundIsOver prints the pending advice, and from now on prints advice at once.
 func (a *advice) roundIsOver() {
 	if a == nil {
 		return
@@ -108,7 +108,7 @@ func (a *advice) about(line string) string {
 	return ""
 }
 
-// aboutFile says how the operator gets a file that its pod has.
+// aboutFile explains how the operator gets a file of its pod.
 func (a *advice) aboutFile(path string) string {
 	if source := a.hidden[path]; source != "" {
 		return fmt.Sprintf("the operator reads %s, as in its pod, but this system does not let opdock provide files there; "+
@@ -121,7 +121,7 @@ func (a *advice) aboutFile(path string) string {
 	return ""
 }
 
-// lacks says which right is missing and how it is given. Caches need three verbs, and ask for one of them at a time.
+// lacks names the missing right and the marker that grants it. Caches need three verbs, and request one at a time.
 func lacks(verb, resource, group string) string {
 	verbs := verb
 	if verb == "get" || verb == "list" || verb == "watch" {

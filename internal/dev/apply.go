@@ -24,7 +24,7 @@ import (
 	"github.com/opdock/opdock/internal/crdspec"
 )
 
-// The parts of what a session applies. Each is pruned on its own.
+// The parts of a session's inventory. Each is pruned separately.
 const (
 	partRights      = "rights" // the namespace, the service account, roles and bindings
 	partDefinitions = "crds"
@@ -44,12 +44,12 @@ type applier struct {
 	requests rest.Interface
 	set      apply.Set
 	options  apply.Options     // what all parts have in common
-	tried    map[string]digest // CRDs that the API server was asked about, by kind, namespace and name
+	tried    map[string]digest // CRDs that were tried by a dry run, by kind, namespace and name
 	sampled  map[string]digest // the samples as they were applied last
-	told     sync.Map          // what was said about objects, which holds for each round
+	told     sync.Map          // notes about objects, which are valid for each round
 }
 
-// once returns a function that says each text once.
+// once returns a function that prints each text once.
 func (a *applier) once(say func(string)) func(string) {
 	return func(text string) {
 		if _, before := a.told.LoadOrStore(text, true); !before {
@@ -90,7 +90,7 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Unwrap() error { return e.err }
 
-// applyPart makes the cluster have these objects, and no other ones that the part had before, in this session or in an earlier
+// applyPart applies these objects, and prunes other objects that the part had before, in this session or an earlier
 // one. Shared objects are not pruned.
 func (a *applier) applyPart(ctx context.Context, part string, objects []*unstructured.Unstructured, shared map[apply.ID]string) (changed []*unstructured.Unstructured, pruned int, err error) {
 	options, set := a.options, a.set
@@ -124,13 +124,13 @@ func asRefused(err error) error {
 	}
 }
 
-// apply applies samples that are not what was applied last, and returns them. They are not remembered: whoever removes a sample
-// from the project may want to keep the object.
+// apply applies samples that have changed since the last apply, and returns them. They are not in the inventory: a
+// user who removes a sample from the project may want to keep the object.
 func (a *applier) apply(ctx context.Context, objects []*unstructured.Unstructured) (changed []*unstructured.Unstructured, err error) {
 	return a.applyUnless(ctx, a.sampled, objects, a.options)
 }
 
-// try lets the API server say which definitions it would refuse.
+// try finds the CRDs that the API server would refuse, by a dry run.
 func (a *applier) try(ctx context.Context, definitions []*unstructured.Unstructured) error {
 	options := a.options
 	options.DryRun = true
@@ -138,7 +138,7 @@ func (a *applier) try(ctx context.Context, definitions []*unstructured.Unstructu
 	return err
 }
 
-// applyUnless applies the objects that are not in known as they are now, and keeps them there.
+// applyUnless applies the objects that differ from known, and adds them to known.
 func (a *applier) applyUnless(ctx context.Context, known map[string]digest, objects []*unstructured.Unstructured, options apply.Options) (changed []*unstructured.Unstructured, err error) {
 	for _, object := range objects {
 		encoded, err := object.MarshalJSON()
@@ -152,7 +152,7 @@ func (a *applier) applyUnless(ctx context.Context, known map[string]digest, obje
 		}
 		if _, err := a.engine.Apply(ctx, []*unstructured.Unstructured{object}, options); err != nil {
 			missing := (*apply.MissingNamespaceError)(nil)
-			if errors.As(err, &missing) { // as the API server would say it
+			if errors.As(err, &missing) { // in the words of the API server
 				err = &refusedError{object: object, err: apierrors.NewNotFound(corev1.Resource("namespaces"), missing.Namespaces[0])}
 			}
 			return changed, asRefused(err)
@@ -163,7 +163,7 @@ func (a *applier) applyUnless(ctx context.Context, known map[string]digest, obje
 	return changed, nil
 }
 
-// others are the objects that were deployed to the cluster, and by what: a session does not delete them.
+// others returns the objects that were deployed to the cluster, and by which command: a session does not delete them.
 func (a *applier) others(ctx context.Context) (map[apply.ID]string, error) {
 	inventories, err := a.engine.Inventories(ctx, a.set.Namespace)
 	if err != nil {
@@ -181,7 +181,7 @@ func (a *applier) others(ctx context.Context) (map[apply.ID]string, error) {
 	return shared, nil
 }
 
-// clear deletes webhook configurations that earlier sessions have left, under whatever names: nobody serves them.
+// clear deletes webhook configurations of earlier sessions, under any name, because no process serves them.
 func (a *applier) clear(ctx context.Context) error {
 	inventories, err := a.engine.Inventories(ctx, a.set.Namespace)
 	if err != nil {
@@ -201,11 +201,11 @@ func (a *applier) clear(ctx context.Context) error {
 	return nil
 }
 
-// hold says on the cluster that a session uses what it has applied, or with an empty text that none does.
+// hold records on the cluster that a session uses the applied objects, or with an empty text that none does.
 func (a *applier) hold(ctx context.Context, session string) error {
 	err := a.engine.Update(ctx, &a.set, func(i *apply.Inventory) { i.Session = session })
 	if apierrors.IsForbidden(err) {
-		return nil // then nothing is remembered either, which is said when something is applied
+		return nil // then there is no inventory either, which is reported at the next apply
 	}
 	return err
 }
@@ -223,7 +223,7 @@ func (a *applier) awaitServed(ctx context.Context, definitions []*unstructured.U
 	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
 	defer cancel()
 	if err := a.engine.AwaitEstablished(ctx, definitions); err != nil {
-		a.forget(definitions) // another try has to wait again
+		a.forget(definitions) // retry after another wait
 		return err
 	}
 	for _, definition := range definitions {
@@ -237,15 +237,15 @@ const (
 	warmInterval = 10 * time.Millisecond
 )
 
-// warm lets the API server prepare for watches of a kind. It does so with the first one, which it tells to come again
-// after a second, and that would be a second in which the operator does not reconcile.
+// warm prepares the API server for watches of a kind. The server asks the first watch to retry after a second, and
+// for that second the operator would not reconcile.
 func (a *applier) warm(ctx context.Context, definition *unstructured.Unstructured) {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
 	kind := crdspec.Of(definition)
 	for _, version := range kind.ServedVersions() {
 		path := "/apis/" + version.String() + "/" + kind.Plural
-		// Without it the operator only waits for longer, so that errors do not matter.
+		// Without it the operator only waits longer, so errors do not matter.
 		_ = wait.PollUntilContextCancel(ctx, warmInterval, true, func(ctx context.Context) (bool, error) {
 			stream, err := a.requests.Get().AbsPath(path).Param("watch", "true").Param("timeoutSeconds", "1").MaxRetries(0).Stream(ctx)
 			if err == nil {
@@ -278,7 +278,7 @@ func (a *applier) inNamespace(objects []*unstructured.Unstructured, namespace st
 	return placed, nil
 }
 
-// remove deletes objects that may be gone already.
+// remove deletes objects that may not exist.
 func (a *applier) remove(ctx context.Context, objects []*unstructured.Unstructured) error {
 	var problems []error
 	for _, object := range objects {
@@ -289,7 +289,7 @@ func (a *applier) remove(ctx context.Context, objects []*unstructured.Unstructur
 	return errors.Join(problems...)
 }
 
-// forget makes the next apply take the samples for new.
+// forget makes the next apply treat the samples as new.
 func (a *applier) forget(objects []*unstructured.Unstructured) {
 	for _, object := range objects {
 		delete(a.sampled, keyOf(object))

@@ -26,8 +26,8 @@ func belongingsIn(all []*unstructured.Unstructured, namespace string) (belonging
 	return belongings
 }
 
-// applyBelongings brings those to the cluster, and a Pod to stand in for the operator's own, where the cluster is for
-// development only. What is there already stays as it is: the operator may have written it.
+// applyBelongings creates these objects, and a stand-in for the operator's own Pod, on Opdock's clusters. Existing
+// objects stay unchanged, because the operator may have written them.
 func (s *Session) applyBelongings(ctx context.Context) error {
 	identity := s.manifests.identity
 	if identity == nil || !s.Cluster.CallsBack {

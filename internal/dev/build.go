@@ -23,12 +23,12 @@ import (
 // cancelGrace is how long go may take to end when its result is no longer wanted.
 const cancelGrace = 2 * time.Second
 
-// BuildOptions say how the operator is built.
+// BuildOptions configures the build of the operator.
 type BuildOptions struct {
 	Tags string // as go build's -tags
 	Race bool
-	// Debug keeps what a debugger needs in the binary, and does not optimize the project's own code. Without it linking takes
-	// less time.
+	// Debug keeps debug information in the binary, and does not optimize the project's own code.
+	// Without it, linking is faster.
 	Debug bool
 }
 
@@ -39,18 +39,18 @@ type builder struct {
 	main   string // pattern of the main package
 	output string // where the binary is to be
 	env    []string
-	// progress is told what go does, now and then; it may be nil.
+	// progress is called with the activity of go from time to time; it may be nil.
 	progress func(text string)
 	BuildOptions
 
-	built digest // of the binary that is there
+	built digest // of the existing binary
 
 	marking
 }
 
 // buildError is source that does not compile, or a go.mod that does not fit it.
 type buildError struct {
-	output string // what go said
+	output string // output of go
 }
 
 func (e *buildError) Error() string { return e.output }
@@ -83,7 +83,7 @@ func (b *builder) run(ctx context.Context, next string) (output string, err erro
 	return strings.TrimSpace(strings.Join(watched.said, "\n")), err
 }
 
-// conclude looks at what a build has brought.
+// conclude evaluates the result of a build.
 func (b *builder) conclude(ctx context.Context, next, output string, err error) (changed bool, _ error) {
 	switch {
 	case ctx.Err() != nil:
@@ -116,7 +116,7 @@ var (
 	downloadLine = regexp.MustCompile(`^go: (downloading \S+ \S+)$`)
 )
 
-// buildOutput tells what go does from what it has to say.
+// buildOutput separates go's progress from its messages.
 type buildOutput struct {
 	progress func(string)
 	said     []string
@@ -156,7 +156,7 @@ func (b *builder) arguments(output string) []string {
 			return flag == name || strings.HasPrefix(flag, name+"=")
 		})
 	}
-	// What the user has set in GOFLAGS is not replaced.
+	// GOFLAGS of the user take precedence.
 	if b.Debug && b.module != "" && !sets("gcflags") {
 		args = append(args, "-gcflags="+b.module+"/...=-N -l")
 	}
@@ -164,13 +164,13 @@ func (b *builder) arguments(output string) []string {
 		args = append(args, "-ldflags=-w")
 	}
 	if !sets("buildvcs") {
-		// A binary that nobody keeps need not know its commit, and asking git for it takes time.
+		// A temporary binary need not contain its commit, and asking git for it takes time.
 		args = append(args, "-buildvcs=false")
 	}
 	return append(args, b.main)
 }
 
-// environment lets go link beside the binary, so that the result is moved instead of copied.
+// environment makes go link in the folder of the binary, so the result is moved instead of copied.
 func (b *builder) environment() []string {
 	env := slices.Clone(b.env)
 	if b.instrumented != nil {
@@ -195,7 +195,7 @@ func lastValue(env []string, name string) string {
 // buildIDSize is how far into a binary the linker's build ID is; it changes with the content.
 const buildIDSize = 64 << 10
 
-// digestOf tells one binary from another. The beginning is enough, because the build ID stands there.
+// digestOf identifies a binary. The beginning of the file is enough, because it contains the build ID.
 func digestOf(binary string) (d digest, err error) {
 	file, err := os.Open(binary)
 	if err != nil {

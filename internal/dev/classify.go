@@ -9,25 +9,25 @@ import (
 	"strings"
 )
 
-// change is a file that is not what it was.
+// change is a changed file.
 type change struct {
 	path string // relative to the project, with slashes; absolute for a file of another module
-	// generate says that something has changed that generators read.
+	// generate means that something has changed that generators read.
 	generate bool
-	// embedded says that a package around the file takes files into the binary.
+	// embedded means that a package in a parent folder embeds files.
 	embedded bool
 }
 
-// work is what a round has to do.
+// work is the work of a round.
 type work uint
 
 const (
 	workGenerate  work = 1 << iota // code and manifests from Go types
-	workManifests                  // CRDs, roles and webhooks, as far as they differ from what the cluster has
+	workManifests                  // CRDs, roles and webhooks that differ from those on the cluster
 	workBuild                      // the binary; the operator is restarted if it comes out different
-	workFlags                      // find out anew what the binary can be told on its command line
+	workFlags                      // read the flags of the binary again
 	workRestart                    // restart the operator even with the same binary
-	workWebhooks                   // tell the API server where the webhooks are, once they are served
+	workWebhooks                   // configure webhooks on the API server, once they are served
 	workAwait                      // wait until the operator reconciles
 	workSamples                    // apply the samples
 
@@ -36,21 +36,21 @@ const (
 
 func (w work) has(one work) bool { return w&one != 0 }
 
-// layout is what classify has to know about a project.
+// layout describes a project for classify.
 type layout struct {
 	main      string   // folder of the operator's main package
 	samples   []string // folders; all folders are relative to the project, with slashes
 	manifests []string
 }
 
-// classify says what is to be done about a change.
+// classify returns the work that a change requires.
 func (l layout) classify(c change) work {
 	switch name := path.Base(c.path); {
 	case name == "go.mod" || name == "go.work":
 		return workGenerate | workManifests | workBuild | workFlags
 	case name == "go.sum" || name == "go.work.sum":
 		return workBuild
-	case c.path == "opdock.yaml" || c.path == "Makefile": // both tell generators what to do
+	case c.path == "opdock.yaml" || c.path == "Makefile": // both configure generators
 		return workGenerate | workManifests
 	case strings.HasSuffix(name, ".go"):
 		todo := workBuild
@@ -72,7 +72,7 @@ func (l layout) classify(c change) work {
 	if within(l.samples, c.path) {
 		todo |= workSamples
 	}
-	// Where samples have a folder of their own, nothing else is in it.
+	// A separate folder of samples contains nothing else.
 	if within(l.manifests, c.path) && !within(l.ownSamples(), c.path) {
 		todo |= workManifests
 	}
@@ -87,7 +87,7 @@ func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
-// within says whether a file is in one of the folders or below.
+// within reports whether a file is in one of the folders or below.
 func within(dirs []string, file string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return dir == "." || strings.HasPrefix(file, dir+"/") })
 }

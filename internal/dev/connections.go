@@ -83,13 +83,14 @@ func resolve(ctx context.Context, server string) []netip.AddrPort {
 	return addresses
 }
 
-// overlook says that the operator works on another cluster than it should.
+// overlook warns that the operator uses another cluster than the one it was given.
 type overlook struct {
 	given endpoint
 	own   []endpoint // the user's, without the given one
 }
 
-// judge returns what is wrong with the connections that an operator has. late says that it has had time enough to connect.
+// judge returns what is wrong with the connections of an operator. late means that it has had enough time to
+// connect.
 func (o overlook) judge(connected []netip.AddrPort, late bool) string {
 	for _, address := range connected {
 		for _, mine := range o.own {
@@ -111,7 +112,7 @@ func (o overlook) judge(connected []netip.AddrPort, late bool) string {
 		"check that it uses KUBECONFIG, for example with ctrl.GetConfig", o.given.server, where)
 }
 
-// connectionsOf are the other ends of a process' TCP connections, where the kernel tells: on Linux.
+// connectionsOf returns the remote addresses of a process' TCP connections, on Linux.
 func connectionsOf(pid int) (addresses []netip.AddrPort, known bool) {
 	process := filepath.Join("/proc", strconv.Itoa(pid))
 	descriptors, err := os.ReadDir(filepath.Join(process, "fd"))
@@ -166,7 +167,7 @@ func kernelAddress(text string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(parsed.Unmap(), uint16(number)), valid
 }
 
-// watchConnections says, once, that the operator does not work on the cluster that it was given.
+// watchConnections warns once if the operator does not use the cluster that it was given.
 func (s *Session) watchConnections(p *process, kubeconfig []byte) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

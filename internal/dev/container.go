@@ -53,8 +53,8 @@ func (c container) namespace() string {
 	}
 }
 
-// environmentIn is what the manifests put into the environment of the operator's container, as far as it is known without a
-// kubelet: values, what a pod is told about itself, and ConfigMaps and Secrets that are among the manifests.
+// environmentIn returns the environment of the operator's container in the manifests, as far as it is known
+// without a kubelet: values, fields of the pod, and ConfigMaps and Secrets of the manifests.
 func environmentIn(manifests []*unstructured.Unstructured, identity *project.Identity) []string {
 	c, found := containerIn(manifests, identity)
 	if !found {
@@ -109,7 +109,7 @@ func (c container) value(variable map[string]any, env []string) (value string, k
 
 var reference = regexp.MustCompile(`\$\$|\$\(([A-Za-z_][\w.-]*)\)`)
 
-// expand replaces $(NAME) by variables that come before, as the kubelet does. What is not known stays as it is.
+// expand replaces $(NAME) with earlier variables, as the kubelet does. Unknown names stay unchanged.
 func expand(value string, env []string) string {
 	return reference.ReplaceAllStringFunc(value, func(match string) string {
 		if match == "$$" {
@@ -205,7 +205,7 @@ func (c container) volume(volume map[string]any) map[string]string {
 	return nil
 }
 
-// readsOwnName says whether the container is told the name of its pod, which it may then look up.
+// readsOwnName reports whether the container gets the name of its pod, which it may then look up.
 func (c container) readsOwnName() bool {
 	return slices.ContainsFunc(mapsIn(c.fields["env"]), func(variable map[string]any) bool {
 		field, _, _ := unstructured.NestedString(variable, "valueFrom", "fieldRef", "fieldPath")
@@ -213,8 +213,8 @@ func (c container) readsOwnName() bool {
 	})
 }
 
-// standIn is a Pod with the name that the operator is told to have, for operators that look themselves up: to own what they
-// create, or to learn their own image. No container runs in it; the operator runs on this machine.
+// standIn returns a Pod with the operator's pod name, for operators that look themselves up: to own what
+// they create, or to find their own image. No container runs in it; the operator runs on this machine.
 func (c container) standIn() *unstructured.Unstructured {
 	template, _, _ := unstructured.NestedMap(c.workload.Object, "spec", "template")
 	spec, _, _ := unstructured.NestedMap(template, "spec")
@@ -227,10 +227,10 @@ func (c container) standIn() *unstructured.Unstructured {
 	return pod
 }
 
-// standInAnnotation marks the Pod in which no operator runs.
+// standInAnnotation marks the stand-in Pod.
 const standInAnnotation = "opdock.dev/stand-in"
 
-// mapsIn are the elements of a list that are maps, which is what all lists here consist of.
+// mapsIn returns the elements of a list of maps.
 func mapsIn(list any) (elements []map[string]any) {
 	all, _ := list.([]any)
 	for _, one := range all {

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// onThisCluster is how the definitions are applied: the cluster may call this machine to convert, or nobody does.
+// onThisCluster returns the CRDs to apply: with a conversion webhook on this machine, or without one.
 func (s *Session) onThisCluster(definitions []*unstructured.Unstructured) []*unstructured.Unstructured {
 	local := make([]*unstructured.Unstructured, 0, len(definitions))
 	for _, definition := range definitions {
 		if s.Cluster.CallsBack {
-			// The operator's own port is known only when it was built; until then nothing serves any other.
+			// The operator's port is known only after the build; until then no process serves conversion.
 			port := cmp.Or(s.plan.webhookPort, s.ports.webhooks)
 			local = append(local, localConversion(definition, port, s.certificates.authority))
 		} else {

@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	// DebugPort is where a debugger is reached unless the user says otherwise. Delve has made it usual.
+	// DebugPort is the default port of the debugger. It is the usual port of Delve.
 	DebugPort = 2345
 
 	delvePackage = "github.com/go-delve/delve/cmd/dlv"
-	// delveVersion is installed for those who have none.
+	// delveVersion is installed if the user has no Delve.
 	delveVersion = "v1.27.2"
 
 	// debuggerPatience is how long Delve may take to attach to the operator.
 	debuggerPatience = 20 * time.Second
-	// answerPatience is how long an answer may take before it is asked again.
+	// answerPatience is how long a response may take before the request is repeated.
 	answerPatience = time.Second
 	// detachGrace is how long it may take to detach.
 	detachGrace = 2 * time.Second
@@ -50,7 +50,7 @@ func FindDebugger(ctx context.Context, dir string, env []string, progress func(t
 		return path, nil
 	}
 	progress("installing Delve " + delveVersion)
-	// In no project, whose go.mod would have a say in it.
+	// Outside of any project, so no go.mod affects the installation.
 	install := gocommand.Command(ctx, os.TempDir(),
 		append(slices.Clone(env), "GOBIN="+filepath.Dir(path), "GOFLAGS=", "GOWORK=off", "GOOS=", "GOARCH=", "CGO_ENABLED=0"),
 		"install", delvePackage+"@"+delveVersion)
@@ -71,7 +71,7 @@ type debugger struct {
 	done     chan struct{}
 }
 
-// attachDebugger lets Delve attach to a process and serve DAP. The process goes on, until a client has set a breakpoint.
+// attachDebugger attaches Delve to a process and serves DAP. The process continues until a client sets a breakpoint.
 func attachDebugger(ctx context.Context, delve string, p *process, binary string, port int, env []string) (*debugger, error) {
 	address := net.JoinHostPort(loopback, strconv.Itoa(port))
 	if err := awaitProgram(ctx, p, binary); err != nil {
@@ -85,7 +85,7 @@ func attachDebugger(ctx context.Context, delve string, p *process, binary string
 	d.cmd.SysProcAttr = processAttributes()
 	started := make(chan error)
 	go func() {
-		keepThread() // processAttributes say why
+		keepThread() // see processAttributes
 		err := d.cmd.Start()
 		started <- err
 		if err == nil {
@@ -103,7 +103,7 @@ func attachDebugger(ctx context.Context, delve string, p *process, binary string
 	return d, nil
 }
 
-// awaitProgram waits until a process has become the program: it begins as this one, which prepares what the other sees.
+// awaitProgram waits until a process has become the program: it starts as this program, which sets up the mounts.
 func awaitProgram(ctx context.Context, p *process, binary string) error {
 	ctx, cancel := context.WithTimeout(ctx, debuggerPatience)
 	defer cancel()
@@ -124,8 +124,8 @@ func awaitProgram(ctx context.Context, p *process, binary string) error {
 	}
 }
 
-// awaitAttached waits until Delve has attached and the operator goes on. Delve listens, and says so, before it attaches, but
-// it answers only afterwards. Until then, ending it would leave the operator stopped.
+// awaitAttached waits until Delve has attached and the operator continues. Delve listens before it attaches, but
+// responds only afterwards. Ending Delve before that would leave the operator stopped.
 func (d *debugger) awaitAttached(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, debuggerPatience)
 	defer cancel()
@@ -174,7 +174,7 @@ func isRunning(ctx context.Context, address string) (bool, error) {
 	return answer.Result.State.Running, nil
 }
 
-// stop detaches from the operator, which goes on.
+// stop detaches from the operator, which continues.
 func (d *debugger) stop() {
 	if d == nil {
 		return

@@ -15,8 +15,8 @@ import (
 	"github.com/opdock/opdock/internal/project"
 )
 
-// externalDefinitions are the CRDs of other modules' kinds that the cluster lacks. On a cluster that others use as well it is
-// for them to say who installs those. They are looked for once: they come from modules that do not change.
+// externalDefinitions returns the CRDs of external kinds that the cluster lacks. On shared clusters, users
+// install them. They are searched once, because they come from modules that do not change.
 func (s *Session) externalDefinitions(ctx context.Context) []*unstructured.Unstructured {
 	if s.lookedForExternal || !s.Cluster.CallsBack {
 		return s.external
@@ -33,7 +33,7 @@ func (s *Session) externalDefinitions(ctx context.Context) []*unstructured.Unstr
 	return s.external
 }
 
-// isDefined says whether the cluster has a definition already: then it was only not served yet.
+// isDefined reports whether the cluster already has a CRD that was just not served yet.
 func (s *Session) isDefined(ctx context.Context, definition *unstructured.Unstructured) bool {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(definition.GroupVersionKind())
@@ -51,11 +51,11 @@ func (e *lackingError) Error() string {
 	return "a controller waits for " + strings.Join(names, " and ") + ", which the cluster does not have"
 }
 
-// lackingHint says what to do about them.
+// lackingHint explains what to do about missing kinds.
 const lackingHint = "apply the CRD; the controller starts once it is there. Neither the project nor the modules that it imports have it"
 
-// installMissing applies the CRDs of kinds that the operator looks for in vain, as far as the project's folders or the modules
-// that the operator is built from have them. It returns whether there is now a kind that was not there before.
+// installMissing applies the CRDs of kinds that the operator lacks, if the project's folders or the modules
+// that the operator is built from have them. It returns whether a kind was added.
 func (s *Session) installMissing(ctx context.Context, wanted []project.Wanted) bool {
 	if !s.Cluster.CallsBack {
 		return false

@@ -18,22 +18,22 @@ import (
 	"github.com/opdock/opdock/generate"
 )
 
-// fileState is what is remembered of a file.
+// fileState is the known state of a file.
 type fileState struct {
 	content digest
-	// markers and outline are of Go files that generators read: what generators read in packages without types of an API,
-	// and in those with some.
+	// markers and outline are hashes of Go files: of what generators read in packages without API types, and in
+	// packages with API types.
 	markers, outline digest
-	// declares says that it has markers which describe types of an API.
+	// declares means that it has markers of API types.
 	declares bool
-	// embeds says that it takes other files into the binary.
+	// embeds means that it embeds other files into the binary.
 	embeds bool
 }
 
 type digest [sha256.Size]byte
 
-// files knows what the project's files looked like, so that a save that changes nothing is no change, and neither is a
-// file that was generated here.
+// files knows the content of the project's files, so a save without a change is not a change, and neither is a
+// generated file.
 type files struct {
 	root  string
 	known map[string]fileState // by absolute path
@@ -41,7 +41,7 @@ type files struct {
 
 func newFiles(root string) *files { return &files{root: root, known: map[string]fileState{}} }
 
-// learn reads everything below the folders as it is now.
+// learn reads the current content of all files below the folders.
 func (f *files) learn(roots []string) error {
 	for _, root := range roots {
 		err := walkProject(roots, root, func(path string, entry fs.DirEntry) error {
@@ -57,7 +57,7 @@ func (f *files) learn(roots []string) error {
 	return nil
 }
 
-// accept takes a file as it is now for known.
+// accept records the current content of a file as known.
 func (f *files) accept(path string) {
 	if state, exists := readState(path); exists {
 		f.known[path] = state
@@ -66,7 +66,7 @@ func (f *files) accept(path string) {
 	}
 }
 
-// compare returns which of the files are not what they were, and takes them for known.
+// compare returns the files that have changed, and records their content as known.
 func (f *files) compare(paths []string) []change {
 	var changes []change
 	for _, path := range paths {
@@ -75,7 +75,7 @@ func (f *files) compare(paths []string) []change {
 		if was == is && before.content == now.content {
 			continue
 		}
-		// Looked at with both states of the file, because it may be the one that makes its package an API.
+		// Checked with both states of the file, because this file may be the one with the API types.
 		api := before.declares || now.declares || f.inAPI(path)
 		f.accept(path)
 		changes = append(changes, change{
@@ -95,7 +95,7 @@ func (f *files) relative(path string) string {
 	return path
 }
 
-// inAPI says whether a file shares its package with types of an API.
+// inAPI reports whether the package of a file has API types.
 func (f *files) inAPI(path string) bool {
 	dir := filepath.Dir(path)
 	for other, state := range f.known {
@@ -106,7 +106,7 @@ func (f *files) inAPI(path string) bool {
 	return false
 }
 
-// inEmbedding says whether a package around the file embeds files.
+// inEmbedding reports whether a package in a parent folder embeds files.
 func (f *files) inEmbedding(path string) bool {
 	for other, state := range f.known {
 		if dir := filepath.Dir(other); state.embeds && strings.HasPrefix(path, dir+string(filepath.Separator)) {
@@ -155,8 +155,8 @@ func markerLines(content []byte) (lines [][]byte, declares bool) {
 	return lines, declares
 }
 
-// withoutBodies is a Go file without the bodies of its functions, which no generator looks into. A file that cannot be
-// parsed is returned as it is.
+// withoutBodies returns a Go file without the bodies of its functions, which no generator reads. A file that cannot
+// be parsed is returned unchanged.
 func withoutBodies(content []byte) []byte {
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, "", content, parser.SkipObjectResolution)

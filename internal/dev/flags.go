@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// helpTimeout is how long an operator may take to print its help. One that does not know --help may start instead; it is
-// given no cluster, and ended.
+// helpTimeout is how long an operator may take to print its help. An operator without --help may start instead; it
+// gets no cluster and is stopped.
 const helpTimeout = 3 * time.Second
 
-// flagSet holds the names of the flags that an operator knows.
+// flagSet holds the names of an operator's flags.
 type flagSet map[string]bool
 
 // flagLine is how package flag and pflag list a flag: "  -name value" and "  -n, --name value".
 var flagLine = regexp.MustCompile(`(?m)^\s{1,8}(?:-\w, )?--?([A-Za-z][\w.-]*)`)
 
-// parseFlags reads the flags from what an operator prints for --help.
+// parseFlags reads the flags from the output of --help.
 func parseFlags(help string) flagSet {
 	known := flagSet{}
 	for _, match := range flagLine.FindAllStringSubmatch(help, -1) {
@@ -46,7 +46,7 @@ func askFlags(ctx context.Context, binary, dir string, env []string) (flagSet, e
 	cmd.SysProcAttr = processAttributes()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = pipeGrace
-	// The exit code says nothing: package flag ends with 0 and others with 2.
+	// The exit code does not matter: package flag exits with 0 and others with 2.
 	help, err := cmd.CombinedOutput()
 	if cmd.Process == nil {
 		return nil, fmt.Errorf("running the operator with --help: %w", err)
@@ -54,7 +54,7 @@ func askFlags(ctx context.Context, binary, dir string, env []string) (flagSet, e
 	return parseFlags(string(help)), nil
 }
 
-// The names under which operators know the same thing; the first that there is gets used.
+// Alternative names of flags; the first one that exists is used.
 var (
 	kubeconfigFlags  = []string{"kubeconfig"}
 	leaderFlags      = []string{"leader-elect", "enable-leader-election", "leader-election", "leader-election-enabled"}
@@ -65,40 +65,40 @@ var (
 	recordsFlags     = []string{"why-bind-address"}
 )
 
-// surroundings are what an operator is told about where it runs.
+// surroundings are the settings that an operator gets for this machine.
 type surroundings struct {
 	kubeconfig  string
 	probe       string // host:port
 	webhookPort int
 	certificate string // folder with tls.crt and tls.key
-	records     string // host:port; empty if nobody looks at them
+	records     string // host:port; empty if they are not read
 }
 
-// plan is the operator's command line, and what it comes to.
+// plan is the operator's command line, and its consequences.
 type plan struct {
 	args []string
-	// probe is where it can be asked whether it is ready; empty if it cannot.
+	// probe is the address of its readiness probe; empty if there is none.
 	probe string
 	// webhookPort is where it serves webhooks, if it does.
 	webhookPort int
-	// fixedPort says that it cannot be told another port for webhooks.
+	// fixedPort means that the port for webhooks cannot be set.
 	fixedPort bool
-	// ownCertificates says that it reads its certificate from where controller-runtime looks without being told.
+	// ownCertificates means that it reads its certificate from controller-runtime's default directory.
 	ownCertificates bool
-	// records is where it serves what it records, if it does; empty if the user has told it not to.
+	// records is the address where it serves its records; empty if the user has turned that off.
 	records string
-	// recordsByVariable says that it is told that by its environment, because it has no flag for it.
+	// recordsByVariable means that a variable sets this address, because there is no flag for it.
 	recordsByVariable bool
 }
 
 // defaultWebhookPort is controller-runtime's.
 const defaultWebhookPort = 9443
 
-// newPlan tells the operator whatever it can be told: loopback ports that are free, no leader election, no metrics. What
-// the user has said on the command line is not said otherwise.
+// newPlan sets the flags that the operator has: free loopback ports, no leader election, no metrics. Flags of the
+// user take precedence.
 func newPlan(known flagSet, s surroundings, user []string) plan {
 	p := plan{webhookPort: defaultWebhookPort, ownCertificates: true, records: s.records}
-	// tell returns the name of the flag that was or will be given, and the user's value for it.
+	// tell returns the name of the flag that is used, and the user's value for it.
 	tell := func(names []string, value string) (name, given string) {
 		for _, name := range names {
 			if given, says := userValue(user, name); says {
@@ -147,7 +147,7 @@ func newPlan(known flagSet, s surroundings, user []string) plan {
 	return p
 }
 
-// reachable turns an address to listen on into one to ask: ":8081" means all of this machine's.
+// reachable turns a listen address into one to connect to: ":8081" means all addresses of this machine.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "0" {

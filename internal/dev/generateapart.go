@@ -21,9 +21,9 @@ import (
 // generateGrace is how long generators may take to end when their result is no longer wanted.
 const generateGrace = 5 * time.Second
 
-// GenerateApart returns a function that runs opdock generate in a process of its own, with the given environment. Generators
-// change settings of the whole process, such as where klog writes, while other goroutines of this one continue; and their
-// memory is returned to the system.
+// GenerateApart returns a function that runs opdock generate in a separate process, with the given
+// environment. Generators change settings of the whole process, such as where klog writes, while other
+// goroutines of this one continue; and their memory is returned to the system.
 func GenerateApart(env []string) func(context.Context, generate.Options) (*generate.Result, error) {
 	return func(ctx context.Context, o generate.Options) (*generate.Result, error) {
 		program, err := os.Executable()

@@ -14,9 +14,9 @@ import (
 // kubeFolder is where tools keep a kubeconfig in a home directory.
 const kubeFolder = ".kube"
 
-// makeHome prepares a home directory for the operator. It has all that the user's has, by symbolic links, but for the
-// kubeconfig, which is the operator's: many operators read $HOME/.kube/config whatever KUBECONFIG says, and would work on
-// the user's own cluster. What the operator itself has written there stays.
+// makeHome prepares a home directory for the operator. It contains symbolic links to the content of the user's home,
+// except for the kubeconfig, which is the operator's own: many operators read $HOME/.kube/config even if KUBECONFIG
+// is set, and would change the user's own cluster. Files that the operator has written there stay.
 func makeHome(dir, users, kubeconfig string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("creating a home directory for the operator: %w", err)
@@ -50,7 +50,7 @@ func makeHome(dir, users, kubeconfig string) error {
 	return nil
 }
 
-// dropLinks removes the links of an earlier session: the user's files may have gone since then.
+// dropLinks removes the links of an earlier session, because the user's files may have been removed since.
 func dropLinks(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// releaseLease gives back the lease of an operator that has ended without doing so itself: the next would wait until it
-// expires. It belongs to a process that is gone, and on a cluster of opdock's nobody else asks for it.
+// releaseLease releases the lease of an operator that has ended without releasing it. Otherwise the next process
+// would wait until it expires. On Opdock's clusters, no other process uses the lease.
 func (s *Session) releaseLease(ctx context.Context, ended *process) {
 	if ended == nil || !s.Cluster.CallsBack {
 		return
@@ -30,8 +30,8 @@ func (s *Session) releaseLease(ctx context.Context, ended *process) {
 	_ = s.applier.remove(ctx, []*unstructured.Unstructured{lease})
 }
 
-// mergeEnvironments lets what the user has set win over what the manifests say, and both over nothing. The forced
-// settings win over all.
+// mergeEnvironments merges environments: the user's variables override those of the manifests, and forced
+// settings override both.
 func mergeEnvironments(user, manifests, forced []string) []string {
 	set := map[string]bool{}
 	for _, setting := range user {

@@ -21,7 +21,7 @@ func (c *certificates) issued(all []*unstructured.Unstructured) (secrets []*unst
 	for _, name := range []string{"tls.crt", "tls.key"} {
 		content, err := os.ReadFile(filepath.Join(c.dir, name))
 		if err != nil {
-			return nil // without them, the operator is told where its certificate is missing
+			return nil // without them, the operator reports the missing certificate
 		}
 		data[name] = string(content)
 	}
@@ -47,7 +47,7 @@ func (c *certificates) issued(all []*unstructured.Unstructured) (secrets []*unst
 	return secrets
 }
 
-// withIssued are all manifests, and those Secrets.
+// withIssued returns all manifests, and those Secrets.
 func (s *Session) withIssued() []*unstructured.Unstructured {
 	return slices.Concat(s.manifests.all, s.certificates.issued(s.manifests.all))
 }

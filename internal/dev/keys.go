@@ -15,7 +15,7 @@ const (
 	keyCtrlC   = '\x03'
 )
 
-// KeyHelp says what the keys do.
+// KeyHelp describes the keys.
 const KeyHelp = "Keys: s applies the samples · r restarts · t runs the tests · q quits · ? shows this help"
 
 func (s *Session) press(ctx context.Context, input string) (quit bool) {
@@ -34,7 +34,7 @@ func (s *Session) press(ctx context.Context, input string) (quit bool) {
 		case keyRestart:
 			s.crashes = 0
 			s.retry.Stop()
-			s.add(workManifests|workRestart|s.leftover, nil, "restart") // somebody may have deleted what was applied
+			s.add(workManifests|workRestart|s.leftover, nil, "restart") // applied objects may have been deleted
 			s.leftover = 0
 		}
 	}

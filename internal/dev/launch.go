@@ -25,7 +25,7 @@ func (op *Operator) Launch(ctx context.Context, at Place) (*Started, error) {
 	return started, nil
 }
 
-// Stop ends the operator in order, and returns when it is gone.
+// Stop stops the operator gracefully, and returns when it has ended.
 func (o *Started) Stop() {
 	if o.process != nil {
 		o.process.stop(stopGrace)

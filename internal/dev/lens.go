@@ -23,12 +23,12 @@ import (
 const (
 	// keptRecordings is how many recordings of a project are kept.
 	keptRecordings = 10
-	// settleInterval is how often it is looked whether what the operator did belongs to something that is over.
+	// settleInterval is the interval of checks whether a reconcile of the operator is complete.
 	settleInterval = 250 * time.Millisecond
 )
 
-// lensing is how a session watches its operator from outside. Everything that the operator asks the API server for goes
-// through a lens; what that sees is recorded and told.
+// lensing is how a session observes its operator from outside. All requests of the operator go through a lens; its
+// events are recorded and passed on.
 type lensing struct {
 	proxy     *lens.Lens
 	recording *lens.Recording
@@ -43,7 +43,7 @@ type lensing struct {
 // RecordingsDir is where a session keeps its recordings.
 func (s *Session) RecordingsDir() string { return filepath.Join(s.StateDir, "recordings") }
 
-// throughLens makes the lens forward with the identity of a kubeconfig, and returns the kubeconfig that leads there.
+// throughLens starts a lens with the identity of a kubeconfig, and returns the kubeconfig of the lens.
 func (s *Session) throughLens(ctx context.Context, kubeconfig []byte) ([]byte, error) {
 	loaded, err := clientcmd.NewClientConfigFromBytes(kubeconfig)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Session) throughLens(ctx context.Context, kubeconfig []byte) ([]byte, e
 	return proxy.Kubeconfig()
 }
 
-// follow records what a lens sees, and tells the observer.
+// follow records the events of a lens, and passes them to the observer.
 func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 	if err := removeOldest(s.RecordingsDir(), keptRecordings-1); err != nil {
 		return nil, err
@@ -113,14 +113,14 @@ func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 	return l, nil
 }
 
-// begin says that a process is started.
+// begin reports that a process is started.
 func (l *lensing) begin(identity string, instrumented bool) {
 	if l != nil {
 		l.proxy.Note(lens.Event{Process: &lens.Process{Started: true, Identity: identity, Instrumented: instrumented}})
 	}
 }
 
-// close returns when everything that was seen is recorded and told.
+// close returns when all events are recorded and passed on.
 func (l *lensing) close() error {
 	if l == nil {
 		return nil

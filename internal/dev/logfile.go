@@ -20,7 +20,7 @@ var ErrBusy = errors.New("another opdock dev is already using it")
 // logFile keeps everything that the operator has logged in this session.
 type logFile struct{ *os.File }
 
-// Busy says whether a session is at work with this state folder.
+// Busy reports whether a session uses this state folder.
 func Busy(stateDir string) bool {
 	file, err := os.Open(logPath(stateDir))
 	if err != nil {
@@ -58,7 +58,7 @@ func openLog(path string) (*logFile, error) {
 // line adds a line. A full disk is no reason to keep it from the screen, so there is no error.
 func (l *logFile) line(text string) { _, _ = l.WriteString(text + "\n") }
 
-// tailBuffer keeps the end of what a program writes.
+// tailBuffer keeps the end of a program's output.
 type tailBuffer struct {
 	mu      sync.Mutex
 	content []byte

@@ -10,20 +10,21 @@ import (
 	"github.com/opdock/opdock/internal/instrument"
 )
 
-// marking is how the operator is built so that it marks its reconciles for the lens. The zero value is not at all.
+// marking is how the operator is built to mark its reconciles for the lens. The zero value does not.
 type marking struct {
-	// instrument makes such a build; nil for none.
+	// instrument prepares such a build; nil for none.
 	instrument *instrument.Project
-	// instrumented is how that is done, nil if it cannot be; unmarked is why not, once that was said.
+	// instrumented is the prepared build, nil if it is not possible; unmarked is the reason, once it
+	// was printed.
 	instrumented *instrument.Build
 	unmarked     string
 	say          func(string)
 }
 
-// isInstrumented says whether the binary marks its reconciles.
+// isInstrumented reports whether the binary marks its reconciles.
 func (m *marking) isInstrumented() bool { return m.instrumented != nil }
 
-// prepare finds out how to build so that reconciles are marked. That this cannot be done is no reason not to build.
+// prepare prepares a build that marks reconciles. If that is not possible, the operator is built without marks.
 func (m *marking) prepare(ctx context.Context) error {
 	if m.instrument == nil {
 		return nil
@@ -45,7 +46,8 @@ func (m *marking) sayUnmarked(reason string) {
 	}
 }
 
-// isToBlame says whether a build failed because of what was added for marks. The operator itself may compile without them.
+// isToBlame reports whether a build failed because of the code for marks. The operator itself may compile
+// without it.
 func (m *marking) isToBlame(output string) bool {
 	if !m.isInstrumented() || !strings.Contains(output, m.instrument.Copies()) {
 		return false

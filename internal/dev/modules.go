@@ -17,23 +17,23 @@ import (
 	"github.com/opdock/opdock/internal/gocommand"
 )
 
-// localModules are the folders whose code goes into the operator and can be edited: the project's own module, those of its
-// workspace, and those that replace others.
+// localModules returns the folders of the operator's editable code: the project's own module,
+// those of its workspace, and local replacements.
 func localModules(ctx context.Context, dir string, env []string) ([]string, error) {
 	roots := []string{dir}
-	// Only these; to list all modules, go would look at each.
+	// Only these: listing all modules would be slower.
 	for _, args := range [][]string{{"list", "-m", "-json"}, {"mod", "edit", "-json"}} {
 		output, err := gocommand.Command(ctx, dir, env, args...).Output()
 		var exit *exec.ExitError
 		switch {
 		case errors.As(err, &exit):
-			continue // what is wrong with go.mod is said by the build
+			continue // the build reports errors in go.mod
 		case err != nil:
 			return nil, fmt.Errorf("finding local modules: %w", err)
 		}
 		for _, found := range modulesIn(dir, output) {
 			if target, err := filepath.EvalSymlinks(found); err == nil {
-				found = target // what is below a link is not seen when walking
+				found = target // walking does not follow links
 			}
 			if !slices.Contains(roots, found) {
 				roots = append(roots, found)

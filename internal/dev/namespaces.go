@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watchVariable is how operator-sdk tells an operator which namespaces to watch.
+// watchVariable is operator-sdk's variable for the namespaces to watch.
 const watchVariable = "WATCH_NAMESPACE"
 
-// watchedNamespaces are those that the operator watches, as far as its log or its environment tells. It is empty if it
-// watches all, or nothing is known.
+// watchedNamespaces returns the namespaces that the operator watches according to its log or its environment. It is
+// empty if it watches all, or if that is unknown.
 func (s *Session) watchedNamespaces() []string {
 	if s.process != nil {
 		if watched := s.process.ready.watches(); len(watched) > 0 {
@@ -36,7 +36,8 @@ func (s *Session) watchedNamespaces() []string {
 	return watched
 }
 
-// sampleNamespace is where samples go that name no namespace: where the user says or else where the operator sees them.
+// sampleNamespace returns the namespace of samples that set none: the user's choice, or else one that the operator
+// watches.
 func (s *Session) sampleNamespace() string {
 	watched := s.watchedNamespaces()
 	if s.NamespaceGiven || len(watched) == 0 || slices.Contains(watched, s.Namespace) {
@@ -46,7 +47,7 @@ func (s *Session) sampleNamespace() string {
 	return watched[0]
 }
 
-// sayUnwatched tells about a sample that the operator does not see.
+// sayUnwatched warns about a sample that the operator does not see.
 func (s *Session) sayUnwatched(sample *unstructured.Unstructured) {
 	watched, namespace := s.watchedNamespaces(), sample.GetNamespace()
 	if len(watched) == 0 || namespace == "" || slices.Contains(watched, namespace) {
@@ -90,7 +91,7 @@ func missingNamespace(err error) string {
 	return status.Status().Details.Name
 }
 
-// sayOnce says something once in a session.
+// sayOnce prints a message once in a session.
 func (s *Session) sayOnce(text string) {
 	if s.toldOnce == nil {
 		s.toldOnce = map[string]bool{}

@@ -25,8 +25,8 @@ import (
 	"github.com/opdock/opdock/internal/project"
 )
 
-// Operator is the operator of a project, built once and started any number of times, also side by side, each time on a cluster of
-// its own. It is started as a session starts it.
+// Operator is the operator of a project. It is built once and can be started any number of times, also concurrently,
+// each time on another cluster. It runs as in a session of opdock dev.
 type Operator struct {
 	options   OperatorOptions
 	builder   *builder
@@ -34,23 +34,23 @@ type Operator struct {
 	flags     flagSet
 }
 
-// OperatorOptions say which operator.
+// OperatorOptions selects the operator.
 type OperatorOptions struct {
 	Project *project.Project
 	// Main is the pattern of the operator's main package.
 	Main  string
 	Build BuildOptions
-	// Arguments are the operator's own, which win over those that it is given here.
+	// Arguments are the user's arguments for the operator. They take precedence.
 	Arguments []string
 	Env       []string
 	// StateDir is a private folder for the binary.
 	StateDir string
-	// Progress is told what is being done, and Say what the user should know.
+	// Progress is called with the current activity, and Say with messages for the user.
 	Progress, Say func(string)
 }
 
-// NewOperator reads the project's manifests and builds its operator so that it marks its reconciles, if that can be done. Reading
-// manifests of other modules needs a cluster, to tell which kinds it has already.
+// NewOperator reads the project's manifests and builds its operator, with marked reconciles if possible. Reading
+// manifests of other modules needs a cluster to find which kinds it already has.
 func NewOperator(ctx context.Context, o OperatorOptions, admin *rest.Config) (*Operator, error) {
 	op := &Operator{options: o}
 	op.builder = &builder{
@@ -94,24 +94,24 @@ func (op *Operator) session(dir string, admin *rest.Config) (*Session, error) {
 	return s, nil
 }
 
-// Marked says whether the operator marks its reconciles.
+// Marked reports whether the operator marks its reconciles.
 func (op *Operator) Marked() bool { return op.builder.isInstrumented() }
 
-// Digest tells one build from another.
+// Digest identifies the build.
 func (op *Operator) Digest() string { return hex.EncodeToString(op.builder.built[:8]) }
 
-// Identity is whose rights the operator has; nil for an administrator's.
+// Identity is the identity of the operator; nil for an administrator.
 func (op *Operator) Identity() *project.Identity { return op.manifests.identity }
 
 // Definitions are the CRDs that it brings.
 func (op *Operator) Definitions() []*unstructured.Unstructured { return op.manifests.definitions }
 
-// Exclusive says that only one process of it can run at a time, because it serves webhooks at a port of its own choice.
+// Exclusive reports whether only one process of it can run at a time, because its webhook port cannot be set.
 func (op *Operator) Exclusive() bool {
 	return op.manifests.serves() && newPlan(op.flags, surroundings{}, op.options.Arguments).fixedPort
 }
 
-// Install brings to a cluster what the operator needs there: its CRDs, its account with its rights, and its settings.
+// Install applies what the operator needs on a cluster: its CRDs, its service account with roles, and its settings.
 func (op *Operator) Install(ctx context.Context, admin *rest.Config) error {
 	dir, err := os.MkdirTemp(op.options.StateDir, "install-")
 	if err != nil {
@@ -140,10 +140,10 @@ func (op *Operator) Install(ctx context.Context, admin *rest.Config) error {
 type Place struct {
 	// Dir is a private folder for this process.
 	Dir string
-	// Admin is for what has to be done on the cluster for the operator, which itself works through the lens.
+	// Admin is the configuration for preparing the cluster. The operator itself connects through the lens.
 	Admin *rest.Config
 	Lens  *lens.Lens
-	// Line receives what the operator prints.
+	// Line receives the operator's output.
 	Line func(string)
 }
 
@@ -165,7 +165,7 @@ func (op *Operator) Start(ctx context.Context, at Place) (*Started, error) {
 	return started, nil
 }
 
-// place makes everything ready for a process.
+// place prepares a process.
 func (op *Operator) place(ctx context.Context, at Place) (*Started, error) {
 	s, err := op.session(at.Dir, at.Admin)
 	if err != nil {
@@ -205,7 +205,8 @@ func (s *Session) layOut(through *lens.Lens) error {
 	return makeHome(s.homePath(), lastValue(s.Env, "HOME"), s.KubeconfigPath())
 }
 
-// leadHere makes the cluster, which may be a copy of another, convert by this process, and call no webhooks until it serves them.
+// leadHere points the conversion webhooks of the cluster, which may be a fork, to this process, and removes
+// admission webhooks until it serves them.
 func (s *Session) leadHere(ctx context.Context) error {
 	if !s.manifests.serves() {
 		return nil
@@ -234,7 +235,7 @@ func (o *Started) Again(ctx context.Context, line func(string)) error {
 	return nil
 }
 
-// begin starts the process, and lets the cluster call its webhooks.
+// begin starts the process, and configures its webhooks on the cluster.
 func (o *Started) begin(ctx context.Context, line func(string)) error {
 	s := o.session
 	files, err := s.layOutFiles()
@@ -272,22 +273,22 @@ func (e *EndedError) Error() string {
 
 func (o *Started) ended() error { return &EndedError{How: o.process.how(), Tail: o.process.tail()} }
 
-// Kill ends the operator as a crash of its machine would, and returns when it is gone.
+// Kill ends the operator like a crash, and returns when it has ended.
 func (o *Started) Kill() {
-	_ = syscall.Kill(-o.process.cmd.Process.Pid, syscall.SIGKILL) // it may be gone already
+	_ = syscall.Kill(-o.process.cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
 	<-o.process.done
 }
 
 // Done is closed when the process has ended.
 func (o *Started) Done() <-chan struct{} { return o.process.done }
 
-// How says how it ended, and Tail returns the end of its log.
+// How describes how it ended, and Tail returns the end of its log.
 func (o *Started) How() string { return o.process.how() }
 
 // Tail returns the end of its log.
 func (o *Started) Tail() []string { return o.process.tail() }
 
-// sayOnly is a screen for operators that nobody looks at.
+// sayOnly is a screen that shows only messages.
 type sayOnly func(string)
 
 func (s sayOnly) Say(text string) { s(text) }

@@ -14,13 +14,13 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// Options say what a session works on.
+// Options configures a session.
 type Options struct {
 	Project *project.Project
 	// Main is the pattern of the operator's main package.
 	Main  string
 	Build BuildOptions
-	// Arguments are the operator's own, which win over those that it is given here.
+	// Arguments are the user's arguments for the operator. They take precedence.
 	Arguments []string
 	Env       []string
 	// StateDir is a private folder for the binary, the log, the kubeconfig and certificates.
@@ -28,9 +28,9 @@ type Options struct {
 	Cluster  Cluster
 	// Namespace is where samples go that name none.
 	Namespace string
-	// Lens watches the operator from outside: what it asks the API server for, what it writes and is told, is recorded.
+	// Lens records the operator's requests and watch events with a local proxy.
 	Lens bool
-	// NamespaceGiven says that the user has chosen it. Otherwise samples go where the operator watches.
+	// NamespaceGiven means that the user has chosen it. Otherwise samples go to a namespace that the operator watches.
 	NamespaceGiven bool
 	// Samples applies the samples from the beginning.
 	Samples bool
@@ -45,7 +45,7 @@ type Options struct {
 	Observer Observer
 	// Lensed is called with the stream of the lens when the lens has started. It may be nil.
 	Lensed func(*lens.Stream)
-	// Keys receives what the user types; nil if there is no keyboard.
+	// Keys receives key presses; nil if there is no keyboard.
 	Keys <-chan string
 }
 
@@ -55,20 +55,21 @@ type Debugger struct {
 	Port int
 }
 
-// Observer looks at what the operator records. It is told about each process, one after the other.
+// Observer follows the records of the operator. It is notified of each process, one after the
+// other.
 type Observer interface {
-	// Begin says that a process was started, and where it serves what it records, if it records anything; the address is
-	// empty if the user has told it to serve nothing.
+	// Begin is called when a process was started, with the address of its records; the address is empty if the user
+	// has turned that off.
 	Begin(address string)
-	// Works says that the process is known to do its work.
+	// Works is called when the process is known to work.
 	Works()
 	// Infer shows a reconcile that was inferred by watching the process from outside.
 	Infer(record *why.Record)
-	// End says that the process has ended.
+	// End is called when the process has ended.
 	End()
 }
 
-// unobserved is the observer of a session that nobody looks at.
+// unobserved is an observer that ignores everything.
 type unobserved struct{}
 
 func (unobserved) Begin(string)      {}
@@ -83,7 +84,7 @@ type Cluster struct {
 	Kubeconfig []byte
 	// KubeconfigAs returns a kubeconfig of a service account that exists.
 	KubeconfigAs func(ctx context.Context, namespace, name string) ([]byte, error)
-	// CallsBack says that its API server can call webhooks on this machine.
+	// CallsBack means that its API server can call webhooks on this machine.
 	CallsBack bool
 	// Done is closed when the cluster ends, and nil if that is unknown.
 	Done <-chan struct{}

@@ -17,8 +17,8 @@ import (
 // namespaceFile is where a pod finds the name of its namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// podFiles are the files that the operator finds in its pod, as far as they are known: its namespace, and what is mounted
-// from ConfigMaps and Secrets of the manifests.
+// podFiles returns the known files of the operator's pod: its namespace, and files mounted from
+// ConfigMaps and Secrets of the manifests.
 func (m manifests) podFiles() map[string]string {
 	files := mountedFiles(m.all, m.identity)
 	if files == nil {
@@ -30,8 +30,8 @@ func (m manifests) podFiles() map[string]string {
 	return files
 }
 
-// layOutFiles prepares what the operator sees in place of other files: the pod's, and its own kubeconfig instead of the user's.
-// The list is empty where the kernel does not let it see anything else than we do.
+// layOutFiles prepares the mounts of the operator: the pod's files, and its own kubeconfig
+// instead of the user's. The list is empty if the kernel does not allow mounts.
 func (s *Session) layOutFiles() (mounts.List, error) {
 	dir := filepath.Join(s.StateDir, "pod")
 	if err := os.RemoveAll(dir); err != nil {
@@ -59,7 +59,8 @@ func (s *Session) layOutFiles() (mounts.List, error) {
 	return list, nil
 }
 
-// tryMounts returns the list if the kernel lets the operator see it, and otherwise where the files are that it does not see.
+// tryMounts returns the list if the kernel allows the mounts, and otherwise the paths of the
+// files that the operator cannot see.
 func (s *Session) tryMounts(list mounts.List) (visible *mounts.List, hidden map[string]string) {
 	if len(list.Files) == 0 && !list.Traceable {
 		return nil, nil

@@ -17,10 +17,10 @@ import (
 
 const loopback = "127.0.0.1"
 
-// ports are those that an operator is told to listen on. They are chosen long before it does.
+// ports are the ports that an operator listens on. They are chosen long before it does.
 type ports struct{ probe, webhooks, records int }
 
-// renew replaces those that are not chosen yet, or that somebody has taken since then.
+// renew replaces ports that are not chosen yet, or that another process has taken since.
 func (p *ports) renew() error {
 	chosen := map[int]bool{}
 	for _, port := range []*int{&p.probe, &p.webhooks, &p.records} {
@@ -40,7 +40,7 @@ func (p *ports) renew() error {
 // PortError is a port that the operator needs and another process has.
 type PortError struct {
 	Port  int
-	Owner string // what is known about the process; may be empty
+	Owner string // description of the process; may be empty
 }
 
 func (e *PortError) Error() string {
@@ -75,7 +75,8 @@ func portInLog(lines []string) *PortError {
 	return nil
 }
 
-// portOwner names the process that listens on a port, where the kernel tells: on Linux, and for processes of the same user.
+// portOwner names the process that listens on a port. It works on Linux, for processes of the
+// same user.
 func portOwner(port int) string {
 	sockets := map[string]bool{}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {

@@ -26,8 +26,8 @@ func busyBuilding(todo work) string {
 	return "reading the manifests"
 }
 
-// buildAndPrepare builds the operator and, while that goes on, prepares the cluster for it. What the API server refuses ends
-// the build: it would be in vain, and nobody wants to wait for it to learn that.
+// buildAndPrepare builds the operator and meanwhile prepares the cluster for it. If the API server refuses something,
+// the build is canceled, because its result could not be used.
 func (s *Session) buildAndPrepare(ctx context.Context, round *Round, todo *work) error {
 	if !todo.has(workManifests | workBuild) {
 		return nil // it is only restarted
@@ -45,7 +45,7 @@ func (s *Session) buildAndPrepare(ctx context.Context, round *Round, todo *work)
 		if readsManifests {
 			restarts, err = s.prepare(ctx, &aside, buildsMeanwhile)
 		} else {
-			err = s.applyIdentity(ctx, &aside) // somebody may have deleted something of it
+			err = s.applyIdentity(ctx, &aside) // an object may have been deleted
 		}
 		if err != nil {
 			cancel()
@@ -88,8 +88,8 @@ func (s *Session) build(ctx context.Context, round *Round, todo *work) error {
 	return nil
 }
 
-// prepare reads the manifests and brings who the operator is to the cluster. CRDs are only tried: the operator from before
-// may go on for long if the new one does not compile, and would not see fields any more that the new CRDs lack.
+// prepare reads the manifests and applies the operator's identity. CRDs are only tried by a dry run: if the new
+// operator does not compile, the old one keeps running, and would lose fields that the new CRDs lack.
 func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (restarts bool, err error) {
 	found, err := s.readManifests(ctx)
 	if err != nil {
@@ -112,8 +112,9 @@ func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (rest
 	return restarts, s.applier.try(ctx, s.onThisCluster(found.definitions))
 }
 
-// applyIdentity brings the account, its roles and bindings to the cluster, and prunes those that the manifests no longer have,
-// whichever session has applied them: otherwise the operator would keep a right here that it will not have in production.
+// applyIdentity applies the service account, its roles and bindings, and prunes those that the manifests no longer
+// have, including those of earlier sessions. Otherwise the operator would keep a right here that it does not have in
+// production.
 func (s *Session) applyIdentity(ctx context.Context, round *Round) error {
 	began := time.Now()
 	var objects []*unstructured.Unstructured
@@ -137,7 +138,7 @@ func (s *Session) applyIdentity(ctx context.Context, round *Round) error {
 	return nil
 }
 
-// sayDeployed tells that the operator was deployed to a cluster where pods really run.
+// sayDeployed warns that the operator was also deployed to a cluster with real pods.
 func (s *Session) sayDeployed(others map[apply.ID]string) {
 	for id, by := range others {
 		if id.Group == "apps" && strings.HasSuffix(by, " "+s.Project.Name) {
@@ -146,7 +147,7 @@ func (s *Session) sayDeployed(others map[apply.ID]string) {
 	}
 }
 
-// rightsText says what was done about the identity of the operator; nothing if nothing was.
+// rightsText describes what was done about the identity of the operator; empty if nothing was.
 func rightsText(applied, pruned int) string {
 	var parts []string
 	if applied > 0 {
@@ -158,7 +159,7 @@ func rightsText(applied, pruned int) string {
 	return strings.Join(parts, ", ")
 }
 
-// applyDefinitions brings the CRDs to the cluster. It comes before each restart, because somebody may have deleted one.
+// applyDefinitions applies the CRDs. It runs before each restart, because a CRD may have been deleted.
 func (s *Session) applyDefinitions(ctx context.Context, round *Round, todo *work) error {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, servedTimeout)
@@ -179,8 +180,8 @@ func (s *Session) applyDefinitions(ctx context.Context, round *Round, todo *work
 	return nil
 }
 
-// clearWebhooks removes configurations that a session has left which was killed, under these names or under others, or that
-// were deployed: nobody serves their webhooks, and what is to be applied may be refused because of them.
+// clearWebhooks deletes webhook configurations of a killed session, under any name, and deployed ones: no process
+// serves them, and the API server might refuse other objects because of them.
 func (s *Session) clearWebhooks(ctx context.Context) error {
 	if s.cleared || !s.Cluster.CallsBack {
 		return nil
@@ -193,7 +194,7 @@ func (s *Session) clearWebhooks(ctx context.Context) error {
 	return err
 }
 
-// sayIdentity tells who the operator is, whenever that changes.
+// sayIdentity prints the identity of the operator whenever it changes.
 func (s *Session) sayIdentity() {
 	acts := "the manifests give no service account of the operator any permissions, so it runs as an administrator; missing permissions do not show"
 	if identity := s.manifests.identity; identity != nil {

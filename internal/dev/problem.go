@@ -15,7 +15,7 @@ import (
 	"github.com/opdock/opdock/internal/project"
 )
 
-// problem says what went wrong in a step, and what becomes of the operator.
+// problem describes the failure of a step, and what happens to the operator.
 func (s *Session) problem(step string, err error) *Problem {
 	var (
 		build   *buildError
@@ -75,7 +75,7 @@ func (s *Session) problem(step string, err error) *Problem {
 	return p
 }
 
-// portHint says how the operator gets a port.
+// portHint explains how to free or change a port.
 func (s *Session) portHint() string {
 	hint := "stop that process, then press r or save a file"
 	if s.plan.fixedPort {
@@ -84,8 +84,8 @@ func (s *Session) portHint() string {
 	return hint
 }
 
-// shownLines are the first of the lines within these: a message of the API server may have several, and what is shown below
-// something else has to be indented as a whole.
+// shownLines returns the first lines of a text: a message of the API server may have several,
+// and all of them must be indented.
 func shownLines(messages []string) []string {
 	var lines []string
 	for _, message := range messages {
@@ -97,7 +97,7 @@ func shownLines(messages []string) []string {
 	return lines
 }
 
-// stepError is an error of another part of a round than the step in which it comes up.
+// stepError is an error that belongs to another step of a round than the one in which it occurs.
 type stepError struct {
 	step string
 	err  error
@@ -106,7 +106,7 @@ type stepError struct {
 func (e *stepError) Error() string { return e.err.Error() }
 func (e *stepError) Unwrap() error { return e.err }
 
-// explainRefused says why an object is not accepted, and for a CRD which line of Go is to blame.
+// explainRefused describes why an object was refused, and for a CRD which line of Go caused it.
 func (s *Session) explainRefused(object *unstructured.Unstructured, err error) []string {
 	if !project.IsCRD(object) {
 		return []string{err.Error()}

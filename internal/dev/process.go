@@ -25,13 +25,13 @@ const (
 	lastLines = 12
 )
 
-// processSpec says what to run.
+// processSpec describes the process to run.
 type processSpec struct {
 	binary string
 	dir    string
 	args   []string
 	env    []string
-	// mounts are what the process sees in place of other files; nil if it sees what everybody does.
+	// mounts are the mounts of the process; nil for none.
 	mounts *mounts.List
 	// line receives each line that the process writes, from one goroutine at a time.
 	line func(string)
@@ -48,7 +48,7 @@ type process struct {
 
 	mu     sync.Mutex
 	last   []string
-	wanted bool // somebody has asked it to end
+	wanted bool // it was asked to stop
 }
 
 // startProcess starts the operator. It ends with this process, however that ends.
@@ -90,8 +90,9 @@ func startProcess(spec processSpec) (*process, error) {
 	return p, nil
 }
 
-// keepThread is for a goroutine that starts a child with processAttributes and waits for it. The kernel ends the child when the
-// thread ends that has started it, so the thread has to stay until then. It is never unlocked, and goes with the goroutine.
+// keepThread is for a goroutine that starts a child with processAttributes and waits for it.
+// The kernel kills the child when the thread that started it ends, so the thread must stay
+// until then. It is never unlocked, and ends with the goroutine.
 func keepThread() { runtime.LockOSThread() }
 
 func (p *process) remember(line string) {
@@ -122,7 +123,7 @@ func (p *process) running() bool {
 	}
 }
 
-// crashed says that it has ended and nobody wanted it to.
+// crashed reports whether it has ended without being asked to.
 func (p *process) crashed() bool {
 	if p == nil || p.running() {
 		return false
@@ -140,7 +141,7 @@ func (p *process) stop(grace time.Duration) (killed bool) {
 	p.mu.Lock()
 	p.wanted = true
 	p.mu.Unlock()
-	// The operator has a process group of its own; what it has started is to end as well.
+	// The operator has its own process group, so its child processes end as well.
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -154,7 +155,7 @@ func (p *process) stop(grace time.Duration) (killed bool) {
 	return killed
 }
 
-// how says in a few words how the process ended.
+// how describes in a few words how the process ended.
 func (p *process) how() string {
 	var exit *exec.ExitError
 	switch {

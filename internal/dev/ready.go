@@ -15,24 +15,24 @@ import (
 	"github.com/opdock/opdock/internal/project"
 )
 
-// An operator reconciles once its caches are filled and its workers run. It says so in its log: controller-runtime and the
-// controllers that are written after client-go's example log it at the usual level. One that logs nothing of the kind is
-// asked by its probe, and one that has none is taken for running when it has not ended after a while.
+// An operator reconciles once its caches are synced and its workers run. Its log reports that: controller-runtime,
+// and controllers in the style of client-go's example, log it at the default level. Otherwise its readiness probe
+// counts. An operator without a probe counts as running if it has not exited after a while.
 
-// stage is how far an operator is known to have come.
+// stage is the known state of an operator.
 type stage string
 
 const (
-	reconciling stage = "reconciling" // its log says that its workers run
-	probed      stage = "ready"       // its probe says so
+	reconciling stage = "reconciling" // its log reports that its workers run
+	probed      stage = "ready"       // its probe succeeds
 	alive       stage = "running"     // it has not ended
-	lacking     stage = "waiting"     // its log says that the cluster does not have a kind that it needs
+	lacking     stage = "waiting"     // its log reports a kind that the cluster does not have
 )
 
 const (
-	// silence is how long an operator whose probe answers may take to say that its workers run.
+	// silence is how long an operator whose probe succeeds may take to log that its workers run.
 	silence = 2 * time.Second
-	// survival is how long an operator has to run to be taken for running.
+	// survival is how long an operator must run to count as running.
 	survival = 4 * time.Second
 	// leasePatience is how long one may wait for a lease that another holds: longer than a lease lasts.
 	leasePatience = 20 * time.Second
@@ -45,7 +45,7 @@ var (
 	workersStart     = regexp.MustCompile(`(?i)\bstart(ing|ed) workers\b`)
 	waitsForLease    = regexp.MustCompile(`(?i)\battempting to acquire leader lease\b(?:.*?([a-z0-9.-]+/[a-z0-9][a-z0-9-]*))?`)
 	kindIsMissing    = regexp.MustCompile(`no matches for kind \\*"(\w+)\\*" in version \\*"([^"\\]+)`)
-	// resourceIsMissing is what client-go says about the same.
+	// resourceIsMissing is client-go's message for the same.
 	resourceIsMissing = regexp.MustCompile(`could not find the requested resource \((?:get|post) ([a-z0-9-]+)\.([a-z0-9.-]+)\)`)
 	watchesNamespaces = regexp.MustCompile(`(?i)\bwatch(?:ing|ed)? (?:only )?namespaces?(?:\(s\))?(?:[^a-z0-9-]|$)(.*)`)
 	loggedValue       = regexp.MustCompile(`^\W*\bnamespaces?"?\s*[:=]\s*(\[[^\]]*\]|"[^"]*"|[^\s"}]*)`)
@@ -53,15 +53,15 @@ var (
 	controllerName    = regexp.MustCompile(`"?controller"?[:=]\s*"?([^",\s}]+)`)
 )
 
-// readiness follows what the log says.
+// readiness follows the log of the operator.
 type readiness struct {
 	mu        sync.Mutex
-	announced map[string]bool  // controllers, by name; those that tell none count as one
-	started   map[string]bool  // those whose workers run
+	announced map[string]bool  // controllers, by name; those without a name count as one
+	started   map[string]bool  // controllers whose workers run
 	leader    bool             // it waits, or waited, for a lease
-	lease     string           // namespace and name of that, if the log tells
+	lease     string           // namespace and name of the lease, if the log has them
 	wanted    []project.Wanted // kinds that the cluster does not have
-	watched   []string         // namespaces that it says it watches; empty if it says nothing, or all
+	watched   []string         // namespaces that it logs to watch; empty if unknown, or all
 	said      bool
 
 	workersRun chan struct{} // closed when the workers of all controllers run
@@ -157,22 +157,22 @@ func (r *readiness) missing() []project.Wanted {
 	return slices.Clone(r.wanted)
 }
 
-// watches are the namespaces that the operator says it watches; empty if it says nothing, or watches all.
+// watches returns the namespaces that the operator watches according to its log; empty if unknown, or all.
 func (r *readiness) watches() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.watched)
 }
 
-// wantedLease is the namespace and name of the lease that it asked for; empty if it asked for none.
+// wantedLease returns the namespace and name of the lease that it requested; empty if there is none.
 func (r *readiness) wantedLease() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lease
 }
 
-// awaitReady waits until the operator is known to work, and returns how that is known, or that it lacks a kind. It returns
-// nothing if the operator ends, or the context does. The probe's address may be empty.
+// awaitReady waits until the operator is known to work, and returns its stage, or that it lacks a kind. It returns
+// nothing if the operator or the context ends. The probe's address may be empty.
 func (p *process) awaitReady(ctx context.Context, probe string) stage {
 	return p.await(ctx, probe, p.ready.lacks)
 }
@@ -181,7 +181,7 @@ func (p *process) awaitReady(ctx context.Context, probe string) stage {
 func (p *process) awaitLacking(ctx context.Context, probe string) stage {
 	reached := p.await(ctx, probe, nil)
 	if reached == probed || reached == alive {
-		return lacking // for all that is known, a controller has not started
+		return lacking // a controller may not have started
 	}
 	return reached
 }

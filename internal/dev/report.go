@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// Screen is where a session shows what it does.
+// Screen shows the progress of a session.
 type Screen interface {
-	// Busy says what is being done now; empty when nothing is.
+	// Busy shows the current activity; empty if there is none.
 	Busy(text string)
-	// Round tells about a round that has ended.
+	// Round shows a round that has ended.
 	Round(Round)
-	// Say tells something that belongs to no round.
+	// Say shows a message that belongs to no round.
 	Say(text string)
 	// Log shows a line of the operator's log.
 	Log(line string)
 }
 
-// Round is what was done about one change.
+// Round is the handling of one change.
 type Round struct {
 	// Began is when the change was noticed.
 	Began time.Time `json:"began"`
 	// Changed and Reason are why there was something to do: files, relative to the project, or words.
 	Changed []string `json:"changed,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
-	// Steps are what was done, in order.
+	// Steps are the steps that were done, in order.
 	Steps []Step `json:"steps"`
 	// State is how the operator was seen to be after a restart: reconciling, ready or running; empty if it was not
 	// restarted.
@@ -45,11 +45,11 @@ type Step struct {
 	Name string   `json:"name"` // generate, build, apply, restart or samples
 	Text string   `json:"text"` // for people
 	Took Duration `json:"took,omitzero"`
-	// Files are those that were generated, relative to the project.
+	// Files are the generated files, relative to the project.
 	Files []string `json:"files,omitempty"`
 }
 
-// Problem is something that the user has to do something about.
+// Problem is a failure that needs the user's attention.
 type Problem struct {
 	Step  string   `json:"step"` // as in Step, or run
 	Text  string   `json:"text"`
@@ -57,7 +57,7 @@ type Problem struct {
 	Hint  string   `json:"hint,omitempty"`
 }
 
-// StepRun is the step of a problem that an operator has which ends by itself.
+// StepRun is the step of the problem if the operator exits.
 const StepRun = "run"
 
 const (
@@ -131,7 +131,7 @@ func (r Round) Details() []string {
 	return lines
 }
 
-// cause names the files that have changed, as long as they are few.
+// cause names the changed files if there are few.
 func (r Round) cause() string {
 	switch n := len(r.Changed); n {
 	case 0:

@@ -26,7 +26,7 @@ const (
 	accountPatience = 10 * time.Second
 )
 
-// renewPorts exchanges ports that somebody else has taken. As long as the operator runs, they are its own.
+// renewPorts replaces ports that another process has taken. While the operator runs, it uses them itself.
 func (s *Session) renewPorts(_ context.Context, _ *Round, todo *work) error {
 	if s.process.running() {
 		return nil
@@ -39,12 +39,12 @@ func (s *Session) renewPorts(_ context.Context, _ *Round, todo *work) error {
 		*todo |= workFlags
 	}
 	if s.ports.webhooks != before.webhooks {
-		*todo |= workManifests // CRDs tell the API server where it is converted
+		*todo |= workManifests // CRDs contain the address of the conversion webhook
 	}
 	return nil
 }
 
-// askFlags finds out what the operator can be told.
+// askFlags reads the flags of the operator.
 func (s *Session) askFlags(ctx context.Context, _ *Round, todo *work) error {
 	flags, err := askFlags(ctx, s.builder.output, s.Project.Dir, s.Env)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 	s.Observer.End()
 	s.releaseLease(ctx, s.process)
 	if s.process != nil {
-		s.installMissing(ctx, s.process.ready.missing()) // for lack of which the last one may have ended
+		s.installMissing(ctx, s.process.ready.missing()) // the last process may have exited because it was missing
 	}
 	if s.manifests.serves() {
 		if err := checkPort(s.plan.webhookPort); err != nil {
@@ -124,7 +124,7 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 	return s.debug(ctx, next)
 }
 
-// configureWebhooks tells the API server where the webhooks are.
+// configureWebhooks applies the webhook configurations.
 func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) error {
 	if s.Cluster.CallsBack && s.manifests.serves() {
 		if err := s.certificates.awaitWebhooks(ctx, s.process, s.plan.webhookPort); err != nil {
@@ -147,7 +147,7 @@ func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) e
 func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 	reached := s.process.awaitReady(ctx, s.plan.probe)
 	if reached == lacking && s.installMissing(ctx, s.process.ready.missing()) {
-		// controller-runtime looks for a kind every ten seconds only; a new process finds it at once.
+		// controller-runtime checks for a kind only every ten seconds; a new process finds it at once.
 		if err := s.restart(ctx, round, todo); err != nil {
 			return err
 		}

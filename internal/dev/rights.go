@@ -11,7 +11,7 @@ import (
 	"github.com/opdock/opdock/internal/project"
 )
 
-// grants says whether the operator's manifests give it a right, as far as can be told from the rules alone.
+// grants reports whether the operator's manifests grant it a right, judging by the rules alone.
 func (s *Session) grants(verb, resource, group, namespace string) bool {
 	return grantedBy(s.granted.Load(), verb, resource, group, namespace)
 }

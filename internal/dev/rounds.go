@@ -18,7 +18,7 @@ import (
 	"github.com/opdock/opdock/internal/project"
 )
 
-// manifests are what the project brings to a cluster.
+// manifests holds the manifests of the project.
 type manifests struct {
 	definitions []*unstructured.Unstructured
 	webhooks    []*unstructured.Unstructured
@@ -27,12 +27,12 @@ type manifests struct {
 	all         []*unstructured.Unstructured
 }
 
-// serves says whether the operator is to be called by the API server.
+// serves reports whether the operator has webhooks.
 func (m manifests) serves() bool {
 	return len(m.webhooks) > 0 || slices.ContainsFunc(m.definitions, converts)
 }
 
-// step does one part of a round, and adds what it did to the round.
+// step does one part of a round, and adds it to the report.
 type step struct {
 	name string
 	kind work
@@ -40,8 +40,8 @@ type step struct {
 	do   func(ctx context.Context, r *Round, todo *work) error
 }
 
-// do does what is to be done. Each step takes what it has done off the list, so that a round that is cancelled, or
-// fails, leaves the rest for the next.
+// do does the work of a round. Each step removes its work from the list, so a canceled or failed round leaves the
+// rest for the next one.
 func (s *Session) do(ctx context.Context, todo work, round Round) (result outcome) {
 	steps := []step{
 		{"generate", workGenerate, "generating", s.generate},
@@ -134,8 +134,9 @@ func someOf(changes []generate.Change) string {
 	}
 }
 
-// generators are those whose results matter for running the operator. A project that is configured for opdock gets all.
-// What the project's Makefile leaves out is written by hand. A project that keeps its manifests elsewhere than the tools' usual folders makes them in its own way.
+// generators returns the generators whose results the running operator needs. A project with an opdock.yaml gets all.
+// Files that the project's Makefile does not generate are hand-written. A project with manifests outside of the usual
+// folders generates them in its own way.
 func (s *Session) generators() []string {
 	exists := func(name string) bool {
 		_, err := os.Stat(filepath.Join(s.Project.Dir, filepath.FromSlash(name)))

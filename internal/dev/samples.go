@@ -25,11 +25,11 @@ func (s *Session) applySamples(ctx context.Context, round *Round, todo *work) er
 		round.Steps = append(round.Steps, Step{Name: stepSamples, Text: "the project has no samples"})
 		return nil
 	}
-	// The user may have deleted what was applied before, and asks for it again.
+	// The user may have deleted applied samples, and requests them again.
 	again := round.Reason == "samples" && len(round.Changed) == 0
 	applied := 0
 	namespace := s.sampleNamespace()
-	// Namespaces before what goes into them.
+	// Namespaces before the objects in them.
 	slices.SortStableFunc(samples, func(a, b *unstructured.Unstructured) int { return isNamespace(b) - isNamespace(a) })
 	var refused samplesError
 	for _, sample := range samples {
@@ -86,8 +86,8 @@ func (s *Session) applySample(ctx context.Context, sample *unstructured.Unstruct
 	return len(applied) > 0, err
 }
 
-// withSpec gives a sample whose spec is empty an empty one: kubebuilder writes samples with nothing but a comment there,
-// which means null to YAML.
+// withSpec replaces a null spec of a sample with an empty one: kubebuilder writes samples with only a comment there,
+// which is null in YAML.
 func withSpec(sample *unstructured.Unstructured) *unstructured.Unstructured {
 	if spec, found := sample.Object["spec"]; !found || spec != nil {
 		return sample
@@ -97,7 +97,7 @@ func withSpec(sample *unstructured.Unstructured) *unstructured.Unstructured {
 	return sample
 }
 
-// explainSample says why a sample is not accepted, with the lines of its file that are to blame.
+// explainSample describes why a sample was refused, with the lines of its file that caused it.
 func (s *Session) explainSample(err error) []string {
 	refused := (*refusedError)(nil)
 	if !errors.As(err, &refused) {
@@ -124,7 +124,8 @@ type reason struct {
 }
 
 var (
-	// typedPatch begins what a server says about fields that a kind does not have; the object is named anyway.
+	// typedPatch is the prefix of the server's message about unknown fields. It only repeats the name of the
+	// object.
 	typedPatch = regexp.MustCompile(`^failed to create typed patch object \(.*?; .*?\): `)
 	// fieldFirst is a line of such a message.
 	fieldFirst = regexp.MustCompile(`^\s*\.([^\s:]+): `)

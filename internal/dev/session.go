@@ -23,10 +23,10 @@ import (
 	"github.com/opdock/opdock/internal/project"
 )
 
-// ErrClusterEnded ends a session whose cluster is gone.
+// ErrClusterEnded ends a session whose cluster has stopped.
 var ErrClusterEnded = errors.New("the cluster has stopped")
 
-// errEnded means that the operator has ended before it did what was waited for.
+// errEnded means that the operator has ended during a wait.
 var errEnded = errors.New("the operator has exited")
 
 // Session is one run of opdock dev.
@@ -39,7 +39,7 @@ type Session struct {
 	log          *logFile
 	lens         *lensing // nil without
 
-	mu    sync.Mutex // held while files are generated, so that they are not taken for somebody's changes
+	mu    sync.Mutex // held while files are generated, so they do not count as changes
 	files *files
 
 	// These belong to the round that runs, or to the loop if none does.
@@ -50,33 +50,33 @@ type Session struct {
 	debugger   *debugger                    // attached to that process; nil without one
 	advice     *advice                      // about the log of that process
 	configured []*unstructured.Unstructured // the webhook configurations on the cluster
-	cleared    bool                         // configurations of an earlier session are gone
-	acts       string                       // who the operator was said to be
+	cleared    bool                         // configurations of an earlier session were deleted
+	acts       string                       // the identity that was printed last
 	external   []*unstructured.Unstructured // CRDs of other modules' kinds
 	// lookedForExternal is true once external is complete.
 	lookedForExternal bool
 	granted           atomic.Pointer[project.Identity] // the rights that the manifests give; read while the operator logs
 	standIn           *unstructured.Unstructured       // the Pod in place of the operator's own; nil if it needs none
-	mountable         *mounts.List                     // what the operator was last seen to be able to see
-	namespaces        map[string]bool                  // known to exist
-	toldOnce          map[string]bool                  // what was said and need not be repeated
-	sought            map[project.Wanted]bool          // kinds whose CRDs were looked for because the operator lacked them
+	mountable         *mounts.List                     // the mounts that the operator last had
+	namespaces        map[string]bool                  // namespaces that are known to exist
+	toldOnce          map[string]bool                  // messages that were printed and are not repeated
+	sought            map[project.Wanted]bool          // missing kinds whose CRDs were searched
 
 	// These belong to the loop.
-	sampled  bool // the user wants samples
+	sampled  bool // the user requested samples
 	pending  work
-	leftover work // what a round that has failed did not come to
+	leftover work // the remaining work of a failed round
 	changed  []string
 	reason   string
 	noticed  time.Time
 	round    *runningRound
 	tests    *testRun // nil if none runs
-	seen     *process // the last process whose end was told
+	seen     *process // the last process whose end was reported
 	crashes  int
 	retry    *time.Timer
 }
 
-// runningRound is a round under way.
+// runningRound is a round in progress.
 type runningRound struct {
 	cancel   context.CancelFunc
 	finished chan outcome
@@ -93,7 +93,7 @@ type outcome struct {
 const (
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
-	// stable is how long an operator has to run for an end not to count as one more crash in a row.
+	// stable is how long an operator must run before the count of consecutive crashes is reset.
 	stable = 30 * time.Second
 )
 
@@ -137,7 +137,8 @@ func (s *Session) KubeconfigPath() string { return filepath.Join(s.StateDir, "ku
 // homePath is the operator's home directory.
 func (s *Session) homePath() string { return filepath.Join(s.StateDir, "home") }
 
-// Run works until the context ends, the user quits or the cluster is gone. Afterwards the operator has ended.
+// Run runs until the context ends, the user quits or the cluster stops. When it returns, the operator has
+// ended.
 func (s *Session) Run(ctx context.Context) error {
 	defer s.log.Close()
 	if s.Observer == nil {
@@ -149,7 +150,7 @@ func (s *Session) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Watched before they are read, so that nothing is missed in between.
+	// Watch before reading, so nothing is missed in between.
 	watcher, err := watch(ctx, roots)
 	if err != nil {
 		return err
@@ -283,7 +284,7 @@ func (s *Session) begin(ctx context.Context) {
 	}()
 }
 
-// conclude shows a round that has ended, or lets the next one do what it did not come to.
+// conclude shows a round that has ended, or passes its remaining work to the next round.
 func (s *Session) conclude(result outcome) {
 	if result.cancelled && result.remaining != 0 {
 		// The round that takes its place does the rest, and its status line names what began it first.
@@ -306,7 +307,7 @@ func (s *Session) conclude(result outcome) {
 	s.Screen.Round(result.round)
 }
 
-// crash tells that the operator has ended by itself, and starts it again after a while.
+// crash reports that the operator has exited, and restarts it with back-off.
 func (s *Session) crash(round Round) {
 	s.seen = s.process
 	s.Observer.End()
@@ -361,7 +362,7 @@ func (s *Session) end() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
-	// Their webhooks are served by nobody now, and the API server would refuse whatever it has to ask them about.
+	// No process serves their webhooks now, and the API server would refuse requests because of them.
 	if err := errors.Join(s.applier.removePart(ctx, s.configured), s.applier.remove(ctx, leftover), s.applier.hold(ctx, "")); err != nil {
 		s.Screen.Say(err.Error())
 	}

@@ -21,7 +21,7 @@ const assetsVariable = "KUBEBUILDER_ASSETS"
 // testRun is a run of the project's tests, beside everything else that the session does.
 type testRun struct {
 	cancel   context.CancelFunc
-	finished chan string // receives what to say about it
+	finished chan string // receives the message about the result
 }
 
 // runTests runs the project's tests.
@@ -40,7 +40,7 @@ func (s *Session) runTests(ctx context.Context) {
 	}()
 }
 
-// endTests ends a run that nobody waits for any more.
+// endTests cancels a run at the end of the session.
 func (s *Session) endTests() {
 	if s.tests != nil {
 		s.tests.cancel()
@@ -49,7 +49,7 @@ func (s *Session) endTests() {
 	}
 }
 
-// test returns how the tests went, with what has failed.
+// test returns the result of the tests, with the failures.
 func (s *Session) test(ctx context.Context) string {
 	began := time.Now()
 	env := slices.Clone(s.Env)
@@ -82,7 +82,7 @@ var (
 	mostFailures  = 30
 )
 
-// failuresIn leaves out what has passed, and bounds the rest.
+// failuresIn drops passed tests, and limits the rest.
 func failuresIn(output string) (lines []string) {
 	for line := range strings.Lines(output) {
 		line = strings.TrimRight(line, "\r\n")

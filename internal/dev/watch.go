@@ -23,11 +23,11 @@ import (
 // formatters write it once more, but all of that takes only some milliseconds.
 const quietTime = 40 * time.Millisecond
 
-// watcher tells which files may have changed. It does not look into them.
+// watcher reports which files may have changed. It does not read them.
 type watcher struct {
 	notify *fsnotify.Watcher
 	roots  []string
-	// changed receives absolute paths, sorted. Whatever happens while nobody receives is kept for later.
+	// changed receives sorted absolute paths. Changes are kept until they are received.
 	changed chan []string
 	// failed receives what keeps the watcher from seeing everything.
 	failed chan error
@@ -83,7 +83,7 @@ func (w *watcher) run(ctx context.Context) {
 	quiet.Stop()
 	var (
 		deliver chan []string // nil until it has been quiet
-		batch   []string      // what is delivered, put in order once and not at every event
+		batch   []string      // the paths to deliver, sorted once and not at every event
 	)
 	for {
 		select {
@@ -105,7 +105,7 @@ func (w *watcher) run(ctx context.Context) {
 				return
 			}
 			if errors.Is(err, fsnotify.ErrEventOverflow) {
-				// Nobody knows what was missed, so everything may have changed.
+				// Events were lost, so everything may have changed.
 				for _, root := range w.roots {
 					all, _ := w.add(root)
 					for _, path := range all {
@@ -156,7 +156,7 @@ func walkProject(roots []string, dir string, visit func(path string, entry fs.Di
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // gone in the meantime
+			return nil // removed in the meantime
 		case err != nil:
 			return fmt.Errorf("reading the project: %w", err)
 		case entry.IsDir() && ignoredDir(roots, path):
@@ -169,8 +169,8 @@ func walkProject(roots []string, dir string, visit func(path string, entry fs.Di
 	})
 }
 
-// ignoredDir says whether nothing in a folder can matter: it holds what is built or downloaded, belongs to another module,
-// or is left out by go as well.
+// ignoredDir reports whether to ignore a folder: it contains built or downloaded files, belongs to another module, or
+// is ignored by go as well.
 func ignoredDir(roots []string, dir string) bool {
 	if slices.Contains(roots, dir) {
 		return false
@@ -188,7 +188,7 @@ func ignoredDir(roots []string, dir string) bool {
 	return err == nil
 }
 
-// ignoredFile says whether a file is an editor's own or a test.
+// ignoredFile reports whether a file is a test or a temporary file of an editor.
 func ignoredFile(name string) bool {
 	switch {
 	case strings.HasPrefix(name, "."), strings.HasPrefix(name, "#"): // .x.swp, .#x, .goutputstream-X, #x#

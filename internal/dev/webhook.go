@@ -28,10 +28,9 @@ const (
 	dialInterval    = 25 * time.Millisecond
 )
 
-// certificates are what an operator serves webhooks with, and what the API server knows it by.
+// certificates holds the serving certificate of webhooks, and the CA for the API server.
 type certificates struct {
-	// tempDir is a folder that, taken for the folder of temporary files, makes controller-runtime find the certificate
-	// without being told.
+	// tempDir is a folder that, as TMPDIR, makes controller-runtime find the certificate by default.
 	tempDir string
 	// dir holds tls.crt and tls.key.
 	dir string
@@ -39,8 +38,8 @@ type certificates struct {
 	authority []byte
 }
 
-// makeCertificates makes an authority and a serving certificate for this machine below the folder. The authority's key is
-// forgotten: it signs nothing else.
+// makeCertificates creates a CA and a serving certificate for this machine below the folder.
+// The CA's key is discarded: it signs nothing else.
 func makeCertificates(dir string, now time.Time) (*certificates, error) {
 	c := &certificates{tempDir: filepath.Join(dir, "tmp")}
 	c.dir = filepath.Join(c.tempDir, "k8s-webhook-server", "serving-certs")
@@ -64,7 +63,7 @@ func makeCertificates(dir string, now time.Time) (*certificates, error) {
 	return c, nil
 }
 
-// writePrivate writes a file that nobody else may read, even if one is there that others may.
+// writePrivate writes a file that only the user may read, even if a readable one exists.
 func writePrivate(path string, content []byte) error {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return err
@@ -72,7 +71,8 @@ func writePrivate(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o600)
 }
 
-// localWebhooks lets a webhook configuration lead to this machine instead of to a Service.
+// localWebhooks changes a webhook configuration to an address of this machine instead of a
+// Service.
 func localWebhooks(configuration *unstructured.Unstructured, port int, authority []byte) *unstructured.Unstructured {
 	local := configuration.DeepCopy()
 	webhooks, _, _ := unstructured.NestedSlice(local.Object, "webhooks")
@@ -121,7 +121,7 @@ func converts(definition *unstructured.Unstructured) bool {
 func redirect(client map[string]any, port int, authority []byte) {
 	service, ok := client["service"].(map[string]any)
 	if !ok {
-		return // it leads somewhere else already, and that is meant
+		return // it intentionally has another address
 	}
 	path, _ := service["path"].(string)
 	delete(client, "service")

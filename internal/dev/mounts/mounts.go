@@ -1,18 +1,19 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mounts runs a program that sees other files in certain places than everybody else does: in a mount namespace of
-// its own, where the kernel allows that without privileges. No file of the machine changes.
+// Package mounts runs a program that sees different files in certain places, in its own mount
+// namespace, if the kernel allows that without privileges. No file of the machine changes.
 package mounts
 
 import "errors"
 
-// List is what a program sees.
+// List holds the mounts of a program.
 type List struct {
 	// Dir is an empty directory for mount points.
 	Dir   string `json:"dir"`
 	Files []File `json:"files"`
-	// Traceable lets a debugger attach to the program that is not its parent, where the kernel asks for permission.
+	// Traceable allows a debugger that is not the parent to attach to the program, if the kernel requires
+	// permission.
 	Traceable bool `json:"traceable,omitempty"`
 }
 

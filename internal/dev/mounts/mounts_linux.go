@@ -30,14 +30,14 @@ const (
 )
 
 func init() {
-	// There is no way back to the usual program: whoever calls itself so is here for this only.
+	// There is no way back to the usual program: a process with this name only sets up mounts.
 	if len(os.Args) > 2 && os.Args[0] == helperName {
 		fmt.Fprintln(os.Stderr, "opdock: preparing the files of the operator:", become(os.Args[1], os.Args[2:]))
 		os.Exit(exitCodeOfFailures)
 	}
 }
 
-// Check says whether programs can be run with the list, by doing so.
+// Check tries whether programs can run with the list.
 func Check(list List) error {
 	command := exec.Command("/proc/self/exe", "check")
 	command.SysProcAttr = &syscall.SysProcAttr{}
@@ -50,7 +50,7 @@ func Check(list List) error {
 	return nil
 }
 
-// Wrap makes a command that was not started yet run with the list.
+// Wrap changes a command that has not started yet to run with the list.
 func Wrap(command *exec.Cmd, list List) error { return wrap(command, list, command.Path) }
 
 func wrap(command *exec.Cmd, list List, program string) error {
@@ -63,7 +63,7 @@ func wrap(command *exec.Cmd, list List, program string) error {
 	attributes := command.SysProcAttr
 	attributes.Cloneflags |= syscall.CLONE_NEWNS
 	if os.Geteuid() == 0 {
-		return nil // it may mount as it is
+		return nil // it may mount as this user
 	}
 	attributes.Cloneflags |= syscall.CLONE_NEWUSER
 	attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
@@ -72,7 +72,7 @@ func wrap(command *exec.Cmd, list List, program string) error {
 	return nil
 }
 
-// become sets up the mounts, and becomes the program. It returns only if something goes wrong.
+// become sets up the mounts, and executes the program. It returns only on an error.
 func become(encoded string, arguments []string) error {
 	var list List
 	if err := json.Unmarshal([]byte(encoded), &list); err != nil {
@@ -86,7 +86,7 @@ func become(encoded string, arguments []string) error {
 		return fmt.Errorf("dropping capabilities: %w", errno)
 	}
 	if list.Traceable {
-		// Where the kernel knows no such limit, there is none to lift.
+		// If the kernel has no such limit, there is nothing to lift.
 		_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetPtracer, ^uintptr(0), 0)
 	}
 	program := arguments[0]
@@ -137,8 +137,8 @@ func resolve(path string) (string, error) {
 	}
 }
 
-// grow makes an empty file at a place that does not exist. Its first folder that does is covered by one in memory, with
-// everything that it had, and there is room for more.
+// grow creates an empty file at a path that does not exist. Its nearest existing folder is covered by one in memory,
+// with the same content, where new files can be created.
 func grow(place, stage string) error {
 	exists := filepath.Dir(place)
 	for {
@@ -201,7 +201,7 @@ func mirror(entry fs.DirEntry, from, to string) error {
 	}
 	err := syscall.Mount(from, to, "", syscall.MS_BIND|syscall.MS_REC, "")
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // gone in the meantime
+		return nil // removed in the meantime
 	}
 	return err
 }

@@ -7,7 +7,7 @@ package mounts
 
 import "os/exec"
 
-// Check says whether programs can be run with the list.
+// Check reports whether programs can run with the list.
 func Check(List) error { return ErrUnsupported }
 
 // Wrap returns ErrUnsupported.
