@@ -1,10 +1,10 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package findings says in sentences what goes wrong right now: which objects are reconciled in a loop, which fail again and
-// again, and which are reconciled suspiciously often. The page and the terminal show the same sentences.
+// Package findings describes current problems in sentences: objects that are reconciled in a loop, that fail
+// repeatedly, or that are reconciled suspiciously often. The page and the terminal show the same sentences.
 //
-// A Tracker is fed with the records of package why. At is pure but for what was added before, so time is passed in.
+// A Tracker gets the records of package why. Time is passed to At, so it depends only on these records.
 package findings
 
 import (
@@ -23,20 +23,20 @@ import (
 type Type string
 
 const (
-	// Loop is an object whose reconciles lead to each other.
+	// Loop is an object whose reconciles trigger each other.
 	Loop Type = "loop"
 	// Failing is an object whose latest reconciles have all failed.
 	Failing Type = "failing"
-	// Hot is an object that is reconciled very often, without a loop being known.
+	// Hot is an object that is reconciled very often, without a known loop.
 	Hot Type = "hot"
 )
 
-// Finding is something that goes wrong now.
+// Finding is a current problem.
 type Finding struct {
 	Type       Type       `json:"type"`
 	Controller string     `json:"controller"`
 	Object     why.Object `json:"object"`
-	// Sentence says it in words.
+	// Sentence describes it in words.
 	Sentence string `json:"sentence"`
 	// Count is how many reconciles it has taken so far.
 	Count int `json:"count"`
@@ -55,8 +55,7 @@ const (
 	maxObjects = 4096
 )
 
-// Tracker remembers what is needed to say what goes wrong. A nil Tracker finds nothing. Its methods may be called from
-// several goroutines.
+// Tracker finds problems in records. A nil Tracker finds nothing. Its methods are safe for concurrent use.
 type Tracker struct {
 	mutex   sync.Mutex
 	objects map[key]*object
@@ -64,14 +63,14 @@ type Tracker struct {
 
 type key struct{ controller, group, kind, namespace, name string }
 
-// object is what is remembered of one.
+// object is the state of one object.
 type object struct {
 	controller string
 	object     why.Object
 	last       time.Time
 
 	minute minute
-	// looped counts those of the minute that were part of a loop, which has a sentence of its own.
+	// looped counts the reconciles of the last minute that were part of a loop, which is a separate finding.
 	looped minute
 	loop   loop
 
@@ -116,7 +115,7 @@ func (t *Tracker) Add(r *why.Record) {
 	o.add(r)
 }
 
-// forget makes room, by the half that was reconciled longest ago.
+// forget drops the half of the objects that was reconciled longest ago.
 func (t *Tracker) forget() {
 	keys := slices.SortedFunc(maps.Keys(t.objects), func(a, b key) int { return t.objects[a].last.Compare(t.objects[b].last) })
 	for _, k := range keys[:len(keys)/2] {
@@ -163,7 +162,7 @@ func (l *loop) over(now time.Time) bool {
 	return l.count == 0 || now.Sub(l.last) > min(max(leastQuiet, 3*l.interval), mostQuiet)
 }
 
-// At returns what goes wrong at a time: loops first, then what fails, and of each what takes the most reconciles first.
+// At returns the findings at a time: loops first, then failures, each sorted by the number of reconciles.
 func (t *Tracker) At(now time.Time) []Finding {
 	if t == nil {
 		return nil

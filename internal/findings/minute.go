@@ -12,7 +12,7 @@ type minute struct {
 	causes  map[string]int // since the cause map was last halved
 }
 
-// maxCauses bounds how many causes are told apart.
+// maxCauses is the maximum number of causes that are distinguished.
 const maxCauses = 16
 
 func (m *minute) add(now time.Time, cause string) {
@@ -27,13 +27,13 @@ func (m *minute) add(now time.Time, cause string) {
 	m.causes[cause]++
 }
 
-// index is never negative, whatever a clock says.
+// index is never negative, even if the clock is wrong.
 func index(second int64) int64 {
 	const size = int64(len(minute{}.seconds))
 	return (second%size + size) % size
 }
 
-// advance empties the seconds in which nothing has happened.
+// advance clears the seconds without events.
 func (m *minute) advance(second int64) {
 	if second <= m.latest {
 		return

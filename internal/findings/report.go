@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Reporter says each finding once when it begins, again whenever it has become ten times as large, and when it is over.
+// Reporter reports each finding when it begins, again whenever it has become ten times as large, and when it is over.
 type Reporter struct {
 	Tracker *Tracker
 	Say     func(sentence string)
@@ -20,7 +20,7 @@ type Reporter struct {
 
 type said struct {
 	finding Finding
-	again   int // at which count it is said again
+	again   int // the count at which it is reported again
 }
 
 // lookInterval is how often a reporter looks.

@@ -23,8 +23,8 @@ var hookSource []byte
 //go:embed copy.go patch.go hook/hook.go
 var patcherSource embed.FS
 
-// copyPatched makes a patched copy of controller-runtime in a folder below dir, or finds the one that is there, and returns its
-// path. A copy is complete or not there.
+// copyPatched creates a patched copy of controller-runtime in a folder below dir, or finds an existing one,
+// and returns its path. A copy is complete or does not exist.
 func copyPatched(from, version, dir string) (string, error) {
 	mark, err := fingerprint(from)
 	if err != nil {
@@ -57,8 +57,8 @@ func copyPatched(from, version, dir string) (string, error) {
 	return to, nil
 }
 
-// fingerprint tells copies apart: by what they are made from, and by the code that makes them. The content counts and not
-// the version, because a project may replace controller-runtime by a folder that is being edited.
+// fingerprint identifies a copy by its source and by the patching code. The content counts and not the
+// version, because a project may replace controller-runtime with a folder that is being edited.
 func fingerprint(from string) (string, error) {
 	sum := sha256.New()
 	add := func(path string, text []byte) error {
@@ -83,7 +83,7 @@ func copySources(from, to string) error {
 	})
 }
 
-// eachSource finds what is needed to build with a module: no tests, and no files of programs that lie beside the packages.
+// eachSource visits the files that a build of a module needs: no tests, and no files of other programs.
 func eachSource(dir fs.FS, do func(path string, text []byte) error) error {
 	return fs.WalkDir(dir, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -22,12 +22,12 @@ import (
 
 const module = "sigs.k8s.io/controller-runtime"
 
-// UnsupportedError says why an operator cannot be built with marks. It can be built without.
+// UnsupportedError is the reason why an operator cannot be built with marks. It can be built without.
 type UnsupportedError struct{ Reason string }
 
 func (e *UnsupportedError) Error() string { return e.Reason }
 
-// Build says how to build an operator so that it marks its reconciles.
+// Build describes how to build an operator that marks its reconciles.
 type Build struct {
 	// Flags are for go build, and Env is added to its environment.
 	Flags, Env []string
@@ -59,7 +59,7 @@ func (p Project) Copies() string {
 	return filepath.Join(cache, "instrumented")
 }
 
-// listed is what the go command says about a module.
+// listed is the output of the go command about a module.
 type listed struct {
 	Version string
 	Dir     string
@@ -67,8 +67,8 @@ type listed struct {
 	Error   *struct{ Err string }
 }
 
-// Prepare makes what the build needs. It is called again whenever go.mod, go.sum or go.work have changed, and does nothing then
-// that it has done before. An *UnsupportedError says why the project cannot be built so.
+// Prepare prepares the build. Call it again whenever go.mod, go.sum or go.work have changed; it does not repeat work.
+// An *UnsupportedError contains the reason if the project cannot be built with marks.
 func (p Project) Prepare(ctx context.Context) (*Build, error) {
 	workspace, err := p.environment(ctx, "GOWORK")
 	if err != nil {
@@ -116,7 +116,7 @@ func (p Project) Prepare(ctx context.Context) (*Build, error) {
 	return build, err
 }
 
-// find asks go for the version that the project uses.
+// find returns the version that the project uses.
 func (p Project) find(ctx context.Context) (*listed, error) {
 	output, err := p.run(ctx, "list", "-m", "-json", module)
 	if err != nil {
@@ -189,7 +189,7 @@ func (p Project) alternateModule(copied string) (string, error) {
 	return target, p.writeWithSums(target, changed, filepath.Join(p.Dir, "go.sum"), filepath.Join(p.StateDir, "instrumented.sum"))
 }
 
-// alternateWorkspace does the same for a workspace, whose own replacements win over those of its modules.
+// alternateWorkspace does the same for a workspace, whose replacements take precedence over those of its modules.
 func (p Project) alternateWorkspace(original, copied string) (string, error) {
 	text, err := os.ReadFile(original)
 	if err != nil {
@@ -238,7 +238,7 @@ func (p Project) alternateWorkspace(original, copied string) (string, error) {
 	return target, p.writeWithSums(target, modfile.Format(file.Syntax), original+".sum", target+".sum")
 }
 
-// writeWithSums writes a file, and a copy of the sums that belong to it, unless they are there.
+// writeWithSums writes a file and a copy of its sums, unless they exist.
 func (p Project) writeWithSums(target string, text []byte, sums, targetSums string) error {
 	if err := os.MkdirAll(p.StateDir, 0o700); err != nil {
 		return fmt.Errorf("creating a directory: %w", err)

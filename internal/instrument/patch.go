@@ -22,13 +22,13 @@ const (
 	hookName   = "opdockhook"
 )
 
-// patches are what is added to which file. Positions come from the syntax tree, because the text around them differs between
-// versions.
+// patches are the additions to each file. Positions come from the syntax tree, because the text around
+// them differs between versions.
 var patches = []struct {
 	file string
-	// edit adds to a file; an error says what it has not found.
+	// edit adds to a file; an error names what it has not found.
 	edit func(*source) error
-	// optional says that without it only less is known.
+	// optional means that the build works without it, with fewer details.
 	optional bool
 }{
 	{file: "pkg/internal/controller/controller.go", edit: markReconcile},
@@ -162,7 +162,7 @@ func %[1]s Reconcile%[2]s (opdockResult %[3]s, opdockErr error) {
 	return nil
 }
 
-// wrapConfig lets the clients that a function makes say which reconcile their requests belong to.
+// wrapConfig makes the clients of a function add the reconcile to their requests.
 func wrapConfig(function string) func(*source) error {
 	return func(s *source) error {
 		f, err := s.function("", function)
@@ -179,7 +179,7 @@ func wrapConfig(function string) func(*source) error {
 	}
 }
 
-// wrapLoadedConfig does the same for configurations that the operator loads to make clients of its own.
+// wrapLoadedConfig does the same for configurations that the operator loads for its own clients.
 func wrapLoadedConfig(s *source) error {
 	f, err := s.function("", "GetConfigWithContext")
 	if err != nil {
@@ -203,7 +203,7 @@ func GetConfigWithContext%s (*rest.Config, error) {
 	return nil
 }
 
-// markReads tells what reconcilers read from caches.
+// markReads reports what reconcilers read from caches.
 func markReads(s *source) error {
 	for _, one := range []struct{ method, namespace, name string }{
 		{"Get", "%[2]s.Namespace", "%[2]s.Name"},

@@ -18,16 +18,16 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// ReconcileHeader says which reconcile a request belongs to. It is not forwarded.
+// ReconcileHeader names the reconcile of a request. It is not forwarded.
 const ReconcileHeader = "X-Opdock-Reconcile"
 
-// SourceHeader says which lines of the operator sent a write. It is not forwarded.
+// SourceHeader holds the lines of the operator that sent a write. It is not forwarded.
 const SourceHeader = "X-Opdock-Source"
 
 // requestInfo reads addresses as the API server does.
 var requestInfo = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// describe says what a request is, as far as its head tells.
+// describe returns the description of a request from its URL and headers.
 func describe(r *http.Request) Request {
 	query := r.URL.Query()
 	d := Request{
@@ -60,7 +60,7 @@ func describe(r *http.Request) Request {
 	case "list", "watch", "get", "deletecollection":
 		d.Query = queryOf(query)
 		if d.Verb != "get" && d.Query.FieldSelector != "" {
-			d.Resource.Name = "" // RequestInfo reads it from metadata.name=…, and Query says that
+			d.Resource.Name = "" // RequestInfo reads it from metadata.name=…, which is in Query
 		}
 	}
 	return d
@@ -69,7 +69,7 @@ func describe(r *http.Request) Request {
 // maxSource is the longest header with lines that is read.
 const maxSource = 4 << 10
 
-// sourcesOf reads what a hook says about the lines that sent a write.
+// sourcesOf reads the lines that sent a write from the header of a hook.
 func sourcesOf(header string) (lines []string) {
 	if header == "" || len(header) > maxSource {
 		return nil
@@ -109,13 +109,13 @@ func managerOfAgent(agent string) string {
 	return name
 }
 
-// isReview says whether a resource is a question in the form of an object: creating it stores nothing.
+// isReview reports whether a resource is a review: creating it stores nothing.
 func isReview(r Resource) bool {
 	return r.Group == authenticationv1.GroupName || r.Group == authorizationv1.GroupName ||
 		r.Resource == "serviceaccounts" && r.Subresource == "token"
 }
 
-// isConversation says whether a subresource is a way to talk to what runs, rather than a part of an object.
+// isConversation reports whether a subresource is a connection to a container and not a part of an object.
 func isConversation(subresource string) bool {
 	switch subresource {
 	case "proxy", "exec", "attach", "portforward":

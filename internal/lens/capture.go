@@ -62,7 +62,7 @@ func (c *capture) write(data []byte) {
 	c.data = nil
 }
 
-// all returns what was copied, how large the body was, and why there is no copy.
+// all returns the copy, the size of the body, and why there is no copy.
 func (c *capture) all() (data []byte, size int64, short string) {
 	if c == nil {
 		return nil, 0, ""
@@ -86,7 +86,7 @@ func (c *capture) release() {
 // errHungUp is a client that has not read an answer to its end.
 var errHungUp = errors.New("the client closed the connection")
 
-// tapped is a body of which a copy is made while it is read.
+// tapped is a body that is copied while it is read.
 type tapped struct {
 	io.ReadCloser
 

@@ -24,7 +24,7 @@ import (
 // protobufMark begins each object that is encoded in protobuf.
 var protobufMark = []byte("k8s\x00")
 
-// known has the kinds that may come in protobuf. Custom resources never do.
+// known has the kinds that may be encoded as protobuf. Custom resources never are.
 var known = newScheme()
 
 func newScheme() *runtime.Scheme {
@@ -111,7 +111,7 @@ func decodeEvent(data []byte, as encoding) (e watchEvent, err error) {
 	return e, errors.New("its encoding is not known")
 }
 
-// maxInflated bounds what a compressed answer may come to.
+// maxInflated is the maximum size of a decompressed response.
 const maxInflated = 4 * maxAnswer
 
 // inflate undoes the compression of an answer.

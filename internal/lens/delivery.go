@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// delivery says what an event of a watch tells the operator.
+// delivery describes a watch event.
 func (o *observer) delivery(seen *observation) *Delivery {
 	w, d := seen.watching, &seen.about
 	d.Watch, d.Resource, d.Initial = w.id, w.resource, w.initial
@@ -51,7 +51,7 @@ func (o *observer) delivery(seen *observation) *Delivery {
 	return d
 }
 
-// describe says of an object that is delivered how it differs from the version delivered before, and who made it.
+// describe returns how a delivered object differs from the version delivered before, and its writers.
 func (o *observer) describe(d *Delivery, object *unstructured.Unstructured) {
 	d.Object = nameOf(object)
 	o.name(d.Object, d.Resource)
@@ -67,9 +67,10 @@ func deliveredKey(d *Delivery) objectKey {
 	return objectKey{d.Resource.Group, d.Resource.Resource, d.Object.Namespace, d.Object.Name}
 }
 
-// fillsCache says whether a list is the one that an informer begins with, or begins again with, and which a watch from its
-// version on follows. It asks for a version, any or not older than the last; other lists ask for the newest. Since client-go
-// 0.35, informers begin with a watch that sends initial events instead.
+// fillsCache reports whether a list is the initial list of an informer, or its relist, which a watch
+// from its version follows. Such a list requests any version, or one that is not older than the last;
+// other lists request the newest. Since client-go 0.35, informers start with a watch that sends
+// initial events instead.
 func fillsCache(r *Request) bool {
 	return r.Verb == "list" && r.Reconcile == 0 && r.Query != nil && r.Query.ResourceVersion != "" && r.Query.Match != string(metav1.ResourceVersionMatchExact)
 }

@@ -26,24 +26,24 @@ type Event struct {
 
 // Request is a request and how it was answered. A watch has two: one when it begins, with Open set, and one when it ends.
 type Request struct {
-	// ID is the same in both events of a watch, in deliveries and in what a write caused.
+	// ID is the same in both events of a watch, in its deliveries, and in references to a write.
 	ID uint64 `json:"id"`
 	// Verb is the verb of RBAC, or apply for a server-side apply. Requests that are not about resources have the HTTP method,
 	// in lower case, and a Path.
 	Verb     string   `json:"verb"`
 	Resource Resource `json:"resource,omitzero"`
 	Path     string   `json:"path,omitempty"`
-	// Object is what was read or written, as far as the answer says.
+	// Object is the object that was read or written, as far as the response shows.
 	Object *Object `json:"object,omitempty"`
 
 	UserAgent    string `json:"userAgent,omitempty"`
 	FieldManager string `json:"fieldManager,omitempty"`
 	// As is the user that is impersonated.
 	As string `json:"as,omitempty"`
-	// Reconcile is the ID of the reconcile that sent it, if the operator was built to say so.
+	// Reconcile is the ID of the reconcile that sent it, if the operator marks its reconciles.
 	Reconcile uint64 `json:"reconcile,omitempty"`
-	// Source are the lines that sent a write, FILE:LINE relative to the operator's module, the nearest first, if the operator was
-	// built to say so.
+	// Source holds the lines that sent a write, FILE:LINE relative to the operator's module, the nearest first, if the
+	// operator marks its reconciles.
 	Source []string `json:"source,omitempty"`
 
 	DryRun bool   `json:"dryRun,omitempty"`
@@ -53,16 +53,16 @@ type Request struct {
 	BytesIn  int64  `json:"bytesIn,omitempty"`
 	BytesOut int64  `json:"bytesOut,omitempty"`
 
-	// Status is the HTTP status; 0 means that there was no answer, and Error says why. Reason and Message are those of the
-	// Status object of a refusal.
+	// Status is the HTTP status; 0 means that there was no response, and Error contains the reason. Reason and Message
+	// come from the Status object of a refusal.
 	Status  int    `json:"status,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	Error   string `json:"error,omitempty"`
-	// Fault says what Faults did to it.
+	// Fault describes what Faults did to it.
 	Fault string `json:"fault,omitempty"`
 
-	// Open is set in the event that says that a watch has begun.
+	// Open is set in the event for the start of a watch.
 	Open bool `json:"open,omitempty"`
 	// Wait is how long the first byte of the answer took, and Duration how long all of it.
 	Wait     time.Duration `json:"wait,omitempty"`
@@ -70,17 +70,17 @@ type Request struct {
 
 	// Items is how many objects a list returned.
 	Items int `json:"items,omitempty"`
-	// Change is what a write changed; nil if that is not known.
+	// Change is what a write changed; nil if unknown.
 	Change *Change `json:"change,omitempty"`
 	// Delivered is the watch that delivered the version that a write made, if that was faster than the answer.
 	Delivered uint64 `json:"delivered,omitempty"`
 	// Implies are the rights that the body of a write needs besides the right to send it.
 	Implies []Implied `json:"implies,omitempty"`
-	// Undecoded says why Object, Items or Change are not known, if the answer should tell them.
+	// Undecoded is the reason why Object, Items or Change are unknown, if the response should contain them.
 	Undecoded string `json:"undecoded,omitempty"`
 }
 
-// IsWrite says whether a request is meant to change something that is stored.
+// IsWrite reports whether a request is meant to change a stored object.
 func (r *Request) IsWrite() bool {
 	if r.DryRun || isReview(r.Resource) || isConversation(r.Resource.Subresource) || r.Path != "" {
 		return false
@@ -92,10 +92,10 @@ func (r *Request) IsWrite() bool {
 	return false
 }
 
-// Refused says whether the API server refused a request, or did not answer it.
+// Refused reports whether the API server refused a request, or did not respond.
 func (r *Request) Refused() bool { return r.Status >= 400 || r.Status == 0 && !r.Open && r.Error != "" }
 
-// Resource says what a request is about, as RBAC does.
+// Resource identifies the resource of a request, in the terms of RBAC.
 type Resource struct {
 	Group       string `json:"group,omitempty"`
 	Version     string `json:"version,omitempty"`
@@ -117,7 +117,7 @@ type Object struct {
 	Generation      int64  `json:"generation,omitempty"`
 	// Owners are its owner references.
 	Owners []Owner `json:"owners,omitempty"`
-	// Deleting says that it waits for its finalizers.
+	// Deleting means that it waits for its finalizers.
 	Deleting bool `json:"deleting,omitempty"`
 }
 
@@ -146,11 +146,11 @@ type Query struct {
 type Change struct {
 	// From is the resource version of the version before, as far as the lens has seen one.
 	From string `json:"from,omitempty"`
-	// None says that nothing changed.
+	// None means that nothing changed.
 	None bool `json:"none,omitempty"`
 	// Fields are the first fields that differ. The data of Secrets is hidden.
 	Fields []why.Change `json:"fields,omitempty"`
-	// By are those who wrote what changed, as far as managed fields tell.
+	// By holds the writers of the change, as far as managed fields identify them.
 	By []why.Writer `json:"by,omitempty"`
 }
 
@@ -158,7 +158,7 @@ type Change struct {
 type Implied struct {
 	Verb     string   `json:"verb"`
 	Resource Resource `json:"resource"`
-	// Because says what needs it.
+	// Because is the reason for it.
 	Because string `json:"because"`
 }
 
@@ -171,21 +171,21 @@ type Delivery struct {
 	// Type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
 	Type   string  `json:"type"`
 	Object *Object `json:"object,omitempty"`
-	// Initial says that the object was there when the watch began.
+	// Initial means that the object existed when the watch began.
 	Initial bool `json:"initial,omitempty"`
 	// Change is how the object differs from the version delivered before; nil for the first.
 	Change *Change `json:"change,omitempty"`
-	// Write is the request by which the operator made this version itself, if that was answered before; otherwise the
-	// request has Delivered.
+	// Write is the operator's own request that made this version, if its response came before; otherwise the request
+	// has Delivered.
 	Write uint64 `json:"write,omitempty"`
 	// Held is for how long Faults held it, and Fault what else they did to it.
 	Held  time.Duration `json:"held,omitempty"`
 	Fault string        `json:"fault,omitempty"`
-	// Undecoded says why Object and Change are not known.
+	// Undecoded is the reason why Object and Change are unknown.
 	Undecoded string `json:"undecoded,omitempty"`
 }
 
-// Reconcile is the beginning or the end of a reconcile, told by an operator that was built to say so.
+// Reconcile is the beginning or the end of a reconcile, from an operator that marks its reconciles.
 type Reconcile struct {
 	ID         uint64 `json:"id"`
 	Controller string `json:"controller"`
@@ -193,7 +193,7 @@ type Reconcile struct {
 	Kind       string `json:"kind,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
-	// Ended is set in the event that says that it has ended.
+	// Ended is set in the event for its end.
 	Ended        bool          `json:"ended,omitempty"`
 	Duration     time.Duration `json:"duration,omitempty"`
 	Error        string        `json:"error,omitempty"`
@@ -203,7 +203,7 @@ type Reconcile struct {
 	RequeueAfter time.Duration `json:"requeueAfter,omitempty"`
 }
 
-// Read is a read that a cache of the operator answered, told by an operator that was built to say so.
+// Read is a read from a cache of the operator, from an operator that marks its reconciles.
 type Read struct {
 	Reconcile uint64 `json:"reconcile"`
 	Group     string `json:"group,omitempty"`
@@ -214,18 +214,18 @@ type Read struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Process says that the operator was started, or has ended.
+// Process is the start or the end of the operator's process.
 type Process struct {
 	Started bool   `json:"started,omitempty"`
 	Ended   bool   `json:"ended,omitempty"`
 	How     string `json:"how,omitempty"`
-	// Identity is whose rights it has.
+	// Identity is the identity of the process.
 	Identity string `json:"identity,omitempty"`
-	// Instrumented says that the operator tells which requests belong to which reconcile.
+	// Instrumented means that the operator marks its reconciles.
 	Instrumented bool `json:"instrumented,omitempty"`
 }
 
-// Lost says how much is missing at this point, and why.
+// Lost is the number of events that are missing at this point, and the reason.
 type Lost struct {
 	Events uint64 `json:"events"`
 	Reason string `json:"reason"`

@@ -11,14 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Faults decides what becomes of what passes through a lens. Its methods are called from many goroutines, and may block: what
-// they are asked about waits meanwhile, and nothing else does. The context ends when the client or the server gives up.
+// Faults decides what happens to requests, responses and watch events in a lens. Its methods are called from many
+// goroutines, and may block: only the request or event in question waits. The context ends when the client or the
+// server gives up.
 type Faults interface {
-	// Request is asked before a request is forwarded.
+	// Request is called before a request is forwarded.
 	Request(ctx context.Context, call *Call) Verdict
-	// Answer is asked when an answer has begun to arrive, before any of it is forwarded. The write has happened.
+	// Answer is called when a response begins to arrive, before any of it is forwarded. The write has happened.
 	Answer(ctx context.Context, call *Call, status int) Verdict
-	// Deliver is asked before an event of a watch is forwarded. Events of one watch are asked about in their order.
+	// Deliver is called before a watch event is forwarded. It is called for the events of one watch in order.
 	Deliver(ctx context.Context, watch *Call, delivery *Frame) Verdict
 }
 
@@ -48,7 +49,7 @@ type Verdict struct {
 	// AsOf is a resource version, for a list that passes: it is answered with what there was then, as far as the API server still
 	// has it. Only a client that takes a list of any age may be shown an older one than it has seen.
 	AsOf string
-	// Say names the fault in the recording.
+	// Say is the name of the fault in the recording.
 	Say string
 }
 
@@ -63,7 +64,7 @@ const (
 	Refuse
 	// Abort ends the request without an answer, as a broken connection would. A watch ends.
 	Abort
-	// Drop leaves out an event of a watch. The client misses it for good, which only what follows it can make legal.
+	// Drop drops a watch event. The client never gets it, which is valid only if a later event supersedes it.
 	Drop
 	// End ends a watch in order, instead of passing the event on.
 	End

@@ -72,8 +72,8 @@ func (l *Lens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{lens: l, to: to, began: time.Now(), Call: Call{Request: describe(r)}}
 	x.Request.ID = l.lastID.Add(1)
 	if to.impersonates && hasImpersonation(r.Header) {
-		// The server would take the header for the impersonation that the identity itself consists of, and so grant the
-		// rights of whoever is named to a client that may have none.
+		// The server would combine the header with the impersonation of the identity, and would give the client the
+		// rights of any user that it names.
 		x.refuse(w, status(http.StatusForbidden, metav1.StatusReasonForbidden, "the lens already impersonates a user, so its client cannot"), nil)
 		return
 	}
@@ -96,7 +96,7 @@ type exchange struct {
 
 	contentType, compression string // of the answer
 	accepts                  string
-	asOf                     string // the resource version that Faults want a list of; empty for what the client asked for
+	asOf                     string // the resource version that Faults set for a list; empty for the client's own
 	requestType              string
 
 	// delivered are the objects of a list that fills a cache. They belong to the observer.
@@ -129,9 +129,9 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	proxy.ServeHTTP(w, r)
 }
 
-// readAhead reads the body of a write before it is forwarded. The API server refuses a write without having read its body, and
-// an answer that overtakes the body must not depend on what the client still has to send. Only what is too large for an object
-// is copied while it passes, unless Faults decide by it.
+// readAhead reads the body of a write before it is forwarded. The API server may refuse a write before it has read
+// the body, and such an early response must not depend on what the client still has to send. Only a body that is too
+// large for an object is copied while it is forwarded, unless Faults need it.
 func (x *exchange) readAhead(r *http.Request) error {
 	if x.lens.faults == nil && (r.ContentLength < 0 || r.ContentLength > maxRequest) {
 		r.Body = &tapped{ReadCloser: r.Body, see: x.sent.write}
@@ -156,7 +156,7 @@ func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 	if p.In.URL.RawPath != "" {
 		out.URL.RawPath = strings.TrimSuffix(x.to.base.EscapedPath(), "/") + p.In.URL.RawPath
 	}
-	out.URL.RawQuery = p.In.URL.RawQuery // as it is, also where ReverseProxy would leave out what it cannot parse
+	out.URL.RawQuery = p.In.URL.RawQuery // unchanged, even if ReverseProxy would drop what it cannot parse
 	if x.asOf != "" {
 		query := p.In.URL.Query()
 		query.Set("resourceVersion", x.asOf)
@@ -171,7 +171,7 @@ func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 	x.accepts = out.Header.Get("Accept")
 }
 
-// answered looks at an answer that has begun to arrive.
+// answered handles a response that begins to arrive.
 func (x *exchange) answered(ctx context.Context, response *http.Response) error {
 	x.Request.Status, x.Request.Wait = response.StatusCode, time.Since(x.began)
 	if faults := x.lens.faults; faults != nil {
@@ -184,7 +184,7 @@ func (x *exchange) answered(ctx context.Context, response *http.Response) error 
 		}
 	}
 	if response.StatusCode == http.StatusSwitchingProtocols {
-		x.finish(nil) // what is said from here on is not recorded
+		x.finish(nil) // the rest of the connection is not recorded
 		return nil
 	}
 	x.contentType, x.compression = response.Header.Get("Content-Type"), response.Header.Get("Content-Encoding")
@@ -211,8 +211,9 @@ type interfered struct{ verdict Verdict }
 
 func (i *interfered) Error() string { return "the answer was replaced: " + i.verdict.Say }
 
-// failed answers a request that the API server has not answered. If it cannot have arrived there, the client is told so;
-// otherwise nobody knows whether it took effect, and the client learns what it would without the lens: nothing.
+// failed handles a request without a response from the API server. If it cannot have arrived there, the client gets
+// an error. Otherwise it is unknown whether it took effect, and the connection is aborted, as it would be without the
+// lens.
 func (x *exchange) failed(w http.ResponseWriter, r *http.Request, err error) {
 	var replaced *interfered
 	if errors.As(err, &replaced) {
@@ -229,7 +230,7 @@ func (x *exchange) failed(w http.ResponseWriter, r *http.Request, err error) {
 	panic(http.ErrAbortHandler)
 }
 
-// apply does what Faults decided, and says whether that ends the request.
+// apply carries out the decision of Faults, and reports whether that ends the request.
 func (x *exchange) apply(w http.ResponseWriter, v Verdict) bool {
 	if v.Say != "" {
 		x.Request.Fault = v.Say
@@ -263,10 +264,10 @@ func answer(w http.ResponseWriter, s *metav1.Status, header http.Header) {
 	maps.Copy(w.Header(), header)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(s.Code))
-	_ = json.NewEncoder(w).Encode(s) // whoever has hung up does without
+	_ = json.NewEncoder(w).Encode(s) // the client may have disconnected
 }
 
-// finish hands over what was seen of a request.
+// finish passes a completed request to the observer.
 func (x *exchange) finish(err error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		x.Request.Error = err.Error()

@@ -40,20 +40,20 @@ const maxFrame = 16 << 20
 
 var errFrame = errors.New("a watch event is too large")
 
-// splitter cuts the body of a watch into events. What it was given and is not yet a whole event, it keeps.
+// splitter splits the body of a watch into events. It keeps incomplete events.
 type splitter struct {
 	as   encoding
 	rest []byte
 
-	// JSON: where reading goes on in rest, and what is open there.
+	// JSON: the position in rest, and the open brackets there.
 	at      int
 	depth   int
 	quoted  bool
 	escaped bool
 }
 
-// add calls see with each event that is complete. Those are valid only during the call, and with protobuf they come without
-// the length before them.
+// add calls see with each complete event. Events are valid only during the call, and in protobuf
+// they come without their length prefix.
 func (s *splitter) add(data []byte, see func(whole, event []byte)) error {
 	s.rest = append(s.rest, data...)
 	begin := 0
@@ -99,7 +99,7 @@ func (s *splitter) next(begin int) (length, skip int) {
 	return 0, 0
 }
 
-// step reads one byte of JSON, and says whether an object ends with it.
+// step reads one byte of JSON, and reports whether an object ends with it.
 func (s *splitter) step(b byte) bool {
 	switch {
 	case s.escaped:

@@ -18,20 +18,21 @@ import (
 	"github.com/opdock/opdock/internal/loopback"
 )
 
-// HookVariable is the environment variable that tells an operator that was built with hooks where to mark its reconciles.
+// HookVariable is the environment variable with the address for the marks of an instrumented
+// operator.
 const HookVariable = "OPDOCK_LENS_HOOK"
 
 const (
 	// maxMark is the longest line that a hook may send.
 	maxMark = 64 << 10
-	// greeting is how long a connection may take to say who it is.
+	// greeting is how long a connection may take to send its credential.
 	greeting = 5 * time.Second
 	// maxHooks is how many processes may be connected: an operator is one, and may have just been restarted.
 	maxHooks = 8
 )
 
-// hooks receives the marks of an operator: one connection for each process, whose first line is the credential and whose others
-// are marks.
+// hooks receives the marks of an operator: one connection for each process. The first line is
+// the credential, and the others are marks.
 type hooks struct {
 	listener net.Listener
 	token    string
@@ -44,7 +45,7 @@ type hooks struct {
 	served sync.WaitGroup
 }
 
-// mark is what a hook says. One of its parts is set.
+// mark is a message of a hook. One of its parts is set.
 type mark struct {
 	At        time.Time  `json:"at"`
 	Reconcile *Reconcile `json:"reconcile,omitempty"`
@@ -52,8 +53,8 @@ type mark struct {
 	Dropped   uint64     `json:"dropped,omitempty"`
 }
 
-// listenForHooks has a credential of its own: it is in the environment of the operator, which may be logged, and is good for
-// marks alone.
+// listenForHooks uses a separate credential: it is in the environment of the operator, which
+// may be logged, and is valid only for marks.
 func listenForHooks(ctx context.Context, emit func(Event)) (*hooks, error) {
 	token, err := newToken()
 	if err != nil {
@@ -68,7 +69,7 @@ func listenForHooks(ctx context.Context, emit func(Event)) (*hooks, error) {
 	return h, nil
 }
 
-// address is where to connect and what to say there.
+// address returns the address and the credential.
 func (h *hooks) address() string { return h.listener.Addr().String() + "/" + h.token }
 
 func (h *hooks) accept() {

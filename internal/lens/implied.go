@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// implied returns the rights that a write needs besides the right to send it: the API server checks them by what is in the
-// object, so no request shows them.
+// implied returns the additional rights that a write needs: the API server checks them by the content of
+// the object, so no request shows them.
 func (o *observer) implied(r *Request, before *version, now *unstructured.Unstructured) []Implied {
 	if r.Verb == "delete" || r.Verb == "deletecollection" || r.Resource.Subresource == "status" {
 		return nil
@@ -43,9 +43,10 @@ func (o *observer) implied(r *Request, before *version, now *unstructured.Unstru
 // GivenAway is why a client needs a right: it writes a role that grants it, and may not escalate.
 const GivenAway = "a role that the operator writes grants it"
 
-// givenAway are the rights that a role grants. Those to URLs are left out: only roles for people have them.
+// givenAway returns the rights that a role grants. Rights to URLs are left out: only roles for people have
+// them.
 func givenAway(role *unstructured.Unstructured) (rights []Implied) {
-	const most = 256 // of a role that somebody has written; one with more has wildcards
+	const most = 256 // of a hand-written role; a larger role has wildcards
 	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
 	for _, one := range rules {
 		rule, ok := one.(map[string]any)
@@ -83,8 +84,8 @@ func bare(r Resource) Resource {
 	return Resource{Group: r.Group, Version: r.Version, Resource: r.Resource, Namespace: r.Namespace}
 }
 
-// blockedOwners are the owners whose deletion the write makes wait for the object: OwnerReferencesPermissionEnforcement, which
-// some distributions switch on, wants the right to change their finalizers.
+// blockedOwners returns the owners whose deletion the write blocks: OwnerReferencesPermissionEnforcement,
+// which some distributions enable, requires the right to change their finalizers.
 func (o *observer) blockedOwners(before *version, now *unstructured.Unstructured) (rights []Implied) {
 	had := map[metav1.OwnerReference]bool{}
 	references := now.GetOwnerReferences()
@@ -115,7 +116,7 @@ func (o *observer) blockedOwners(before *version, now *unstructured.Unstructured
 	return rights
 }
 
-// plain is a reference that can be compared with others: whether it blocks, and not by which pointer.
+// plain is a comparable owner reference, without pointers.
 func plain(reference metav1.OwnerReference) metav1.OwnerReference {
 	if reference.BlockOwnerDeletion == nil || !*reference.BlockOwnerDeletion {
 		reference.Name = "" // one that does not block yet is not the same
@@ -138,7 +139,7 @@ func (o *observer) bound(binding *unstructured.Unstructured) []Implied {
 	return []Implied{{"bind", role, "a binding can grant only what its writer has, unless the writer may bind the role"}}
 }
 
-// resourceOf is the resource of a kind, by what has passed, or else by the usual rules.
+// resourceOf returns the resource of a kind, from earlier requests, or else by the usual rules.
 func (o *observer) resourceOf(kind schema.GroupVersionKind) string {
 	if resource, ok := o.resources[kind.GroupKind()]; ok {
 		return resource

@@ -29,7 +29,7 @@ import (
 	"github.com/opdock/opdock/internal/pki"
 )
 
-// Options say what a lens is for. Only Upstream has to be set.
+// Options configures a lens. Only Upstream is required.
 type Options struct {
 	// Upstream is the API server, and the identity that requests are forwarded as.
 	Upstream *rest.Config
@@ -37,8 +37,9 @@ type Options struct {
 	Namespace string
 	// Faults disturbs what passes; nil for nothing.
 	Faults Faults
-	// MaxPending is how many bytes of copies wait to be decoded at most, MaxRemembered how many bytes of objects are kept to
-	// tell what changed, and MaxKept how many bytes of events are kept for readers of the stream.
+	// MaxPending limits the bytes of copies that wait to be decoded, MaxRemembered the bytes of
+	// objects that are kept to find changes, and MaxKept the bytes of events that are kept for
+	// readers of the stream.
 	MaxPending, MaxRemembered, MaxKept int64
 }
 
@@ -129,7 +130,7 @@ func newToken() (string, error) {
 	return hex.EncodeToString(secret), nil
 }
 
-// certify makes a certificate that only the clients of this lens trust.
+// certify creates a certificate that only the clients of this lens trust.
 func (l *Lens) certify() (certificate tls.Certificate, err error) {
 	authority, err := pki.NewAuthority("opdock-lens", time.Now(), certificateLife)
 	if err != nil {
@@ -147,7 +148,7 @@ func (l *Lens) certify() (certificate tls.Certificate, err error) {
 	return certificate, nil
 }
 
-// Forward makes the lens forward to an API server, as an identity, from the next request on. Watches that are open go on.
+// Forward sets the API server and the identity that the lens uses, from the next request on. Open watches continue.
 func (l *Lens) Forward(config *rest.Config) error {
 	next, err := newUpstream(config)
 	if err != nil {
@@ -157,7 +158,7 @@ func (l *Lens) Forward(config *rest.Config) error {
 	return nil
 }
 
-// Config returns what a Go client needs to go through the lens.
+// Config returns the configuration of a Go client that uses the lens.
 func (l *Lens) Config() *rest.Config {
 	return &rest.Config{
 		Host: "https://" + l.address, BearerToken: l.token, QPS: -1,
@@ -165,7 +166,7 @@ func (l *Lens) Config() *rest.Config {
 	}
 }
 
-// Kubeconfig returns a kubeconfig that leads through the lens.
+// Kubeconfig returns a kubeconfig for the lens.
 func (l *Lens) Kubeconfig() ([]byte, error) {
 	const name = "opdock-lens"
 	return clientcmd.Write(clientcmdapi.Config{
@@ -176,10 +177,10 @@ func (l *Lens) Kubeconfig() ([]byte, error) {
 	})
 }
 
-// HookAddress is what HookVariable tells an operator that was built to mark its reconciles.
+// HookAddress returns the value of HookVariable for an operator that marks its reconciles.
 func (l *Lens) HookAddress() string { return l.hooks.address() }
 
-// Stream holds what the lens has seen.
+// Stream returns the events of the lens.
 func (l *Lens) Stream() *Stream { return l.stream }
 
 // Used returns a channel that is closed when the first request of the operator has arrived.
@@ -208,7 +209,7 @@ func (l *Lens) end() error {
 	return err
 }
 
-// isClient says whether a request comes from whom the lens serves.
+// isClient reports whether a request has the credential of the lens.
 func (l *Lens) isClient(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(l.token)) == 1

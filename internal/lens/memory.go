@@ -21,7 +21,7 @@ type version struct {
 	uid, resourceVersion string
 	data                 []byte
 	as                   encoding
-	// event says that data is the event of a watch that has the object.
+	// event means that data is a watch event that contains the object.
 	event bool
 	// seen is when it was first seen.
 	seen time.Time
@@ -53,15 +53,14 @@ func (v *version) number() uint64 {
 	return number
 }
 
-// memory has the latest versions of objects that passed, to tell what changed. It forgets those first that were not seen for
-// longest.
+// memory holds the latest versions of objects, to find changes. It drops the least recently seen ones first.
 type memory struct {
 	most, size int64
 	entries    map[objectKey]*list.Element
 	order      list.List // of *remembered, the latest first
 }
 
-// keptVersions is how many versions of an object are remembered: those that may be told while a write is under way.
+// keptVersions is the number of versions of an object that are kept: those that may be delivered during a write.
 const keptVersions = 4
 
 // remembered is one object.
@@ -126,7 +125,7 @@ func newMemory(most int64) *memory {
 	return &memory{most: most, entries: map[objectKey]*list.Element{}}
 }
 
-// find returns what is known of an object; an empty one if that is nothing.
+// find returns the known versions of an object; empty if there are none.
 func (m *memory) find(key objectKey) remembered {
 	if element := m.entries[key]; element != nil {
 		return *element.Value.(*remembered)
@@ -155,7 +154,7 @@ func (m *memory) learn(key objectKey, v *version, delivered bool) {
 	}
 }
 
-// forget is for an object that is gone.
+// forget drops a deleted object.
 func (m *memory) forget(key objectKey) {
 	if element := m.entries[key]; element != nil {
 		m.drop(element)

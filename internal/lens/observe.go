@@ -19,11 +19,12 @@ const (
 	maxAnswer  = 32 << 20
 	// maxQueued is how many observations wait at most.
 	maxQueued = 16 << 10
-	// keptWrites is how many writes are remembered, to tell deliveries that they are echoes.
+	// keptWrites is the number of writes that are kept, to recognize their echoes.
 	keptWrites = 8 << 10
 )
 
-// observer makes events of what passed. It works in one goroutine, beside the traffic: what it has no room for is counted.
+// observer turns traffic into events. It runs in one goroutine, beside the traffic, and counts
+// what it has no room for.
 type observer struct {
 	stream *Stream
 	budget budget
@@ -36,7 +37,7 @@ type observer struct {
 
 	// The rest belongs to the goroutine.
 	memory *memory
-	// resources are those of kinds, and kinds the other way round, as far as objects have passed.
+	// resources maps kinds to resources, and kinds the reverse, as far as objects were seen.
 	resources map[schema.GroupKind]string
 	kinds     map[schema.GroupResource]string
 	// writes are the requests that made versions, and shown the watches that delivered them.
@@ -70,7 +71,7 @@ func newObserver(stream *Stream, pending, remembered int64) *observer {
 
 func (o *observer) newCapture(most int) *capture { return &capture{budget: &o.budget, most: most} }
 
-// emit adds an event as it is.
+// emit adds an event unchanged.
 func (o *observer) emit(e Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()

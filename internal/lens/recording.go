@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// Header is the first line of a recording, and says what it is.
+// Header is the first line of a recording.
 type Header struct {
-	// Opdock is "recording", by which the file is known, and Version the version of its format.
+	// Opdock is "recording", which identifies the file, and Version the version of its format.
 	Opdock  string    `json:"opdock"`
 	Version int       `json:"version"`
 	Began   time.Time `json:"began"`
@@ -44,8 +44,8 @@ type ending struct {
 	Totals *Totals `json:"totals"`
 }
 
-// Recording writes a stream to a file, one JSON object on a line. When the file reaches its bound, the older half of its events
-// is left out; what they come to stays in its totals.
+// Recording writes a stream to a file, one JSON object per line. When the file reaches its limit, the older half of
+// its events is dropped; the totals still include them.
 type Recording struct {
 	path   string
 	header []byte
@@ -54,7 +54,7 @@ type Recording struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	// These belong to the goroutine, and after it to whoever has waited for it.
+	// These belong to the goroutine and, after its end, to Close.
 	file    *os.File
 	size    int64
 	problem error
@@ -93,7 +93,7 @@ func Record(stream *Stream, path string, header Header, most int64) (*Recording,
 // Path is where the recording lies.
 func (r *Recording) Path() string { return r.path }
 
-// Close ends the recording. The lens is closed before, or what it sees from now on is not recorded. It returns an error if some
+// Close ends the recording. Close the lens first: later events are not recorded. Close returns an error if some
 // events could not be written.
 func (r *Recording) Close() error {
 	select {
@@ -231,7 +231,7 @@ type Recorded struct {
 	Header Header
 	// Totals count everything, including events that were left out to keep the file within its bound.
 	Totals Totals
-	// Missing is how many events are not in the file, and Cut says that its end is missing, too.
+	// Missing is the number of events that are not in the file, and Cut means that its end is missing.
 	Missing uint64
 	Cut     bool
 }
@@ -244,7 +244,7 @@ func (e *NotARecordingError) Error() string { return "this is not a recording: "
 // maxLine is the longest line of a recording.
 const maxLine = 16 << 20
 
-// ReadRecording reads a recording, and shows its events in their order. One that was cut off is read as far as it goes.
+// ReadRecording reads a recording, and passes on its events in order. A truncated file is read as far as it goes.
 func ReadRecording(from io.Reader, see func(*Event) error) (*Recorded, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)

@@ -9,13 +9,14 @@ import (
 	"sync"
 )
 
-// Stream is what a lens has seen, in order. The latest events are kept for readers, which read at their own pace: a reader that
-// is too slow loses events and learns how many, and does not hold up others.
+// Stream holds the events of a lens, in order. The latest events are kept for readers, which
+// read at their own pace: a reader that is too slow loses events, gets their number, and does
+// not delay others.
 type Stream struct {
 	most int64
 
 	mutex  sync.Mutex
-	events []kept // a ring, whose oldest is at first
+	events []kept // a ring; the oldest event is at first
 	first  int
 	count  int
 	size   int64
@@ -85,15 +86,15 @@ func (s *Stream) Last() uint64 {
 	return s.last
 }
 
-// Totals returns what there was so far, including what is not kept any more.
+// Totals returns the totals so far, including events that are no longer kept.
 func (s *Stream) Totals() Totals {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.totals.clone()
 }
 
-// Follow returns the events after a number that are kept, and then each new one, until the context ends or the lens is closed.
-// With each comes how many before it were lost.
+// Follow returns the kept events after a number, and then each new one, until the context ends
+// or the lens is closed. With each event comes the number of lost events before it.
 func (s *Stream) Follow(ctx context.Context, after uint64) iter.Seq2[*Event, uint64] {
 	return func(yield func(*Event, uint64) bool) {
 		for {

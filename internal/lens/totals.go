@@ -21,14 +21,14 @@ const (
 	maxHot = 8 << 10
 )
 
-// Totals counts what a lens has seen. Unlike events, counts are never lost to a bound on what is kept.
+// Totals counts the events of a lens. Unlike events, counts are never dropped.
 type Totals struct {
 	Since time.Time `json:"since,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
 	// Uses are sorted by group, resource, subresource and verb.
 	Uses []*Use `json:"uses"`
-	// Deliveries is how many events watches delivered, Unchanged how many of those changed nothing, and Echoes how many were
-	// about versions that the operator wrote itself.
+	// Deliveries is the number of watch events, Unchanged how many of them changed nothing, and Echoes how many had
+	// versions that the operator wrote itself.
 	Deliveries uint64 `json:"deliveries"`
 	Unchanged  uint64 `json:"unchanged"`
 	Echoes     uint64 `json:"echoes"`
@@ -40,14 +40,14 @@ type Totals struct {
 	byHot map[objectKey]uint64
 }
 
-// Use is how often something was asked for.
+// Use is how often something was requested.
 type Use struct {
 	Verb        string `json:"verb"`
 	Group       string `json:"group,omitempty"`
 	Resource    string `json:"resource,omitempty"`
 	Subresource string `json:"subresource,omitempty"`
 	Path        string `json:"path,omitempty"`
-	// Implied says why a right is needed that no request asks for; those have only a count.
+	// Implied is the reason why a right is needed that no request shows; such rights have only a count.
 	Implied string `json:"implied,omitempty"`
 
 	Count uint64 `json:"count"`
@@ -55,13 +55,13 @@ type Use struct {
 	Forbidden uint64 `json:"forbidden,omitempty"`
 	Conflicts uint64 `json:"conflicts,omitempty"`
 	Failed    uint64 `json:"failed,omitempty"`
-	// NoChange is how many writes changed nothing, and Unbounded how many lists had neither a limit nor a version that lets
-	// the API server answer from its cache.
+	// NoChange is the number of writes that changed nothing, and Unbounded the number of lists that had neither a
+	// limit nor a version that allows the API server to use its cache.
 	NoChange  uint64 `json:"noChange,omitempty"`
 	Unbounded uint64 `json:"unbounded,omitempty"`
 	BytesOut  int64  `json:"bytesOut,omitempty"`
-	// ClusterWide is how many named no namespace. Namespaces and Names count the others; Many says that there were more names
-	// than are counted.
+	// ClusterWide is the number of requests without a namespace. Namespaces and Names count the others; Many means
+	// that there were more names than are counted.
 	ClusterWide uint64            `json:"clusterWide,omitempty"`
 	Namespaces  map[string]uint64 `json:"namespaces,omitempty"`
 	Names       map[string]uint64 `json:"names,omitempty"`
@@ -94,7 +94,7 @@ func (t *Totals) add(e *Event) {
 	if t.Since.IsZero() {
 		t.Since = e.At
 	}
-	if e.At.After(t.Last) { // a request is told of when it has ended, with the time at which it began
+	if e.At.After(t.Last) { // a request is reported at its end, with its start time
 		t.Last = e.At
 	}
 	switch {
@@ -113,7 +113,7 @@ func (t *Totals) add(e *Event) {
 	}
 }
 
-// isRepeated says whether an event is the end of a watch, which was counted when it began.
+// isRepeated reports whether an event is the end of a watch, which was counted at its start.
 func isRepeated(r *Request) bool { return r.Verb == "watch" && !r.Open && r.Status == http.StatusOK }
 
 func (t *Totals) request(at time.Time, r *Request) {
@@ -203,7 +203,7 @@ func countIn(counts map[string]uint64, name string) bool {
 	return true
 }
 
-// reopen returns totals that go on from what a recording says.
+// reopen returns totals that continue those of a recording.
 func (t *Totals) reopen() Totals {
 	c := *t
 	c.byUse, c.byHot = map[useKey]*Use{}, map[objectKey]uint64{}
@@ -222,7 +222,7 @@ func (t *Totals) reopen() Totals {
 	return c
 }
 
-// clone returns totals that do not change any more.
+// clone returns a copy of the totals.
 func (t *Totals) clone() Totals {
 	const hottest = 10
 	c := *t

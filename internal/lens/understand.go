@@ -17,7 +17,7 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// request says what a request was and did.
+// request describes a request and its effect.
 func (o *observer) request(x *exchange) *Request {
 	r := &x.Request
 	defer x.sent.release()
@@ -80,7 +80,7 @@ func (o *observer) understand(x *exchange, object *unstructured.Unstructured, da
 		return // an answer that is no object, such as the one to an eviction
 	}
 	r.Object = nameOf(object)
-	r.Resource.Name = object.GetName() // of an object whose name the server has generated
+	r.Resource.Name = object.GetName() // of an object with a generated name
 	key := keyOf(r.Resource)
 	before := o.memory.find(key)
 	o.name(r.Object, r.Resource)
@@ -101,11 +101,11 @@ func (o *observer) understand(x *exchange, object *unstructured.Unstructured, da
 	}
 }
 
-// partialMetadata is the kind of objects of which only the metadata was asked for. They are not remembered: what they lack
-// would look like a change.
+// partialMetadata is the kind of objects that were requested without spec and status. They are
+// not remembered: the missing fields would look like a change.
 const partialMetadata = "PartialObjectMetadata"
 
-// name learns which resource a kind has, and tells it of objects that do not say their kind.
+// name learns the resource of a kind, and sets the kind of objects that lack it.
 func (o *observer) name(object *Object, resource Resource) {
 	place := schema.GroupResource{Group: resource.Group, Resource: resource.Resource}
 	if object.Kind != partialMetadata {
@@ -138,7 +138,8 @@ func (o *observer) deleted(r *Request, answer *unstructured.Unstructured) {
 	o.wrote(writtenVersion{uid, ""}, r)
 }
 
-// listed learns the objects of a list. Those of a list that fills a cache are delivered by it.
+// listed remembers the objects of a list. The objects of a list that fills a cache count as
+// delivered.
 func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 	r := &x.Request
 	objects, ok := items(list)
@@ -149,7 +150,7 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 	kind, delivered := strings.TrimSuffix(list.GetKind(), "List"), fillsCache(r)
 	for _, object := range objects {
 		if object.GetKind() == "" {
-			// The items of a list in JSON do not repeat what they are.
+			// The items of a list in JSON have no kind.
 			object.SetAPIVersion(list.GetAPIVersion())
 			object.SetKind(kind)
 		}
@@ -167,8 +168,8 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 	}
 }
 
-// changed says what a write changed. Without a version from before, only a write that says itself what it was based on is
-// known to have changed nothing.
+// changed returns what a write changed. Without a previous version, a write is known to be a
+// no-op only if it names the version that it was based on.
 func changed(r *Request, before *version, unchanged bool, now *unstructured.Unstructured, basedOn string) *Change {
 	switch {
 	case r.Verb == "create" && r.Resource.Subresource == "", r.Status == http.StatusCreated, r.Verb == "delete":
@@ -182,7 +183,7 @@ func changed(r *Request, before *version, unchanged bool, now *unstructured.Unst
 	}
 	c := compare(before, now)
 	if len(c.By) > 0 && r.FieldManager != "" && !slices.ContainsFunc(c.By, func(w why.Writer) bool { return w.Manager == r.FieldManager }) {
-		// The version is that of others, who wrote while this request was under way and had nothing left to change.
+		// The version comes from another writer that wrote during this request, which had nothing left to change.
 		return &Change{From: now.GetResourceVersion(), None: true}
 	}
 	return c

@@ -12,16 +12,17 @@ import (
 	"time"
 )
 
-// watching is what the deliveries of one watch have in common.
+// watching is the shared state of the deliveries of one watch.
 type watching struct {
 	id       uint64
 	resource Resource
 	as       encoding
-	// initial says that the objects are still delivered that were there when the watch began. It belongs to the observer.
+	// initial means that the initial objects are still being delivered. It belongs to the observer.
 	initial bool
 }
 
-// watch returns the body of a watch as it is passed on. Without Faults, bytes pass as they come; with them, event by event.
+// watch returns the body of a watch for the client. Without Faults, bytes are forwarded as they
+// arrive; with Faults, event by event.
 func (x *exchange) watch(ctx context.Context, as encoding, response *http.Response) io.ReadCloser {
 	w := &watching{id: x.Request.ID, resource: x.Request.Resource, as: as}
 	w.initial = x.Request.Query != nil && x.Request.Query.InitialEvents
@@ -53,7 +54,7 @@ func (x *exchange) watch(ctx context.Context, as encoding, response *http.Respon
 	return body
 }
 
-// disturbed is the body of a watch about whose events Faults are asked.
+// disturbed is the body of a watch whose events go through Faults.
 type disturbed struct {
 	*tapped
 
@@ -62,9 +63,9 @@ type disturbed struct {
 	watching *watching
 	split    *splitter
 
-	events [][]byte // complete, and not yet asked about; with their length before them
+	events [][]byte // complete events that did not go through Faults yet, with their length prefix
 	ready  []byte   // to be passed on
-	err    error    // after those
+	err    error    // the bytes after these
 }
 
 // Read implements io.Reader.
@@ -95,7 +96,7 @@ func (d *disturbed) fill(p []byte) {
 	}
 }
 
-// decide asks what becomes of an event.
+// decide asks Faults about an event.
 func (d *disturbed) decide(whole []byte) {
 	event := whole
 	if d.watching.as == encodedProtobuf {

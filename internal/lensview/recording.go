@@ -22,8 +22,8 @@ import (
 )
 
 // Open reads a recording, and returns a page about it: the same as a page that was open at the end of the session, apart from
-// what watches and writes did not show, such as the conditions of objects. Grants are those of a project; a recording of another
-// one is not compared with them.
+// what watches and writes did not show, such as the conditions of objects. Grants belong to a project; a recording of
+// another project is not compared with them.
 func Open(path string, grants Grants, project string) (page.Options, *lens.Recorded, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -67,7 +67,7 @@ type replay struct {
 
 	model   *tree.Model
 	changes *page.Changes
-	// gone are the UIDs of objects that were deleted: the answer to a write that deleted one comes after the event.
+	// gone holds the UIDs of deleted objects: the response to a deletion comes after the event.
 	gone map[types.UID]bool
 }
 
@@ -87,7 +87,7 @@ func (r *replay) follow(e *lens.Event) {
 	}
 }
 
-// place puts an object into the tree. What is not about the program's work is left out, as the page does for a cluster.
+// place adds an object to the tree. Like the page of a cluster, it leaves out objects such as leases and events.
 func (r *replay) place(o *lens.Object) {
 	if o.UID == "" || r.gone[types.UID(o.UID)] || o.Kind == "Event" || o.Group == "coordination.k8s.io" {
 		return

@@ -16,13 +16,14 @@ import (
 	"github.com/opdock/opdock/internal/rights/granting"
 )
 
-// Grants reads what a project grants to its operator.
+// Grants reads the rights that a project grants to its operator.
 type Grants func(context.Context) (*granting.Grants, error)
 
-// grantsFor is for how long what is granted is not read again: manifests are rendered for it, and somebody may look for hours.
+// grantsFor is how long granted rights are cached: reading them renders the manifests, and a page
+// may be open for hours.
 const grantsFor = 5 * time.Second
 
-// rightsView is what is remembered from one answer to the next.
+// rightsView is the state between two responses.
 type rightsView struct {
 	mutex   sync.Mutex
 	grants  *granting.Grants
@@ -35,7 +36,7 @@ type rightsView struct {
 	all     bool // everything earlier was read
 }
 
-// Rights returns what the operator may do, and what it did so far.
+// Rights returns the granted rights, and those used so far.
 func (v *View) Rights(ctx context.Context) (any, error) {
 	grants, err := v.rights.grantsNow(ctx, v.Grants)
 	if err != nil {
@@ -58,7 +59,7 @@ func (v *View) Rights(ctx context.Context) (any, error) {
 	return report, nil
 }
 
-// grantsNow reads what is granted, unless it was just read.
+// grantsNow reads the granted rights, unless they were just read.
 func (r *rightsView) grantsNow(ctx context.Context, read Grants) (*granting.Grants, error) {
 	if read == nil {
 		return &granting.Grants{}, nil
@@ -75,7 +76,7 @@ func (r *rightsView) grantsNow(ctx context.Context, read Grants) (*granting.Gran
 	return r.grants, r.problem
 }
 
-// readEarlier reads recordings of earlier sessions. One that cannot be read is left out, and said.
+// readEarlier reads recordings of earlier sessions. It leaves out unreadable ones with a note.
 func (r *rightsView) readEarlier(files []string) {
 	for _, file := range files {
 		recording, err := rights.CollectFile(file)

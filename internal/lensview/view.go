@@ -14,14 +14,14 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// keptReconciles is how many reconciles are remembered, to tell of requests who sent them.
+// keptReconciles is the number of reconciles that are kept, to find the sender of requests.
 const keptReconciles = 4096
 
-// View is what the page shows of a lens.
+// View shows a lens on the page.
 type View struct {
 	// Traffic is for the page.
 	Traffic *page.Traffic
-	// Grants reads what is granted; nil if that is unknown.
+	// Grants reads the granted rights; nil if they are unknown.
 	Grants Grants
 	// Earlier are the recordings of earlier sessions, which count for rights, too.
 	Earlier []string
@@ -31,7 +31,7 @@ type View struct {
 	mutex     sync.Mutex
 	recording *rights.Recording
 	totals    func() lens.Totals
-	// reconciles are those that have begun lately, by their IDs; order is the order in which they did.
+	// reconciles holds the latest reconciles by their IDs; order is the order in which they began.
 	reconciles map[uint64]*lens.Reconcile
 	order      []uint64
 }
@@ -44,7 +44,7 @@ func New(header lens.Header) *View {
 	}
 }
 
-// Follow shows what a lens sees until the lens is closed or the context ends.
+// Follow shows the events of a lens until the lens is closed or the context ends.
 func (v *View) Follow(ctx context.Context, stream *lens.Stream) {
 	v.mutex.Lock()
 	v.totals = stream.Totals
@@ -81,8 +81,8 @@ func (v *View) began(r *lens.Reconcile) {
 	v.order = append(v.order, r.ID)
 }
 
-// exchangeOf is what the page shows of an event, if that went over the wire. A watch counts when it is opened; bookmarks are
-// nothing but a place in the stream.
+// exchangeOf returns the traffic of an event for the page. A watch counts when it is opened;
+// bookmarks do not count.
 func (v *View) exchangeOf(e *lens.Event) (page.Exchange, bool) {
 	switch {
 	case e.Request != nil && e.Request.Verb == "watch" && !e.Request.Open && e.Request.Status == http.StatusOK && e.Request.Fault == "":

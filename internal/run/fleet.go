@@ -29,7 +29,7 @@ type runningFleet struct {
 	why    *why.Recorder
 }
 
-// startFleet starts the manager. It outlives the context of the verb, because it has to be stopped in order.
+// startFleet starts the manager. It outlives the context of the verb, because it has to be stopped gracefully.
 func startFleet(t *target.Target, logPath string) (*runningFleet, error) {
 	log, err := openLog(t.Title, logPath)
 	if err != nil {
@@ -52,7 +52,7 @@ func startFleet(t *target.Target, logPath string) (*runningFleet, error) {
 	return f, nil
 }
 
-// openLog begins a new log. Whoever holds it is the only one to run the fleet there: two would do everything twice.
+// openLog starts a new log and locks it: only the holder of the lock runs the fleet there.
 func openLog(title, path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("creating the directory of the fleet's log: %w", err)
@@ -76,7 +76,7 @@ func openLog(title, path string) (*os.File, error) {
 	return log, nil
 }
 
-// stop lets the passes that are under way finish.
+// stop waits for running reconciles.
 func (f *runningFleet) stop() {
 	f.cancel()
 	<-f.ended

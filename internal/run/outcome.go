@@ -25,7 +25,7 @@ type Row struct {
 	Created time.Time `json:"-"`
 }
 
-// Why is the status with what else is known.
+// Why is the status with further details.
 func (row Row) Why() string {
 	return tree.Object{Status: row.Status, Reason: row.Reason, Message: row.Message}.Why()
 }
@@ -33,13 +33,13 @@ func (row Row) Why() string {
 // Table is how the fleet is at the end.
 type Table []Row
 
-// Ready says whether everything is that had to become so.
+// Ready reports whether all goals are ready.
 func (t Table) Ready() bool {
 	return !slices.ContainsFunc(t, func(row Row) bool { return row.IsGoal && !row.Ready })
 }
 
-// Outcome lists the fleet's objects, and those goals that are gone. Without goals, all there is in the namespace has to be
-// ready.
+// Outcome lists the fleet's objects, and goals that no longer exist. Without goals, all objects
+// in the namespace must be ready.
 func Outcome(goals []Goal, namespace string, s tree.Snapshot) Table {
 	table := Table{}
 	for _, o := range s.Fleet {
@@ -49,7 +49,7 @@ func Outcome(goals []Goal, namespace string, s tree.Snapshot) Table {
 		}
 		if index := slices.IndexFunc(goals, func(g Goal) bool { return g.is(&o) }); index >= 0 {
 			row.IsGoal = true
-			// What is known may be older than what was applied.
+			// The cached object may be older than the applied one.
 			row.Ready = row.Ready && o.Generation >= goals[index].Generation
 		}
 		table = append(table, row)

@@ -17,7 +17,7 @@ func (s *Session) servePage() (end func(), err error) {
 	}
 	o := page.Options{Title: s.Target.Title, Tree: s.model, Changes: s.changes, Records: s.fleet.why.HTTPHandler(), Findings: s.Findings, Address: s.PageAddress}
 	if s.Target.Ours {
-		o.StateDir = filepath.Dir(s.LogPath) // where opdock why looks for it
+		o.StateDir = filepath.Dir(s.LogPath) // where opdock why finds it
 	}
 	running, err := page.Start(o)
 	if err != nil {
@@ -27,6 +27,6 @@ func (s *Session) servePage() (end func(), err error) {
 		return nil, err
 	}
 	s.PageURL = running.URL()
-	// What it could not tidy up is no reason for a run to fail that has gone well.
+	// A failed cleanup does not fail a successful run.
 	return func() { _ = running.Close() }, nil
 }

@@ -31,7 +31,7 @@ type Sample struct {
 	Object *unstructured.Unstructured
 }
 
-// Goal is an object that has to become ready.
+// Goal is an object that must become ready.
 type Goal struct {
 	Group, Kind, Namespace, Name string
 	// Generation is the one that was applied.
@@ -75,8 +75,8 @@ func SampleNames() []string {
 	return names
 }
 
-// ChooseSamples returns those that the user means by names of files, kinds or objects. All does not mean those of older
-// versions of a kind, which are the same objects once more.
+// ChooseSamples returns the samples that the user selects by names of files, kinds or objects. All excludes samples
+// of older versions of a kind, which are the same objects.
 func ChooseSamples(names []string) ([]Sample, error) {
 	all, err := readSamples()
 	if err != nil {
@@ -126,7 +126,7 @@ func isOlderVersion(s Sample) bool {
 	return known && kind.Version != s.Object.GroupVersionKind().Version
 }
 
-// applySamples returns what has to become ready, and what the user should know about samples that were not applied.
+// applySamples returns the goals, and notes about samples that were not applied.
 func applySamples(ctx context.Context, t *target.Target, chosen []Sample) (goals []Goal, notes []string, err error) {
 	server, err := apply.Connect(t.Config)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// calmInterval is the least time between two looks at what has changed.
+// calmInterval is the minimum time between two updates of the screen.
 const calmInterval = 100 * time.Millisecond
 
 var (
@@ -32,7 +32,7 @@ var (
 	ErrTimeout = errors.New("timeout")
 )
 
-// Options say what is run, and where.
+// Options configures a session.
 type Options struct {
 	Target *target.Target
 	// Home is the folder of what Opdock keeps.
@@ -54,9 +54,9 @@ type Screen interface {
 	Update(tree.Snapshot)
 	// Wake receives something when there is something to show although nothing has changed.
 	Wake() <-chan time.Time
-	// Typed receives what the user types; nil if that is of no interest.
+	// Typed receives key presses; nil if they are ignored.
 	Typed() <-chan string
-	// Press does what the user wants and returns whether that is to end.
+	// Press handles a key and returns whether to quit.
 	Press(input string) (quit bool)
 }
 
@@ -67,14 +67,14 @@ type Session struct {
 	LogPath string
 	// PageURL is where the page is; empty if there is none.
 	PageURL string
-	// Notes are what the user should know about samples that were not applied.
+	// Notes are messages for the user, for example about samples that were not applied.
 	Notes []string
-	// Findings tracks what goes wrong in the fleet.
+	// Findings tracks problems in the fleet.
 	Findings *findings.Tracker
 
 	fleet     *runningFleet
 	model     *tree.Model
-	changes   *page.Changes // what the page shows besides the tree
+	changes   *page.Changes // the reconciles on the page
 	goals     []Goal
 	closePage func()
 }
@@ -155,7 +155,7 @@ func (s *Session) Follow(ctx context.Context, screen Screen) error {
 		}
 		select {
 		case <-changed:
-			// A rollout changes a lot within moments, and nobody could read it all.
+			// A rollout changes a lot within moments, too fast to read.
 			changed, calm = nil, time.After(calmInterval)
 		case <-calm:
 			changed, calm = s.model.Changed(), nil
@@ -177,8 +177,8 @@ func (s *Session) Follow(ctx context.Context, screen Screen) error {
 	}
 }
 
-// installCRDs installs the CRDs of the fleet. On a cluster that is not Opdock's they may belong to another version of the fleet,
-// which others run there.
+// installCRDs installs the CRDs of the fleet. On clusters other than Opdock's, they may belong to another version of
+// the fleet that other users run.
 func (s *Session) installCRDs(ctx context.Context) error {
 	if s.Target.Ours {
 		return controller.Install(ctx, s.Target.Config, controller.Kinds)

@@ -32,8 +32,8 @@ func logPath(t *target.Target, home string) string {
 	return filepath.Join(home, "fleets", t.FileName+"-"+t.Namespace+".log")
 }
 
-// namespaces are where the fleet works: everywhere in a cluster of opdock's, and nowhere but in its namespace in one that
-// others use as well.
+// namespaces returns the namespaces of the fleet: all on Opdock's clusters, and only its own on
+// shared clusters.
 func namespaces(t *target.Target) []string {
 	if t.Ours {
 		return nil
@@ -52,7 +52,7 @@ func watch(ctx context.Context, t *target.Target, model *tree.Model, changes *pa
 	return tree.Watch(ctx, t.Config, from, model)
 }
 
-// treeSources are the kinds of the fleet and all that comes of them.
+// treeSources returns the kinds of the fleet and of their children.
 func treeSources() (tree.Sources, error) {
 	from := tree.Sources{
 		// Deployments give this label to their ReplicaSets and pods as well.

@@ -56,7 +56,7 @@ func (t *Teller) firstAfter(since time.Time) int {
 	return index
 }
 
-// isAbout says whether an object is the one that is reconciled, or belongs to it.
+// isAbout reports whether an object is the reconciled one, or belongs to it.
 func (p *pass) isAbout(o *lens.Object) bool {
 	own := &p.record.Object
 	isKind := func(group, kind string) bool { return own.Kind == "" || own.Kind == kind && own.Group == group }
@@ -69,7 +69,7 @@ func (p *pass) isAbout(o *lens.Object) bool {
 	return slices.ContainsFunc(o.Owners, func(owner lens.Owner) bool { return owner.Name == p.name && isKind(owner.Group, owner.Kind) })
 }
 
-// hasRead says whether the reconcile read an object, or objects of its kind.
+// hasRead reports whether the reconcile read an object, or objects of its kind.
 func (p *pass) hasRead(o *lens.Object) bool {
 	return slices.ContainsFunc(p.reads, func(r lens.Read) bool {
 		return r.Kind == o.Kind && r.Group == o.Group && (r.Name == "" || r.Name == o.Name) && (r.Namespace == "" || r.Namespace == o.Namespace)

@@ -13,7 +13,7 @@ import (
 	"github.com/opdock/opdock/why/diff"
 )
 
-// The bounds of loops are those of package why.
+// The limits for loops, the same as in package why.
 const (
 	loopLength = 5
 	loopFlips  = 4
@@ -22,8 +22,9 @@ const (
 	maxFlips = 10_000
 )
 
-// findings says what is remarkable about a reconcile that has ended, by the rules of package why. Which fields an operator reads
-// is not known from outside, so every change but one to the object's own status counts as news.
+// findings returns the findings about a reconcile that has ended, by the rules of package why. The fields
+// that an operator reads are unknown from outside, so every change except to the object's own status counts
+// as relevant.
 func (t *Teller) findings(p *pass, before *past) (chain int) {
 	r := &p.record
 	known := r.Folded <= len(r.Causes)
@@ -56,7 +57,7 @@ func changedSomething(r *why.Record) bool {
 	return r.Written > len(r.Writes) || slices.ContainsFunc(r.Writes, func(w why.Write) bool { return !w.NoChange && w.Error == "" })
 }
 
-// isOwnEcho says whether an event is the echo of a write that an earlier reconcile of the same object made.
+// isOwnEcho reports whether an event is the echo of a write by an earlier reconcile of the same object.
 func (t *Teller) isOwnEcho(p *pass, c *why.Cause) bool {
 	if c.Write == nil || c.Write.Record == p.record.ID {
 		return false
@@ -65,7 +66,7 @@ func (t *Teller) isOwnEcho(p *pass, c *why.Cause) bool {
 	return known && by == p.subject
 }
 
-// isNews says whether an event brought something that the operator may not know.
+// isNews reports whether an event may be new to the operator.
 func (t *Teller) isNews(p *pass, c *why.Cause) bool {
 	switch {
 	case t.isOwnEcho(p, c), c.Type == why.Listed, c.Type == why.Resynced:
@@ -99,14 +100,14 @@ type flipKey struct{ uid, path string }
 // flip is a field that changed lately.
 type flip struct {
 	old, now, version string
-	// turns are when it last went back to what it was before.
+	// turns holds the times at which it last returned to its previous value.
 	turns []time.Time
 	last  time.Time
 	// there and back are who made the last two changes.
 	there, back string
 }
 
-// flip looks for a field that two writers change back and forth.
+// flip finds a field that two writers change back and forth.
 func (t *Teller) flip(p *pass) *why.Finding {
 	for i := range p.record.Causes {
 		c := &p.record.Causes[i]

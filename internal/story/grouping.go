@@ -12,27 +12,28 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// pause is how long nothing is written for an object, until what follows counts as another reconcile.
+// pause is the time without writes for an object after which the next write counts as another
+// reconcile.
 const pause = 250 * time.Millisecond
 
-// grouping makes records of writes whose reconciles are not marked: writes that belong to one object, and follow each other
-// closely, are taken for one reconcile of it.
+// grouping creates records from writes without marks: writes that belong to one object and
+// follow each other closely count as one reconcile of it.
 type grouping struct {
 	teller *Teller
 	open   map[objectName]*group
-	// told is what is known of the latest group of an object.
+	// told is the state of the latest group of an object.
 	told map[objectName]*past
 }
 
 type objectName struct{ group, kind, namespace, name string }
 
-// group is what is taken for a reconcile.
+// group is a set of writes that counts as a reconcile.
 type group struct {
 	pass
 	last time.Time
 }
 
-// Guessed is the name of the controller in records that were made by grouping.
+// Guessed is the name of the controller in records from grouping.
 const Guessed = "(grouped by cause and time)"
 
 func (g *grouping) init(t *Teller) {
@@ -69,11 +70,12 @@ func (g *grouping) wrote(e *lens.Event) {
 	}
 }
 
-// rootOf is the object that a write belongs to: the owner of what was written, or that itself.
+// rootOf returns the object that a write belongs to: the owner of the written object, or the
+// object itself.
 func rootOf(r *lens.Request) (name objectName, version string, ok bool) {
 	switch {
 	case r.Resource.Resource == "events" || r.Resource.Group == "coordination.k8s.io":
-		return name, "", false // they are about the operator itself, or repeat what it did
+		return name, "", false // they are about the operator itself, or repeat its actions
 	case r.Object == nil:
 		return objectName{r.Resource.Group, r.Resource.Resource, r.Resource.Namespace, r.Resource.Name}, r.Resource.Version, r.Resource.Name != ""
 	}
@@ -85,14 +87,14 @@ func rootOf(r *lens.Request) (name objectName, version string, ok bool) {
 	return objectName{o.Group, o.Kind, o.Namespace, o.Name}, o.Version, true
 }
 
-// settle tells the groups that nothing was added to for a while.
+// settle emits the groups without writes for a while.
 func (g *grouping) settle(now time.Time) {
 	g.settleIf(func(one *group) bool { return now.Sub(one.last) > pause })
 }
 
 func (g *grouping) settleAll() { g.settleIf(func(*group) bool { return true }) }
 
-// settleIf tells groups, in the order in which they began.
+// settleIf emits groups, in the order in which they began.
 func (g *grouping) settleIf(is func(*group) bool) {
 	var over []objectName
 	for name, one := range g.open {

@@ -25,7 +25,7 @@ const (
 	lateness = 20 * time.Millisecond
 )
 
-// Teller makes records of the events of a lens. It is used by one goroutine.
+// Teller turns the events of a lens into records. It is not safe for concurrent use.
 type Teller struct {
 	// tell receives each record, in the order in which reconciles end.
 	tell func(*why.Record)
@@ -33,22 +33,22 @@ type Teller struct {
 	lastID   uint64
 	running  map[uint64]*pass // by the ID that the operator gave it
 	arrivals []arrival
-	// past is what is known of the latest reconcile of an object.
+	// past is the state of the latest reconcile of an object.
 	past map[subject]*past
 	refs map[version]why.WriteRef
 	// writers are the reconciles that made versions, and flips the fields that changed lately.
 	writers map[uint64]subject
 	flips   map[flipKey]*flip
 	kind    map[string]string // of controllers, once a reconcile has read its object
-	// marked says that the operator marks its reconciles.
+	// marked means that the operator marks its reconciles.
 	marked bool
 	loose  grouping
 }
 
-// subject is what a controller reconciles.
+// subject is an object and its controller.
 type subject struct{ controller, namespace, name string }
 
-// past is what a reconcile leaves for the next of the same object.
+// past is the state that a reconcile leaves for the next one of the same object.
 type past struct {
 	began, ended time.Time
 	retry        bool
@@ -84,12 +84,12 @@ func New(tell func(*why.Record)) *Teller {
 	return t
 }
 
-// Marked says whether the operator marks its reconciles. Without, what belongs together is guessed.
+// Marked reports whether the operator marks its reconciles. Otherwise, writes are grouped.
 func (t *Teller) Marked() bool { return t.marked }
 
 // Add takes the next event.
 func (t *Teller) Add(e *lens.Event) {
-	t.loose.settle(e.At) // before the event: it may be the first of what follows, and in a recording nothing else tells the time
+	t.loose.settle(e.At) // before the event: it may begin a new group, and in a recording only events have times
 	switch {
 	case e.Process != nil:
 		t.restart(e.Process)
@@ -111,16 +111,16 @@ func (t *Teller) Add(e *lens.Event) {
 	}
 }
 
-// Settle tells what has waited long enough for more to belong to it. It is called now and then.
+// Settle emits records that have waited long enough. Call it from time to time.
 func (t *Teller) Settle(now time.Time) { t.loose.settle(now) }
 
-// Flush tells all that waits.
+// Flush emits all waiting records.
 func (t *Teller) Flush() {
 	t.loose.settleAll()
 	t.cutOff("the recording ended before the reconcile did")
 }
 
-// cutOff tells the reconciles that have no end, in the order in which they began.
+// cutOff emits the reconciles without an end, in the order in which they began.
 func (t *Teller) cutOff(reason string) {
 	unfinished := slices.SortedFunc(maps.Values(t.running), func(a, b *pass) int { return cmp.Compare(a.record.ID, b.record.ID) })
 	clear(t.running)
@@ -129,12 +129,12 @@ func (t *Teller) cutOff(reason string) {
 	}
 }
 
-// restart ends what a process leaves unfinished.
+// restart ends the unfinished reconciles of a process.
 func (t *Teller) restart(p *lens.Process) {
 	t.loose.settleAll()
 	t.cutOff("the operator ended before the reconcile did")
 	if p.Started {
-		// Its cache is filled anew, and its queue knows of no retries and timers.
+		// Its cache is filled again, and its queue has no retries and timers.
 		t.arrivals, t.marked = nil, p.Instrumented
 		clear(t.past)
 	}
@@ -181,8 +181,8 @@ func (t *Teller) wrote(e *lens.Event) {
 	p.record.Writes = append(p.record.Writes, writeOf(e))
 }
 
-// onlyAbout returns the one reconcile that is going on of an object or of its owner, nil if there is none or several. A
-// reconciler that does not pass its context on, but context.TODO(), does not say which reconcile a write belongs to.
+// onlyAbout returns the only running reconcile of an object or of its owner; nil if there is none or several. If a
+// reconciler uses context.TODO() instead of its context, the reconcile of a write is unknown.
 func (t *Teller) onlyAbout(object *lens.Object) (found *pass) {
 	if object == nil {
 		return nil
@@ -208,7 +208,7 @@ func (t *Teller) refer(p *pass, r *lens.Request, ref why.WriteRef) {
 		return
 	}
 	if len(t.refs) >= maxRefs {
-		clear(t.refs) // echoes of what was written before are not known as such
+		clear(t.refs) // echoes of earlier writes cannot be recognized
 		clear(t.writers)
 	}
 	made := version{r.Object.UID, r.Object.ResourceVersion}

@@ -12,7 +12,7 @@ import (
 	"github.com/opdock/opdock/cluster"
 )
 
-// Running is what the verbs need of a cluster that runs.
+// Running is the part of a running cluster that the verbs need.
 type Running interface {
 	Kubeconfig() string
 	// KubeconfigAs returns a kubeconfig with exactly this user and these groups.
@@ -23,7 +23,8 @@ type Running interface {
 	Fork(context.Context, cluster.Options) (Running, error)
 }
 
-// Dock is what the verbs need of package cluster, as fields that a test can replace.
+// Dock holds the functions of package cluster that the verbs need, as fields that a test can
+// replace.
 type Dock struct {
 	Start  func(context.Context, cluster.Options) (Running, error)
 	Open   func(name string) (Running, error)
@@ -48,11 +49,11 @@ type Dock struct {
 	EnsureBinary func(ctx context.Context, progress func(cluster.BuildProgress)) (string, error)
 	BuildBinary  func(ctx context.Context, out string, progress func(cluster.BuildProgress)) error
 	Assets       func(binary string) (string, error)
-	// Versions asks a control plane binary what it is made of.
+	// Versions returns the versions of the components in a control plane binary.
 	Versions func(ctx context.Context, binary string) (ControlPlaneVersions, error)
 }
 
-// ControlPlaneVersions says what a control plane binary is made of.
+// ControlPlaneVersions are the versions of the components in a control plane binary.
 type ControlPlaneVersions struct {
 	Kubernetes string `json:"kubernetes"`
 	Etcd       string `json:"etcd"`

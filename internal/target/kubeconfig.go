@@ -21,7 +21,7 @@ import (
 
 const otherKubeconfig = "select another kubeconfig with --kubeconfig, or another context with --context"
 
-// LoadKubeconfig reads a kubeconfig: the given one, or else what the environment says.
+// LoadKubeconfig reads a kubeconfig: the given one, or else the default of the environment.
 func (o *Opener) LoadKubeconfig(path, contextName string) (*rest.Config, clientcmd.ClientConfig, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
 	if path == "" {
@@ -68,8 +68,8 @@ func certificateKubeconfig(c Running) func(context.Context, string, string) ([]b
 // tokenLife is longer than a day's work; the API server may give less.
 const tokenLife = 24 * time.Hour
 
-// tokenKubeconfig is a kubeconfig of a service account on a cluster that gives no client certificates. The account has to
-// exist.
+// tokenKubeconfig returns a kubeconfig with a token of a service account, for clusters where no
+// client certificate can be issued. The account must exist.
 func tokenKubeconfig(ctx context.Context, config *rest.Config, namespace, name string) ([]byte, error) {
 	server, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/opdock/opdock/cluster"
 )
 
-// aliveInterval is how often it is looked whether a cluster that was not started here is still there.
+// aliveInterval is the interval of checks whether a cluster that was not started here is still alive.
 const aliveInterval = 2 * time.Second
 
 // Open returns the cluster that is meant. One of Opdock's is started if it does not run.
@@ -93,8 +93,8 @@ func (o *Opener) foreign(w Which) (*Target, error) {
 	return t, nil
 }
 
-// watchEnd returns a channel that is closed when the cluster ends. Only whoever has started a cluster is told; others
-// have to look now and then.
+// watchEnd returns a channel that is closed when the cluster ends. Only the process that started a cluster is
+// notified; others have to poll.
 func (o *Opener) watchEnd(ctx context.Context, c Running, name string) <-chan struct{} {
 	if done := c.Done(); done != nil {
 		return done
@@ -123,7 +123,7 @@ func (o *Opener) leave(c Running, w Which, started bool) error {
 	status, err := o.Dock.Find(w.Name)
 	switch {
 	case err == nil && status.State != cluster.Alive:
-		return nil // it has ended before us, and whoever waited for it has said so
+		return nil // it has ended before us, which was already reported
 	case !started:
 		o.Leaving(StillRunning, w.Name)
 		return nil

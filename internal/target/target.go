@@ -1,8 +1,9 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package target knows which cluster is meant, how to reach it and how to leave it. The cluster is one of Opdock's, which is
-// started if it does not run, or that of a kubeconfig. All verbs that work on a cluster come by here.
+// Package target selects the cluster, connects to it and releases it. The cluster is one of Opdock's,
+// which is started if it is not running, or that of a kubeconfig. All verbs that use a cluster use
+// this package.
 package target
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/opdock/opdock/cluster"
 )
 
-// Which is how a user says which cluster is meant.
+// Which is the user's selection of a cluster.
 type Which struct {
 	// Name is the name of one of Opdock's clusters.
 	Name string
@@ -28,8 +29,8 @@ type Which struct {
 	// NamespaceOfContext replaces Namespace by that of the kubeconfig's context.
 	NamespaceOfContext bool
 
-	// Nodes, Keep and Timeout are for a cluster that has to be started: how many nodes it gets, 0 being as many as it had,
-	// whether it goes on at the end, and how long its start may take.
+	// Nodes, Keep and Timeout are for a cluster that has to be started: the number of nodes (0: unchanged), whether it
+	// keeps running at the end, and how long its start may take.
 	Nodes   int
 	Keep    bool
 	Timeout time.Duration
@@ -48,9 +49,9 @@ type Target struct {
 	Started bool
 	// Namespace is where objects go that name none.
 	Namespace string
-	// StateDir is where a cluster of Opdock's keeps what it needs; empty for others.
+	// StateDir is the state directory of a cluster of Opdock; empty for others.
 	StateDir string
-	// FileName is what a file about the cluster can be called.
+	// FileName is a file name for the cluster.
 	FileName string
 
 	// Config is an administrator's, and Kubeconfig returns the same as a file.
@@ -61,7 +62,7 @@ type Target struct {
 
 	// Done returns a channel that is closed when the cluster ends; nil if that is unknown.
 	Done func() <-chan struct{}
-	// Ended says why the cluster is gone, and nil as long as it is there.
+	// Ended returns why the cluster has ended; nil while it runs.
 	Ended func() error
 	// Leave leaves the cluster as it was found.
 	Leave func() error
@@ -78,15 +79,15 @@ const (
 	Stopped      Leaving = "Stopped"
 )
 
-// Opener opens clusters. All of its fields have to be set.
+// Opener opens clusters. All of its fields are required.
 type Opener struct {
 	Dock Dock
 	// Getenv reads the environment.
 	Getenv func(name string) string
-	// Start starts a cluster of Opdock's, of which this is known from before. It ends with this process, however that ends,
-	// unless it is to be kept.
+	// Start starts a cluster of Opdock with this previous status. It ends with this process, however that ends, unless
+	// it is kept.
 	Start func(ctx context.Context, w Which, before cluster.Status) (Running, error)
-	// Leaving tells the user what becomes of a cluster.
+	// Leaving shows the user what happens to a cluster.
 	Leaving func(what Leaving, name string)
 }
 

@@ -19,7 +19,8 @@ type Filter struct {
 	Namespace, Name string
 }
 
-// Wants says whether an event is selected. Events that are about no object are only wanted without a filter.
+// Wants reports whether an event is selected. Events that are about no object are selected only without a
+// filter.
 func (f *Filter) Wants(e *lens.Event) bool {
 	switch {
 	case e.Request != nil:
@@ -36,7 +37,7 @@ func (f *Filter) Wants(e *lens.Event) bool {
 	return f.isEmpty()
 }
 
-// IsSet says whether something is not wanted.
+// IsSet reports whether there is a filter.
 func (f *Filter) IsSet() bool { return !f.isEmpty() }
 
 func (f *Filter) isEmpty() bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// What is shown.
+// The levels of detail.
 const (
 	// ShowWrites shows writes, errors, and what the lens could not see.
 	ShowWrites Detail = iota
@@ -23,10 +23,10 @@ const (
 	ShowAll
 )
 
-// Detail says how much is shown.
+// Detail is the level of detail.
 type Detail int
 
-// Wants says whether an event is shown in this detail.
+// Wants reports whether an event is shown at this level.
 func (d Detail) Wants(e *lens.Event) bool {
 	switch {
 	case e.Request != nil && e.Request.Open:
@@ -45,8 +45,8 @@ func (d Detail) Wants(e *lens.Event) bool {
 	return true
 }
 
-// isNews says whether a request is worth a line by itself. A read that finds nothing is how a controller learns what to create,
-// and a lease is renewed every two seconds.
+// isNews reports whether a request is worth a line. A read that finds nothing is normal for a
+// controller, and a lease is renewed every two seconds.
 func isNews(r *lens.Request) bool {
 	switch {
 	case r.Resource.Group == "coordination.k8s.io" && !r.Refused():
@@ -62,7 +62,7 @@ const (
 	fieldsShown = 3
 )
 
-// Line says an event in one line. Times count from since.
+// Line describes an event in one line. Times count from since.
 func Line(e *lens.Event, since time.Time) string {
 	at := fmt.Sprintf("%9.3fs", max(0, e.At.Sub(since).Seconds()))
 	switch {
@@ -113,7 +113,7 @@ func statusOf(r *lens.Request) string {
 	return fmt.Sprintf("%3d", r.Status)
 }
 
-// Place names what a request is about, as kubectl does.
+// Place names the object of a request, as kubectl does.
 func Place(r *lens.Request) string {
 	if r.Path != "" {
 		return r.Path
@@ -140,7 +140,7 @@ func placeOf(r lens.Resource) string {
 	return text
 }
 
-// Fields says what changed, as far as there is room.
+// Fields describes the changes, as far as there is room.
 func Fields(changes []why.Change) (said []string) {
 	for i := range changes {
 		if i == fieldsShown {

@@ -22,7 +22,7 @@ import (
 	"github.com/opdock/opdock/internal/lens"
 )
 
-// Options say what is traced.
+// Options configures a trace.
 type Options struct {
 	// Upstream is the API server and the identity that the program acts as; Identity names that one for people.
 	Upstream  *rest.Config

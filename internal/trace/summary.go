@@ -91,7 +91,7 @@ func notes(u *lens.Use) (said []string) {
 // hot is from how many writes on an object is named.
 const hot = 10
 
-// advise names what is worth a look.
+// advise lists requests that are worth a closer look.
 func advise(t lens.Totals) (lines []string) {
 	var uncached, unbounded, idle []string
 	for _, u := range t.Uses {

@@ -32,13 +32,14 @@ const (
 	header   = "X-Opdock-Reconcile"
 	source   = "X-Opdock-Source"
 
-	// maxFrames is how far up the calls of a write are looked at, and maxPlaces how many lines of the operator are told.
+	// maxFrames is the maximum depth of the stack of a write that is read, and maxPlaces the maximum number of lines
+	// that are reported.
 	maxFrames  = 64
 	maxPlaces  = 3
 	maxQueued  = 4096
 	maxError   = 2000
 	dialWithin = 5 * time.Second
-	// eachSecond lets the IDs of a process follow those of the one before, as numbers that JSON can hold.
+	// eachSecond makes the IDs of a process larger than those of the previous one, within the range of JSON numbers.
 	eachSecond = 100_000
 	epoch      = 1_700_000_000
 )
@@ -80,7 +81,7 @@ var (
 	dropped atomic.Uint64
 )
 
-// start connects to whoever watches; nil if there is none.
+// start connects to the lens; nil if there is none.
 func start() chan mark {
 	address, credential, found := strings.Cut(os.Getenv(variable), "/")
 	if !found {
@@ -97,7 +98,7 @@ func start() chan mark {
 func send(address, credential string, queue chan mark) {
 	conn, err := net.DialTimeout("tcp", address, dialWithin)
 	if err != nil {
-		return // marks that nobody takes are dropped
+		return // marks that are not read are dropped
 	}
 	defer conn.Close()
 	out := bufio.NewWriter(conn)
@@ -160,7 +161,7 @@ func Begin(ctx context.Context, controller string, request any) (context.Context
 	}
 }
 
-// isTerminal says whether an error is one of those that are not retried, whose type is controller-runtime's own.
+// isTerminal reports whether an error is controller-runtime's terminal error, which is not retried.
 func isTerminal(err error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if strings.HasSuffix(reflect.TypeOf(err).String(), "reconcile.terminalError") {
@@ -170,7 +171,7 @@ func isTerminal(err error) bool {
 	return false
 }
 
-// nameOf reads what is to be reconciled: a reconcile.Request, or something of the operator's own.
+// nameOf reads the request: a reconcile.Request, or a type of the operator.
 func nameOf(request any) (namespace, name string) {
 	value := reflect.ValueOf(request)
 	if value.Kind() == reflect.Struct {
@@ -216,7 +217,7 @@ func Read(ctx context.Context, group, version, kind, namespace, name string) {
 	}
 }
 
-// Transport lets requests say which reconcile they belong to.
+// Transport adds the reconcile to requests.
 func Transport(inner http.RoundTripper) http.RoundTripper {
 	if started() == nil {
 		return inner
@@ -226,13 +227,13 @@ func Transport(inner http.RoundTripper) http.RoundTripper {
 
 type transport struct{ inner http.RoundTripper }
 
-// WrappedRoundTripper lets client-go look below.
+// WrappedRoundTripper returns the inner transport for client-go.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.inner }
 
 // RoundTrip implements http.RoundTripper. It runs in the goroutine that sends the request, so the lines that led to it can be found.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	id, from := idOf(request.Context()), ""
-	// A client may be wrapped twice, and the outer one has told.
+	// A client may be wrapped twice, and the outer transport has set the header.
 	if isWrite(request.Method) && request.Header.Get(source) == "" {
 		from = callers()
 	}
@@ -256,7 +257,7 @@ func isWrite(method string) bool {
 	return false
 }
 
-// program is what is known about this binary.
+// program is the build information of this binary.
 type program struct {
 	module string // path of the main module
 	main   string // folder of the main package in it
@@ -273,7 +274,7 @@ var thisProgram = sync.OnceValue(func() program {
 // stack is a way through the program.
 type stack [maxFrames]uintptr
 
-// knownStacks are the lines of stacks, which are looked up once: an operator writes from a few places, again and again.
+// knownStacks caches the lines of stacks: an operator writes from a few places, again and again.
 var (
 	knownStacks sync.Map
 	stackCount  atomic.Int64
@@ -281,8 +282,9 @@ var (
 
 const maxStacks = 4096
 
-// callers are the lines of the operator's own module that led here, the nearest first: FILE:LINE, with the file relative to the
-// module. What calls it from the same folder is left out. Empty if the operator's code did not lead here.
+// callers returns the calling lines of the operator's own module, the nearest first: FILE:LINE, with the
+// file relative to the module. Callers in the same folder are left out. It is empty if the operator's
+// code is not in the stack.
 func callers() string {
 	this := thisProgram()
 	if this.module == "" {
@@ -314,14 +316,15 @@ func (p program) lines(counters []uintptr) string {
 			continue
 		}
 		last = folder
-		// What the name of a file may have is more than a header may have.
+		// A file name may contain characters that a header must not.
 		name := path.Join(folder, path.Base(strings.ReplaceAll(frame.File, "\\", "/")))
 		places = append(places, url.QueryEscape(name)+":"+strconv.Itoa(frame.Line))
 	}
 	return strings.Join(places, ",")
 }
 
-// folder is where the package of a function lies in the main module; false for functions of others.
+// folder returns the folder of a function's package in the main module; false for functions of other
+// modules.
 func (p program) folder(function string) (string, bool) {
 	// The path of a package ends at the first dot after its last slash; dots before that are escaped.
 	slash := strings.LastIndexByte(function, '/') + 1
