@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// contentTypes are said here because what the operating system thinks of an ending differs from machine to machine.
+// contentTypes are set here because the operating system's mapping differs from machine to machine.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
@@ -26,7 +26,7 @@ type asset struct {
 	tag         string
 }
 
-// assets are the files of the page, each with a tag by which a browser knows whether it has changed.
+// assets are the files of the page, each with an ETag.
 type assets map[string]asset
 
 func newAssets(files fs.FS) (assets, error) {
@@ -62,6 +62,6 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", file.contentType)
 	w.Header().Set("ETag", file.tag)
-	w.Header().Set("Cache-Control", "no-cache") // asks each time, and gets the file only if it has changed
+	w.Header().Set("Cache-Control", "no-cache") // the browser revalidates each time
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.content))
 }

@@ -23,7 +23,7 @@ type Change struct {
 	Seen            time.Time     `json:"seen"`
 }
 
-// keptChanges is how many of the latest changes are there for pages that come later or read slowly.
+// keptChanges is the number of latest changes that are kept for pages that connect later or read slowly.
 const keptChanges = 2000
 
 // Changes are the latest changes of objects. A nil Changes has none. Its methods may be called from several goroutines.
@@ -32,8 +32,8 @@ type Changes struct{ *feed[Change] }
 // NewChanges returns a place for changes.
 func NewChanges() *Changes { return &Changes{newFeed[Change](keptChanges)} }
 
-// Observe notes a change that a watch has seen; old is nil for an object that appears, and now for one that goes. What is
-// in a Secret stays there.
+// Observe records a change from a watch; old is nil for a new object, and now for a deleted one. The content of
+// Secrets is not recorded.
 func (c *Changes) Observe(kind schema.GroupVersionKind, old, now client.Object) {
 	change := Change{Type: why.Updated, Seen: time.Now()}
 	object := now
@@ -61,7 +61,7 @@ func (c *Changes) Observe(kind schema.GroupVersionKind, old, now client.Object) 
 	c.Add(change)
 }
 
-// creators are those who have written an object, apart from its status.
+// creators returns the writers of an object, without its status.
 func creators(object client.Object) []why.Writer {
 	var writers []why.Writer
 	for _, entry := range object.GetManagedFields() {
@@ -72,11 +72,11 @@ func creators(object client.Object) []why.Writer {
 	return writers
 }
 
-// changesMessage is what has happened since the message before.
+// changesMessage holds the changes since the previous message.
 type changesMessage struct {
 	Changes []Change `json:"changes"`
 	Last    uint64   `json:"last"`
-	// Lost is how many there were that are not kept any more.
+	// Lost is the number of changes that are no longer kept.
 	Lost uint64 `json:"lost,omitempty"`
 }
 

@@ -15,7 +15,7 @@ import (
 // counts is what inferred records come to, for each controller. The zero value is empty.
 type counts struct{ controllers map[string]*counted }
 
-// counted is what was counted of a controller.
+// counted holds the totals of a controller.
 type counted struct {
 	why.ControllerSummary
 	waited, took time.Duration
@@ -60,7 +60,7 @@ func (c *counts) add(r *why.Record) {
 	one.took += r.Duration
 }
 
-// summaries returns what was counted, sorted by name.
+// summaries returns the totals, sorted by name.
 func (c *counts) summaries() []why.ControllerSummary {
 	all := []why.ControllerSummary{}
 	for _, one := range c.controllers {

@@ -22,7 +22,7 @@ type feed[T any] struct {
 
 func newFeed[T any](most int) *feed[T] { return &feed[T]{most: most, news: make(chan struct{})} }
 
-// Add notes what has happened. It never waits for anybody who reads.
+// Add adds an entry. It never waits for readers.
 func (f *feed[T]) Add(one T) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -35,7 +35,8 @@ func (f *feed[T]) Add(one T) {
 	f.news = make(chan struct{})
 }
 
-// since returns at most so many of those after a number, the number of the last of them, and how many are not kept any more.
+// since returns at most limit entries after a number, the number of the last of them, and how
+// many are no longer kept.
 func (f *feed[T]) since(seen uint64, most int) (batch []T, last, lost uint64) {
 	if f == nil {
 		return nil, seen, 0

@@ -9,7 +9,7 @@ import (
 	"github.com/opdock/opdock/internal/loopback"
 )
 
-// policy lets the page load what this server has and nothing else, and lets no script become one from a string.
+// policy allows the page to load only files of this server, and no eval.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -22,7 +22,7 @@ func protect(h http.Header) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 }
 
-// guard lets other pages lead to the page, and nothing else.
+// guard allows other pages only to link to the page.
 var guard = loopback.Guard{Document: "/"}
 
 // check reports whether a request may be answered, and why not.

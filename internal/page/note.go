@@ -17,13 +17,13 @@ import (
 	"github.com/opdock/opdock/internal/filelock"
 )
 
-// FileName is the file in a cluster's state folder that says where the page is. If several are served at a time, there are
-// others beside it whose names differ before the ending.
+// FileName is the file in a cluster's state folder with the address of the page. If several pages are served, the
+// others have names with a suffix before the extension.
 const FileName = "page.json"
 
 const fileNames = "page*.json"
 
-// File is what stands in it.
+// File is its content.
 type File struct {
 	Address string `json:"address"`
 	// Project is the folder of the project that the page is about; empty if it is about none.
@@ -31,15 +31,15 @@ type File struct {
 	Started time.Time `json:"started"`
 }
 
-// Note is a file that says where a page is. It is locked as long as its process lives, by which others know that it is true:
-// a process that is killed leaves the file, but not the lock.
+// Note is a file with the address of a page. It is locked while its process runs, so others can trust it: a killed
+// process leaves the file, but not the lock.
 type Note struct {
 	path string
 	file *os.File
 }
 
-// Announce leaves a note in a folder. The note of another page that is served is left alone, and those that were left by
-// killed processes make room.
+// Announce writes a note to a folder. It keeps the notes of other running pages, and removes those of killed
+// processes.
 func Announce(dir string, content File) (*Note, error) {
 	content.Started = time.Now()
 	data, err := json.Marshal(content)
@@ -55,7 +55,8 @@ func Announce(dir string, content File) (*Note, error) {
 	if err != nil {
 		return nil, fmt.Errorf("recording the address of the page: %w", err)
 	}
-	// It gets its name only once it is complete and locked, so that nobody reads half of it or takes it for one of the dead.
+	// It gets its name only once it is complete and locked, so other processes neither read half of
+	// it nor take it for a dead one.
 	_, err = n.file.Write(append(data, '\n'))
 	if err == nil {
 		err = filelock.Exclusive(n.file)
@@ -71,8 +72,7 @@ func Announce(dir string, content File) (*Note, error) {
 	return n, nil
 }
 
-// removeDead removes notes that no page would replace, for their names are those of processes. What cannot be removed is
-// only in the way of who looks at the folder.
+// removeDead removes notes with process IDs in their names, which no other page would replace. Errors do no harm.
 func removeDead(dir string) {
 	paths, _ := filepath.Glob(filepath.Join(dir, "page-*.json"))
 	for _, path := range paths {
@@ -98,8 +98,8 @@ func (n *Note) Close() error {
 	return nil
 }
 
-// Find returns the pages that are served, as their notes in a folder say, the latest first. Left is whether there are notes
-// of processes that were killed.
+// Find returns the running pages from the notes in a folder, the latest first. Left is whether there are notes of
+// killed processes.
 func Find(dir string) (served []File, left bool, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, fileNames))
 	if err != nil {
@@ -121,7 +121,7 @@ func Find(dir string) (served []File, left bool, err error) {
 	return served, left, nil
 }
 
-// readNote reads a note and says whether the process that left it lives.
+// readNote reads a note and reports whether its process is running.
 func readNote(path string) (content File, alive bool, err error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// ReadRecords reads the stream of a recorder's endpoint. Each record is shown to see; so is, without a record, how many there
-// were that were gone before they could be sent. It returns io.EOF when the stream ends, or what see returns.
+// ReadRecords reads the stream of a recorder's endpoint. It calls see with each record, and without a record
+// for the number of records that were dropped before they could be sent. It returns io.EOF when the stream
+// ends, or the error of see.
 func ReadRecords(body io.Reader, see func(record *why.Record, lost uint64) error) error {
 	var failed error // of what see and the reader of records say, which is returned as it is
 	err := sse.Read(body, func(event, data string) error {

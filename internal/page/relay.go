@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	// askAgain is how long a process is left alone that does not serve what it records, or not yet.
+	// askAgain is the interval of requests to a process that does not serve its records yet.
 	askAgain = 200 * time.Millisecond
 	// lateness is how long after it began to work a process may begin to serve, before it is taken for one that never does.
 	lateness = time.Second
-	// lastWords is how long it may take to read what a process sent before it ended.
+	// lastWords is the time to read the last records of a process that has ended.
 	lastWords = time.Second
 	// answerTimeout is how long a process may take to answer a question.
 	answerTimeout = 5 * time.Second
-	// keptStarts is how many starts are told.
+	// keptStarts is the number of starts that are kept.
 	keptStarts = 100
 )
 
-// operatorState is what is known about the process of an operator.
+// operatorState is the state of the operator's process.
 type operatorState string
 
 const (
@@ -44,12 +44,12 @@ const (
 	operatorEnded     operatorState = "ended"
 )
 
-// Relay gathers what the processes of an operator record, one process after the other, and serves that as one recorder
-// would. Processes come and go during development; what they have recorded stays.
+// Relay gathers the records of an operator's processes, one process after the other, and serves them like a single
+// recorder. Processes come and go during development; their records stay.
 //
-// It is told about them by Begin, Works and End. A nil Relay is that of an operator in this process.
+// Begin, Works and End report the processes. A nil Relay means that the operator runs in this process.
 type Relay struct {
-	// Inferring says that records of processes that serve none are inferred, and come by Infer.
+	// Inferring means that records are inferred for processes that serve none, and passed to Infer.
 	Inferring bool
 
 	kept     *why.Recorder
@@ -61,8 +61,8 @@ type Relay struct {
 	state   operatorState
 	starts  []time.Time
 	last    uint64      // the highest ID so far
-	lost    uint64      // records that were gone before they could be read
-	summary why.Summary // the latest that a process has told
+	lost    uint64      // records that were dropped before they could be read
+	summary why.Summary // the latest summary of a process
 	counts  counts      // of records that were inferred
 	version uint64
 	news    chan struct{}
@@ -71,11 +71,11 @@ type Relay struct {
 // process is one that is followed.
 type process struct {
 	address string
-	// offset is added to the IDs of its records, which begin anew with each process.
+	// offset is added to the IDs of its records, which start at 1 in each process.
 	offset uint64
 	works  time.Time // zero while it starts
 	served bool      // it has served records
-	// inferred says that it serves no records, so those that were inferred take their place. Until that is known they wait.
+	// inferred means that it serves no records, so inferred ones are used. Until that is known, they wait.
 	inferred bool
 	waiting  []*why.Record
 	// shift is added to the IDs of inferred records, once there is one.
@@ -84,10 +84,10 @@ type process struct {
 	ended   bool
 	quit    chan struct{} // closed when it has ended
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when nobody follows it any more
+	done    chan struct{} // closed when it is no longer followed
 }
 
-// NewRelay returns a relay that knows of no process yet.
+// NewRelay returns a relay without a process.
 func NewRelay() *Relay {
 	return &Relay{
 		// Loopback needs no proxy, and must not get one.
@@ -96,11 +96,11 @@ func NewRelay() *Relay {
 	}
 }
 
-// Findings tracks what goes wrong in the current process.
+// Findings tracks problems in the current process.
 func (r *Relay) Findings() *findings.Tracker { return r.findings }
 
-// Begin says that a process was started that serves what it records at an address, if it records anything. The address is
-// empty if the process was told to serve nothing.
+// Begin reports that a process was started, with the address of its records, if it has any. The address is empty if
+// the process serves none.
 func (r *Relay) Begin(address string) {
 	r.End()
 	r.findings.Reset()
@@ -121,7 +121,7 @@ func (r *Relay) Begin(address string) {
 	}()
 }
 
-// Works says that the process has come as far as to do its work.
+// Works reports that the process is working.
 func (r *Relay) Works() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -130,7 +130,7 @@ func (r *Relay) Works() {
 	}
 }
 
-// End says that the process has ended, and returns when everything that it has told was read.
+// End reports that the process has ended, and returns when all its records were read.
 func (r *Relay) End() {
 	r.mutex.Lock()
 	p := r.current
@@ -161,7 +161,7 @@ func (r *Relay) become(state operatorState) {
 	r.news = make(chan struct{})
 }
 
-// follow reads what a process records until it has ended.
+// follow reads the records of a process until it has ended.
 func (r *Relay) follow(ctx context.Context, p *process) {
 	after := uint64(0)
 	pause := time.NewTicker(askAgain)
@@ -202,9 +202,9 @@ func (r *Relay) read(ctx context.Context, p *process, after uint64) uint64 {
 		r.become(operatorRecording)
 	}
 	r.mutex.Unlock()
-	// It may end before anybody asks for totals.
+	// It may end before the totals are requested.
 	_ = r.ask(ctx, p.address)
-	// However it ends, the process is asked again as long as it runs.
+	// The stream is opened again as long as the process runs.
 	_ = ReadRecords(body, func(record *why.Record, lost uint64) error {
 		if record != nil {
 			after = record.ID
@@ -226,11 +226,11 @@ func (r *Relay) giveUp(p *process) (inferred []*why.Record) {
 	return inferred
 }
 
-// maxWaiting is how many inferred records wait until it is known whether the process serves its own.
+// maxWaiting is the maximum number of inferred records that wait until it is known whether the process serves its
+// own.
 const maxWaiting = 1000
 
-// Infer takes a record that was made by watching the current process from outside. It counts only if the process itself
-// records nothing.
+// Infer takes a record that was inferred for the current process. It is used only if the process serves no records.
 func (r *Relay) Infer(record *why.Record) {
 	r.mutex.Lock()
 	p := r.current
@@ -248,7 +248,7 @@ func (r *Relay) Infer(record *why.Record) {
 	}
 }
 
-// takeInferred keeps a record whose IDs go on from process to process.
+// takeInferred keeps a record whose IDs continue from process to process.
 func (r *Relay) takeInferred(p *process, record *why.Record) {
 	r.mutex.Lock()
 	if !p.shifted {
@@ -261,7 +261,7 @@ func (r *Relay) takeInferred(p *process, record *why.Record) {
 	r.keep(record, p.shift)
 }
 
-// take keeps a record under an ID of its own.
+// take keeps a record under a new ID.
 func (r *Relay) take(p *process, record *why.Record, lost uint64) {
 	r.mutex.Lock()
 	r.lost += lost
@@ -286,7 +286,7 @@ func (r *Relay) keep(record *why.Record, offset uint64) {
 	r.kept.Gather(record)
 }
 
-// open asks a process for something of a kind.
+// open sends a request to a process.
 func (r *Relay) open(ctx context.Context, address, what, kind string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/why/"+what, http.NoBody)
 	if err != nil {
@@ -303,7 +303,7 @@ func (r *Relay) open(ctx context.Context, address, what, kind string) (io.ReadCl
 	return response.Body, nil
 }
 
-// ask asks a process what it has counted.
+// ask requests the totals of a process.
 func (r *Relay) ask(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -341,7 +341,7 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	if address != "" {
-		// One that does not answer has counted what it said last.
+		// If it does not respond, its last totals are used.
 		_ = r.ask(request.Context(), address)
 	}
 	kept := r.kept.Summary()
@@ -358,14 +358,14 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	answer(w, summary)
 }
 
-// operatorMessage is what a page is told about the operator.
+// operatorMessage is the message to a page about the operator.
 type operatorMessage struct {
 	State operatorState `json:"state"`
 	// Starts are when its latest processes were started; the first of all is among them unless there were very many.
 	Starts []time.Time `json:"starts"`
 }
 
-// since returns what is to be told to whoever has seen a version, nil if that is the latest.
+// since returns the message for a page that has seen a version; nil if it is the latest.
 func (r *Relay) since(seen uint64) (*operatorMessage, uint64) {
 	if r == nil {
 		return nil, seen

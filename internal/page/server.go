@@ -18,33 +18,33 @@ import (
 	"github.com/opdock/opdock/internal/tree"
 )
 
-// Options say what the page shows and where.
+// Options configures the page.
 type Options struct {
 	// Title is where all of this happens, such as `cluster "dock"`.
 	Title string
-	// Tree is what the left side shows.
+	// Tree is the content of the left side.
 	Tree *tree.Model
 	// Records serves records, summary and stream of a recorder of package why; nil if nothing is recorded.
 	Records http.Handler
-	// Operator serves the records of an operator that runs in processes of its own, instead of Records; nil if there is none.
+	// Operator serves the records of an operator in separate processes, instead of Records; nil if there is none.
 	Operator *Relay
-	// Findings tracks what goes wrong according to Records; that of an Operator is its own.
+	// Findings tracks problems in Records; an Operator has its own.
 	Findings *findings.Tracker
 	// Changes are the changes of objects that the page shows even if they led to no reconcile; nil if they are not recorded.
 	Changes *Changes
-	// Traffic is what the operator sends and receives; nil without a lens.
+	// Traffic holds the requests and watch events of the operator; nil without a lens.
 	Traffic *Traffic
-	// Rights returns what the operator may do and what it did, as opdock rbac -o json prints it; nil if that is unknown.
+	// Rights returns the report of opdock rbac -o json; nil if it is unknown.
 	Rights func(context.Context) (any, error)
 	// Until is when a recording that is shown has ended; zero if the page is live.
 	Until time.Time
 	// Address is where Start listens; a free port of loopback if empty.
 	Address string
-	// StateDir is where Start leaves a note by which others find the page; nowhere if empty.
+	// StateDir is the folder for the note with the address of the page; none if empty.
 	StateDir string
 	// Project is the folder of the project that the page is about, for the note; empty if it is about none.
 	Project string
-	// MaxStreams is how many may follow at a time; 16 if 0. A page that is looked at takes two.
+	// MaxStreams is the maximum number of concurrent streams; 16 if 0. A visible page needs two.
 	MaxStreams int
 
 	// answerWithin is how long a client may take to read an answer; tests do not wait for writeTimeout.
@@ -56,17 +56,17 @@ const defaultMaxStreams = 16
 //go:embed static
 var static embed.FS
 
-// Server is the page as an HTTP handler. It answers requests that come to loopback from pages of its own, and from
-// programs that are no browsers.
+// Server is the page as an HTTP handler. It accepts requests to loopback from its own pages, and from programs
+// that are not browsers.
 type Server struct {
 	options Options
 	mux     *http.ServeMux
-	// instance tells the streams of this server from those of another that had the same address before.
+	// instance distinguishes the streams of this server from those of an earlier one at the same address.
 	instance string
 	streams  loopback.Streams
 }
 
-// New returns the page. Start is what most callers want.
+// New returns the page. Most callers use Start.
 func New(o Options) (*Server, error) {
 	if o.Tree == nil {
 		o.Tree = tree.NewModel()
@@ -103,7 +103,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP lets only those requests through that a page of another origin cannot make.
+// ServeHTTP refuses requests that a page of another origin can make.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	if status, reason := check(r); status != http.StatusOK {
@@ -116,14 +116,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// bounded refuses streams beyond what is allowed, so that forgotten pages cost only so much.
+// bounded limits the number of streams, so forgotten pages have a bounded cost.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	return s.streams.Limit(next, func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("too many pages are open: %d streams are open already, and each page needs two", cap(s.streams)))
 	})
 }
 
-// serveRights says what the operator may do and what it did.
+// serveRights serves the report about rights.
 func (s *Server) serveRights(w http.ResponseWriter, r *http.Request) {
 	if s.options.Rights == nil {
 		refuse(w, http.StatusNotFound, "this page has no record of the rights that the operator uses")
@@ -146,6 +146,6 @@ func refuse(w http.ResponseWriter, status int, reason string) {
 func answer(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	// Whoever does not listen any more misses nothing.
+	// A write error means that the client has disconnected.
 	_ = json.NewEncoder(w).Encode(value)
 }

@@ -20,7 +20,7 @@ import (
 const (
 	// maxConnections bounds what all clients together can take.
 	maxConnections = 128
-	// stuck is how long a client may not read while others wait for its place.
+	// stuck is how long a client may stop reading while others wait for a connection.
 	stuck = time.Second
 )
 
@@ -62,7 +62,7 @@ func Start(o Options) (*Running, error) {
 	go func() {
 		defer close(r.ended)
 		defer endStreams()
-		// It returns when it is closed, and has nothing to say that would matter then.
+		// It returns when it is closed, and its error does not matter then.
 		_ = r.server.Serve(limit.Listener(listener, maxConnections, stuck))
 	}()
 	return r, nil
@@ -81,14 +81,14 @@ func (r *Running) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if r.server.Shutdown(ctx) != nil {
-			_ = r.server.Close() // a client that neither reads nor goes away
+			_ = r.server.Close() // a client that neither reads nor disconnects
 		}
 		<-r.ended
 	})
 	return err
 }
 
-// LoopbackError says that an address can be reached from elsewhere.
+// LoopbackError means that other machines can reach an address.
 type LoopbackError struct{ Address string }
 
 func (e *LoopbackError) Error() string {

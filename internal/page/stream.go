@@ -20,7 +20,7 @@ import (
 const (
 	// calm is the least time between two messages to a page: a rollout changes a lot within moments.
 	calm = 100 * time.Millisecond
-	// lookInterval is how often findings are looked at.
+	// lookInterval is the interval at which findings are checked.
 	lookInterval = time.Second
 	// heartbeat is how often a silent stream shows that it is alive.
 	heartbeat = 10 * time.Second
@@ -28,8 +28,9 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// serveStream sends what changes in the tree, the changes of objects, what goes over the wire, what becomes of the operator,
-// and what goes wrong. A client that reads slowly gets fewer and larger messages; nothing is kept for it but how far it has come.
+// serveStream sends changes of the tree and of objects, traffic, the state of the operator, and
+// findings. A client that reads slowly gets fewer and larger messages; only its position is
+// kept.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	out := events{sse.NewWriter(w, writeTimeout)}
@@ -42,9 +43,9 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
 	known := uint64(0)       // of the operator
-	var found findingMessage // what was said last
+	var found findingMessage // the last messages
 	for first := true; ; first = false {
-		// Taken before looking, so that nothing that happens meanwhile is missed.
+		// Taken before reading, so nothing is missed.
 		news := []<-chan struct{}{s.options.Tree.Next(), s.options.Changes.next(), s.options.Operator.next(), s.options.Traffic.next()}
 		message := s.treeSince(at.revision)
 		if first || message.Revision != at.revision {
@@ -56,7 +57,7 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 		if batch := s.options.Changes.since(at.changes); batch.Last != at.changes {
 			at.changes = batch.Last
 			if first && !back {
-				batch.Lost = 0 // what went on before somebody came is not missed
+				batch.Lost = 0 // earlier entries do not count as missed
 			}
 			if out.send("changes", s.name(at), batch) != nil {
 				return
@@ -71,7 +72,7 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		// Findings are over after a while in which nothing happens, so they are looked at regularly.
+		// Findings end after a while without events, so they are checked regularly.
 		now := findingMessage{s.options.Findings.At(time.Now())}
 		if first || !slices.Equal(now.Findings, found.Findings) {
 			found = now
@@ -85,7 +86,7 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// findingMessage is what goes wrong now; nothing, if it is empty.
+// findingMessage holds the current findings; it may be empty.
 type findingMessage struct {
 	Findings []findings.Finding `json:"findings"`
 }
@@ -148,8 +149,9 @@ func (s *Server) name(at position) string {
 	return fmt.Sprintf("%s-%d-%d-%d", s.instance, at.revision, at.changes, at.traffic)
 }
 
-// resume reads how far a client had come that is back, if it was with this server. A page that opens a stream anew says so by
-// a parameter, because browsers send the header only if they open it again themselves.
+// resume reads the position of a returning client, if it was connected to this server before. A
+// page that opens a new stream sends it as a parameter, because browsers send the header only
+// if they reconnect themselves.
 func (s *Server) resume(r *http.Request) (at position, back bool) {
 	parts := strings.Split(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")), "-")
 	numbers := []*uint64{&at.revision, &at.changes, &at.traffic}
@@ -165,7 +167,7 @@ func (s *Server) resume(r *http.Request) (at position, back bool) {
 	return at, true
 }
 
-// events are what a page is sent.
+// events writes the messages to a page.
 type events struct{ *sse.Writer }
 
 func (e events) send(name, id string, value any) error {

@@ -9,8 +9,8 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// Exchange is a request of an operator with its answer, or an event that a watch delivered to it. The page has a type of its
-// own for this, with what it shows and no more: the observer of the operator fills it in, and the page depends on no observer.
+// Exchange is a request of an operator with its response, or a watch event. The page has its
+// own type with only what it shows, so it does not depend on the observer of the operator.
 type Exchange struct {
 	// At is when the request arrived, or the event was delivered.
 	At time.Time `json:"at"`
@@ -32,20 +32,21 @@ type Exchange struct {
 	Duration time.Duration `json:"duration,omitempty"`
 	// Bytes is the size of both bodies.
 	Bytes int64 `json:"bytes,omitempty"`
-	// Refused says that there was no answer, or one that is an error; Message says why.
+	// Refused means that there was no response, or an error; Message contains the reason.
 	Refused bool   `json:"refused,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Note says what is remarkable: a write that changed nothing, a list of everything, an event about the operator's own write.
+	// Note names a peculiarity: a write that changed nothing, an unbounded list, an event of the operator's own
+	// write.
 	Note string `json:"note,omitempty"`
-	// Controller and For are the reconcile that sent the request, if that is known.
+	// Controller and For identify the reconcile that sent the request, if it is known.
 	Controller string      `json:"controller,omitempty"`
 	For        *why.Object `json:"for,omitempty"`
 }
 
 const (
-	// keptTraffic is how much is there for pages that come later.
+	// keptTraffic is the number of entries that are kept for pages that connect later.
 	keptTraffic = 10_000
-	// trafficBatch is how much is sent at a time, so that a page which has just been opened is not busy for long with one message.
+	// trafficBatch is the maximum size of a message, so a new page is not busy for long with one message.
 	trafficBatch = 2000
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/opdock/opdock/internal/tree"
 )
 
-// object is what the page is told about an object. It has no field for contents, so those of a Secret cannot get there.
+// object is an object in messages to the page. It has no field for contents, so those of a Secret cannot get there.
 type object struct {
 	UID        types.UID   `json:"uid"`
 	Group      string      `json:"group,omitempty"`
@@ -44,9 +44,9 @@ type condition struct {
 
 var stateNames = map[tree.State]string{tree.Plain: "plain", tree.Good: "good", tree.Busy: "busy", tree.Bad: "bad", tree.Paused: "paused"}
 
-// treeMessage is what has changed in the tree; everything, if whole is set.
+// treeMessage holds the changes of the tree; everything, if whole is set.
 type treeMessage struct {
-	// Instance and Title are said with everything.
+	// Instance and Title are set in whole messages.
 	Instance string      `json:"instance,omitempty"`
 	Title    string      `json:"title,omitempty"`
 	Revision uint64      `json:"revision"`
@@ -55,7 +55,7 @@ type treeMessage struct {
 	Removed  []types.UID `json:"removed,omitempty"`
 	// Recorded reports whether there are records to ask for.
 	Recorded bool `json:"recorded"`
-	// Traffic and Rights report whether those can be shown, and Until is when a recording has ended that is shown.
+	// Traffic and Rights report whether these views exist, and Until is the end of the recording that is shown.
 	Traffic bool      `json:"traffic,omitempty"`
 	Rights  bool      `json:"rights,omitempty"`
 	Until   time.Time `json:"until,omitzero"`

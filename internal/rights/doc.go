@@ -1,8 +1,8 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rights derives the least RBAC that an operator needs from recordings of what it did, and compares it with what
-// its project grants.
+// Package rights derives the least RBAC rules of an operator from recordings of its requests, and compares them with
+// the rules that its project grants.
 //
 // Collect reads recordings, Merge adds them up, and Compare makes a Report of them and of the rules that are granted. All
 // but reading is pure. Three things are kept apart, and each says what it is based on: what was asked for, what is

@@ -19,7 +19,7 @@ import (
 	"github.com/opdock/opdock/internal/filewrite"
 )
 
-// ErrNoMarkers is returned where markers have to be edited and there are none.
+// ErrNoMarkers is returned if there are no markers to edit.
 var ErrNoMarkers = errors.New("the project has no +kubebuilder:rbac markers to edit")
 
 // Edit is a marker that is replaced, removed or added.
@@ -32,7 +32,7 @@ type Edit struct {
 	After  []string `json:"after,omitempty"`
 }
 
-// Plan is what has to be done so that markers ask for what is proposed.
+// Plan holds the changes to markers that lead to the proposed rights.
 type Plan struct {
 	Edits []Edit
 	// Changes are the same as whole files.
@@ -113,7 +113,7 @@ func (m *Marker) reduce(grants []Grant) (left []rbacv1.PolicyRule, same bool) {
 	return joinResources(left), false
 }
 
-// meets says whether a part of a marker is there for a grant.
+// meets reports whether a part of a marker is for a grant.
 func (m *Marker) meets(part atom, g Grant) bool {
 	return part.includes(g.Right) && (m.Namespace == "" || len(g.Namespaces) == 0 || slices.Contains(g.Namespaces, m.Namespace)) &&
 		(len(m.ResourceNames) == 0 || len(g.Names) == 0 || slices.ContainsFunc(g.Names, func(name string) bool { return slices.Contains(m.ResourceNames, name) }))
@@ -195,7 +195,7 @@ func closest(markers []Marker, rule rbacv1.PolicyRule) *Marker {
 	return nil
 }
 
-// applyEdits makes new files of old ones.
+// applyEdits returns the edited files.
 func applyEdits(dir string, markers []Marker, edits []Edit) (changes []filewrite.Change, err error) {
 	byFile := map[string][]Edit{}
 	for _, edit := range edits {
@@ -240,7 +240,7 @@ func editFile(before []byte, name string, markers []Marker, edits []Edit) ([]byt
 		lines[edit.Line-1] = text.Bytes()
 	}
 	after := bytes.Join(lines, nil)
-	// A comment that is gone may leave two empty lines. Files that are not formatted are somebody's choice.
+	// A removed comment may leave two empty lines. Unformatted files stay unformatted.
 	if formatted, err := format.Source(before); err == nil && bytes.Equal(formatted, before) {
 		if formatted, err := format.Source(after); err == nil {
 			return formatted, nil

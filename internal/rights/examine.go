@@ -30,7 +30,7 @@ func byResource(parts []atom) (gathered []*resourceRights) {
 	return gathered
 }
 
-// examine finds what a rule grants without need.
+// examine finds unneeded rights of a rule.
 func (c *comparison) examine(rule *Rule) {
 	for _, one := range byResource(rule.atoms()) {
 		var unused, kept, wild, wide, named []string
@@ -166,7 +166,7 @@ func (c *comparison) unusedNames(rule *Rule, one *resourceRights) {
 		}
 	}
 	if len(unused) == 0 || len(verbs) == 0 {
-		return // all are used, or none of the verbs, which is said already
+		return // all are used, or none of the verbs, which is already reported
 	}
 	slices.SortFunc(verbs, compareVerbs)
 	c.Findings = append(c.Findings, Finding{
@@ -174,7 +174,7 @@ func (c *comparison) unusedNames(rule *Rule, one *resourceRights) {
 	})
 }
 
-// summary says what needs are about: "get, list on configmaps; patch on deployments.apps".
+// summary describes needs: "get, list on configmaps; patch on deployments.apps".
 func summary(needs []*Need) string {
 	const most = 12
 	var parts []string

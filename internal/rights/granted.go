@@ -38,8 +38,8 @@ var knownRoles = map[string][]rbacv1.PolicyRule{
 	},
 }
 
-// FromObjects are the rules that bindings give, by roles that are among the objects. All bindings are taken to be for the
-// operator, as those of project.Identity are.
+// FromObjects returns the rules that bindings grant, from roles among the objects. All bindings
+// are assumed to be for the operator, like those of project.Identity.
 func FromObjects(objects []*unstructured.Unstructured) (Granted, error) {
 	var granted Granted
 	roles, err := rolesIn(objects)
@@ -118,7 +118,7 @@ func gather(roles []*role, of *role) []rbacv1.PolicyRule {
 	return rules
 }
 
-// AttachMarkers tells findings which markers ask for what they are about.
+// AttachMarkers adds the responsible markers to findings.
 func (r *Report) AttachMarkers(markers []Marker) {
 	for i := range r.Findings {
 		finding := &r.Findings[i]

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Part is a part of a manager that needs rights of its own, apart from what its reconcilers do.
+// Part is a part of a manager that needs rights besides those of its reconcilers.
 type Part string
 
 // The parts of a manager.
@@ -17,8 +17,8 @@ const (
 	MetricsAuth    Part = "authentication of the metrics endpoint"
 )
 
-// managerRights are the rights of the parts of a manager. Recordings often show none of them: leader election is off while one
-// develops, nobody scrapes metrics, and only an event that repeats is patched.
+// managerRights are the rights of the parts of a manager. Recordings often show none of them: during development,
+// leader election is off and metrics are not scraped, and only a repeated event is patched.
 var managerRights = map[Right]Part{
 	{Verb: "get", Group: "coordination.k8s.io", Resource: "leases"}:                        LeaderElection,
 	{Verb: "create", Group: "coordination.k8s.io", Resource: "leases"}:                     LeaderElection,
@@ -32,7 +32,7 @@ var managerRights = map[Right]Part{
 	{Verb: "create", Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"}: MetricsAuth,
 }
 
-// why says what a part needs its rights for.
+// why returns what a part needs its rights for.
 func (p Part) why() string {
 	switch p {
 	case LeaderElection:
@@ -45,8 +45,8 @@ func (p Part) why() string {
 	return string(p)
 }
 
-// everybodys says why a right need not be granted: every authenticated user has it by the roles system:discovery,
-// system:public-info-viewer and system:basic-user. It is empty for all other rights.
+// everybodys returns why a right need not be granted: every authenticated user has it by the roles
+// system:discovery, system:public-info-viewer and system:basic-user. It is empty for all other rights.
 func everybodys(right Right) string {
 	if right.URL != "" && right.Verb == "get" {
 		for _, open := range []string{

@@ -24,16 +24,16 @@ import (
 // markerName is how markers for rights begin.
 const markerName = "+kubebuilder:rbac:"
 
-// Marker is a marker in source code that asks for rights.
+// Marker is an RBAC marker in source code.
 type Marker struct {
 	// File is relative to the project, with slashes, and Line counts from 1.
 	File string
 	Line int
 	rbac.Rule
-	// Problem says why the marker is not understood; it is then left alone.
+	// Problem is the reason why the marker cannot be parsed; it is then not changed.
 	Problem error
 
-	lead string // what is before the plus sign
+	lead string // the text before the plus sign
 }
 
 // Place is where the marker is.
@@ -119,7 +119,7 @@ func markersIn(name string, content []byte) (markers []Marker, err error) {
 	return markers, nil
 }
 
-// FromMarkers are the rules that markers ask for.
+// FromMarkers returns the rules of markers.
 func FromMarkers(markers []Marker) Granted {
 	granted := Granted{}
 	for i := range markers {
@@ -140,7 +140,7 @@ func (m *Marker) granted() Rule {
 	return Rule{PolicyRule: m.ToRule(), Namespace: m.Namespace, From: m.Place()}
 }
 
-// MarkerLines are the markers that ask for roles, without what precedes the plus sign.
+// MarkerLines returns the markers for roles, without the text before the plus sign.
 func MarkerLines(roles []Role) (lines []string) {
 	for _, role := range roles {
 		for _, rule := range role.Rules {
@@ -167,7 +167,7 @@ func formatMarker(rule rbacv1.PolicyRule, namespace, roleName string) string {
 	return markerName + strings.Join(fields, ",")
 }
 
-// markerValue is a list as it stands in a marker. What is not plain is quoted.
+// markerValue returns a list in the syntax of a marker, quoted where necessary.
 func markerValue(values []string) string {
 	quoted := make([]string, 0, len(values))
 	for _, value := range values {

@@ -22,18 +22,19 @@ type Need struct {
 	// empty for all.
 	Namespaces []string `json:"namespaces,omitempty"`
 	Names      []string `json:"names,omitempty"`
-	// Why says what needs it, besides the requests that ask for it, and Part which part of a manager does.
+	// Why is the reason for it, besides its requests, and Part the part of a manager that needs it.
 	Why  []string `json:"why,omitempty"`
 	Part Part     `json:"part,omitempty"`
-	// Implied says that no request asks for it.
+	// Implied means that no request shows it.
 	Implied bool `json:"implied,omitempty"`
-	// Refused says that all requests for it were refused, so nothing shows that the operator needs an answer.
+	// Refused means that all requests for it were refused, so nothing shows that the operator needs it.
 	Refused bool `json:"refused,omitempty"`
-	// Alternative says that there is another way to be allowed the same. It is proposed only where it is granted.
+	// Alternative means that another right allows the same. It is proposed only if it is granted.
 	Alternative bool `json:"alternative,omitempty"`
-	// GivenAway says that it is needed only to grant it to others. It is not proposed to an operator that may escalate.
+	// GivenAway means that it is needed only to grant it to others. It is not proposed for an operator that may
+	// escalate.
 	GivenAway bool `json:"givenAway,omitempty"`
-	// Granted says whether it is granted wherever it was used, and Proposed whether the proposal has it.
+	// Granted is whether it is granted wherever it was used, and Proposed whether the proposal has it.
 	Granted  bool     `json:"granted"`
 	Proposed bool     `json:"proposed"`
 	Evidence Evidence `json:"evidence"`
@@ -45,7 +46,7 @@ func (n *Need) because(why string) {
 	}
 }
 
-// needs are the rights that were asked for, and those that come along with them.
+// needs returns the requested rights, and those that they imply.
 func (o *Observed) needs(s *scopes) []*Need {
 	byRight := map[Right]*Need{}
 	var all []*Need
@@ -100,7 +101,7 @@ func isAlternative(right Right) bool {
 	return right.Group == rbacv1.GroupName && (right.Verb == "escalate" || right.Verb == "bind")
 }
 
-// alongWith adds the rights that somebody needs who needs a certain one, although the recordings may not show them.
+// alongWith adds the rights that usually come with a certain right, even if the recordings do not show them.
 func (o *Observed) alongWith(n *Need, need func(Right) *Need) {
 	along := func(right Right, why string) {
 		other := need(right)
@@ -146,7 +147,7 @@ func (o *Observed) informer(right Right) string {
 	}
 }
 
-// impersonation adds the rights to act as others.
+// impersonation adds the rights to impersonate others.
 func (o *Observed) impersonation(need func(Right) *Need) {
 	for user, count := range o.facts.impersonated {
 		right := Right{Verb: "impersonate", Resource: "users"}
@@ -162,7 +163,7 @@ func (o *Observed) impersonation(need func(Right) *Need) {
 	}
 }
 
-// serviceAccount reads the name that a server knows a service account by.
+// serviceAccount parses the user name of a service account.
 func serviceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
 	if !ok {

@@ -14,26 +14,26 @@ import (
 	"github.com/opdock/opdock/internal/lens"
 )
 
-// Granted is what a project grants to its operator.
+// Granted holds the rules that a project grants to its operator.
 type Granted struct {
-	// Source says where the rules come from; empty if no rules are known.
+	// Source is where the rules come from; empty if no rules are known.
 	Source string
 	Rules  []Rule
-	// Notes say what could not be read.
+	// Notes name what could not be read.
 	Notes []string
 }
 
-// Options say more about an operator than its recordings do.
+// Options holds facts about an operator that are not in its recordings.
 type Options struct {
 	// Namespace is where the operator runs; by default the namespace of its service account in the recordings.
 	Namespace string
-	// ClusterScoped says of custom resources whether they are in no namespace.
+	// ClusterScoped reports which custom resources are cluster-scoped.
 	ClusterScoped map[schema.GroupResource]bool
 	// IncludeRefused proposes rights although all requests for them were refused.
 	IncludeRefused bool
 }
 
-// FindingType says how what is granted differs from what is needed.
+// FindingType is how the granted rights differ from the needed ones.
 type FindingType string
 
 // The types of findings.
@@ -50,7 +50,7 @@ const (
 	Kept FindingType = "kept"
 )
 
-// Finding is a difference between what is granted and what is needed.
+// Finding is a difference between granted and needed rights.
 type Finding struct {
 	Type     FindingType `json:"type"`
 	Group    string      `json:"group"`
@@ -62,9 +62,9 @@ type Finding struct {
 	// From is the role or marker that grants it, and Namespace where it does; empty for the whole cluster.
 	From      string `json:"from,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
-	// Markers are the lines of source code that ask for it.
+	// Markers are the lines of source code that request it.
 	Markers []string `json:"markers,omitempty"`
-	// Message says why, or what would be enough.
+	// Message is the reason, or what would be enough.
 	Message  string    `json:"message,omitempty"`
 	Evidence *Evidence `json:"evidence,omitempty"`
 }
@@ -78,11 +78,11 @@ type Source struct {
 	Cut      bool      `json:"cut,omitempty"`
 }
 
-// Report is what an operator needs, and how that differs from what it has.
+// Report holds the needs of an operator, and how they differ from its granted rights.
 type Report struct {
 	Recordings []Source `json:"recordings"`
 	Identity   string   `json:"identity,omitempty"`
-	// Granted says what the findings compare with; empty if nothing that grants rights was found.
+	// Granted is the source that the findings compare with; empty if no rights were found.
 	Granted  string    `json:"granted,omitempty"`
 	Needs    []*Need   `json:"needs"`
 	Findings []Finding `json:"findings"`
@@ -113,13 +113,13 @@ type Grant struct {
 type comparison struct {
 	*Report
 	rules []Rule
-	// ungranted says that nothing is known of what is granted.
+	// ungranted means that the granted rights are unknown.
 	ungranted bool
-	// escalates says that a rule names the verb escalate: the operator's author has chosen that over having what it gives away.
+	// escalates means that a rule names the verb escalate: the operator need not have the rights that it grants.
 	escalates bool
 }
 
-// Compare makes a report of what was observed and what is granted.
+// Compare compares the observed requests with the granted rights.
 func Compare(o *Observed, granted Granted, options Options) *Report {
 	c := &comparison{rules: granted.Rules, ungranted: granted.Source == ""}
 	c.Report = &Report{Identity: o.Identity, Granted: granted.Source, Findings: []Finding{}, Notes: slices.Clone(granted.Notes)}
@@ -183,7 +183,7 @@ func (c *comparison) weigh(n *Need, options Options) {
 	c.Findings = append(c.Findings, finding)
 }
 
-// givesAway says whether it is known what the operator gives away.
+// givesAway reports whether the rights that the operator grants are known.
 func (c *comparison) givesAway() bool {
 	return slices.ContainsFunc(c.Needs, func(n *Need) bool { return slices.Contains(n.Why, lens.GivenAway) })
 }
@@ -201,7 +201,7 @@ func (c *comparison) sort() {
 	})
 }
 
-// remark says what a reader has to know besides.
+// remark adds notes for the reader.
 func (c *comparison) remark(o *Observed, s *scopes) {
 	note := func(format string, args ...any) { c.Notes = append(c.Notes, fmt.Sprintf(format, args...)) }
 	if o.Lost > 0 {

@@ -19,7 +19,7 @@ type Rule struct {
 	rbacv1.PolicyRule
 	// Namespace is where it holds; empty for the whole cluster.
 	Namespace string
-	// From says where it is written: the role, or the line of a marker.
+	// From is its origin: the role, or the line of a marker.
 	From string
 }
 
@@ -46,12 +46,13 @@ func (r *Rule) atoms() (parts []atom) {
 	return parts
 }
 
-// isWild says whether a right has a wildcard.
+// isWild reports whether a right has a wildcard.
 func (r Right) isWild() bool {
 	return r.Verb == all || r.Group == all || r.Resource == all || strings.HasPrefix(r.Resource, "*/") || strings.HasSuffix(r.URL, all)
 }
 
-// includes says whether a right, which may have wildcards, grants another one, as the API server's authorizer for RBAC does.
+// includes reports whether a right, which may have wildcards, grants another one, by the rules of the API server's
+// RBAC authorizer.
 func (r Right) includes(other Right) bool {
 	if r.Verb != all && r.Verb != other.Verb {
 		return false
@@ -73,12 +74,12 @@ func (r Right) includes(other Right) bool {
 // place is where a right is used: in a namespace, or in the whole cluster, and on an object, or on all.
 type place struct{ namespace, name string }
 
-// covers says whether a rule grants a right at a place.
+// covers reports whether a rule grants a right at a place.
 func (r *Rule) covers(right Right, at place) bool {
 	return r.reaches(right, at) && slices.ContainsFunc(r.atoms(), func(part atom) bool { return part.includes(right) })
 }
 
-// reaches says whether a rule holds at a place.
+// reaches reports whether a rule applies at a place.
 func (r *Rule) reaches(right Right, at place) bool {
 	if r.Namespace != "" && r.Namespace != at.namespace {
 		return false

@@ -17,11 +17,11 @@ const maxFixedNames = 8
 // scopes decides where rights are proposed, and for which objects.
 type scopes struct {
 	o *Observed
-	// own is the namespace of the operator; empty if it is not known.
+	// own is the namespace of the operator; empty if unknown.
 	own string
-	// inNoNamespace are resources that are known to be in no namespace.
+	// inNoNamespace are resources that are known to be cluster-scoped.
 	inNoNamespace map[schema.GroupResource]bool
-	// byResource is what was asked of a resource and its subresources.
+	// byResource holds the requests for a resource and its subresources.
 	byResource map[schema.GroupResource]*Evidence
 	// everywhere names a resource that the operator asked for in all namespaces; nil if there is none.
 	everywhere *schema.GroupResource
@@ -106,20 +106,20 @@ func (s *scopes) namespaces(n *Need) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// onlyInOwn says whether something happened only in the operator's own namespace, where nothing is reconciled.
+// onlyInOwn reports whether something happened only in the operator's own namespace, where nothing is reconciled.
 func (s *scopes) onlyInOwn(e *Evidence) bool {
 	return s.own != "" && len(e.Namespaces) == 1 && e.Namespaces[s.own] > 0 && e.ClusterWide == 0 && !s.o.facts.subjectNamespaces[s.own]
 }
 
-// names are the only objects that a right is proposed for; nil for all. Names that come from custom resources are others the
-// next time, so only those are taken that cannot.
+// names returns the object names that a right is limited to; nil for all. Names that may come from custom resources
+// change, so they are not used.
 func (s *scopes) names(n *Need) []string {
 	e := &n.Evidence
 	switch {
 	case !namesCount(n.Right), e.Unnamed > 0, e.Many, len(e.Names) == 0, len(e.Names) > maxFixedNames:
 		return nil
 	case n.Verb == "impersonate":
-		// A user is somebody on every cluster.
+		// Users are the same on every cluster.
 	case n.Part == EventRecorder, IsCustom(n.Group):
 		return nil
 	case !s.onlyInOwn(e) && !installed[baseOf(n.Right)]:

@@ -17,12 +17,12 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// keptRecords is how many records there are for whoever comes later.
+// keptRecords is the number of records that are kept for later clients.
 const keptRecords = 5000
 
 // Endpoint serves made-up records the way a recorder serves real ones.
 type Endpoint struct {
-	// Findings tracks what goes wrong in the made-up world.
+	// Findings tracks problems in the made-up world.
 	Findings *findings.Tracker
 
 	mutex   sync.Mutex
@@ -59,7 +59,7 @@ func (e *Endpoint) add(r why.Record) {
 	e.news = make(chan struct{})
 }
 
-// Records are those that there are.
+// Records returns the kept records.
 func (e *Endpoint) Records() []why.Record {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

@@ -20,7 +20,7 @@ const (
 	ourManager = "opdock-appservice"
 )
 
-// Tell lets one of the stories happen to an application at once: scale, release, resync, fail or quarrel.
+// Tell plays one of the stories on an application at once: scale, release, resync, fail or quarrel.
 func (w *World) Tell(story, name string, now time.Time) error {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -103,7 +103,7 @@ func (w *World) resync(a *app, now time.Time) []why.Record {
 	return []why.Record{record}
 }
 
-// fail is a conflict that is gone at the second try, and a reconcile that a timer asks for.
+// fail is a conflict that a retry resolves, and a reconcile that a timer triggers.
 func (w *World) fail(a *app, now time.Time) []why.Record {
 	first := w.pass(a, now, w.cause(why.Created, why.Object{Kind: "Service", Version: "v1", Namespace: Namespace, Name: a.name, UID: string(uid("Service", a.name))}, "kubectl-create", ""))
 	w.writes(&first, "apply", "", a.deployment())

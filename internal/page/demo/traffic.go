@@ -17,7 +17,7 @@ import (
 // plurals are the resources of kinds.
 var plurals = map[string]string{kindApp: "appservices", kindDeployment: "deployments", "Service": "services"}
 
-// send lets what a reconcile was sent, and what it wrote, go over the wire. Reconciles that failed were refused a Secret.
+// send adds the traffic of a reconcile. Failed reconciles were refused a Secret.
 func (w *World) send(r *why.Record) {
 	for _, cause := range r.Causes {
 		if cause.Object == nil {

@@ -1,8 +1,8 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo makes up a fleet that is busy: a tree of objects, and records of reconciles as a recorder would have noted
-// them. The tests of the page look at it, the frame rate is measured with it, and it can be looked at without a cluster.
+// Package demo simulates a busy fleet: a tree of objects, and records of reconciles like those of a recorder. The
+// tests of the page and the measurement of its frame rate use it, and you can view it without a cluster.
 package demo
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// objectsPerApp is what an application is made of, itself included, apart from its pods.
+// objectsPerApp is the number of objects of an application, including itself, without its pods.
 const objectsPerApp = 4
 
 // Namespace is where all of it is.
@@ -32,7 +32,7 @@ type World struct {
 	Model *tree.Model
 	// Endpoint serves its records like a recorder.
 	Endpoint *Endpoint
-	// Traffic is what goes over the wire of its operator.
+	// Traffic holds the requests and watch events of its operator.
 	Traffic *page.Traffic
 
 	mutex   sync.Mutex
@@ -59,7 +59,7 @@ type pending struct {
 
 var firstNames = []string{"shop", "cart", "search", "billing", "media", "inbox", "ledger", "maps", "notify", "orders"}
 
-// New returns a world with about as many objects as asked for.
+// New returns a world with about this many objects.
 func New(objects int, now time.Time) *World {
 	w := &World{Model: tree.NewModel(), Endpoint: newEndpoint(), Traffic: page.NewTraffic(), random: rand.New(rand.NewPCG(1, 2)), version: 1000} //nolint:gosec // a made-up world
 	for made := 0; made < objects; {
@@ -149,7 +149,7 @@ func (w *World) Grow(name string, now time.Time) {
 	w.plant(a, now)
 }
 
-// Run lets things happen, so many events a second, until the context ends.
+// Run produces this many events a second, until the context ends.
 func (w *World) Run(ctx context.Context, eventsPerSecond int) {
 	const step = 20 * time.Millisecond
 	ticker := time.NewTicker(step)
@@ -170,7 +170,7 @@ func (w *World) Run(ctx context.Context, eventsPerSecond int) {
 	}
 }
 
-// happen lets something happen and returns how many events that will be.
+// happen starts a story and returns its number of events.
 func (w *World) happen(now time.Time) int {
 	a := w.apps[w.random.IntN(len(w.apps))]
 	if len(w.apps) > 3 && w.random.IntN(3) > 0 {
@@ -198,7 +198,7 @@ func (w *World) happen(now time.Time) int {
 	return events
 }
 
-// deliver tells what has ended by now.
+// deliver emits the reconciles that have ended.
 func (w *World) deliver(now time.Time) {
 	var later []pending
 	for _, p := range w.pending {

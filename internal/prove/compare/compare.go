@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Difference is how a state differs from what it should be.
+// Difference is a difference between the actual and the expected state.
 type Difference struct {
 	Object string `json:"object"`
 	// Path is the field; empty if the object should not be there, or should.
@@ -21,7 +21,7 @@ type Difference struct {
 	Got  string `json:"got"`
 }
 
-// String says it in one line.
+// String describes it in one line.
 func (d Difference) String() string {
 	if d.Path == "" {
 		return fmt.Sprintf("%s: %s instead of %s", d.Object, d.Got, d.Want)
@@ -29,17 +29,17 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s is %s instead of %s", d.Object, d.Path, d.Got, d.Want)
 }
 
-// IsStatus says that only what is reported about an object differs.
+// IsStatus reports whether only the status of an object differs.
 func (d Difference) IsStatus() bool {
 	return d.Path == "status" || strings.HasPrefix(d.Path, "status.")
 }
 
 // Mask is what differs between undisturbed runs.
 type Mask struct {
-	// Fields are paths of objects, and Objects are those that are not always there.
+	// Fields are paths in objects, and Objects are objects that do not always exist.
 	Fields  map[string]map[string]bool `json:"fields,omitempty"`
 	Objects map[string]bool            `json:"objects,omitempty"`
-	// Stems are the beginnings of random names, by which objects are counted.
+	// Stems are the prefixes of random names, by which objects are counted.
 	Stems map[string]bool `json:"stems,omitempty"`
 }
 
@@ -106,7 +106,7 @@ func (m *Mask) count(shape Shape) Shape {
 	return counted
 }
 
-// Differences returns how a state differs from what it should be, without what is masked.
+// Differences returns the differences from the expected state, without masked ones.
 func (m *Mask) Differences(want, got Shape) []Difference {
 	return slices.DeleteFunc(differences(m.count(want), m.count(got)), func(d Difference) bool { return m.hides(d) })
 }
@@ -199,5 +199,5 @@ func fieldDifferences(name string, want, got Fields) (found []Difference) {
 	return found
 }
 
-// HidesObject says whether it is of no concern whether an object is there.
+// HidesObject reports whether the existence of an object is masked.
 func (m *Mask) HidesObject(name string) bool { return m.Objects[name] || m.Stems[Stem(name)] }

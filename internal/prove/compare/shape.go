@@ -1,9 +1,9 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compare tells whether two runs of the same scenario ended in the same state. What differs from run to run without
-// meaning anything is normalized away: times, UIDs, addresses, random names. What else differs between undisturbed runs is learned
-// and masked.
+// Package compare compares the end states of two runs of the same scenario. Values that always differ between runs
+// are normalized: times, UIDs, addresses, random names. Other differences between undisturbed runs are learned and
+// masked.
 package compare
 
 import (
@@ -24,7 +24,8 @@ import (
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
-// Shape is the state of a cluster, normalized. What the cluster had before is not part of it, unless it has changed.
+// Shape is the normalized state of a cluster. Objects from before the scenario are not part of it, unless they have
+// changed.
 type Shape struct {
 	// Objects are the fields of each object, by its name as Name returns it.
 	Objects map[string]Fields `json:"objects"`
@@ -35,7 +36,7 @@ type Shape struct {
 // Fields are the leaves of an object by their paths.
 type Fields map[string]string
 
-// ShapeOf normalizes a state. Of what was there before, only what has changed or gone is part of it.
+// ShapeOf normalizes a state. Objects from before are part of it only if they were changed or deleted.
 func ShapeOf(state, before world.State) Shape {
 	shape := Shape{Objects: map[string]Fields{}, Counts: map[string]int{}}
 	uids := map[string]string{}
@@ -67,7 +68,7 @@ func ShapeOf(state, before world.State) Shape {
 	return shape
 }
 
-// isHistory says that an object is only kept to go back to.
+// isHistory reports whether an object is kept only for rollbacks.
 func isHistory(key world.Key, object *unstructured.Unstructured) bool {
 	replicas, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
 	return key.Group == "apps" && key.Resource == "replicasets" && found && replicas == 0
@@ -115,7 +116,7 @@ func deploymentOf(key world.Key, object *unstructured.Unstructured) string {
 
 var (
 	uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	// ignored are paths that every write changes, or that repeat what others say.
+	// ignored are paths that every write changes, or that repeat other fields.
 	ignored = []string{
 		"metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp", "metadata.generation", "metadata.managedFields", "metadata.selfLink",
 		"metadata.generateName", "metadata.annotations." + lastApplied,
@@ -123,7 +124,7 @@ var (
 		"metadata.annotations.deployment.kubernetes.io/revision", "metadata.annotations.deployment.kubernetes.io/revision-history",
 		"status.collisionCount",
 	}
-	// restarts are what a kubelet tells of the past of containers. No operator can change it.
+	// restarts are status fields about the past of containers. No operator can change them.
 	restarts = regexp.MustCompile(`^status\.([a-z]+C|c)ontainerStatuses\[[^\]]*\]\.(lastState|restartCount)$`)
 	// replicaSet is how a Deployment names one of its own, and ipv4 an address in a text.
 	replicaSet  = regexp.MustCompile(`ReplicaSet "([a-z0-9.-]+)-[a-z0-9]+"`)
@@ -237,7 +238,7 @@ func (f *flattening) leaf(path, name string, value any) string {
 	return normalize(text)
 }
 
-// normalize replaces what is different in each run.
+// normalize replaces values that differ in each run.
 func normalize(text string) string {
 	if _, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return "(time)"

@@ -1,10 +1,10 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine runs campaigns: it learns what an operator does undisturbed, disturbs it in many runs of their own, and judges
-// each of them by how it should have ended.
+// Package engine runs campaigns: it learns what an operator does undisturbed, disturbs it in
+// many separate runs, and compares the end of each run with the expected one.
 //
-// A run has a cluster of its own, which is a copy of another at the right moment; an operator on it, which works through a lens;
-// and a world, which follows everything that the cluster has. Disturbances are made in the lens, on the cluster, or to the process
-// of the operator.
+// A run has its own cluster, forked at the right moment; an operator behind a lens; and a
+// world, which mirrors all objects of the cluster. Disturbances happen in the lens, on the
+// cluster, or to the operator's process.
 package engine

@@ -20,7 +20,7 @@ import (
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
-// driftPlans change what the operator has made, when everything is at its fullest.
+// driftPlans change the operator's objects in the step with most objects.
 func driftPlans(c *campaign) (plans []*Plan) {
 	step := c.fullest()
 	if step == 0 {
@@ -51,7 +51,8 @@ func driftPlans(c *campaign) (plans []*Plan) {
 	return plans
 }
 
-// fullest is the step before which most is there: the one that ends everything, or the last.
+// fullest returns the step before which most objects exist: the one that deletes everything, or the
+// last.
 func (c *campaign) fullest() int {
 	for i := range c.o.Steps {
 		if c.o.Steps[i].Ends {
@@ -67,7 +68,7 @@ type child struct {
 	object *unstructured.Unstructured
 }
 
-// children are those objects that the operator wrote, but for its custom resources.
+// children returns the objects that the operator wrote, without its custom resources.
 func (c *campaign) children(step int) (children []child) {
 	written := map[string]bool{}
 	for _, s := range c.reference[:step+1] {
@@ -129,7 +130,7 @@ func edits(object *unstructured.Unstructured) (found []edit) {
 		return cmp.Or(cmp.Compare(len(a.path), len(b.path)), cmp.Compare(strings.Join(a.path, "."), strings.Join(b.path, ".")))
 	})
 	if len(found) > mostEdits {
-		// Those nearest to the top, and one far down.
+		// The objects nearest to the root, and one deep in the tree.
 		found = append(found[:mostEdits-1], found[len(found)-1])
 	}
 	return found

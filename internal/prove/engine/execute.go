@@ -20,7 +20,8 @@ type outcome struct {
 	plan  *Plan
 	wrong []*Observation
 	story []report.Line
-	// skipped says why nothing can be said about the plan, and failed that the run broke down.
+	// skipped is the reason why the plan cannot be judged, and failed means that the run broke
+	// down.
 	skipped string
 	failed  error
 	took    time.Duration
@@ -80,7 +81,7 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 	return result
 }
 
-// isNotTaken says that the API server does not take what a plan is about.
+// isNotTaken reports whether the API server does not accept the change of a plan.
 func isNotTaken(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
@@ -90,7 +91,7 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 	if _, err := r.settle(ctx); err != nil {
 		return err
 	}
-	r.activity.take() // what a restart does by itself was judged before
+	r.activity.take() // the effects of a mere restart were judged before
 	d, err := one.disturb(r, p)
 	if err != nil {
 		return err
@@ -156,7 +157,8 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 	return nil
 }
 
-// conclude judges the end of a step. What seems to be wrong is looked at again after a while: something may not have ended yet.
+// conclude judges the end of a step. A difference is checked again after a while: something may still
+// be in progress.
 func (r *run) conclude(ctx context.Context, step int, over rested, changes int, result *outcome) error {
 	if r.agrees(step, changes) {
 		result.wrong = append(result.wrong, r.judge(step, over, changes)...)
@@ -219,7 +221,7 @@ func (c *campaign) disturb(ctx context.Context, found *gathering) {
 	}
 	close(next)
 	work.Wait()
-	// What the last runs found is tried again as well, one after the other.
+	// Findings of the last runs are confirmed as well, one after the other.
 	for p := found.next(true); p != nil && ctx.Err() == nil; p = found.next(true) {
 		run(p)
 	}

@@ -55,7 +55,7 @@ func newGathering(c *campaign, began time.Time) *gathering {
 	return g
 }
 
-// addUndisturbed takes what is wrong without a disturbance.
+// addUndisturbed adds observations of undisturbed runs.
 func (g *gathering) addUndisturbed(wrong []*Observation) {
 	family := g.families["undisturbed"]
 	family.Planned = referenceRuns + len(g.campaign.checkpoints) - 1
@@ -78,7 +78,7 @@ func (g *gathering) addUndisturbed(wrong []*Observation) {
 	family.Clean = max(0, family.Ran-len(steps))
 }
 
-// addUpgrade takes what an upgrade came to.
+// addUpgrade adds the result of an upgrade.
 func (g *gathering) addUpgrade(u *upgrade) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -100,7 +100,7 @@ func (g *gathering) addUpgrade(u *upgrade) {
 			family.Verdicts[o.Verdict]++
 			f := g.observe(o, part)
 			if f.Done = done[part]; o.Verdict != "admission" {
-				f.Story = u.stories[part] // what CRDs mean does not depend on what the operator did
+				f.Story = u.stories[part] // the comparison of CRDs does not depend on the operator's actions
 			}
 			f.Replay = "opdock prove --families upgrade --upgrade-from " + u.new.o.Earlier.Ref
 		}
@@ -143,7 +143,7 @@ func (g *gathering) next(late bool) *Plan {
 	return p
 }
 
-// isLastLocked says that as many plans were begun as are wanted.
+// isLastLocked reports whether the limit of runs is reached.
 func (g *gathering) isLastLocked() bool { return g.campaign.o.Runs > 0 && g.begun >= g.campaign.o.Runs }
 
 // isBrokenLocked says that it makes no sense to go on.
@@ -201,7 +201,7 @@ func (g *gathering) add(result *outcome) {
 		family.Clean++
 		return
 	}
-	// What is seen first is the cause; what else is wrong in the same run mostly follows from it.
+	// The first observation is the cause; the others in the same run mostly follow from it.
 	seen := map[string]bool{}
 	for _, o := range wrong {
 		if seen[o.Verdict] {
@@ -276,7 +276,7 @@ func (g *gathering) skip(family, reason string) {
 	g.skipped[key].Count++
 }
 
-// skipAll says that no family is tried.
+// skipAll records that no family is tried.
 func (g *gathering) skipAll(reason string) {
 	g.families["undisturbed"].Planned, g.families["undisturbed"].Ran = 1, 1
 	for name := range families {

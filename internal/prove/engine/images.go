@@ -24,8 +24,8 @@ const (
 	pullPolicy = "prove-image-pull"
 )
 
-// failPulls lets the step happen while no pod can pull its image. The annotation that says so must be there when a pod is created,
-// whoever creates it, so the API server adds it.
+// failPulls runs the step while no pod can pull its image. The annotation must be set when a
+// pod is created, by any client, so the API server adds it.
 func failPulls(r *run, p *Plan) *disturbance {
 	policy, binding := pullPolicies()
 	return &disturbance{
@@ -64,7 +64,7 @@ func failPulls(r *run, p *Plan) *disturbance {
 	}
 }
 
-// pullPolicies annotate new pods that do not say themselves how they behave.
+// pullPolicies annotate new pods that have no behaviour annotation.
 func pullPolicies() (*admissionv1.MutatingAdmissionPolicy, *admissionv1.MutatingAdmissionPolicyBinding) {
 	ignore, never := admissionv1.Ignore, admissionv1.NeverReinvocationPolicy
 	policy := &admissionv1.MutatingAdmissionPolicy{

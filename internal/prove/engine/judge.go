@@ -31,11 +31,12 @@ type Observation struct {
 	Fields   []string
 	Want     string
 	Got      string
-	// Where are the lines that matter, as far as the operator tells: FILE:LINE and what is written there.
+	// Where holds the relevant lines, if the operator marks its writes: FILE:LINE and what is written
+	// there.
 	Where []string
 }
 
-// cause tells observations of different defects apart, and those of the same in different runs not.
+// cause is the same for observations of one defect in different runs, and differs between defects.
 func (o *Observation) cause() string {
 	kind, _, _ := strings.Cut(o.Object, " ")
 	fields := make([]string, 0, 1)
@@ -47,7 +48,7 @@ func (o *Observation) cause() string {
 
 var inBrackets = regexp.MustCompile(`\[[^\]]*\]`)
 
-// healthOf is what is wrong with an operator whatever was done to it.
+// healthOf returns problems of an operator that do not depend on the disturbance.
 func (r *run) healthOf(step int, over rested) (wrong []*Observation) {
 	panics, refused := r.activity.take()
 	for _, text := range slices.Compact(panics) {
@@ -104,7 +105,7 @@ func (r *run) judge(step int, over rested, changes int) (wrong []*Observation) {
 	return wrong
 }
 
-// agrees says that the state is what it is undisturbed.
+// agrees reports whether the state equals the undisturbed state.
 func (r *run) agrees(step, changes int) bool {
 	c := r.campaign
 	want := c.reference[step]
@@ -112,15 +113,15 @@ func (r *run) agrees(step, changes int) bool {
 		(changes < 0 || len(c.countDifferences(step, want.counts, r.countsSince(changes))) == 0)
 }
 
-// deviations are how the state differs from what it is undisturbed, without what the scenario ignores. A field that is ignored
-// does not hide another field of the same object.
+// deviations returns the differences from the undisturbed state, without those that the scenario ignores. An ignored
+// field does not hide other fields of the same object.
 func (r *run) deviations(step int) []compare.Difference {
 	c := r.campaign
 	found := c.mask.Differences(c.reference[step].shape, compare.ShapeOf(r.world.State(), c.before))
 	return slices.DeleteFunc(found, func(d compare.Difference) bool { return c.ignoresField(r.family, step, d) })
 }
 
-// ignoresField says whether the scenario ignores one field of an object.
+// ignoresField reports whether the scenario ignores one field of an object.
 func (c *campaign) ignoresField(family string, step int, d compare.Difference) bool {
 	if d.Path == "" {
 		return false // the verdict on a whole object depends on more than that
@@ -132,7 +133,7 @@ func (c *campaign) ignoresField(family string, step int, d compare.Difference) b
 	return c.ignores(o)
 }
 
-// differences makes observations of how states differ: one for each object, and none of what only follows from others.
+// differences turns differences into observations: one for each object, and none for consequences of others.
 func (c *campaign) differences(step int, found []compare.Difference) (wrong []*Observation) {
 	grave := slices.ContainsFunc(found, func(d compare.Difference) bool { return !d.IsStatus() })
 	ends := c.o.Steps[step].Ends

@@ -18,7 +18,7 @@ import (
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
-// stage is what a step comes to without a disturbance.
+// stage is the result of an undisturbed step.
 type stage struct {
 	shape  compare.Shape
 	state  world.State
@@ -44,7 +44,7 @@ type write struct {
 // referenceRuns is how often the scenario is run undisturbed.
 const referenceRuns = 2
 
-// learn runs the scenario undisturbed, and returns what is wrong with the operator even so.
+// learn runs the scenario undisturbed, and returns problems that already show there.
 func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) {
 	var runs [referenceRuns][]*stage
 	var found [referenceRuns][]*Observation
@@ -131,7 +131,8 @@ func (c *campaign) renumber(writes []write) {
 	}
 }
 
-// isRestless says that the operator never came to the end of a step. Then there is nothing to compare with.
+// isRestless reports whether the operator never came to rest in a step. Then there is nothing to compare
+// with.
 func (c *campaign) isRestless() bool {
 	return slices.ContainsFunc(c.reference, func(s *stage) bool { return s.rested.busy })
 }
@@ -196,7 +197,7 @@ func (r *run) isUsed() error {
 	}
 }
 
-// leftovers are objects that are there after everything was deleted, and were not before.
+// leftovers returns objects that exist after everything was deleted, and did not exist before.
 func (c *campaign) leftovers(step int, s *stage) []*Observation {
 	var found []compare.Difference
 	for key, object := range s.state {
@@ -229,7 +230,7 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 	return s, nil
 }
 
-// do does what a step is about.
+// do carries out a step.
 func (r *run) do(ctx context.Context, i int) error {
 	step := &r.campaign.o.Steps[i]
 	if r.told != nil {
@@ -250,7 +251,7 @@ type StepError struct {
 func (e *StepError) Error() string { return fmt.Sprintf("step %q: %v", e.Step, e.Err) }
 func (e *StepError) Unwrap() error { return e.Err }
 
-// events are those of the lens after a number, as far as they are kept.
+// events returns the kept events of the lens after a number.
 func (r *run) events(since uint64) (events []*lens.Event) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -268,7 +269,7 @@ func (r *run) events(since uint64) (events []*lens.Event) {
 	return events
 }
 
-// learnWrites puts together what is known about the writes of a step.
+// learnWrites collects the writes of a step.
 func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event) {
 	requests := map[uint64]*lens.Request{}
 	controllers := map[uint64]string{}

@@ -15,11 +15,12 @@ import (
 	"github.com/opdock/opdock/internal/lens"
 )
 
-// olderList is the variant in which an operator is restarted with a list of how things were before the step. That is legal only for
-// clients that take a list of any age; others are shown what is current when they start.
+// olderList is the variant in which an operator is restarted with a list from before the step. That
+// is valid only for clients that accept a list of any age; others get the current state when they
+// start.
 const olderList = "older-list"
 
-// takesAnyAge says whether the API server may answer a list from a state that is not the latest.
+// takesAnyAge reports whether a list request accepts a state that is not the latest.
 func takesAnyAge(r *lens.Request) bool {
 	q := r.Query
 	return r.Verb == "list" && q != nil && q.ResourceVersion == "0" && (q.Match == "" || q.Match == "NotOlderThan") && !q.Continue
@@ -117,11 +118,11 @@ func restartOlder(r *run, p *Plan) *disturbance {
 			o.asOf, o.end = before.ResourceVersion, func() { end() }
 			o.mutex.Unlock()
 			r.note("the operator is killed")
-			r.kill() // whoever settles starts it again
+			r.kill() // settling restarts it
 			_, err := r.settleFor(ctx, patience)
 			return err
 		},
 		broken: func(rested) []*Observation { return end() },
-		heal:   func(context.Context) error { return nil }, // what is wrong is judged when it has caught up
+		heal:   func(context.Context) error { return nil }, // judged when it has caught up
 	}
 }

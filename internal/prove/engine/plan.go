@@ -26,13 +26,13 @@ type Plan struct {
 	Step int `json:"step"`
 	// At is the write that is disturbed.
 	At *Moment `json:"at,omitempty"`
-	// Resource is what a watch is about.
+	// Resource is the resource of a watch.
 	Resource *lens.Resource `json:"resource,omitempty"`
-	// Object, Path and Value are what is changed on the cluster.
+	// Object, Path and Value describe the change on the cluster.
 	Object string   `json:"object,omitempty"`
 	Path   []string `json:"path,omitempty"`
 	Value  any      `json:"value,omitempty"`
-	// Says tells people what is done.
+	// Says describes the disturbance for people.
 	Says string `json:"says"`
 	// rank orders plans of a family: the most telling have the lowest.
 	rank int
@@ -66,18 +66,18 @@ type disturbance struct {
 	// heal is done when all is quiet; after it everything must be as undisturbed. broken looks at the state before.
 	heal   func(ctx context.Context) error
 	broken func(over rested) []*Observation
-	// counts says that nothing may be created or deleted more often than undisturbed.
+	// counts means that nothing may be created or deleted more often than undisturbed.
 	counts bool
-	// deletes says that the operator may not delete anything more often than undisturbed. What the garbage collector deletes does
-	// not count: an operator cannot know that an owner is gone before it is told.
+	// deletes means that the operator may not delete anything more often than undisturbed. Deletions by the garbage
+	// collector do not count: an operator cannot know that an owner is gone before a watch reports it.
 	deletes bool
-	// mustHit says that the run means nothing if the fault did not happen.
+	// mustHit means that the run cannot be judged if the fault did not happen.
 	mustHit bool
 	// withoutOperator begins without the operator; act or heal starts it.
 	withoutOperator bool
 }
 
-// family makes plans and carries them out.
+// family creates plans and carries them out.
 type family struct {
 	plans   func(c *campaign) []*Plan
 	disturb func(r *run, p *Plan) (*disturbance, error)

@@ -40,10 +40,10 @@ func podsPlans(c *campaign) (plans []*Plan) {
 	return plans
 }
 
-// hasPods says whether the scenario has pods at the end of a step.
+// hasPods reports whether the scenario has pods at the end of a step.
 func (c *campaign) hasPods(step int) bool { return len(c.podsIn(c.reference[step].state)) > 0 }
 
-// pods are those of the scenario.
+// pods returns the pods of the scenario.
 func (r *run) pods() []*unstructured.Unstructured { return r.campaign.podsIn(r.world.State()) }
 
 // podsIn are the pods of the scenario that have not ended. Those of a Job that is finished do not run again, and are not created
@@ -85,7 +85,7 @@ func breakPods(r *run, p *Plan) (*disturbance, error) {
 	return &disturbance{act: each(p.Variant), heal: each(nil), broken: func(rested) []*Observation { return r.falseClaims(p.Step - 1) }}, nil
 }
 
-// falseClaims are custom resources that say that they are ready while a workload that they own is not.
+// falseClaims returns custom resources that report ready while a workload that they own is not.
 func (r *run) falseClaims(step int) (wrong []*Observation) {
 	state := r.world.State()
 	owners := map[string][]string{} // UIDs of owners, by UID
@@ -123,7 +123,7 @@ func (r *run) falseClaims(step int) (wrong []*Observation) {
 
 func isReadyPod(pod *unstructured.Unstructured) bool { return conditionOf(pod, "Ready") == "True" }
 
-// claimsReady says whether a custom resource says that all is well.
+// claimsReady reports whether a custom resource reports that it is ready.
 func claimsReady(object *unstructured.Unstructured) bool {
 	for _, kind := range []string{"Ready", "Available"} {
 		if conditionOf(object, kind) == "True" && conditionOf(object, "Degraded") != "True" {

@@ -12,8 +12,8 @@ import (
 	"github.com/opdock/opdock/internal/lens"
 )
 
-// record keeps what the lens of a run sees, from its beginning, in a file that is replaced when the run has ended; not if it has no
-// name.
+// record records the lens of a run from its start, in a file that is replaced when the run has
+// ended. Without a name, it does nothing.
 func (r *run) record(path string) (err error) {
 	if path == "" {
 		return nil
@@ -44,7 +44,7 @@ func (r *run) endRecording() error {
 	return nil
 }
 
-// show records the run that is replayed, and tells what happens in it.
+// show records the run that is replayed, and prints its events.
 func (r *run) show() error {
 	if err := r.record(r.campaign.o.Replayed); err != nil {
 		return err

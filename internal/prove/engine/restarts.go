@@ -13,8 +13,8 @@ import (
 	"github.com/opdock/opdock/internal/prove/compare"
 )
 
-// restarts starts the operator at each checkpoint, and looks whether it leaves alone what is finished. Runs begin like this, so what
-// differs is masked in them, and found here.
+// restarts starts the operator at each checkpoint, and checks that it does not change finished
+// objects. Runs begin in the same way, so such changes are masked there and reported here.
 func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
 	var mutex sync.Mutex
 	var work sync.WaitGroup
@@ -42,7 +42,7 @@ func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
 	return found
 }
 
-// restarted is what a restart led to.
+// restarted is the result of a restart.
 type restarted struct {
 	wrong []*Observation
 	shape compare.Shape

@@ -19,7 +19,7 @@ var blind = []string{
 	"several replicas of the operator at once, and leader election",
 }
 
-// built is what a report says about the operator's binary.
+// built describes the operator's binary in a report.
 type built struct {
 	marked bool
 	digest string

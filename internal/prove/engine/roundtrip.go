@@ -122,7 +122,7 @@ func (r *run) inVersion(ctx context.Context, key world.Key, object *unstructured
 	return found, err
 }
 
-// describe says how something differs: all fields, and what the first ones are.
+// describe lists the fields that differ, with the values of the first ones.
 func (o *Observation) describe(found []compare.Difference) {
 	var want, got []string
 	for _, d := range found {

@@ -22,7 +22,7 @@ import (
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
-// run is an operator on a cluster of its own.
+// run is an operator on its own cluster.
 type run struct {
 	campaign *campaign
 	family   string // of the disturbance; empty if there is none
@@ -47,10 +47,10 @@ type run struct {
 
 	recording *lens.Recording
 	keep      string            // where the recording goes when the run has ended
-	told      func(report.Line) // is told what happens; may be nil
+	told      func(report.Line) // receives events; may be nil
 }
 
-// note keeps what was done, for the story.
+// note records an action, for the story.
 func (r *run) note(text string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -163,7 +163,7 @@ func (r *run) ended() (done <-chan struct{}, killed bool) {
 	return r.operator.Done(), r.killed
 }
 
-// revive starts an operator that has ended. One that ended by itself is noted.
+// revive restarts an operator that has ended, and records whether it exited by itself.
 func (r *run) revive(ctx context.Context) error {
 	_, killed := r.ended()
 	if !killed {

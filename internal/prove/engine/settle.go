@@ -11,14 +11,14 @@ import (
 	"github.com/opdock/opdock/internal/prove/compare"
 )
 
-// Settling says when a step is over.
+// Settling defines when a step is over.
 type Settling struct {
-	// Quiet is how long nothing may have happened, and Unmarked the same for an operator whose reconciles cannot be seen.
+	// Quiet is how long nothing may happen, and Unmarked the same for an operator without marked reconciles.
 	Quiet, Unmarked time.Duration
-	// Progress is the same while something on the cluster says that it is not finished.
+	// Progress is the same while an object on the cluster reports that it is not finished.
 	Progress time.Duration
-	// Patience is how long nothing may have happened where a mistake would cost more: at the end of undisturbed steps, and before
-	// something is called wrong. 0 is a multiple of the others.
+	// Patience is how long nothing may happen where a mistake would cost more: at the end of undisturbed
+	// steps, and before a difference is reported. 0 means a multiple of the others.
 	Patience time.Duration
 	// Bound is after how long a step is given up.
 	Bound time.Duration
@@ -37,12 +37,12 @@ func (s *Settling) quiet(marked bool) time.Duration {
 
 // rested is how a step came to its end.
 type rested struct {
-	// busy says that it did not, and writes how much the operator wrote in the last part of the time.
+	// busy means that it did not settle, and writes is the number of writes in the last part of the time.
 	busy   bool
 	writes int
-	// stuck says that the operator retries something that keeps failing.
+	// stuck means that the operator retries something that keeps failing.
 	stuck bool
-	// unfinished are objects that say that they are not finished.
+	// unfinished holds objects that report that they are not finished.
 	unfinished map[string]string
 }
 
@@ -78,7 +78,7 @@ func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func
 	late := time.NewTimer(s.Bound * 3 / 4) //nolint:mnd // what happens after that counts as a loop
 	defer late.Stop()
 	writesBefore := 0
-	began := time.Now() // what was done just before may not have been seen yet
+	began := time.Now() // the last action may not have been observed yet
 	for {
 		now := time.Now()
 		news, last, err := r.world.News()
@@ -102,7 +102,7 @@ func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func
 			if !doing.due.IsZero() {
 				wake = max(wake, doing.due.Sub(now)+quiet/4) //nolint:mnd // it takes a moment to begin
 			}
-			// A reconcile that waits for what is held back goes on when that ends.
+			// A reconcile that waits for held events continues when they are released.
 			waits := r.board.holds() && now.Sub(last) > s.Progress
 			if wake <= 0 && (doing.running == 0 || waits) && !doing.blind {
 				return rested{stuck: doing.stuck, unfinished: unfinished}, nil

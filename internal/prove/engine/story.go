@@ -18,7 +18,7 @@ import (
 // A story has at most this many lines before the fault and after it.
 const linesBefore, linesAfter = 6, 14
 
-// tell returns what happened around the fault, or at the end if there is none in the lens.
+// tell returns the events around the fault, or the last events if the lens has no fault.
 func (r *run) tell() (lines []report.Line) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -66,7 +66,7 @@ func (r *run) tell() (lines []report.Line) {
 	return lines
 }
 
-// lineOf says an event as stories do.
+// lineOf formats an event for a story.
 func (r *run) lineOf(e *lens.Event) report.Line {
 	line := strings.TrimSpace(trace.Line(e, e.At))
 	_, text, _ := strings.Cut(line, "  ") // the time is told apart

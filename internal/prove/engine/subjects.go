@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// manager is the field manager of what a campaign writes.
+// manager is the field manager of a campaign's writes.
 const manager = "opdock-prove"
 
-// live returns a custom resource as it is.
+// live reads a custom resource.
 func (r *run) live(ctx context.Context, subject *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(subject.GroupVersionKind())
@@ -40,7 +40,7 @@ func (r *run) specs() (before []*unstructured.Unstructured) {
 	return before
 }
 
-// restore makes the custom resources what they were: everything but what the system and the operator write.
+// restore restores the custom resources, except for fields that the system and the operator write.
 func (r *run) restore(ctx context.Context, before []*unstructured.Unstructured) error {
 	for _, old := range before {
 		err := r.change(ctx, old, func(live *unstructured.Unstructured) {
@@ -80,7 +80,7 @@ func (r *run) change(ctx context.Context, which *unstructured.Unstructured, how 
 	})
 }
 
-// nudge annotates the custom resources, so that they are reconciled now and not when a back-off of minutes is over.
+// nudge annotates the custom resources to reconcile them now and not after a back-off of minutes.
 func (r *run) nudge(ctx context.Context) error {
 	for _, subject := range r.campaign.o.Subjects {
 		live, err := r.live(ctx, subject)
@@ -99,7 +99,7 @@ func (r *run) nudge(ctx context.Context) error {
 	return nil
 }
 
-// annotate sets an annotation, or removes it if the value is nil. What is gone needs none.
+// annotate sets an annotation, or removes it if the value is nil. Deleted objects are ignored.
 func (r *run) annotate(ctx context.Context, object *unstructured.Unstructured, key string, value any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 	if err != nil {

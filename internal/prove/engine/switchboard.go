@@ -24,7 +24,7 @@ type Moment struct {
 	Nth int `json:"nth"`
 }
 
-// String says it as trace does.
+// String formats it as trace does.
 func (m Moment) String() string {
 	text := m.Verb + " " + m.Resource
 	if m.Subresource != "" {
@@ -66,19 +66,19 @@ func momentOf(call *lens.Call) Moment {
 	return m
 }
 
-// isMoment says whether a request is one that a run may be disturbed at.
+// isMoment reports whether a run may be disturbed at a request.
 func isMoment(r *lens.Request) bool { return r.IsWrite() && !neverEnds(r.Resource) }
 
 // faults is one disturbance. Functions that are nil let everything pass. The moment of a write counts its kind.
 type faults struct {
-	// request is asked about writes before they are forwarded, and answer when they have happened, whatever the answer is.
+	// request is called for writes before they are forwarded, and answer when a response arrives, whatever it is.
 	request func(ctx context.Context, m Moment) lens.Verdict
 	answer  func(ctx context.Context, m Moment, status int) lens.Verdict
-	// any is asked about each request that is not a write, and open about each watch that begins.
+	// any is called for each request that is not a write, and open for each new watch.
 	any func(ctx context.Context, call *lens.Call) lens.Verdict
-	// deliver is asked about events of watches.
+	// deliver is called for watch events.
 	deliver func(ctx context.Context, watch *lens.Call, frame *lens.Frame) lens.Verdict
-	// holds says whether events are held back now: a reconcile may be waiting for them.
+	// holds reports whether events are held back now: a reconcile may be waiting for them.
 	holds func() bool
 }
 
@@ -133,7 +133,7 @@ func (s *switchboard) disturb(f *faults) {
 	s.current = f
 }
 
-// holds says whether the disturbance holds events back.
+// holds reports whether the disturbance holds back events.
 func (s *switchboard) holds() bool {
 	s.mutex.Lock()
 	f := s.current
@@ -141,7 +141,7 @@ func (s *switchboard) holds() bool {
 	return f != nil && f.holds != nil && f.holds()
 }
 
-// writes are those of the step so far.
+// writes returns the writes of the step so far.
 func (s *switchboard) writes() []seenMoment {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

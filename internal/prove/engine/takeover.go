@@ -25,7 +25,7 @@ func installing(c *campaign, definitions []*apiextensionsv1.CustomResourceDefini
 	return func() { c.installs, c.watchLate = false, false }
 }
 
-// takeOver installs the new release on what the earlier one made.
+// takeOver installs the new release over the objects of the earlier one.
 func (u *upgrade) takeOver(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) (err error) {
 	defer installing(u.new, definitions)()
 	r, err := u.new.newRun(ctx, u.made, u.new.watchLate)
@@ -101,7 +101,8 @@ func startOf(before, readable world.State, definitions []*apiextensionsv1.Custom
 	return start
 }
 
-// mayNotRun makes a finding of a release that cannot be installed, does not start, or does not stay up.
+// mayNotRun creates a finding about a release that cannot be installed, does not start, or does not keep
+// running.
 func (u *upgrade) mayNotRun(part string, err error) error {
 	var ended *dev.EndedError
 	var dead *deadError
@@ -123,7 +124,7 @@ func (u *upgrade) mayNotRun(part string, err error) error {
 	return nil
 }
 
-// deleteAll deletes the custom resources, and returns what is left when everything is quiet.
+// deleteAll deletes the custom resources, and returns the remaining objects when everything is quiet.
 func (u *upgrade) deleteAll(ctx context.Context, r *run) (world.State, error) {
 	for _, subject := range u.new.o.Earlier.Subjects {
 		_, live := r.campaign.subjectIn(r.world.State(), subject)

@@ -12,9 +12,10 @@ import (
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
-// What is wrong at the end of a step whatever it is compared with.
+// Problems at the end of a step that need no comparison.
 
-// unseenChanges are custom resources whose status says, although the operator is at rest, that it has not seen their last change.
+// unseenChanges returns custom resources whose status has not observed the last change,
+// although the operator is at rest.
 func (c *campaign) unseenChanges(step int, s *stage) (wrong []*Observation) {
 	for _, subject := range c.o.Subjects {
 		key, live := c.subjectIn(s.state, subject)

@@ -26,7 +26,7 @@ import (
 
 // Earlier is the release of the operator that an upgrade begins with.
 type Earlier struct {
-	// Ref is what was asked for, and Name what people call it.
+	// Ref is the requested release, and Name its name for people.
 	Ref, Name string
 	Operator  dev.OperatorOptions
 	// Step makes the objects. It is the first one of the scenario, with objects that this release takes.
@@ -39,7 +39,7 @@ const upgradeFamily = "upgrade"
 // upgradeRuns are the parts of an upgrade that are counted: taking over, deleting what was taken over, and the way back.
 var upgradeRuns = []string{"upgrade", "deletion", "downgrade"}
 
-// wantsUpgrade says whether an upgrade is part of the campaign, and onlyUpgrade that nothing else is.
+// wantsUpgrade reports whether an upgrade is part of the campaign, and onlyUpgrade whether it is the only part.
 func (o *Options) wantsUpgrade() bool {
 	return o.Earlier != nil && o.Only == nil && (len(o.Families) == 0 || slices.Contains(o.Families, upgradeFamily))
 }
@@ -61,7 +61,7 @@ type upgrade struct {
 	// deleted: they have nothing to do with an upgrade.
 	atRest  []unasked
 	remains world.State
-	// found are observations by part, and stories what the operator did meanwhile.
+	// found holds observations by part, and stories the operator's actions meanwhile.
 	found   map[string][]*Observation
 	stories map[string][]report.Line
 	ran     []string
@@ -144,7 +144,7 @@ func typed(definitions []*unstructured.Unstructured) (all []*apiextensionsv1.Cus
 	return all, nil
 }
 
-// make lets the earlier release make its objects. Then it restarts it, to learn what it does in any case.
+// make runs the earlier release to create its objects. Then it restarts it, to learn the effects of a mere restart.
 func (u *upgrade) make(ctx context.Context) (err error) {
 	u.made = filepath.Join(u.old.o.StateDir, "made.snapshot")
 	err = u.inRun(ctx, u.old, u.old.checkpoints[0], func(r *run) error {
@@ -181,7 +181,7 @@ func (u *upgrade) make(ctx context.Context) (err error) {
 	})
 }
 
-// inRun does something in a run of its own.
+// inRun does something in a separate run.
 func (u *upgrade) inRun(ctx context.Context, c *campaign, from string, do func(r *run) error) (err error) {
 	r, err := c.newRun(ctx, from, true)
 	if err != nil {

@@ -47,7 +47,7 @@ func schemaObservations(differences []crddiff.Difference) (wrong []*Observation)
 	return wrong
 }
 
-// storedObservations are objects that new CRDs no longer accept, or of which they drop fields.
+// storedObservations returns objects that new CRDs no longer accept, or whose fields they drop.
 func storedObservations(definitions []*apiextensionsv1.CustomResourceDefinition, state world.State) (wrong []*Observation) {
 	for _, definition := range definitions {
 		var objects []*unstructured.Unstructured
@@ -85,7 +85,8 @@ func fullName(object *unstructured.Unstructured) string {
 	return object.GetNamespace() + "/" + object.GetName()
 }
 
-// isConvertedFirst says that a webhook has to convert an object, because the CRD does not have its version.
+// isConvertedFirst reports whether a webhook has to convert an object first, because the CRD does not have its
+// version.
 func isConvertedFirst(definition *apiextensionsv1.CustomResourceDefinition, object *unstructured.Unstructured) bool {
 	return convert([]*apiextensionsv1.CustomResourceDefinition{definition}) &&
 		!slices.ContainsFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
@@ -102,7 +103,7 @@ func sortedKeys(state world.State) []world.Key {
 	return keys
 }
 
-// ofController says that a controller of Kubernetes makes an object, such as a Pod of a ReplicaSet: it follows from others.
+// ofController reports whether a controller of Kubernetes creates an object, such as a Pod of a ReplicaSet.
 func ofController(object *unstructured.Unstructured) bool {
 	for _, owner := range object.GetOwnerReferences() {
 		if owner.Controller != nil && *owner.Controller && (strings.HasPrefix(owner.APIVersion, "apps/") || strings.HasPrefix(owner.APIVersion, "batch/")) {
@@ -112,7 +113,7 @@ func ofController(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// unasked is a write that changed something, although nobody changed what it is about.
+// unasked is a write that changed something, although no user changed the object.
 type unasked struct {
 	verb, object string
 	fields       []string
@@ -155,7 +156,7 @@ func without(writes, anyway []unasked) []unasked {
 	})
 }
 
-// taking is what an operator does to objects that an earlier release has made.
+// taking holds what an operator does to objects of an earlier release.
 type taking struct {
 	before, after world.State
 	mask          *compare.Mask
@@ -164,7 +165,7 @@ type taking struct {
 	replaced []string
 }
 
-// judge finds what was changed without anybody asking: the worst for each object, and of writes only those that left no trace.
+// judge finds unrequested changes: the worst for each object, and of writes only those that left no trace.
 func (t *taking) judge() (wrong []*Observation) {
 	found := t.mask.Differences(compare.ShapeOf(t.before, nil), compare.ShapeOf(t.after, nil))
 	grave := slices.ContainsFunc(found, func(d compare.Difference) bool { return !d.IsStatus() })
@@ -225,7 +226,7 @@ func (t *taking) changed(name string, mine []compare.Difference) *Observation {
 	return o
 }
 
-// rollsOut says whether another pod template makes the controller of an object replace its pods.
+// rollsOut reports whether a new pod template makes the controller of an object replace its pods.
 func (t *taking) rollsOut(name string) bool {
 	for key, object := range t.after {
 		if key.String() != name || key.Group != "apps" {

@@ -11,7 +11,7 @@ import (
 	"github.com/opdock/opdock/internal/lens"
 )
 
-// Families that disturb what the operator sees.
+// Families that disturb the operator's view of the cluster.
 
 func stalePlans(c *campaign) (plans []*Plan) {
 	for step, s := range c.reference {

@@ -12,8 +12,8 @@ import (
 // mostWriters is how many writes of an object are named.
 const mostWriters = 2
 
-// locate names the lines of the operator that an observation is about: the one that sent the write that was disturbed, and those
-// that write the object which is wrong.
+// locate names the lines of the operator that an observation is about: the line that sent the disturbed
+// write, and the lines that write the wrong object.
 func (r *run) locate(p *Plan, o *Observation) {
 	if p.At != nil {
 		o.Where = append(o.Where, linesOf(r.board.sourceOf(*p.At), p.At.String()+", which is disturbed")...)
@@ -25,7 +25,7 @@ func (r *run) locate(p *Plan, o *Observation) {
 	}
 }
 
-// linesOf says what is sent where: FILE:LINE and a text. Those that call it from other packages follow.
+// linesOf returns the lines that send writes: FILE:LINE and a text. Callers from other packages follow.
 func linesOf(source []string, text string) (lines []string) {
 	for i, place := range source {
 		if i > 0 {
@@ -64,7 +64,7 @@ func (c *campaign) writersOf(o *Observation) (lines []string) {
 	return nil
 }
 
-// isAbout says whether a write is to an object, which is named as states name it.
+// isAbout reports whether a write is to an object, which has its name from the state.
 func (w *write) isAbout(object string) bool {
 	return w.object != "" && object == w.object+" "+path.Join(w.Namespace, w.Name)
 }

@@ -64,7 +64,7 @@ func crash(r *run, p *Plan) (*disturbance, error) {
 	}}, nil
 }
 
-// crashed kills the operator after a while; whoever settles starts it again.
+// crashed kills the operator after a while; settling restarts it.
 func (r *run) crashed(dead *atomic.Bool, after time.Duration) {
 	if after > 0 {
 		timer := time.NewTimer(after)
@@ -244,7 +244,8 @@ func breakWatches(r *run) *disturbance {
 	}}
 }
 
-// gone is what a client is told that wants to continue from where nobody knows any more. It lists again then.
+// gone is the response to a client that continues from an expired resource version. The client then lists
+// again.
 func gone() lens.Verdict {
 	return lens.Verdict{Action: lens.Refuse, Say: "the resource version is too old", Answer: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version",

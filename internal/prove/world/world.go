@@ -62,13 +62,12 @@ type World struct {
 	news    chan struct{}
 }
 
-// unseen are resources that say nothing about what an operator made: others write them without end, or they repeat what
-// other objects say.
+// unseen are resources that are not compared: others write them constantly, or they repeat other objects.
 var unseen = []string{"events", "leases", "nodes", "endpoints", "endpointslices", "componentstatuses", "apiservices", "controllerrevisions", "csinodes",
 	"csistoragecapacities", "flowschemas", "prioritylevelconfigurations", "priorityclasses", "runtimeclasses", "bindings", "ipaddresses", "servicecidrs",
 	"storageversions", "storageversionmigrations", "leasecandidates", "resourceslices", "podtemplates"}
 
-// Watch begins to mirror a cluster, and returns when everything that was there is known. Close ends it.
+// Watch starts to mirror a cluster, and returns when all existing objects are known. Close ends it.
 func Watch(ctx context.Context, config *rest.Config) (*World, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -171,7 +170,7 @@ var errNotYet = errors.New("the API server does not serve it yet")
 // errNotThere is the answer for a kind that is not served any more, or not yet. Discovery tells which, sooner or later.
 var errNotThere = errors.New("the API server does not know it")
 
-// serves asks whether the cluster has a kind. Without an answer it is taken to have it.
+// serves reports whether the cluster has a kind. Without a response it is assumed to.
 func (w *World) serves(resource schema.GroupVersionResource) bool {
 	list, err := w.kinds.ServerResourcesForGroupVersion(resource.GroupVersion().String())
 	if err != nil {
@@ -182,7 +181,7 @@ func (w *World) serves(resource schema.GroupVersionResource) bool {
 
 const initializing = 20 * time.Millisecond
 
-// watchFor is longer than any run, so that no watch has to be renewed.
+// watchFor is longer than any run, so no watch has to be renewed.
 const watchFor = 24 * time.Hour
 
 func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, kind string, ready func(error)) error {
@@ -228,7 +227,7 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 			}
 		case "ERROR":
 			if !known && event.Object["reason"] == string(metav1.StatusReasonTimeout) {
-				return errNotYet // its cache is behind: others keep the API server busy
+				return errNotYet // its cache lags behind because the API server is busy
 			}
 			return fmt.Errorf("%v", event.Object["message"])
 		default:
@@ -284,10 +283,10 @@ func (w *World) tellLocked() {
 	w.news = make(chan struct{})
 }
 
-// State is what is there.
+// State holds the objects of a cluster.
 type State map[Key]*unstructured.Unstructured
 
-// State returns what is there now. Its objects are not to be changed.
+// State returns the current objects. Callers must not modify them.
 func (w *World) State() State {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

@@ -26,18 +26,18 @@ const (
 	Nothing = "none"
 )
 
-// Grants is what a project grants.
+// Grants holds the rights that a project grants.
 type Grants struct {
 	// Identity is nil if the manifests have no service account for the operator.
 	Identity *project.Identity
 	Markers  []rights.Marker
-	// Granted is what was asked for, and Roles the rules of the roles that the manifests bind, whatever was asked for.
+	// Granted comes from the requested source, and Roles are always the rules of the roles that the manifests bind.
 	Granted, Roles rights.Granted
-	// Options are what the project says about its operator.
+	// Options come from the project.
 	Options rights.Options
 }
 
-// Read reads what a project grants, from one source or from the first that has any.
+// Read reads the granted rights of a project, from one source or from the first that has any.
 func Read(ctx context.Context, found *project.Project, against string) (*Grants, error) {
 	g := &Grants{}
 	var err error
@@ -97,7 +97,7 @@ func (g *Grants) grantedBy(found *project.Project, against string) (granted righ
 	return granted, nil
 }
 
-// scopesOf says of the project's custom resources whether they are in no namespace.
+// scopesOf reports which of the project's custom resources are cluster-scoped.
 func scopesOf(definitions []*unstructured.Unstructured) map[schema.GroupResource]bool {
 	scopes := map[schema.GroupResource]bool{}
 	for _, definition := range definitions {

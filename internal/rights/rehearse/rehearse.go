@@ -1,8 +1,8 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rehearse runs an operator with certain rights while its samples are created, changed and deleted, and reports what
-// it was refused.
+// Package rehearse runs an operator with certain rights while its samples are created, changed and deleted, and
+// reports refused requests.
 package rehearse
 
 import (
@@ -33,7 +33,7 @@ const (
 	stopGrace = 10 * time.Second
 )
 
-// Options say what is rehearsed.
+// Options configures a rehearsal.
 type Options struct {
 	// Upstream is the API server, with the rights that are tried.
 	Upstream *rest.Config
@@ -41,7 +41,7 @@ type Options struct {
 	Namespace string
 	// Start starts the operator behind the lens, with a private folder for its files. If it is nil, Command is run.
 	Start func(ctx context.Context, proxy *lens.Lens, dir string) (Process, error)
-	// Command is the operator, Dir where it runs, and Log receives what it prints.
+	// Command runs the operator in Dir, and Log receives its output.
 	Command []string
 	Dir     string
 	Env     []string
@@ -53,16 +53,16 @@ type Options struct {
 	Patience  time.Duration
 	// Acts are what happens to the operator's objects, one after the other.
 	Acts []Act
-	// Done is told about each act.
+	// Done is called after each act.
 	Done func(Outcome)
 }
 
 // Process is a running operator.
 type Process interface {
-	// Ended is closed when it has ended, and Err says how.
+	// Ended is closed when it has ended, and Err returns how.
 	Ended() <-chan struct{}
 	Err() error
-	// Stop ends it, and returns when it is gone.
+	// Stop stops it, and returns when it has ended.
 	Stop()
 }
 
@@ -72,17 +72,17 @@ type Act struct {
 	Do   func(context.Context) error
 }
 
-// Outcome is what an act led to.
+// Outcome is the result of an act.
 type Outcome struct {
 	Act      string        `json:"act"`
 	Requests int           `json:"requests"`
 	Refused  []Refusal     `json:"refused,omitempty"`
 	Took     time.Duration `json:"nanoseconds"`
-	// Busy says that the operator had not finished when patience ended.
+	// Busy means that the operator had not finished in time.
 	Busy bool `json:"busy,omitempty"`
 }
 
-// Refusal is a request that was refused for want of a right.
+// Refusal is a request that was refused because of a missing right.
 type Refusal struct {
 	Verb     string        `json:"verb"`
 	Resource lens.Resource `json:"resource"`
@@ -215,10 +215,10 @@ func newWatching(stream *lens.Stream) *watching {
 	return w
 }
 
-// neverEnds says of a resource that something changes in it all the time: leader election, and the heartbeats of nodes.
+// neverEnds reports whether a resource changes constantly: leader election, and the heartbeats of nodes.
 func neverEnds(r lens.Resource) bool { return r.Resource == "leases" || r.Resource == "nodes" }
 
-// count says whether an event shows that the operator is at work.
+// count reports whether an event shows that the operator is busy.
 func (w *watching) count(e *lens.Event) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -308,7 +308,7 @@ func (o *Options) start(proxy *lens.Lens, dir string) (*process, error) {
 func (p *process) Ended() <-chan struct{} { return p.ended }
 func (p *process) Err() error             { return p.err }
 
-// Stop ends the operator, and returns when it is gone.
+// Stop stops the operator, and returns when it has ended.
 func (p *process) Stop() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM) // it may be gone already
 	select {
