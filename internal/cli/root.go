@@ -1,9 +1,10 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli puts the opdock command together. The verbs stand in packages of their own, grouped by what they are about:
-// clustercmd, projectcmd, devcmd, rbaccmd, fleetcmd, whycmd, tracecmd and experimentcmd. What all of them need is in cmdutil, and
-// what tests of verbs need is in clitest. A verb has its flags and its words there; what it does is in a package outside of cli.
+// Package cli assembles the opdock command. The verbs are in separate packages, grouped by
+// topic: clustercmd, projectcmd, devcmd, rbaccmd, fleetcmd, whycmd, tracecmd and experimentcmd.
+// Shared code is in cmdutil, and code for tests of verbs in clitest. These packages contain
+// only flags and texts; the logic is in packages outside of cli.
 package cli
 
 import (

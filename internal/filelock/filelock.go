@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ErrHeld says that another process, or another open file of this one, has the lock.
+// ErrHeld means that another process, or another open file of this one, holds the lock.
 var ErrHeld = errors.New("the lock is held")
 
 // Exclusive takes the lock that no other process can have at the same time. It does not wait.

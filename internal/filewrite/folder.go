@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// folder is where files are read and written by relative paths. An os.Root lets no path out of it, which is for names that
-// were found in a project and may be anybody's.
+// folder is where files are read and written by relative paths. An os.Root allows no path
+// outside of it, for untrusted names from a project.
 type folder interface {
 	ReadFile(name string) ([]byte, error)
 	OpenFile(name string, flag int, mode fs.FileMode) (*os.File, error)

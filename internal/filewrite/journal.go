@@ -80,7 +80,7 @@ func openJournal(ctx context.Context, root string) (*journal, error) {
 
 // tryJournal returns nil if another process holds the journal.
 func tryJournal(name string) (*os.File, error) {
-	// A link may have come with the project, and would make us write to a file of somebody's choice.
+	// A link may have come with the project, and would redirect the write to any file.
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func tryJournal(name string) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	// Whoever held it before us has removed it; another one may be there by now.
+	// The previous holder has removed it; another one may exist by now.
 	if now, err := os.Stat(name); err != nil || !os.SameFile(held, now) {
 		return nil, file.Close()
 	}

@@ -15,14 +15,14 @@ import (
 	"syscall"
 )
 
-// Recovered is what was found of a process that was killed while it wrote.
+// Recovered describes the leftovers of a process that was killed while writing.
 type Recovered struct {
-	// TakenBack are the files that are as they were before, and Edited those that somebody has edited since. If there are
-	// any of the latter, nothing is taken back: the work of that person may rely on what was written.
+	// TakenBack are the files that were rolled back, and Edited those that were edited since. If there are edited
+	// files, nothing is rolled back: the edits may depend on the written files.
 	TakenBack, Edited []string
 }
 
-// Recover takes back what a process that was killed has done in a project. It waits for one that is still at work.
+// Recover rolls back the changes of a killed process in a project. It waits for a process that is still writing.
 func Recover(ctx context.Context, root string) (Recovered, error) {
 	if _, err := os.Lstat(filepath.Join(root, JournalName)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return Recovered{}, nil // there is no journal, or not even a folder for one
@@ -42,8 +42,8 @@ func Recover(ctx context.Context, root string) (Recovered, error) {
 	return found, t.journal.end()
 }
 
-// recover undoes what another process has written down. The journal may have come with the project from somebody else,
-// so nothing is touched that no journal of ours names.
+// recover undoes what another process has written down. The journal may have come with the project from elsewhere, so
+// only paths that our own journals can contain are changed.
 func (t *Transaction) recover() (found Recovered, err error) {
 	defer func() {
 		if err != nil {
@@ -60,7 +60,7 @@ func (t *Transaction) recover() (found Recovered, err error) {
 			return t.foreign(one.Path) || t.foreign(one.Temporary) || !isTemporaryFor(one.Temporary, one.Path)
 		})
 	}
-	// Whoever puts a link there after the check does not get beyond the project either.
+	// A link that is created after the check does not lead out of the project either.
 	confined, err := os.OpenRoot(t.root)
 	if err != nil {
 		return found, err

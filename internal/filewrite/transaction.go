@@ -137,7 +137,7 @@ func (t *Transaction) prepare(changes []Change) (record, error) {
 		}
 		if !same(now, change.Before) {
 			if same(now, file.content) {
-				continue // somebody has done it already
+				continue // it is already done
 			}
 			return one, fmt.Errorf("writing %s: the file has changed since it was read", change.Path)
 		}
@@ -160,7 +160,7 @@ func (t *Transaction) prepare(changes []Change) (record, error) {
 	return one, nil
 }
 
-// randomLength is enough for names that nobody guesses.
+// randomLength is enough for unpredictable names.
 const randomLength = 12
 
 // temporaryFor is a name beside the target that neither go nor the search for packages takes for source.

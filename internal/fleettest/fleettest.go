@@ -33,8 +33,8 @@ var (
 	installed error
 )
 
-// The loggers of the process are for nobody in particular, and must not be changed while anything runs. What a manager has to
-// say goes to its test.
+// The loggers of the process are shared and must not be changed while anything runs. The log of a manager goes to its
+// test.
 func init() {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())

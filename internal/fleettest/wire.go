@@ -71,7 +71,7 @@ func (t *tap) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method == http.MethodGet {
 		return t.next.RoundTrip(request)
 	}
-	// It is on record before it is sent: whoever sees what it has done must find it there.
+	// It is recorded before it is sent, so it is found as soon as its effect is visible.
 	last := t.wire.record(request)
 	response, err := t.next.RoundTrip(request)
 	if last {

@@ -13,8 +13,8 @@ import (
 const File = "go.mod"
 
 // Dir returns the folder of the module that an absolute path is in, and an empty string if there is none. Like the go
-// command it ignores a go.mod in the root of the folder for temporary files, where somebody's experiment would otherwise
-// make everything below it a part of that module.
+// command, it ignores a go.mod in the root of the folder for temporary files, where a stray file would otherwise
+// capture everything below it.
 func Dir(path string) string {
 	temporary := os.TempDir()
 	resolved, err := filepath.EvalSymlinks(temporary)

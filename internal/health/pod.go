@@ -1,8 +1,8 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health says how pods and Deployments are, in their own words: what keeps a pod from becoming ready, and how far a
-// rollout is. It knows nothing about the controllers and commands that ask.
+// Package health describes the state of pods and Deployments: why a pod is not ready, and how far a rollout is. It
+// does not depend on the controllers and commands that use it.
 package health
 
 import (

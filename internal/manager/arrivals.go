@@ -113,8 +113,8 @@ func (a *arrivals) running() []controller.Kind {
 // NeedLeaderElection makes a manager that is not the leader wait.
 func (a *arrivals) NeedLeaderElection() bool { return true }
 
-// lookAgain is for a kind whose CRD has just been seen: it is served a moment later, of which there is no event. Should
-// that moment be longer than these attempts, the next event of the CRD begins them anew.
+// lookAgain retries a kind whose CRD was just reported: it is served a moment later, without an event. If that takes
+// longer than these attempts, the next event of the CRD starts them again.
 var lookAgain = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 10, Cap: 10 * time.Second}
 
 // Start implements manager.Runnable. It returns when the manager stops.
@@ -155,8 +155,8 @@ func (a *arrivals) Start(ctx context.Context) error {
 	}
 }
 
-// look does what is to be done for the kinds that are served, and returns the others. It is not certain of them if the
-// server did not answer.
+// look sets up the kinds that are served, and returns the others. The result is uncertain if the server did not
+// respond.
 func (a *arrivals) look(ctx context.Context) (missing []schema.GroupVersionKind, certain bool, err error) {
 	a.mutex.Lock()
 	pending := slices.Clone(a.pending)
@@ -218,7 +218,7 @@ func (a *arrivals) served(ctx context.Context, kind schema.GroupVersionKind) (bo
 	}
 }
 
-// tell says once of each kind that it is missing, and once that it has come.
+// tell logs once for each kind that it is missing, and once that it is installed.
 func (a *arrivals) tell(missing []schema.GroupVersionKind, told map[schema.GroupVersionKind]bool) {
 	for _, kind := range missing {
 		if !told[kind] {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
-// addChecks says of the manager that it is healthy while it answers, and ready once it sees what it looks after. One
-// that waits to become the leader is ready, too: it can take over at any time.
+// addChecks makes the manager healthy while it responds, and ready once its caches are synced. A manager that waits
+// for leadership is ready, too: it can take over at any time.
 func addChecks(mgr ctrl.Manager, arriving *arrivals, leaderElection bool) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the health check: %w", err)
@@ -38,8 +38,8 @@ func addChecks(mgr ctrl.Manager, arriving *arrivals, leaderElection bool) error 
 	return nil
 }
 
-// synced returns what keeps the caches of the started kinds from being complete. A kind that is not installed keeps
-// nobody waiting.
+// synced returns what keeps the caches of the started kinds from being complete. A kind that is not installed does
+// not matter.
 func (a *arrivals) synced(ctx context.Context, informers cache.Informers) error {
 	a.mutex.Lock()
 	looked, started := a.looked, a.started

@@ -35,7 +35,8 @@ type Options struct {
 	Kinds []controller.Kind
 	// Namespaces to watch; all if empty.
 	Namespaces []string
-	// Concurrency is how many objects a controller looks at together, by kind; 0 and missing ones get the default.
+	// Concurrency is how many objects a controller reconciles concurrently, by kind; 0 and missing ones get the
+	// default.
 	Concurrency map[string]int
 	// ReconcileTimeout bounds a single pass.
 	ReconcileTimeout time.Duration
@@ -45,7 +46,7 @@ type Options struct {
 	HealthProbeAddress string
 	// ProfileAddress is where profiles of the process are served, without protection; not at all if empty.
 	ProfileAddress string
-	// LeaderElection lets only one of several managers work at a time.
+	// LeaderElection allows only one of several managers to be active at a time.
 	LeaderElection          bool
 	LeaderElectionNamespace string
 	// GracefulShutdown is how long passes may take to end when the manager stops.
@@ -59,7 +60,7 @@ const (
 	// LeaderElectionID is the name of the lease.
 	LeaderElectionID = "opdock-manager.opdock.dev"
 
-	// DefaultConcurrency is how many objects of a kind are reconciled at a time, unless Options say otherwise.
+	// DefaultConcurrency is how many objects of a kind are reconciled concurrently by default.
 	DefaultConcurrency = 8
 
 	defaultReconcileTimeout = time.Minute
@@ -145,7 +146,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// cacheOptions keep the caches small: of children only those of the fleet, and of no object what nobody reads.
+// cacheOptions keep the caches small: only children of the fleet, and no fields that are not read.
 func cacheOptions(o Options) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{flow.LabelManagedBy: flow.ManagedBy})
 	transform, ofPods := keepOwnFields, dropManagedFields

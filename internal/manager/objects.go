@@ -21,8 +21,8 @@ import (
 	"github.com/opdock/opdock/internal/controller"
 )
 
-// objects counts the objects of the fleet when somebody asks. Counters that are kept up to date by events would have to
-// be right at all times; the caches are already.
+// objects counts the objects of the fleet on each scrape. Counters that follow events would have to be right at all
+// times; the caches already are.
 type objects struct {
 	arriving *arrivals
 	cache    cache.Cache

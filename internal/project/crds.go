@@ -20,7 +20,7 @@ const (
 	definitionKind  = "CustomResourceDefinition"
 )
 
-// usualFolders are where projects keep YAML for a server, in the order in which they are looked at.
+// usualFolders are the folders where projects keep manifests, in search order.
 var usualFolders = []string{
 	"config", "deploy", "artifacts", "manifests", "crds", "crd", "k8s", "kubernetes", "helm", "charts", "chart", "kustomize", "install",
 }
@@ -64,7 +64,7 @@ func (p *Project) kustomizedCRDs(folder string) ([]*unstructured.Unstructured, e
 	return definitions, nil
 }
 
-// oldDefinition says which file has a definition that no server takes.
+// oldDefinition is the error about a CRD version that no server accepts.
 func (p *Project) oldDefinition(definition *unstructured.Unstructured, folder string) error {
 	old := fmt.Errorf("CRD %s has version %s, which Kubernetes stopped serving in 1.22; change it to %s/v1",
 		definition.GetName(), definition.GroupVersionKind().Version, extensionsGroup)

@@ -1,10 +1,9 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package project reads what a Go operator project on disk is made of, whichever tool has laid it out: where its main package is,
-// and its CRDs, manifests, webhooks and samples. It changes nothing and needs no cluster.
+// Package project reads a Go operator project on disk, in any common layout: its main package, CRDs, manifests,
+// webhooks and samples. It changes nothing and needs no cluster.
 //
-// Four layouts are known: that of kubebuilder v4, that of older kubebuilder, that of operator-sdk, and plain folders as in
-// client-go's own example. They differ in where things are and not in what they are, so that whoever uses a Project need
-// not care which it is.
+// It supports four layouts: kubebuilder v4, older kubebuilder, operator-sdk, and plain folders as in client-go's
+// example. They differ only in the locations of files, so users of a Project need not distinguish them.
 package project

@@ -15,7 +15,7 @@ import (
 const (
 	rbacGroup        = "rbac.authorization.k8s.io"
 	defaultNamespace = "default"
-	// defaultAccount is what the cluster creates in every namespace, and what pods have that name no other.
+	// defaultAccount is the service account that every namespace has, and that pods use by default.
 	defaultAccount = "default"
 )
 
@@ -27,12 +27,12 @@ type Identity struct {
 	Objects []*unstructured.Unstructured
 }
 
-// User is the name that a server knows the operator by.
+// User returns the user name of the operator.
 func (i *Identity) User() string {
 	return "system:serviceaccount:" + i.Namespace + ":" + i.ServiceAccount
 }
 
-// Identity is who the operator's pods are by its manifests; nil if they do not say.
+// Identity returns the identity of the operator's pods in its manifests; nil if there is none.
 func (p *Project) Identity(ctx context.Context) (*Identity, error) {
 	manifests, err := p.Manifests(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func Workload(manifests []*unstructured.Unstructured) *unstructured.Unstructured
 	return nil
 }
 
-// Containers are those of a workload's pods. What is changed in them is not changed in the workload.
+// Containers returns copies of the containers of a workload's pods.
 func Containers(workload *unstructured.Unstructured) []map[string]any {
 	list, _, _ := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "containers")
 	var containers []map[string]any
@@ -255,7 +255,7 @@ func namespaceOf(object *unstructured.Unstructured) string {
 	return defaultNamespace
 }
 
-// withNamespace is the object with the namespace that it gets when nobody names one.
+// withNamespace returns the object with its default namespace.
 func withNamespace(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object.GetNamespace() != "" {
 		return object

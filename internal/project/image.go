@@ -15,13 +15,13 @@ import (
 // placeholders are what scaffolded manifests have in place of an image.
 var placeholders = []string{"controller", "REPLACE_IMAGE", "IMAGE_NAME"}
 
-// IsPlaceholder says whether an image is the one of scaffolded manifests, which cannot be pulled.
+// IsPlaceholder reports whether an image is the placeholder of scaffolded manifests, which cannot be pulled.
 func IsPlaceholder(image string) bool {
 	name, _, _ := strings.Cut(image, ":")
 	return image == "" || slices.Contains(placeholders, name) || strings.Contains(image, "{{")
 }
 
-// Image is the image of the operator in the manifests; false if it cannot be told which container is the operator.
+// Image returns the image of the operator in the manifests; false if it is unclear which container is the operator.
 func Image(manifests []*unstructured.Unstructured) (image string, ok bool) {
 	workload := Workload(manifests)
 	if workload == nil {
@@ -62,7 +62,7 @@ func WithImage(manifests []*unstructured.Unstructured, image string) ([]*unstruc
 // defaultEntrypoint is where kubebuilder's manifests expect the operator.
 const defaultEntrypoint = "/manager"
 
-// Entrypoint is where the operator has to be in its image by what the manifests run.
+// Entrypoint returns the path of the operator in its image, from the command in the manifests.
 func Entrypoint(manifests []*unstructured.Unstructured) string {
 	workload := Workload(manifests)
 	if workload == nil {

@@ -45,7 +45,7 @@ type Project struct {
 	Layout Layout
 	// File is the content of PROJECT; nil if there is none.
 	File *projectfile.File
-	// Warn is told, once, what the user should know although it is no error. It may be nil.
+	// Warn is called once with each message that is not an error. It may be nil.
 	Warn func(message string)
 
 	plugins []string // that PROJECT names
@@ -138,10 +138,10 @@ func objectName(text string) string {
 	return name
 }
 
-// path is that of something that is named relative to the project's folder, with slashes.
+// path returns the path of a name relative to the project's folder, with slashes.
 func (p *Project) path(name string) string { return filepath.Join(p.Dir, filepath.FromSlash(name)) }
 
-// relative is a path as it is shown to users: below the project's folder, with slashes.
+// relative returns a path for messages: relative to the project's folder, with slashes.
 func (p *Project) relative(path string) string {
 	if below, err := filepath.Rel(p.Dir, path); err == nil && filepath.IsLocal(below) {
 		return filepath.ToSlash(below)
@@ -190,11 +190,11 @@ func (p *Project) Generators() (only []string, ok bool) {
 	}
 }
 
-// FileError is what is wrong in a file of the project.
+// FileError is an error in a file of the project.
 type FileError struct {
 	// File is relative to the project's folder, with slashes.
 	File string
-	// Line counts from 1; 0 if it is not known.
+	// Line counts from 1; 0 if unknown.
 	Line int
 	Err  error
 }

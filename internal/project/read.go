@@ -141,7 +141,7 @@ func splitDocuments(content []byte) []document {
 	return append(all, current)
 }
 
-// firstLine is that of the first line that is neither empty nor a comment.
+// firstLine returns the number of the first line that is neither empty nor a comment.
 func (d document) firstLine() int {
 	line := d.line
 	for text := range bytes.Lines(d.content) {

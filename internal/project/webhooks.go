@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Webhooks are what a server is told about an operator's webhooks.
+// Webhooks holds the webhook configurations of an operator.
 type Webhooks struct {
 	// Configurations are the MutatingWebhookConfigurations and ValidatingWebhookConfigurations.
 	Configurations []*unstructured.Unstructured
@@ -20,8 +20,8 @@ type Webhooks struct {
 	Deployed bool
 }
 
-// Webhooks are those of the manifests. If they have none, those that lie in config/webhook are returned: kubebuilder
-// writes them there, and leaves it to the user to make them part of config/default.
+// Webhooks returns the webhooks of the manifests. If there are none, it returns those in config/webhook: kubebuilder
+// writes them there, and the user has to add them to config/default.
 func (p *Project) Webhooks(ctx context.Context) (*Webhooks, error) {
 	manifests, err := p.Manifests(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *Project) Webhooks(ctx context.Context) (*Webhooks, error) {
 	return result, nil
 }
 
-// IsWebhookConfiguration reports whether the object tells a server to call webhooks for requests.
+// IsWebhookConfiguration reports whether the object is a webhook configuration.
 func IsWebhookConfiguration(object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind()
 	return kind.Group == "admissionregistration.k8s.io" &&

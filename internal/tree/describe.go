@@ -23,7 +23,7 @@ import (
 	"github.com/opdock/opdock/internal/health"
 )
 
-// DescribeFleet says in a few words how an object of the fleet is.
+// DescribeFleet describes the state of an object of the fleet in a few words.
 func DescribeFleet(object client.Object, gvk schema.GroupVersionKind, columns Columns) Object {
 	o := Describe(object, gvk)
 	o.Fleet = true
@@ -33,7 +33,8 @@ func DescribeFleet(object client.Object, gvk schema.GroupVersionKind, columns Co
 	return o
 }
 
-// Describe says in a few words how an object is. Kubernetes' own kinds come as their Go types.
+// Describe describes the state of an object in a few words. Kubernetes' own kinds must be Go
+// types.
 func Describe(object client.Object, gvk schema.GroupVersionKind) Object {
 	o := Object{
 		Group: gvk.Group, Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),

@@ -31,8 +31,8 @@ import (
 	"github.com/opdock/opdock/internal/crdspec"
 )
 
-// Discovery keeps a tree of all custom resources of a cluster and of what belongs to them, whatever kinds come and go.
-// It is for operators that nothing is known about.
+// Discovery maintains a tree of all custom resources of a cluster and the objects that belong to them, while kinds
+// come and go. It is for unknown operators.
 type Discovery struct {
 	Model *Model
 	// Changed, if set, is called as Sources says.

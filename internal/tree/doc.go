@@ -1,8 +1,8 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree models what becomes of custom resources: each of them with everything that belongs to it, by the owner
-// references that the objects really have, down to the pods.
+// Package tree models custom resources with all objects that belong to them, by their actual owner references, down
+// to the pods.
 //
 // Watch feeds a Model with the kinds of the fleet, and Discovery with all custom resources of a cluster, whatever kinds come
 // and go. Describe says in a few words how an object is, and Grow makes a tree of objects; both are pure. How a tree looks is

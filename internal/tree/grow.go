@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Branch is an object and what belongs to it.
+// Branch is an object and the objects that belong to it.
 type Branch struct {
 	Object
 
 	Children []*Branch
 }
 
-// Grow makes trees of objects by their owner references. Trees begin with objects of the fleet; what belongs to none of
-// them is left out.
+// Grow builds trees of objects by their owner references. The roots are objects of the fleet; objects that belong to
+// none of them are left out.
 func Grow(objects []Object) []*Branch {
 	branches := make(map[types.UID]*Branch, len(objects))
 	for _, o := range objects {

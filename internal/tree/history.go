@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// keptRemovals is how many removed objects are remembered for those who ask what has changed. Who asks later than that is
-// told everything anew.
+// keptRemovals is the number of removed objects that are remembered for readers. A reader that comes later gets
+// everything again.
 const keptRemovals = 1000
 
 // history says at which revision of the model each object changed last. It grows no larger than the model, however slow
@@ -52,7 +52,7 @@ func (h *history) advance() {
 	h.next = make(chan struct{})
 }
 
-// Delta is what has changed since a revision.
+// Delta holds the changes since a revision.
 type Delta struct {
 	// Revision is the one to ask with next time.
 	Revision uint64
@@ -62,7 +62,7 @@ type Delta struct {
 	Removed []types.UID
 }
 
-// Since returns what has changed after a revision; 0 is before everything.
+// Since returns the changes after a revision; 0 is before everything.
 func (m *Model) Since(revision uint64) Delta {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

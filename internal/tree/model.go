@@ -17,7 +17,7 @@ import (
 // keptEvents is how many of the latest events are remembered: more than the largest screen shows.
 const keptEvents = 100
 
-// Model is what is known at the moment. Its methods may be called from several goroutines.
+// Model holds the current objects. Its methods are safe for concurrent use.
 type Model struct {
 	mutex   sync.Mutex
 	objects map[types.UID]Object
@@ -26,7 +26,7 @@ type Model struct {
 	history history
 }
 
-// NewModel returns a model that knows nothing yet.
+// NewModel returns an empty model.
 func NewModel() *Model {
 	return &Model{
 		objects: map[types.UID]Object{}, events: map[types.UID]Event{}, changed: make(chan struct{}, 1), history: newHistory(),
@@ -93,7 +93,7 @@ func (m *Model) AddEvent(e Event) {
 func (m *Model) notify() {
 	select {
 	case m.changed <- struct{}{}:
-	default: // whoever listens has not yet looked at the last change
+	default: // the listener has not handled the last change yet
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// State is how an object is, as far as a glance can tell.
+// State is the state of an object at a glance.
 type State int
 
 const (
@@ -21,11 +21,11 @@ const (
 	Busy
 	// Bad objects do not get any further.
 	Bad
-	// Paused objects are left as they are, because somebody wants it so.
+	// Paused objects are suspended on purpose.
 	Paused
 )
 
-// Object is what is shown of an object.
+// Object holds what is shown of an object.
 type Object struct {
 	Group, Kind     string
 	Namespace, Name string
@@ -45,9 +45,9 @@ type Object struct {
 	Status string
 	// Detail is what else is worth knowing.
 	Detail string
-	// Reason and Message say why it is not ready; a machine reads the one, a person the other.
+	// Reason and Message contain why it is not ready, for programs and for people.
 	Reason, Message string
-	// Conditions are what the object itself says, in its order.
+	// Conditions are the conditions of the object, in its order.
 	Conditions []Condition
 }
 

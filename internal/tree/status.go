@@ -56,8 +56,8 @@ func (o *Object) describeStatus(object *unstructured.Unstructured) {
 	}
 }
 
-// hasContent says whether a status says anything: the list of conditions may be empty, or hold what is none, and typed clients
-// write zeros for what nobody has counted yet.
+// hasContent reports whether a status has content: the list of conditions may be empty or invalid, and typed clients
+// write zeros for unset counts.
 func hasContent(status map[string]any) bool {
 	for field, value := range status {
 		if field == "ready" || field != "conditions" && !isZero(value) {
@@ -67,7 +67,7 @@ func hasContent(status map[string]any) bool {
 	return false
 }
 
-// isZero says whether a value is the zero value of its type, or has only such values in it.
+// isZero reports whether a value is the zero value of its type, or contains only zero values.
 func isZero(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
@@ -100,7 +100,7 @@ func (o *Object) describeConditions(conditions []metav1.Condition) {
 	isReady := positive != nil && positive.Type == sharedv1.ConditionReady
 	switch {
 	case isReady && positive.Status == metav1.ConditionTrue:
-		o.State, o.Status = Good, positive.Type // whoever has Ready sums up the others in it
+		o.State, o.Status = Good, positive.Type // Ready summarizes the others
 	case negative != nil:
 		o.State, o.Status, o.Reason, o.Message = Bad, negative.Type, negative.Reason, negative.Message
 	case positive != nil && positive.Status == metav1.ConditionTrue:

@@ -39,7 +39,7 @@ func Age(d time.Duration) string {
 	}
 }
 
-// Clean removes characters that would control a terminal instead of being shown: anybody may write a message.
+// Clean removes control characters, because any client may write a message.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Mn, r) {

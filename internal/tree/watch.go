@@ -168,7 +168,7 @@ func (f *follower) set(o Object) {
 	f.model.Set(o)
 }
 
-// changed tells about changes of one kind, if somebody wants to know.
+// changed reports changes of one kind, if a callback is set.
 func (s Sources) changed(kind schema.GroupVersionKind) func(old, now client.Object) {
 	if s.Changed == nil {
 		return func(client.Object, client.Object) {}

@@ -26,7 +26,7 @@ import (
 // Noon is when everything happens in these tests.
 var Noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// FakeDock stands in for package cluster. Its fields say what there is, and record what was done.
+// FakeDock replaces package cluster. Its fields define the clusters, and record what was done.
 type FakeDock struct {
 	mu sync.Mutex // guards what several forks record
 

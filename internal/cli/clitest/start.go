@@ -11,7 +11,7 @@ import (
 	"github.com/opdock/opdock/internal/target"
 )
 
-// Steps are those of a start.
+// Steps are the steps of a start.
 var Steps = []string{"state", "etcd", "apiserver", "controllers", "nodes"}
 
 // StartsWell is a start that goes through all its steps.
@@ -29,7 +29,8 @@ func FailsWith(err error) func(context.Context, cluster.Options) (target.Running
 	return func(context.Context, cluster.Options) (target.Running, error) { return nil, err }
 }
 
-// Hangs is a start that gets nowhere until it is told to stop, and then says what a control plane says.
+// Hangs is a start that makes no progress until it is canceled, and then reports the message of a
+// control plane.
 func Hangs(ctx context.Context, _ cluster.Options) (target.Running, error) {
 	<-ctx.Done()
 	return nil, &cluster.StartError{Reason: cluster.ReasonInterrupted, Message: "interrupted"}

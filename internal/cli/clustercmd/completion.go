@@ -14,7 +14,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 )
 
-// completeKubectl lets kubectl complete its own command line, against the cluster that is meant.
+// completeKubectl asks kubectl to complete its command line, on the selected cluster.
 func (a verbs) completeKubectl(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
 	call, err := splitKubectl(args, a.DefaultName())
@@ -23,7 +23,7 @@ func (a verbs) completeKubectl(cmd *cobra.Command, args []string, typed string) 
 	}
 	binary, err := a.Dock.FindBinary()
 	if err != nil {
-		return nil, nothing // nobody who presses Tab wants a control plane to be built
+		return nil, nothing // Tab must not start a build of the control plane
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), cmdutil.CompletionPatience)
 	defer cancel()

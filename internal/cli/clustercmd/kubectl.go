@@ -52,7 +52,7 @@ For the help of kubectl itself, run "opdock kubectl help".`,
 			if err != nil {
 				return err
 			}
-			// The name it is called by tells the binary to be kubectl.
+			// The binary acts as kubectl if it has this name.
 			if err := a.Exec(binary, append([]string{"kubectl"}, call.args...), env); err != nil {
 				return fmt.Errorf("running %s as kubectl: %w", binary, err)
 			}
@@ -115,7 +115,7 @@ func ownArguments(args []string) []string {
 	return args
 }
 
-// choosesCluster tells whether the arguments say themselves which cluster to talk to.
+// choosesCluster reports whether the arguments select a cluster themselves.
 func choosesCluster(args []string) bool {
 	return slices.ContainsFunc(ownArguments(args), func(arg string) bool {
 		flag, _, _ := strings.Cut(arg, "=")
@@ -123,7 +123,7 @@ func choosesCluster(args []string) bool {
 	})
 }
 
-// runsAlone tells whether kubectl does what is asked without any cluster.
+// runsAlone reports whether the kubectl command needs no cluster.
 func runsAlone(args []string) bool {
 	if len(args) == 0 || slices.ContainsFunc(ownArguments(args), isHelpFlag) {
 		return true

@@ -118,7 +118,7 @@ func (a verbs) up(cmd *cobra.Command, o cmdutil.StartOptions) error {
 	if hasState && o.Ephemeral {
 		return a.wouldLoseState(before)
 	}
-	// Resolved here and not in Start, so that the time a build takes does not count for --timeout.
+	// Resolved here and not in Start, so the time of a build does not count towards --timeout.
 	if o.Binary, err = a.ControlPlaneBinary(ctx, o.Quiet); err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (a verbs) stayWith(ctx context.Context, c target.Running, o cmdutil.StartOp
 			return err
 		}
 	}
-	// It may have ended because of somebody else: opdock down in another terminal is as good as Ctrl-C here.
+	// opdock down in another terminal may have stopped it, which is the same as Ctrl-C here.
 	now, err := a.Dock.Find(o.Name)
 	if err != nil {
 		return err

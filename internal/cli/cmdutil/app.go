@@ -1,11 +1,11 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cmdutil holds what the verbs of the opdock command have in common: the program and its surroundings, flags and
-// formats, progress, and errors that say what to do next.
+// Package cmdutil holds the code that the verbs of the opdock command share: the program and its environment, flags
+// and formats, progress, and errors with hints.
 //
-// Nothing in it reaches for the process it runs in: streams, environment, clock, exec and the functions of package
-// cluster come with App, so that every verb can be run in a test exactly as a user runs it.
+// It does not use globals of the process: streams, environment, clock, exec and the functions of package cluster
+// come from App, so a test can run every verb exactly as a user does.
 package cmdutil
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/opdock/opdock/internal/target"
 )
 
-// defaultCluster is the name of the cluster that is meant when nobody names one.
+// defaultCluster is the name of the default cluster.
 const defaultCluster = "dock"
 
 // ClusterVariable names the environment variable that replaces defaultCluster for one shell.
@@ -33,7 +33,7 @@ const (
 	ExitUsage = 2
 )
 
-// Streams are what a verb reads and writes. Results go to Out, progress and errors to Err.
+// Streams are the streams of a verb. Results go to Out, progress and errors to Err.
 type Streams struct {
 	Out io.Writer
 	Err io.Writer
@@ -44,15 +44,15 @@ type Streams struct {
 	ErrSize func() (width, height int)
 	// Colour allows colours on Err.
 	Colour bool
-	// Keys lets the user press keys: they are received as they are typed, Ctrl-C among them, until release is called. It
-	// is nil if there is no keyboard.
+	// Keys starts to receive keys as they are typed, including Ctrl-C, until release is called. It is nil if there is
+	// no keyboard.
 	Keys func() (typed <-chan string, release func(), err error)
 }
 
 // App is the command line program and everything it takes from its surroundings.
 type App struct {
 	Streams
-	// Program is what the user types to run this program. Hints repeat it, so that they can be copied and pasted.
+	// Program is the command that the user types. Hints use it, so users can copy and paste them.
 	Program string
 	Env     []string
 	Now     func() time.Time

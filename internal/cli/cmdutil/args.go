@@ -23,7 +23,7 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	return &UsageError{Message: fmt.Sprintf("unknown command %q", args[0]), Hints: append(hints, SeeHelp(root))}
 }
 
-// wrongFlag tells about a flag that does not exist or has a value that it cannot have.
+// wrongFlag explains an unknown flag or an invalid value.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	if args := cmd.Flags().Args(); !cmd.HasParent() && len(args) > 0 {
 		return unknownVerb(cmd, args) // and therefore the flag is unknown as well

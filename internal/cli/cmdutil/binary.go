@@ -13,8 +13,8 @@ import (
 	"github.com/opdock/opdock/internal/hint"
 )
 
-// plainBuildInterval is how often a build says how far it is when it cannot redraw a line: often enough to see
-// that it lives, seldom enough for a CI log.
+// plainBuildInterval is the interval of progress lines without a terminal: often enough to see progress, rare
+// enough for a CI log.
 const plainBuildInterval = 10 * time.Second
 
 // ControlPlaneBinary returns the path of the control plane binary. It builds the binary first if it does not exist.

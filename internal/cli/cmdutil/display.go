@@ -26,7 +26,7 @@ func (c *carriage) Write(data []byte) (int, error) {
 const (
 	spinnerFrames   = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 	spinnerInterval = 100 * time.Millisecond
-	// stillInterval is how long nothing may be written elsewhere than on a terminal, so that nobody takes it for stuck.
+	// stillInterval is the maximum time without output if there is no terminal, so the program does not look stuck.
 	stillInterval = 30 * time.Second
 
 	eraseLine = "\r\x1b[K"
@@ -90,7 +90,7 @@ func (d *Display) Animate() (stop func()) {
 	}
 }
 
-// Busy says what is being done now, with the time since it has begun; nothing is done if the text is empty.
+// Busy shows the current activity with its duration; an empty text clears it.
 func (d *Display) Busy(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -125,17 +125,17 @@ func (d *Display) Title(format string, args ...any) {
 	fmt.Fprintf(d.out, format+"\n", args...)
 }
 
-// Run says what is being done now. Only a terminal shows it at once.
+// Run sets the current activity. Only a terminal shows it at once.
 func (d *Display) Run(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.running = text
 }
 
-// Done says that a step has finished.
+// Done shows that a step has finished.
 func (d *Display) Done(text string, elapsed time.Duration) { d.finish("✓", Green, text, elapsed) }
 
-// failed says that a step has not.
+// failed shows that a step has failed.
 func (d *Display) failed(text string, elapsed time.Duration) { d.finish("✗", Red, text, elapsed) }
 
 func (d *Display) finish(mark, colour, text string, elapsed time.Duration) {
@@ -153,7 +153,7 @@ func (d *Display) finish(mark, colour, text string, elapsed time.Duration) {
 	fmt.Fprintf(d.out, " %s %s  %s\n", mark, text, Short(elapsed))
 }
 
-// still says that a step has not finished yet, where there is no terminal to draw it on.
+// still prints that a step is still running, without a terminal.
 func (d *Display) still() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -195,7 +195,7 @@ func (d *Display) erase() {
 	}
 }
 
-// Short is a duration as a person would say it: 52ms, 0.64s, 12s, 5m32s.
+// Short formats a duration for people: 52ms, 0.64s, 12s, 5m32s.
 func Short(d time.Duration) string {
 	switch {
 	case d < 100*time.Millisecond:

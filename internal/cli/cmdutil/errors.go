@@ -139,7 +139,7 @@ func PIDOf(s cluster.Status) string {
 	return fmt.Sprintf("pid %d", s.PID)
 }
 
-// aliveInstead is a hint for whoever has started one cluster, as opdock dev does, and did not say which is meant.
+// aliveInstead is a hint for users who have started one other cluster, as opdock dev does, and did not select it.
 func (a *App) aliveInstead(name string) []string {
 	all, _ := a.Dock.List() // as in knownClusters
 	all = slices.DeleteFunc(slices.Clone(all), func(s cluster.Status) bool { return s.State != cluster.Alive })

@@ -12,7 +12,7 @@ import (
 // CompletionPatience is how long completion waits for a program that it asks.
 const CompletionPatience = 3 * time.Second
 
-// AddNameFlag gives a verb the flag that says which cluster it works on.
+// AddNameFlag adds the flag that selects the cluster.
 func (a *App) AddNameFlag(cmd *cobra.Command, name *string, byDefault, usage string) {
 	cmd.Flags().StringVar(name, "name", byDefault, usage)
 	a.Complete(cmd, "name", func() []string {

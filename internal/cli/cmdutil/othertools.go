@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What people type who know kubebuilder or operator-sdk is answered by what it is called here.
+// Hints for commands of kubebuilder and operator-sdk: the corresponding opdock command.
 
 // otherToolsVerbs are verbs that this program does not have.
 var otherToolsVerbs = map[string]string{

@@ -86,7 +86,7 @@ set. Commands for a project, such as dev, install and deploy, use a cluster name
 	return root
 }
 
-// AddVerbs adds verbs to a group of the root command; an empty group is that of others.
+// AddVerbs adds verbs to a group of the root command; an empty group means other commands.
 func AddVerbs(root *cobra.Command, group string, verbs ...*cobra.Command) {
 	for _, verb := range verbs {
 		verb.GroupID = group

@@ -19,7 +19,7 @@ func didYouMean(similar []string) []string {
 	return []string{"did you mean: " + strings.Join(similar, ", ")}
 }
 
-// similarFlags are those of the verb that the flag of an error could have been.
+// similarFlags returns flags of the verb that are similar to the unknown flag in an error.
 func similarFlags(cmd *cobra.Command, err error) []string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {

@@ -109,7 +109,7 @@ func (a *App) ExplainStart(ctx context.Context, o StartOptions, dir string, err 
 			append(a.WhereIsTheLog(o, dir),
 				"wait longer: "+a.Command("up", o.Name, "--timeout", (2*o.Timeout).String()))...)
 	case errors.As(err, &start) && start.Reason == cluster.ReasonLocked:
-		// It was not alive a moment ago: somebody else was faster.
+		// It was not alive a moment ago: another process has started it.
 		if now, findErr := a.Dock.Find(o.Name); findErr == nil && now.State == cluster.Alive {
 			return a.AlreadyUp(now)
 		}

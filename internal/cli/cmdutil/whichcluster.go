@@ -62,7 +62,7 @@ func (a *App) startFor(ctx context.Context, w target.Which, before cluster.Statu
 	return c, nil
 }
 
-// tellLeaving says what becomes of a cluster.
+// tellLeaving prints what happens to a cluster.
 func (a *App) tellLeaving(what target.Leaving, name string) {
 	switch what {
 	case target.StillRunning:

@@ -19,9 +19,9 @@ import (
 	"github.com/opdock/opdock/internal/tree"
 )
 
-// serveDevPage serves the page about all custom resources of the cluster until the returned function is called. Changes are
-// seen by watching; the session's operator tells about its reconciles itself, if it uses package why. What goes wrong in those
-// is also said on the terminal, with or without a page.
+// serveDevPage serves the page about all custom resources of the cluster until the returned
+// function is called. Changes come from watches, and reconciles from the session's operator or
+// its lens. Findings are also printed on the terminal, with or without a page.
 func (a verbs) serveDevPage(ctx context.Context, o devOptions, t *devTarget, show *devShow, session *dev.Session) (end func(), err error) {
 	relay := page.NewRelay()
 	relay.Inferring = o.lens
@@ -57,7 +57,7 @@ func (a verbs) serveDevPage(ctx context.Context, o devOptions, t *devTarget, sho
 		if err != nil {
 			return nil, err
 		}
-		options.StateDir = status.Dir // where opdock why --name looks for it
+		options.StateDir = status.Dir // where opdock why --name finds it
 	}
 	running, err := page.Start(options)
 	if err != nil {
@@ -72,12 +72,12 @@ func (a verbs) serveDevPage(ctx context.Context, o devOptions, t *devTarget, sho
 	})
 	return func() {
 		stop()
-		_ = running.Close() // what it could not tidy up is no reason to fail
+		_ = running.Close() // a failed cleanup is not an error
 	}, nil
 }
 
-// lensView shows what the session's lens sees. What is granted is read from the project's files whenever somebody looks, because
-// they are being worked on; recordings of earlier sessions count, too.
+// lensView shows the session's lens. Granted rights are read from the project's files on each
+// view, because the user edits them. Recordings of earlier sessions are included.
 func (a verbs) lensView(session *dev.Session) *lensview.View {
 	view := lensview.New(lens.Header{Project: session.Project.Name})
 	view.Earlier, _ = filepath.Glob(filepath.Join(session.RecordingsDir(), "*.jsonl")) // the pattern is a good one

@@ -59,7 +59,7 @@ func (s *devShow) Busy(text string) { s.display.Busy(text) }
 // Round implements dev.Screen.
 func (s *devShow) Round(r dev.Round) {
 	if s.options.format == cmdutil.OutputJSON {
-		// Whoever reads this is gone if it cannot be written.
+		// If this cannot be written, its reader is gone.
 		_ = json.NewEncoder(s.app.Out).Encode(r)
 		return
 	}

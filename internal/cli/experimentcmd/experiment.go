@@ -167,7 +167,7 @@ func (a verbs) experimentReconciles(ctx context.Context, o experimentOptions, ch
 	return a.showExperiment(o, result)
 }
 
-// startPrivate starts a cluster that nobody else knows.
+// startPrivate starts a private cluster.
 func (a verbs) startPrivate(ctx context.Context, o experimentOptions) (target.Running, error) {
 	up := cmdutil.StartOptions{Timeout: o.timeout, Foreground: true}
 	var err error

@@ -48,7 +48,7 @@ func (r *fleetRun) printFinal(table run.Table) error {
 	return out.Flush()
 }
 
-// notReady is the error of a run that has waited in vain.
+// notReady is the error if objects are not ready in time.
 func (r *fleetRun) notReady(table run.Table) error {
 	var names, reasons []string
 	for _, row := range table {

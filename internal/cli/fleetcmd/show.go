@@ -41,7 +41,7 @@ type plainShow struct {
 	ticker   *time.Ticker
 }
 
-// findingsInterval is how often findings are looked at, which also end while nothing happens.
+// findingsInterval is the interval at which findings are checked; they also end without events.
 const findingsInterval = time.Second
 
 func (p *plainShow) Update(s tree.Snapshot) {

@@ -51,7 +51,7 @@ func (n *apiName) resolve(dir string) error {
 	return explainScaffold(err)
 }
 
-// askName asks for what the flags do not say.
+// askName asks for values that the flags do not set.
 func (a verbs) askName(cmd *cobra.Command, n *apiName) error {
 	if a.Ask == nil || !onlyChanged(cmd, "dir", "quiet", "from", "empty", "force", "keep-edited") {
 		return nil
@@ -79,7 +79,7 @@ func (a verbs) addKindFlags(cmd *cobra.Command, n *apiName, f *scaffoldFlags) {
 	a.completeKind(cmd, n, &f.dir)
 }
 
-// onKind finds out which kind is meant, and carries out what is planned for it.
+// onKind determines the kind, and carries out the plan for it.
 func (a verbs) onKind(cmd *cobra.Command, n *apiName, f scaffoldFlags, done string, makePlan func() (*scaffold.Plan, error)) (*scaffold.Plan, error) {
 	if err := notBelow(f.dir); err != nil {
 		return nil, err
@@ -168,7 +168,8 @@ func starters() []scaffold.Starter {
 	return all
 }
 
-// inCapitals says whether a kind looks as if somebody had forgotten to release a key. Short ones are more likely acronyms.
+// inCapitals reports whether a kind seems to be in capitals by mistake. Short ones are more
+// likely acronyms.
 func inCapitals(kind string) bool { return len(kind) > 2 && kind == strings.ToUpper(kind) }
 
 func capitalised(kind string) string { return kind[:1] + strings.ToLower(kind[1:]) }

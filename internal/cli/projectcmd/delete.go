@@ -69,7 +69,7 @@ compile, and removes the rest.`,
 	return cmd
 }
 
-// explainEdited says what can be done about files that somebody has edited.
+// explainEdited adds hints about edited files.
 func explainEdited(err error) error {
 	var edited *scaffold.EditedError
 	if !errors.As(err, &edited) {
@@ -81,7 +81,7 @@ func explainEdited(err error) error {
 	return hint.With(errors.New("nothing was deleted: one of these files has been edited, and they depend on each other"), hints...)
 }
 
-// tellRemaining lists what somebody has to look at.
+// tellRemaining lists the files that the user has to check.
 func (a verbs) tellRemaining(plan *scaffold.Plan, f scaffoldFlags) {
 	if len(plan.Remaining) == 0 || f.quiet || f.format == cmdutil.OutputJSON {
 		return

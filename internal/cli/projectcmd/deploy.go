@@ -199,8 +199,8 @@ func (r *projectRun) applyAndAwait(ctx context.Context, manifests []*unstructure
 	return r.conclude(outcomes)
 }
 
-// withoutUnserved leaves out what nobody would act upon where pods are simulated. Webhooks would do harm: the server would
-// ask them in vain, and refuse.
+// withoutUnserved leaves out objects that have no effect with simulated pods. Webhooks would do harm: the server
+// would call them without success, and refuse requests.
 func (r *projectRun) withoutUnserved(manifests []*unstructured.Unstructured, webhooks bool) ([]*unstructured.Unstructured, error) {
 	unknown, err := r.server.Unknown(manifests)
 	if err != nil {
@@ -220,7 +220,7 @@ func (r *projectRun) withoutUnserved(manifests []*unstructured.Unstructured, web
 	return kept, nil
 }
 
-// noteConversion tells that nobody converts between the versions of a kind where pods are simulated.
+// noteConversion adds a note that no process converts between the versions of a kind with simulated pods.
 func (r *projectRun) noteConversion(objects []*unstructured.Unstructured) {
 	for _, object := range objects {
 		strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy")

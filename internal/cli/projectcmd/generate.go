@@ -203,7 +203,7 @@ func (a verbs) explainGenerate(cmd *cobra.Command, err error, format cmdutil.Out
 	}
 }
 
-// lacksModules says whether go.mod or go.sum do not name what the packages import.
+// lacksModules reports whether go.mod or go.sum lack imported modules.
 func lacksModules(err *generate.Error) bool {
 	return slices.ContainsFunc(err.Problems, func(one generate.Problem) bool {
 		return strings.Contains(one.Message, "missing go.sum entry") || strings.Contains(one.Message, "no required module provides package")

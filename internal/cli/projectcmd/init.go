@@ -78,7 +78,7 @@ error, no file is written. On a terminal, the command asks for values that you d
 	return cmd
 }
 
-// askInit asks for what the flags do not say.
+// askInit asks for values that the flags do not set.
 func (a verbs) askInit(cmd *cobra.Command, o *scaffold.InitOptions) error {
 	if o.Domain != "" || a.Ask == nil || cmd.Flags().NFlag() > 0 && !onlyChanged(cmd, "dir", "quiet") {
 		return nil

@@ -167,7 +167,7 @@ func (r *projectRun) mayDelete(ctx context.Context, left []apply.Remainder, forc
 	}
 }
 
-// confirm asks a person. Where there is none, the answer is no.
+// confirm asks the user. Without a terminal, the answer is no.
 func (a verbs) confirm(ctx context.Context, text string) bool {
 	if a.Keys == nil || a.ErrWidth == 0 {
 		return false

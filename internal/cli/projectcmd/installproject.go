@@ -25,7 +25,7 @@ import (
 	"github.com/opdock/opdock/internal/target"
 )
 
-// projectOptions are those of all verbs that bring a project to a cluster or take it away.
+// projectOptions are the options of all verbs that apply or delete a project.
 type projectOptions struct {
 	target.Which
 
@@ -55,7 +55,7 @@ func (a verbs) addNamespaceFlag(cmd *cobra.Command, o *projectOptions) {
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "default", "namespace for objects that do not set one")
 }
 
-// contexts are those of a kubeconfig, for completion.
+// contexts returns the contexts of a kubeconfig, for completion.
 func (a verbs) contexts(kubeconfig string) []string {
 	_, loaded, err := a.Targets().LoadKubeconfig(kubeconfig, "")
 	if err != nil {
@@ -82,7 +82,7 @@ type projectRun struct {
 	project *project.Project
 	target  *target.Target // set by reach
 	server  *apply.Server  // set by reach
-	// sessions are those of opdock dev that run on the cluster; set by reach
+	// sessions are the sessions of opdock dev on the cluster; set by reach
 	sessions []*apply.Inventory
 	display  *cmdutil.Display
 	notes    []string
@@ -142,12 +142,12 @@ func (r *projectRun) explainProject(err error) error {
 	return err
 }
 
-// note keeps something that the user should know for the end.
+// note adds a note that is printed at the end.
 func (r *projectRun) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// errNotRunning means that there is no cluster to ask in a dry run.
+// errNotRunning means that there is no cluster for a dry run.
 var errNotRunning = errors.New("the cluster is not running")
 
 // reach connects to the cluster. A cluster of opdock's is started if that is wanted.
@@ -265,7 +265,7 @@ func (r *projectRun) conclude(outcomes []apply.Outcome) error {
 	return err
 }
 
-// withoutServer is the answer of a dry run if there is nobody to ask.
+// withoutServer is the result of a dry run without a cluster.
 func (r *projectRun) withoutServer(objects []*unstructured.Unstructured) error {
 	var outcomes []apply.Outcome
 	for _, object := range objects {

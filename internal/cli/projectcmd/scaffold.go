@@ -23,14 +23,14 @@ import (
 	"github.com/opdock/opdock/scaffold"
 )
 
-// onlyChanged says whether no other flag than these was given.
+// onlyChanged reports whether no flag other than these was set.
 func onlyChanged(cmd *cobra.Command, names ...string) bool {
 	only := true
 	cmd.Flags().Visit(func(f *pflag.Flag) { only = only && slices.Contains(names, f.Name) })
 	return only
 }
 
-// notBelow refuses to look for a project in a folder of one: that is a question of where somebody is, not of what there is.
+// notBelow refuses to run in a subfolder of a project, and names its root.
 func notBelow(dir string) error {
 	start, err := filepath.Abs(dir)
 	if err != nil {
@@ -47,12 +47,12 @@ func notBelow(dir string) error {
 			}
 		}
 		if above == filepath.Dir(above) {
-			return nil // whoever needs a project tells that there is none
+			return nil // verbs that need a project report that there is none
 		}
 	}
 }
 
-// scaffoldFlags are those of all verbs that change a project.
+// scaffoldFlags are the flags of all verbs that change a project.
 type scaffoldFlags struct {
 	dir        string
 	noGenerate bool
@@ -72,7 +72,7 @@ type scaffolded struct {
 	Generated []generate.Change `json:"generated"`
 }
 
-// carryOut writes a plan and generates. If anything fails or somebody interrupts, the project is as it was before.
+// carryOut writes a plan and generates. If anything fails or the user interrupts, the project is unchanged.
 func (a verbs) carryOut(ctx context.Context, plan *scaffold.Plan, f scaffoldFlags, done string) error {
 	began := a.Now()
 	d := a.NewDisplay(f.quiet || f.format == cmdutil.OutputJSON)
@@ -116,10 +116,10 @@ func (a verbs) carryOut(ctx context.Context, plan *scaffold.Plan, f scaffoldFlag
 	return nil
 }
 
-// suggest says what to do next.
+// suggest prints the next step.
 func (a verbs) suggest(f scaffoldFlags, next string) { a.remark(f, "Next: "+next) }
 
-// remark says something about what was done, to people.
+// remark prints a message about what was done, for people.
 func (a verbs) remark(f scaffoldFlags, text string) {
 	if !f.quiet && f.format != cmdutil.OutputJSON {
 		fmt.Fprintln(a.Err, text)

@@ -15,7 +15,7 @@ import (
 	"github.com/opdock/opdock/internal/dev"
 )
 
-// set is what the cluster remembers about the project. Both deploy and install write it.
+// set is the inventory of the project. Both deploy and install write it.
 func (r *projectRun) set(part string) *apply.Set {
 	return &apply.Set{
 		Project: r.project.Name, Verb: apply.VerbDeploy, Part: part, Namespace: apply.InventoryNamespace(r.target.Ours, r.Namespace),
@@ -32,7 +32,7 @@ func (r *projectRun) findSessions(ctx context.Context) error {
 		if one.Verb != apply.VerbDev || one.Session == "" {
 			continue
 		}
-		// A session that was killed cannot say that it has ended. On this machine it is known all the same.
+		// A killed session stays in the inventory. On this machine, its process can be checked.
 		if one.Elsewhere() || dev.Busy(r.DevStateDirOn(r.target, one.Project)) {
 			r.sessions = append(r.sessions, one)
 		}
@@ -61,7 +61,7 @@ func (r *projectRun) unshared(objects []*unstructured.Unstructured) []*unstructu
 	return slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool { return shared[apply.IDOf(object)] != "" })
 }
 
-// noteSessions tells about sessions that use objects which are about to be applied.
+// noteSessions adds notes about sessions that use the objects to be applied.
 func (r *projectRun) noteSessions(manifests []*unstructured.Unstructured) {
 	for _, one := range r.sessions {
 		members := one.Members()
@@ -73,7 +73,7 @@ func (r *projectRun) noteSessions(manifests []*unstructured.Unstructured) {
 	}
 }
 
-// noteKept tells about objects that were not deleted because a session uses them.
+// noteKept adds notes about objects that were kept because a session uses them.
 func (r *projectRun) noteKept(outcomes []apply.Outcome) {
 	kept := 0
 	for _, one := range outcomes {
@@ -96,7 +96,7 @@ func objects(n int) string {
 	return fmt.Sprintf("%d objects", n)
 }
 
-// noteElsewhere tells where the project was deployed, if that was not here.
+// noteElsewhere adds a note if the project was deployed with another namespace.
 func (r *projectRun) noteElsewhere(ctx context.Context) {
 	inventories, err := r.server.Inventories(ctx, r.Namespace)
 	if err != nil {

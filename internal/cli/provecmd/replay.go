@@ -24,8 +24,8 @@ import (
 const (
 	// replayedFile is the recording of the last replay, in the state directory of campaigns.
 	replayedFile = "replay.jsonl"
-	// learnedFile is the recording of what the operator does undisturbed, among the recordings of the project. There is one, so
-	// that campaigns do not push the recordings of sessions out.
+	// learnedFile is the recording of the undisturbed runs, among the recordings of the project.
+	// There is only one, so campaigns do not displace the recordings of sessions.
 	learnedFile = "prove.jsonl"
 )
 
@@ -34,7 +34,7 @@ func (a verbs) stateOf(found *project.Project) string {
 	return filepath.Join(a.DevStateDir(a.ClusterNameFor(found)), "prove")
 }
 
-// tell prints what happens in a run that is replayed.
+// tell prints the events of a replayed run.
 func (a verbs) tell(o proveOptions, line prove.Line) {
 	if o.format == formatText {
 		fmt.Fprintln(a.Err, liveLine(line))

@@ -94,7 +94,7 @@ func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err 
 	return exitError(result.ExitCode)
 }
 
-// identity finds out whose rights the program gets.
+// identity determines the identity of the program.
 func (a verbs) identity(ctx context.Context, t *target.Target, found *project.Project, as string) (*rest.Config, string, error) {
 	if as == "admin" {
 		return t.Config, "administrator", nil
@@ -172,7 +172,7 @@ func (v *view) see(e *lens.Event, lost uint64) {
 	} else {
 		_, err = fmt.Fprintln(v.out, trace.Line(e, v.began))
 	}
-	v.failed.Store(err != nil) // whoever reads this is gone
+	v.failed.Store(err != nil) // the reader is gone
 }
 
 // openRecording shows a recording.
@@ -200,7 +200,7 @@ func (a verbs) openRecording(o traceOptions) error {
 	return trace.Summary(a.Out, found.Totals)
 }
 
-// describe says what a recording is about, and what it lacks.
+// describe prints what a recording contains, and what it lacks.
 func (a verbs) describe(found *lens.Recorded) {
 	header := found.Header
 	fmt.Fprintf(a.Out, "\n%s on %s as %s, %s\n", cmp.Or(strings.Join(header.Command, " "), header.Project), cmp.Or(header.Cluster, "an unknown cluster"),

@@ -29,13 +29,13 @@ import (
 // whyEndpoint is where records are served.
 type whyEndpoint struct {
 	address string
-	// others are tried if nobody answers there.
+	// others are tried if there is no response.
 	others []string
-	// absent is what it means if nobody answers anywhere.
+	// absent is the error if no endpoint responds.
 	absent error
 }
 
-// open asks the endpoint for something. Who answers it closes the body.
+// open sends a request to the endpoint. The caller closes the body.
 func (e *whyEndpoint) open(ctx context.Context, what string, values url.Values) (io.ReadCloser, error) {
 	address := e.address + "/why/" + what
 	if len(values) > 0 {

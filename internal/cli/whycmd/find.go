@@ -17,8 +17,8 @@ import (
 	"github.com/opdock/opdock/internal/project"
 )
 
-// findEndpoint finds whoever records: at an address that is given, or by the page of the operator that is developed in this
-// folder, or by the pages on a cluster.
+// findEndpoint finds the endpoint with the records: the given address, the page of opdock dev
+// in this folder, or the pages of a cluster.
 func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
 	if o.address != "" {
 		address := strings.TrimSuffix(strings.TrimSuffix(o.address, "/"), "/why")
@@ -60,7 +60,8 @@ func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
 	return endpointOf(pages, absent), nil
 }
 
-// notDeveloped says that the operator of this folder does not run, instead of asking a cluster that has nothing to do with it.
+// notDeveloped returns an error that the operator of this folder is not running, instead of
+// using an unrelated cluster.
 func (a verbs) notDeveloped(found *project.Project) error {
 	return hint.With(fmt.Errorf("opdock dev is not running in %s", found.Dir), "start it: "+cmdutil.ShellQuote(a.Program)+" dev",
 		"or select another cluster: "+cmdutil.ShellQuote(a.Program)+" why --name NAME")
@@ -110,7 +111,7 @@ func (a verbs) pagesOfThisFolder() ([]page.File, error) {
 	return about, nil
 }
 
-// isBelow says whether a folder is another one, or lies in it.
+// isBelow reports whether a folder is another one, or inside it.
 func isBelow(dir, above string) bool {
 	relative, err := filepath.Rel(above, dir)
 	return err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))

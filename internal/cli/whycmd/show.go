@@ -157,9 +157,8 @@ func objectName(o *why.Object) string {
 	return printable(strings.TrimSpace(o.Kind + " " + name))
 }
 
-// printable shows what a terminal would act on, such as the begin of a colour, instead of printing it: names, fields and
-// messages are as whoever may write objects has made them. Line breaks are shown as well, so that a
-// record cannot look like two.
+// printable escapes control characters, such as colour sequences: any client that may write objects controls names,
+// fields and messages. Line breaks are escaped as well, so one record cannot look like two.
 func printable(text string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) }
 	if strings.IndexFunc(text, odd) < 0 {
@@ -191,7 +190,7 @@ func writerNames(writers []why.Writer) string {
 	return strings.Join(names, " and ")
 }
 
-// overrun says that records were dropped before this command read them: new ones had taken their place.
+// overrun prints that newer records replaced some before this command read them.
 func overrun(n int) string {
 	if n == 1 {
 		return "1 reconcile is not shown: newer records replaced it before it was read"

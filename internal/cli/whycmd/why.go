@@ -174,13 +174,13 @@ func (a verbs) why(ctx context.Context, cmd *cobra.Command, o whyOptions, what s
 // printLine prints JSON that ends with the line.
 func (a verbs) printLine(record *why.Record) error { return json.NewEncoder(a.Out).Encode(record) }
 
-// outIsTerminal says whether results are read by a person.
+// outIsTerminal reports whether results go to a terminal.
 func (a verbs) outIsTerminal() bool {
 	file, ok := a.Out.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// nothingRecorded says what there would be instead.
+// nothingRecorded lists what is recorded instead.
 func (a verbs) nothingRecorded(ctx context.Context, e *whyEndpoint, q why.Query, o whyOptions) error {
 	if o.format == cmdutil.OutputJSON && q.Name == "" {
 		return a.PrintJSON(why.Answer{Records: []*why.Record{}})

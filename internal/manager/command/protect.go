@@ -36,13 +36,13 @@ const (
 	reviewTimeout = 10 * time.Second
 	// allowedFor is for how long a token that was revoked may go on working.
 	allowedFor = time.Minute
-	// deniedFor is for how long the API server is not asked again about a token that it has refused.
+	// deniedFor is how long a refused token is cached.
 	deniedFor = 10 * time.Second
 	// maxAnswers bounds the memory that strangers can make us use.
 	maxAnswers = 256
 )
 
-// question is what the API server is asked. The token itself is not kept.
+// question is the key of a review. The token itself is not kept.
 type question struct {
 	token      [sha256.Size]byte
 	verb, path string

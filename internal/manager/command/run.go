@@ -28,14 +28,14 @@ import (
 	"github.com/opdock/opdock/internal/manager"
 )
 
-// BuildTags are those with which the program is to be built. It does the same without them, but needs more memory.
+// BuildTags are the tags to build the program with. Without them it does the same, but needs more memory.
 const BuildTags = "grpcnotrace"
 
 // Exit codes.
 const (
 	exitOK    = 0
 	exitError = 1
-	// exitUsage is that of Go's flag package.
+	// exitUsage is the exit code of Go's flag package.
 	exitUsage = 2
 )
 
@@ -105,8 +105,8 @@ func metricsOptions(s *settings) metricsserver.Options {
 	return options
 }
 
-// certDir is the folder if it holds a certificate. The manifests mount a Secret there that is optional, and controller-runtime
-// makes a certificate of its own only if it is not given a folder.
+// certDir returns the folder if it holds a certificate. The manifests mount an optional Secret there, and
+// controller-runtime creates a self-signed certificate only without a folder.
 func certDir(folder string) string {
 	for _, name := range []string{"tls.crt", "tls.key"} {
 		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {

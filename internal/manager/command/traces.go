@@ -61,8 +61,9 @@ func tracesFrom(getenv func(string) string) (traceProtocol, error) {
 	}
 }
 
-// newTracerProvider exports spans in batches, apart from reconciles. What the collector does not take in time is dropped, so
-// that nobody waits for it; the function that is returned sends what there still is, and waits for a few seconds at most.
+// newTracerProvider exports spans in batches, in the background. Spans that the collector does not accept in time are
+// dropped, so nothing waits for it. The returned function sends the remaining spans, and waits for a few seconds at
+// most.
 func newTracerProvider(ctx context.Context, protocol traceProtocol, log logr.Logger) (trace.TracerProvider, func(), error) {
 	sender := otlptracehttp.NewClient()
 	if protocol == grpcProtobuf {

@@ -12,7 +12,7 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// newRecorder returns the recorder that the settings ask for, nil if nobody wants to know, and a function that ends it.
+// newRecorder returns the recorder for the settings, nil if recording is off, and a function that ends it.
 func newRecorder(ctx context.Context, s *settings, logger logr.Logger) (recorder *why.Recorder, end func(), err error) {
 	end = func() {}
 	if s.whyAddress == off && s.traces == noTraces {
@@ -30,8 +30,8 @@ func newRecorder(ctx context.Context, s *settings, logger logr.Logger) (recorder
 	return why.New(options), end, nil
 }
 
-// whyServer serves what the recorder knows to whoever is on the same machine, or in the same pod; kubectl port-forward gets
-// there, and asks the API server whether one may.
+// whyServer serves the records on the same machine, or in the same pod. kubectl port-forward reaches it
+// with the API server's authorization.
 type whyServer struct {
 	address  string
 	recorder *why.Recorder

@@ -146,10 +146,10 @@ func (g *gathering) next(late bool) *Plan {
 // isLastLocked reports whether the limit of runs is reached.
 func (g *gathering) isLastLocked() bool { return g.campaign.o.Runs > 0 && g.begun >= g.campaign.o.Runs }
 
-// isBrokenLocked says that it makes no sense to go on.
+// isBrokenLocked reports whether too many runs broke down to continue.
 func (g *gathering) isBrokenLocked() bool { return g.broken >= mostBroken }
 
-// isEnough says that the campaign can end, because one finding was wanted and is there.
+// isEnough reports whether the campaign can end: with FailFast, at the first finding.
 func (g *gathering) isEnough() bool {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
