@@ -35,7 +35,7 @@ func (r floodResult) growth() float64 {
 	return float64(r.after) / float64(max(1, r.early))
 }
 
-// measureFlood sends events as fast as they can be recorded, while somebody who has asked for them does not read.
+// measureFlood sends events as fast as they can be recorded, while a reader does not read.
 func measureFlood(ctx context.Context, lasting time.Duration) (result floodResult, err error) {
 	say("A flood of events for %s", lasting)
 	recorder := why.New(why.Options{})

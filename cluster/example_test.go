@@ -37,7 +37,7 @@ func ExampleStart() {
 	fmt.Println(len(nodes.Items), "nodes")
 }
 
-// A control plane that stays, with progress for whoever waits for it.
+// A persistent control plane, with progress.
 func ExampleStart_detached() {
 	c, err := cluster.Start(context.Background(), cluster.Options{
 		Name:     "dev",

@@ -26,7 +26,7 @@ const (
 
 // logSink is the destination of the control plane's log. It can quote the log if the start fails.
 type logSink struct {
-	path string    // "" if it is not in a file that somebody could look at
+	path string    // "" if it is not in a readable file
 	from int64     // where in the file this start begins
 	own  *os.File  // opened here
 	to   io.Writer // given by the caller

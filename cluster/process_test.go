@@ -215,7 +215,7 @@ func TestStopWaitsAfterUnlink(t *testing.T) {
 	}
 }
 
-// The pid of a dead control plane may belong to somebody else by now.
+// Another process may have the pid of a dead control plane by now.
 func TestStopNeverSignalsRecycledPid(t *testing.T) {
 	isolate(t)
 	bystander := exec.Command(testBinary(t), "bystander")

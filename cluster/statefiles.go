@@ -86,7 +86,7 @@ func parseHolder(data []byte) holder {
 	}
 	_ = json.Unmarshal(data, &content)
 	h := holder{}
-	// 0, 1 and negative numbers mean process groups, everybody, or init, and none of these is a control plane.
+	// 0, 1 and negative numbers mean process groups, all processes, or init, and none of these is a control plane.
 	if content.PID > 1 {
 		h.pid = content.PID
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestCommentsAreReadWithoutImports has a controller that imports what nobody has downloaded yet.
+// TestCommentsAreReadWithoutImports has a controller with imports that are not downloaded yet.
 func TestCommentsAreReadWithoutImports(t *testing.T) {
 	r := newRunner(t, plain().with("controller/controller.go",
 		"package controller\n\nimport \"example.com/not/required\"\n\n// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get\n\nvar _ = required.Name\n"))

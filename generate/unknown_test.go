@@ -44,7 +44,7 @@ func TestUnknownMarkers(t *testing.T) {
 	}
 }
 
-// Whoever generates is told each time, since nothing else tells that something is missing.
+// The warning comes with each run, because nothing else shows that something is missing.
 func TestWarnings(t *testing.T) {
 	r := newRunner(t, plain().with("api/v2/more.go", "package v2\n\n// Hat is worn.\ntype Hat struct {\n\t// +kubebuilder:validation:MinLenght=1\n\tName string `json:\"name\"`\n}\n"))
 	for range 2 {

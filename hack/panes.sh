@@ -60,6 +60,6 @@ await "Stalled CrashLoopBackOff"
 await "more pods not ready"
 pane broken docs/run.md
 "${tmux[@]}" resize-window -t run -x 72 -y 20
-sleep 1 # until it is drawn anew
+sleep 1 # until it is redrawn
 pane small docs/run.md
 "${tmux[@]}" send-keys -t run q

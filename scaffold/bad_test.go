@@ -149,7 +149,7 @@ func TestCreateAPIRefuses(t *testing.T) {
 		"an unknown starter":         {change: func(o *APIOptions) { o.From = "nonsense" }, problem: `starter "nonsense" does not exist`},
 		"empty from a starter":       {change: func(o *APIOptions) { o.From, o.Empty = "robot", true }, problem: "--empty cannot be used with --from"},
 		"nothing to make":            {change: func(o *APIOptions) { o.NoResource, o.NoController = true, true }, problem: "nothing to create"},
-		"types of nobody":            {change: func(o *APIOptions) { o.NoResource = true }, problem: "remove --resource=false"},
+		"types that do not exist":    {change: func(o *APIOptions) { o.NoResource = true }, problem: "remove --resource=false"},
 		"a bad short name":           {change: func(o *APIOptions) { o.ShortName = "F G" }, problem: "short name"},
 	} {
 		t.Run(name, func(t *testing.T) {

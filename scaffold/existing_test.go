@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// replaceIn changes all occurrences of a text in a file, as somebody would who calls something another name.
+// replaceIn changes all occurrences of a text in a file, like a user who renames something.
 func replaceIn(t *testing.T, file, before, after string) {
 	t.Helper()
 	content, err := os.ReadFile(file)

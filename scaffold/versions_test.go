@@ -59,7 +59,7 @@ func TestAnotherVersionIsACopy(t *testing.T) {
 	}
 }
 
-// Somebody who has written a validator can still add conversion.
+// A user who has edited the validator can still add conversion.
 func TestConversionBesideAnEditedWebhook(t *testing.T) {
 	dir := t.TempDir()
 	must(t)(Init(inits(dir)))

@@ -65,7 +65,7 @@ func TestBacklogIsSettledAfterAWhile(t *testing.T) {
 	})
 }
 
-// Whoever follows is told at once, and so is whoever reads a log.
+// Followers and readers of a log get records at once.
 func TestBacklogDoesNotLetWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, Options{Clock: clock.RealClock{}})
@@ -101,7 +101,7 @@ func TestBacklogDoesNotLetWait(t *testing.T) {
 	}
 }
 
-// Nobody reads, and there is no log at level 1; but a loop is logged all the same.
+// Without readers and without a log at level 1, a loop is still logged.
 func TestLoopsAreLoggedWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged := make(chan string, 10)

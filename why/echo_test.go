@@ -32,8 +32,8 @@ func (s *stage) applying(manager string, object client.Object, version string) f
 	}
 }
 
-// An operator that applies its child in each reconcile, which changes nothing if somebody else has changed another field of
-// it. The server answers with the version that this somebody has made.
+// An operator that applies its child in each reconcile, which changes nothing if another manager has changed another field of
+// it. The server responds with the version of that manager.
 func TestApplyThatChangesNothing(t *testing.T) {
 	s := newStage(t, Options{})
 	object := client.Object(pod("a"))
@@ -79,7 +79,7 @@ func TestApplyBeforeTheEventOfAnother(t *testing.T) {
 	}
 }
 
-// Whoever takes the last finalizer from an object that is to be deleted ends it, and is answered with the version before.
+// Removing the last finalizer of an object that is being deleted removes it; the response has the previous version.
 func TestRemovalOfTheLastFinalizer(t *testing.T) {
 	s := newStage(t, Options{})
 	leaving := pod("a")
@@ -138,7 +138,7 @@ func TestDeletionByName(t *testing.T) {
 	s.wantFindings(gone(first), "self-inflicted noop")
 	s.wantFindings(gone(object("2")), "")
 
-	// A deletion whose event nobody sees is not that of an object that is created later.
+	// A deletion whose event is missed does not belong to an object that is created later.
 	s.created(whytest.Web(), false)
 	s.reconcile(s.writing(verbDelete, byName, ""))
 	s.clock.Step(time.Minute)

@@ -59,7 +59,7 @@ func TestNoOp(t *testing.T) {
 		"the begin of a deletion": {func(s *stage) {
 			s.changed(whytest.Web(), "x", func(o client.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) })
 		}, false},
-		"nobody knows what it was": {func(*stage) {}, false},
+		"the cause is unknown": {func(*stage) {}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestEchoBeforeTheAnswer(t *testing.T) {
 	})
 	s.wantFindings(s.reconcile(nil), "self-inflicted noop")
 
-	// Whoever else is woken by it knows as well which write it was, but has not done it.
+	// Another object that it triggers also knows the write, but did not send it.
 	if _, err := other.Reconciler(&fakeReconciler{}).Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
@@ -216,10 +216,10 @@ func TestAmplification(t *testing.T) {
 	s.version = 50
 	object = s.changed(object, "web-controller", replicas(1))
 	s.reconcile(nil)
-	// Known as one of ours from then on, also where nobody saw the write.
+	// Known as one of ours from then on, even if the write was not seen.
 	s.changed(object, "web-controller", replicas(2))
 	s.reconcile(nil)
-	// Somebody changes a child by hand.
+	// A user changes a child by hand.
 	s.changed(pod("a"), "kubectl-edit", label(1))
 	s.reconcile(s.writing(verbUpdate, pod("a"), "52"))
 	total := s.recorder.Summary().Controllers[0]
@@ -254,7 +254,7 @@ func TestUserChangesOfKindsWithoutGenerations(t *testing.T) {
 	object = s.changed(object, "kubectl-label", label(1))
 	s.reconcile(nil)
 	wantChanges(3)
-	// A deletion that nobody holds up is not seen to begin.
+	// The start of a deletion without finalizers is not visible.
 	s.handler.Delete(t.Context(), event.DeleteEvent{Object: object}, s.queue)
 	s.reconcile(nil)
 	wantChanges(4)

@@ -51,7 +51,7 @@ func TestLoopOfTwoWriters(t *testing.T) {
 			t.Errorf("the loop is %+v", f)
 		}
 	}
-	// It is over when nobody has turned it back for long enough.
+	// It is over when it was not changed back for long enough.
 	s.clock.Step(2 * time.Minute)
 	object = s.changed(object, "autoscaler", replicas(5))
 	s.wantFindings(s.reconcile(nil), "")

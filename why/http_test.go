@@ -232,7 +232,7 @@ func TestNothingIsMissedThatWasNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestReaderThatDoesNotRead shows that nobody waits for it: recording goes on, and what is kept stays within its bounds.
+// TestReaderThatDoesNotRead shows that nothing waits for it: recording continues within its bounds.
 func TestReaderThatDoesNotRead(t *testing.T) {
 	s := newStage(t, Options{MaxRecords: 10})
 	server := httptest.NewServer(s.recorder.HTTPHandler())
@@ -334,6 +334,6 @@ func TestWaitingCausesAreBounded(t *testing.T) {
 		}
 	})
 	if s.recorder.Summary().Dropped.Changes == 0 {
-		t.Error("nobody says that something is missing")
+		t.Error("missing records are not reported")
 	}
 }

@@ -86,7 +86,7 @@ func TestSpans(t *testing.T) {
 	if status := ended[1].Status(); status.Description != "broken" {
 		t.Errorf("the second ended with %v", status)
 	}
-	// Whoever calls the reconciler within a span of its own does not make one trace of all reconciles.
+	// A caller's span does not make one trace of all reconciles.
 	s.created(whytest.Web(), false)
 	outer, span := provider.Tracer("caller").Start(t.Context(), "outer")
 	if _, err := s.controller.Reconciler(&fakeReconciler{}).Reconcile(outer, request); err != nil {

@@ -273,7 +273,7 @@ func TestRealController(t *testing.T) {
 	}
 }
 
-// TestRealRemoval looks at what leaves no trace in managed fields, so that nobody is to be blamed for it.
+// TestRealRemoval makes changes that leave no trace in managed fields, so their writers are unknown.
 func TestRealRemoval(t *testing.T) {
 	w := newWorld(t, flavour{priorityQueue: true})
 	w.must(w.client.Create(t.Context(), w.original("a", map[string]string{"k": "1"})))
@@ -292,7 +292,7 @@ func TestRealRemoval(t *testing.T) {
 	if len(cause.By) > 0 || !cause.HasUnknownWriter() {
 		t.Errorf("it was %+v", cause.By)
 	}
-	// Whoever removes one and sets another is known by what it has set.
+	// A writer that removes one and sets another is known by the field that it has set.
 	patch("another", `{"metadata": {"labels": {"b": null, "c": "1"}}}`)
 	w.await("a", "metadata.labels.b", "by another")
 }
@@ -361,7 +361,7 @@ func TestRealTimersAndPanics(t *testing.T) {
 			for _, record := range w.recorder.Records(why.Query{Limit: 1000}) {
 				for _, cause := range record.Causes {
 					if cause.Type == why.Unknown {
-						t.Errorf("nobody knows what led to record %d of %s", record.ID, record.Object.Name)
+						t.Errorf("the cause of record %d of %s is unknown", record.ID, record.Object.Name)
 					}
 				}
 			}

@@ -65,7 +65,7 @@ func (s *stage) updated(old, now client.Object) {
 	s.handler.Update(s.Context(), event.UpdateEvent{ObjectOld: old, ObjectNew: now}, s.queue)
 }
 
-// changed is an update of a copy, with a new version and by somebody.
+// changed returns an updated copy with a new version and a writer.
 func (s *stage) changed(old client.Object, manager string, change func(client.Object)) client.Object {
 	now := old.DeepCopyObject().(client.Object)
 	change(now)

@@ -81,9 +81,9 @@ func TestAnswersWithoutEndAreNotKept(t *testing.T) {
 		s := newStage(t, Options{})
 		r := s.send(http.MethodPut, "pods/a", kind, body, func(response *http.Response) {
 			if body.read > most {
-				t.Errorf("%s: %d bytes were read before anybody asked", kind, body.read)
+				t.Errorf("%s: %d bytes were read too early", kind, body.read)
 			}
-			// Whoever asks gets all of it.
+			// The reader gets all of it.
 			if n, err := io.CopyN(io.Discard, response.Body, 2*maxAnswer); n != 2*maxAnswer {
 				t.Errorf("%s: only %d bytes can be read: %v", kind, n, err)
 			}
@@ -121,7 +121,7 @@ func TestDeletionsThroughATransport(t *testing.T) {
 	}
 }
 
-// The answer to an eviction names nobody.
+// The response to an eviction does not contain the pod.
 func TestEvictionThroughATransport(t *testing.T) {
 	s := newStage(t, Options{})
 	answer := io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}`))

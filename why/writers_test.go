@@ -86,12 +86,12 @@ func TestWriters(t *testing.T) {
 		gone     bool
 		want     string
 	}{
-		"nobody knows":                       {nil, nil, "spec.replicas", false, ""},
+		"unknown":                            {nil, nil, "spec.replicas", false, ""},
 		"a new one":                          {all(entry("a", "", 1)), all(entry("a", "", 1), entry("b", "", 2)), "spec", false, "b"},
 		"once more":                          {all(entry("a", "", 1), entry("b", "", 1)), all(entry("a", "", 5), entry("b", "", 1)), "spec", false, "a"},
 		"in the same second":                 {all(entry("a", "", 1), entry("b", "", 3), entry("c", "status", 3)), all(entry("a", "", 1), entry("b", "", 3), entry("c", "status", 3)), "spec", false, "b"},
 		"a status in the same second":        {all(entry("a", "", 1), entry("c", "status", 3)), all(entry("a", "", 1), entry("c", "status", 3)), "status.replicas", false, "c (status)"},
-		"after somebody else's last write":   {all(entry("a", "", 1), entry("c", "status", 3)), all(entry("a", "", 1), entry("c", "status", 3)), "spec", false, ""},
+		"after another manager's last write": {all(entry("a", "", 1), entry("c", "status", 3)), all(entry("a", "", 1), entry("c", "status", 3)), "spec", false, ""},
 		"two who may have":                   {all(entry("a", "", 3), entry("b", "", 3)), all(entry("a", "", 3), entry("b", "", 3)), "spec", false, ""},
 		"gone":                               {all(entry("a", "", 3)), all(entry("a", "", 3)), "metadata.labels.a", true, ""},
 		"gone, by an apply":                  {all(entry("a", "", 1)), all(entry("a", "", 3)), "metadata.labels.a", true, "a"},

@@ -72,7 +72,7 @@ var writings = []writing{
 		h.later()
 		return h.apply("opdock", "{apiVersion: v1, kind: ConfigMap, metadata: {labels: {tier: web}}, data: {k: a}}")
 	}},
-	// It might as well have been somebody else's update.
+	// It might as well be another manager's update.
 	{name: "an applier drops a label in the same second", within: true, do: func(h *hands) (old, now client.Object) {
 		h.apply("opdock", labelled)
 		return h.apply("opdock", "{apiVersion: v1, kind: ConfigMap, metadata: {labels: {tier: web}}, data: {k: a}}")

@@ -104,7 +104,7 @@ func TestGoodAppServices(t *testing.T) {
 		"budget by percentage":               `{spec: {disruptionBudget: {minAvailable: "50%"}}}`,
 		"ingress for any host":               `{spec: {ingress: {rules: [{}]}}}`,
 		"ingress for a wildcard":             `{spec: {ingress: {rules: [{host: "*.example.com", port: 80}]}}}`,
-		"nobody may connect":                 `{spec: {networkPolicy: {}}}`,
+		"no client may connect":              `{spec: {networkPolicy: {}}}`,
 		"IPv6 range":                         `{spec: {networkPolicy: {from: [{ipBlock: {cidr: "2001:db8::/64"}}]}}}`,
 		"longest name":                       `{metadata: {name: ` + strings.Repeat("a", 63) + `}}`,
 	})

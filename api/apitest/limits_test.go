@@ -129,7 +129,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The rights are those of whoever writes the object.
+// The rights of the object's author count.
 func TestLimitsOfRights(t *testing.T) {
 	s := realServer(t)
 	namespace := clustertest.Namespace(t)

@@ -98,7 +98,7 @@ func TestASetIsPruned(t *testing.T) {
 	}
 }
 
-// Whoever is ended in the middle leaves nothing that nobody knows of.
+// A process that is killed in between leaves no unknown objects.
 func TestWhatIsAboutToBeAppliedIsRemembered(t *testing.T) {
 	s := server(t)
 	namespace := clustertest.Namespace(t)
@@ -161,7 +161,7 @@ func TestWhatIsNotPruned(t *testing.T) {
 	}
 }
 
-// A session applies the same objects again and again: an object that somebody has deleted or changed is put right, and one
+// A session applies the same objects again and again: a deleted or changed object is restored, and one
 // that is as it was costs no write.
 func TestTheSameIsAppliedAgain(t *testing.T) {
 	s := server(t)

@@ -188,7 +188,7 @@ func TestWhatIsLeftOfAKind(t *testing.T) {
 		t.Errorf("there is %v, %v", left, err)
 	}
 
-	// A short time is enough here: nobody will remove the finalizer.
+	// A short time is enough here: the finalizer is never removed.
 	short, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = s.Delete(short, definitions, Options{})

@@ -52,7 +52,7 @@ type version struct {
 	resourceVersion string
 }
 
-// Connect creates a Server. It does not find out whether anybody answers.
+// Connect creates a Server. It sends no request.
 func Connect(config *rest.Config) (*Server, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = requestsPerSecond, requestBurst

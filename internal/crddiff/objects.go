@@ -29,7 +29,7 @@ type Invalid struct {
 // webhook converts, in the storage version.
 //
 // Ratcheting is not assumed. Kubernetes 1.30 and newer accept updates that leave an invalid field as it is, so such
-// objects may go on to work; older ones, and everybody who recreates the object, get the errors. Transition rules, which
+// objects may go on to work; older ones, and clients that recreate the object, get the errors. Transition rules, which
 // compare two versions of an object, are not evaluated.
 func Validate(definition *apiextensionsv1.CustomResourceDefinition, objects []*unstructured.Unstructured) []Invalid {
 	schemas := compiler{definition: definition, compiled: map[string]*crdschema.Schema{}}

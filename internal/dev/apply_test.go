@@ -29,7 +29,7 @@ func applierOf(server client.WithWatch) *applier {
 }
 
 // clusterSession is a session on the cluster that tests share, as far as it applies something. Each has a memory of its own
-// only on the cluster, as one has that was started anew.
+// only on the cluster, like a restarted one.
 func clusterSession(t *testing.T, name string) (*Session, *said) {
 	t.Helper()
 	testenv.ControlPlane(t)
@@ -79,7 +79,7 @@ func identityOf(objects ...*unstructured.Unstructured) *project.Identity {
 	return &project.Identity{Namespace: "default", ServiceAccount: "captain", Objects: objects}
 }
 
-// A binding that is taken out of the manifests between two sessions is pruned by the second, and one that somebody has deleted
+// A binding that is taken out of the manifests between two sessions is pruned by the second, and one that was deleted
 // comes back with the next round.
 func TestRightsOfEarlierSessions(t *testing.T) {
 	role := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: session-captain}, rules: []}")
@@ -103,7 +103,7 @@ func TestRightsOfEarlierSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !first.exists(t, binding) || len(round.Steps) != 1 {
-		t.Errorf("what somebody has deleted did not come back: %+v", round)
+		t.Errorf("a deleted object was not restored: %+v", round)
 	}
 
 	second, _ := clusterSession(t, "rights")
@@ -222,7 +222,7 @@ func TestASessionIsKnownToOthers(t *testing.T) {
 	}
 }
 
-// Whoever presses r has perhaps deleted something by hand.
+// The user may have deleted something by hand before pressing r.
 func TestRestartAppliesAgain(t *testing.T) {
 	s := &Session{retry: time.NewTimer(time.Hour)}
 	if quit := s.press(t.Context(), "r"); quit || !s.pending.has(workRestart) || !s.pending.has(workManifests) {

@@ -105,6 +105,6 @@ func TestStandIn(t *testing.T) {
 	}
 	silent, _ := containerIn([]*unstructured.Unstructured{object(t, "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: [{name: a}]}}}}")}, nil)
 	if silent.readsOwnName() || silent.namespace() != "default" {
-		t.Error("nobody has told it its name")
+		t.Error("it does not get its name")
 	}
 }

@@ -34,7 +34,7 @@ type said struct {
 
 func (s *said) Say(text string) { s.texts = append(s.texts, text) }
 
-// A kind of another module has its CRD in that module. It is applied where nobody else does that.
+// A kind of another module has its CRD in that module. It is applied on clusters for development.
 func TestDefinitionsOfOtherModules(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
@@ -72,7 +72,7 @@ func TestDefinitionsOfOtherModules(t *testing.T) {
 
 	s, screen = session(true, object(t, lamps))
 	if definitions := s.externalDefinitions(t.Context()); len(definitions) > 0 || len(screen.texts) > 0 {
-		t.Errorf("somebody has installed it: %v, said %q", definitions, screen.texts)
+		t.Errorf("it is installed already: %v, said %q", definitions, screen.texts)
 	}
 	s, screen = session(false)
 	if definitions := s.externalDefinitions(t.Context()); len(definitions) > 0 || len(screen.texts) > 0 {

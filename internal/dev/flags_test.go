@@ -78,12 +78,12 @@ func TestPlanOfRecords(t *testing.T) {
 		records  string
 		variable bool
 	}{
-		"a variable":             {"", "127.0.0.1:6000", "", "", "127.0.0.1:6000", true},
-		"a flag":                 {flag, "127.0.0.1:6000", "", "--why-bind-address=127.0.0.1:6000", "127.0.0.1:6000", false},
-		"the user's":             {flag, "127.0.0.1:6000", "--why-bind-address=:8082", "--why-bind-address=:8082", "127.0.0.1:8082", false},
-		"the user wants none":    {flag, "127.0.0.1:6000", "--why-bind-address=0", "--why-bind-address=0", "", false},
-		"nobody looks":           {"", "", "", "", "", false},
-		"nobody looks at a flag": {flag, "", "", "", "", false},
+		"a variable":               {"", "127.0.0.1:6000", "", "", "127.0.0.1:6000", true},
+		"a flag":                   {flag, "127.0.0.1:6000", "", "--why-bind-address=127.0.0.1:6000", "127.0.0.1:6000", false},
+		"the user's":               {flag, "127.0.0.1:6000", "--why-bind-address=:8082", "--why-bind-address=:8082", "127.0.0.1:8082", false},
+		"the user wants none":      {flag, "127.0.0.1:6000", "--why-bind-address=0", "--why-bind-address=0", "", false},
+		"no observer":              {"", "", "", "", "", false},
+		"no observer, with a flag": {flag, "", "", "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := newPlan(parseFlags(test.help), surroundings{records: test.where}, strings.Fields(test.user))

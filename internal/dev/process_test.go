@@ -63,7 +63,7 @@ func TestProcessThatEndsByItself(t *testing.T) {
 			t.Errorf("%s: it %s", script, got)
 		}
 		if !p.crashed() {
-			t.Errorf("%s: nobody wanted that", script)
+			t.Errorf("%s: it was not asked to stop", script)
 		}
 		if got := lines(); !slices.Equal(got, []string{"one", "two"}) || !slices.Equal(p.tail(), got) {
 			t.Errorf("%s: it wrote %q, and remembered is %q", script, got, p.tail())
@@ -120,7 +120,7 @@ func TestAwaitReady(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if got := p.awaitReady(ctx, ""); got != "" {
-		t.Errorf("nobody wants to know, and it is said to be %s", got)
+		t.Errorf("the context has ended, and it is said to be %s", got)
 	}
 }
 

@@ -79,7 +79,7 @@ func TestMissingKindsAreReadFromTheLog(t *testing.T) {
 	select {
 	case <-r.lacks:
 	default:
-		t.Error("nobody is told")
+		t.Error("the channel is not closed")
 	}
 }
 

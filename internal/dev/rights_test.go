@@ -12,7 +12,7 @@ import (
 	"github.com/opdock/opdock/internal/project"
 )
 
-// Whoever has undeployed the operator beside its session needs no marker: it is in the source already.
+// If the operator was undeployed beside its session, no marker is missing: it is already in the source.
 func TestRightsThatTheManifestsGive(t *testing.T) {
 	identity := &project.Identity{Objects: []*unstructured.Unstructured{
 		object(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, rules: [
@@ -41,6 +41,6 @@ func TestRightsThatTheManifestsGive(t *testing.T) {
 		}
 	}
 	if grantedBy(nil, "get", "pods", "", "") {
-		t.Error("nobody gives rights")
+		t.Error("there are no rules")
 	}
 }

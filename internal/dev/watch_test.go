@@ -90,7 +90,7 @@ func TestManySavesAreOneChange(t *testing.T) {
 	write(t, dir, map[string]string{"a.go": "package a // 1\n"})
 	write(t, dir, map[string]string{"b.go": "package a // 1\n"})
 	write(t, dir, map[string]string{"a.go": "package a // 2\n"})
-	// However late somebody asks, all of it is there, and each file once.
+	// Even if it is read late, it has all changes, and each file once.
 	all := awaitChange(t, w, filepath.Join(dir, "b.go"))
 	if count := len(slices.Compact(all)); count != len(all) || !slices.Contains(all, filepath.Join(dir, "a.go")) {
 		t.Errorf("noticed %q", all)

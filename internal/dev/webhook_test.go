@@ -57,7 +57,7 @@ webhooks:
 		t.Errorf("the CA is %v", bundle)
 	}
 	if url := configs[1]["url"]; url != "https://elsewhere.example.com/b" || configs[1]["caBundle"] != nil {
-		t.Errorf("a webhook of somebody else was changed: %v", configs[1])
+		t.Errorf("a webhook of another project was changed: %v", configs[1])
 	}
 	if _, kept := clientConfigs(before)[0]["service"]; !kept {
 		t.Error("the project's object was changed")

@@ -53,7 +53,7 @@ func sentences(found []Finding) []string {
 func TestWhatIsFound(t *testing.T) {
 	for name, test := range map[string]struct {
 		happen func(*Tracker) time.Duration
-		after  time.Duration // until somebody looks
+		after  time.Duration // until it is checked
 		want   []string
 	}{
 		"nothing": {func(*Tracker) time.Duration { return 0 }, 0, nil},

@@ -25,7 +25,7 @@ func TestContest(t *testing.T) {
 	if Reason(err) != ReasonContested || !IsStalled(err) || !strings.Contains(err.Error(), "spec.replicas was changed by rival") {
 		t.Fatalf("got %v", err)
 	}
-	// Within the truce nothing is written, however often somebody looks.
+	// Within the truce nothing is written, even after many reconciles.
 	if err := repair(firstTruce - 2*time.Second); Reason(err) != ReasonContested {
 		t.Fatalf("got %v", err)
 	}

@@ -49,7 +49,7 @@ func TestMinorNewsWait(t *testing.T) {
 		time.Sleep(MinorInterval / 2)
 		news.arrived(a, queue)
 		news.arrived(b, queue)
-		// Whoever is looked at for another reason has seen the news.
+		// A reconcile for another reason includes the delayed event.
 		news.seen(b)
 		time.Sleep(MinorInterval/2 - time.Nanosecond)
 		synctest.Wait()

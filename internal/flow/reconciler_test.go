@@ -191,7 +191,7 @@ func TestResultsOfOutcomes(t *testing.T) {
 		{"waiting", Waiting("W", "w"), 0, false, 1},
 		{"waiting for time", WaitingFor(time.Minute, "W", "w"), time.Minute, false, 1},
 		{"stalled", Stalled("S", errors.New("s")), 0, false, 1},
-		{"stalled by something nobody can watch", StalledRetrying("S", errors.New("s")), 0, true, 1},
+		{"stalled by something that cannot be watched", StalledRetrying("S", errors.New("s")), 0, true, 1},
 		{"held", Hold(time.Second), time.Second, false, 0},
 		{"failed", gone, 0, true, 1},
 		{"failed for a moment", apierrors.NewConflict(corev1.Resource("pods"), "p", errors.New("c")), 0, true, 0},

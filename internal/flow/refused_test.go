@@ -22,14 +22,14 @@ func TestRefused(t *testing.T) {
 		err    error
 		reason string
 	}{
-		"invalid":            {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), ReasonInvalid},
-		"bad request":        {apierrors.NewBadRequest("no"), ReasonInvalid},
-		"unreadable":         {apierrors.NewInternalError(errors.New("failed to create typed patch object (a; v1, Kind=Pod)")), ReasonInvalid},
-		"forbidden":          {apierrors.NewForbidden(pods, "a", errors.New("quota")), ReasonForbidden},
-		"namespace goes":     {terminating, ""},
-		"somebody is faster": {apierrors.NewConflict(pods, "a", errors.New("changed")), ""},
-		"internal":           {apierrors.NewInternalError(errors.New("etcd")), ""},
-		"no answer":          {errors.New("connection refused"), ""},
+		"invalid":        {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), ReasonInvalid},
+		"bad request":    {apierrors.NewBadRequest("no"), ReasonInvalid},
+		"unreadable":     {apierrors.NewInternalError(errors.New("failed to create typed patch object (a; v1, Kind=Pod)")), ReasonInvalid},
+		"forbidden":      {apierrors.NewForbidden(pods, "a", errors.New("quota")), ReasonForbidden},
+		"namespace goes": {terminating, ""},
+		"a conflict":     {apierrors.NewConflict(pods, "a", errors.New("changed")), ""},
+		"internal":       {apierrors.NewInternalError(errors.New("etcd")), ""},
+		"no answer":      {errors.New("connection refused"), ""},
 	} {
 		got := Refused(fmt.Errorf("applying: %w", test.err))
 		if Reason(got) != test.reason || IsStalled(got) != (test.reason != "") || !errors.Is(got, test.err) {

@@ -25,7 +25,7 @@ func TestFind(t *testing.T) {
 			t.Fatal(err)
 		}
 		if taken, err := Taken(port); err != nil || !taken {
-			t.Errorf("somebody listens on %q: %v, %v", listener.Addr(), taken, err)
+			t.Errorf("a process listens on %q: %v, %v", listener.Addr(), taken, err)
 		}
 		if err := listener.Close(); err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func TestOutgoingConnectionsHaveOtherPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lowest < 32768 {
-		t.Skipf("somebody has widened the range of this machine: it is from %d on", lowest)
+		t.Skipf("the port range of this machine is wider: it starts at %d", lowest)
 	}
 	if first+count > lowest {
 		t.Errorf("ports from %d on may be taken by others, and those found are up to %d", lowest, first+count-1)

@@ -36,7 +36,7 @@ func TestMarksNeedACredential(t *testing.T) {
 	mark := func(id int) string {
 		return fmt.Sprintf(`{"at":"2026-03-01T12:00:00Z","reconcile":{"id":%d,"controller":"shop","name":"web"}}`, id)
 	}
-	// Whoever does not know it is hung up on, and what they said is not taken.
+	// A client without the credential is disconnected, and its marks are ignored.
 	for _, wrong := range []string{"", "wrong", s.lens.token} {
 		if n, err := send(wrong, mark(1)).Read(make([]byte, 1)); n != 0 || err == nil {
 			t.Errorf("with %q: %d, %v", wrong, n, err)

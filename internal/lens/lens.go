@@ -47,7 +47,7 @@ const (
 	defaultPending    = 64 << 20
 	defaultRemembered = 64 << 20
 	defaultKept       = 32 << 20
-	// certificateLife is longer than anybody runs an operator behind a lens.
+	// certificateLife is longer than any session of a lens.
 	certificateLife = 365 * 24 * time.Hour
 	closeGrace      = 2 * time.Second
 )

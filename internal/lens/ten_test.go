@@ -200,7 +200,7 @@ func (o *operator) check(t *testing.T) {
 		case r.Refused():
 			refused = append(refused, r.Resource.Name)
 			if !strings.Contains(r.Message, o.namespace+":"+o.name+`"`) {
-				t.Errorf("%s was refused as somebody else: %s", o.name, r.Message)
+				t.Errorf("%s was refused as another identity: %s", o.name, r.Message)
 			}
 		}
 		return nil

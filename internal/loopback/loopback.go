@@ -38,7 +38,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A name leads wherever whoever resolves it says.
+	// A host name can resolve to any address.
 	if got, ok := listener.Addr().(*net.TCPAddr); !ok || !got.IP.IsLoopback() {
 		listener.Close()
 		return nil, &Error{Address: listener.Addr().String()}

@@ -38,11 +38,11 @@ func TestReady(t *testing.T) {
 		elected        chan struct{}
 		looked, ready  bool
 	}{
-		"waiting for another":           {leaderElection: true, ready: true},
-		"not started":                   {},
-		"elected, and knows no kinds":   {leaderElection: true, elected: started},
-		"started, and knows no kinds":   {elected: started},
-		"started, and nobody has kinds": {elected: started, looked: true, ready: true},
+		"waiting for another":         {leaderElection: true, ready: true},
+		"not started":                 {},
+		"elected, and knows no kinds": {leaderElection: true, elected: started},
+		"started, and knows no kinds": {elected: started},
+		"started, without kinds":      {elected: started, looked: true, ready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &checkedManager{elected: test.elected}

@@ -57,7 +57,7 @@ spec:
 	if len(r.Writes) == 0 || r.Writes[0].Object.Kind != "Deployment" || r.Writes[0].Object.UID == "" {
 		t.Errorf("it wrote %+v", r.Writes)
 	}
-	// Nobody can know who removes a label; above all, it is not whoever has applied it.
+	// It is unknown who removes a label; it is certainly not the manager that applied it.
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 	patch := `{"metadata": {"labels": {"app.kubernetes.io/name": null}}}`
 	if err := user.Patch(t.Context(), deployment, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
@@ -78,7 +78,7 @@ spec:
 	for _, record := range recorder.Records(why.Query{Limit: 1000}) {
 		for i := range record.Causes {
 			if record.Causes[i].Type == why.Unknown {
-				t.Errorf("nobody knows what led to record %d of %s %s", record.ID, record.Object.Kind, record.Object.Name)
+				t.Errorf("the cause of record %d of %s %s is unknown", record.ID, record.Object.Kind, record.Object.Name)
 			}
 		}
 	}

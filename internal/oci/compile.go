@@ -80,7 +80,7 @@ func (s Source) Compile(ctx context.Context, platform Platform) (Program, error)
 		return Program{}, fmt.Errorf("compiling %s for %s: %w", s.Package, platform, err)
 	}
 	defer release()
-	// Build ID and all, although nobody needs it in an image: by it, go knows that a program is up to date. It is the same for
+	// With the build ID, although an image does not need it: go uses it to find that a program is up to date. It is the same for
 	// the same source.
 	flags := []string{"-buildvcs=false", "-tags", s.Tags, "-ldflags", strings.TrimSpace("-s -w " + s.LDFlags)}
 	arguments := slices.Concat([]string{"build", "-o", filepath.Join(folder, "program")}, flags, []string{s.Package})

@@ -163,7 +163,7 @@ func TestRelaySaysThatAnOperatorDoesNotRecord(t *testing.T) {
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	for name, address := range map[string]string{
-		"nobody listens": closed.address(), "somebody else listens": strings.TrimPrefix(other.URL, "http://"), "it was told to serve nothing": "",
+		"no process listens": closed.address(), "another server listens": strings.TrimPrefix(other.URL, "http://"), "it was told to serve nothing": "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			relay := NewRelay()

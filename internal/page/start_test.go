@@ -97,7 +97,7 @@ func TestStartOnlyOnLoopback(t *testing.T) {
 func TestStartWithoutAFolder(t *testing.T) {
 	if running, err := Start(Options{StateDir: filepath.Join(t.TempDir(), "missing")}); err == nil {
 		running.Close()
-		t.Error("where the page is could not be written, and nobody says so")
+		t.Error("the note could not be written, and there is no error")
 	}
 }
 

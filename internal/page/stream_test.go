@@ -243,7 +243,7 @@ func TestChangesThatAWatchSees(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	changes.Observe(kind, nil, made("1", "red"))
 	changes.Observe(kind, made("1", "red"), made("2", "green"))
-	changes.Observe(kind, made("2", "green"), made("3", "green")) // nothing that anybody sees
+	changes.Observe(kind, made("2", "green"), made("3", "green")) // no visible change
 	changes.Observe(kind, made("3", "green"), nil)
 	got := changes.since(0).Changes
 	if len(got) != 3 || got[0].Type != why.Created || got[1].Type != why.Updated || got[2].Type != why.Deleted {

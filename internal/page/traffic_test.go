@@ -56,7 +56,7 @@ func TestTrafficIsBounded(t *testing.T) {
 	var first trafficMessage
 	followStream(t, server, "").next(t, "traffic", &first)
 	if first.Lost != 0 {
-		t.Errorf("somebody who has just come has missed %d", first.Lost)
+		t.Errorf("a new reader has missed %d", first.Lost)
 	}
 }
 

@@ -92,7 +92,7 @@ func covered(rules []Rule, right Right, at place) bool {
 }
 
 // places are those at which a right was used. Which name was used in which namespace is not counted, so each is taken to have
-// been used in each: whoever grants less than that has said so by namespaces and names.
+// been used in each: a narrower grant names namespaces and names.
 func (e *Evidence) places(right Right) (at []place) {
 	namespaces := slices.Sorted(maps.Keys(e.Namespaces))
 	if e.ClusterWide > 0 || len(namespaces) == 0 {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// maxFixedNames is how many names are still taken for a list that somebody could have written.
+// maxFixedNames is the maximum length of a list of names that could be hand-written.
 const maxFixedNames = 8
 
 // scopes decides where rights are proposed, and for which objects.

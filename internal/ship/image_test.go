@@ -10,7 +10,7 @@ import (
 	"github.com/opdock/opdock/internal/oci"
 )
 
-// TestTheImageStaysTheSame compares with a digest from before: whoever makes an old version again gets what was shipped.
+// TestTheImageStaysTheSame compares with an earlier digest: building an old version again gives the shipped image.
 func TestTheImageStaysTheSame(t *testing.T) {
 	programs := []oci.Program{
 		{Platform: oci.Platform{OS: "linux", Architecture: "amd64"}, Content: []byte("one")},

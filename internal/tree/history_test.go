@@ -51,7 +51,7 @@ func TestSinceTellsOnlyWhatHasChanged(t *testing.T) {
 	}
 }
 
-// Who has waited for too long is told everything anew, and the model has not kept all that happened meanwhile.
+// A reader that has waited too long gets everything again, and the model has not kept all changes meanwhile.
 func TestSinceForgets(t *testing.T) {
 	model := NewModel()
 	model.Set(Object{UID: "stays", Name: "stays"})

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Operators that nobody here has written have conditions and phases of all kinds.
+// Unknown operators have conditions and phases of all kinds.
 func TestDescribeOthersStatus(t *testing.T) {
 	for name, test := range map[string]struct {
 		status string // as YAML

@@ -18,7 +18,7 @@ import (
 func look(t *testing.T, address string, o chromium.Options) *chromium.Page {
 	t.Helper()
 	if chromium.Find() == "" {
-		t.Skip("there is no Chromium here: nobody looks at the page; on Debian: apt-get install chromium")
+		t.Skip("there is no Chromium to test the page with; on Debian: apt-get install chromium")
 	}
 	if o.Width == 0 {
 		o.Width, o.Height = 1440, 900

@@ -224,8 +224,8 @@ const focusProblem = `((e) => {
   if (e === document.body || e.classList.contains("skip")) return "";
   const style = getComputedStyle(e);
   const name = e.getAttribute("aria-label") || e.closest("label")?.innerText || e.innerText || e.getAttribute("aria-labelledby");
-  if (!name?.trim()) return "nobody is told what " + e.outerHTML.slice(0, 80) + " is";
-  if (style.outlineStyle === "none" && !e.classList.contains("grip")) return "nobody sees that " + (e.id || e.outerHTML.slice(0, 80)) + " has the focus";
+  if (!name?.trim()) return "there is no name for " + e.outerHTML.slice(0, 80);
+  if (style.outlineStyle === "none" && !e.classList.contains("grip")) return "it is not visible that " + (e.id || e.outerHTML.slice(0, 80)) + " has the focus";
   return "";
 })(document.activeElement)`
 

@@ -71,7 +71,7 @@ func TestAnOperatorDoesNotRecord(t *testing.T) {
 		Seen: time.Now(), Changes: []why.Change{{Path: "spec.replicas", Old: "1", New: "2"}}, By: []why.Writer{{Manager: "kubectl"}}})
 	await(t, p, "document.getElementById('timeline-empty').hidden && opdock.timeline.painter.drawn.changes === 1")
 	expect(t, p, "list-empty", "This operator does not use why")
-	// Somebody adds the lines.
+	// The user adds the lines.
 	tell(t, world, "scale shop")
 	relay.Begin(addressOf(process(t, world)))
 	await(t, p, "opdock.view.passes.length === 4 && document.getElementById('list-empty').hidden && !document.getElementById('list').hidden")

@@ -25,7 +25,7 @@ func TestAnotherObjectWhilePaused(t *testing.T) {
 	}
 }
 
-// What happens while somebody has paused does not move what is looked at, and is there afterwards.
+// What happens during a pause does not move the view, and is there afterwards.
 func TestNothingMovesWhilePaused(t *testing.T) {
 	world := demo.New(30, time.Now())
 	p := lookAt(t, world, "scale shop")

@@ -69,7 +69,7 @@ func TestSeveralNamespaces(t *testing.T) {
 	await(t, p, "document.querySelector('#tree .row .state').dataset.state === 'bad'")
 	click(".twist")
 	await(t, p, "!document.getElementById('tree').innerText.includes('late')")
-	// What somebody looks for is found wherever it is.
+	// A search finds an object in any namespace.
 	do(t, p, `const s = document.getElementById("tree-search"); s.value = "late"; s.dispatchEvent(new Event("input"))`)
 	await(t, p, "opdock.treeView.rows.items.map((l) => l.node.object.name).join() === 'customer-production-02,late'")
 }

@@ -33,7 +33,7 @@ func TestNothingIsRecorded(t *testing.T) {
 	expect(t, p, "tree", "shop")
 }
 
-// A server that ends is missed; one that takes its place is another, whose records begin anew.
+// A server that ends is missed; its replacement is another server, whose records start from the beginning.
 func TestTheConnectionIsLostAndFound(t *testing.T) {
 	world := demo.New(30, time.Now())
 	tell(t, world, "scale shop", "scale cart")
@@ -81,7 +81,7 @@ func TestTheBrowserKeepsOnlySoMuch(t *testing.T) {
 	}
 }
 
-// Names and messages come from objects that anybody may have made.
+// Names and messages come from objects that any client may have created.
 func TestNamesAreNoMarkup(t *testing.T) {
 	const nasty = `<img src=x onerror=document.title='broken'>"'&`
 	world := demo.New(0, time.Now())

@@ -17,7 +17,7 @@ import (
 	"github.com/opdock/opdock/test/browser/chromium"
 )
 
-// What somebody has changed is read in full above its echoes, on a narrow window too as far as there is room.
+// A user's change is readable in full above its echoes, on a narrow window too as far as there is room.
 func TestTheUsersChangeIsReadFirst(t *testing.T) {
 	const wanted = "kubectl-client-side-apply: spec.size 1 → 2"
 	for _, width := range []int64{390, 1024, 1440} {
@@ -66,7 +66,7 @@ func TestEnterChoosesAnObject(t *testing.T) {
 	}
 }
 
-// A row says to everybody what is read in it.
+// The label of a row contains its text.
 func TestTheNameOfARowIsItsText(t *testing.T) {
 	world := demo.New(30, time.Now())
 	p := lookAt(t, world)

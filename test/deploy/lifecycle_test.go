@@ -60,7 +60,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		}
 	}
 
-	// First the objects, while there is somebody to take care of their end.
+	// First the objects, while the manager can still clean up after them.
 	for _, kind := range controller.Kinds {
 		err := c.DeleteAllOf(t.Context(), kind.New(), client.InNamespace(namespace), client.PropagationPolicy(metav1.DeletePropagationForeground))
 		if err != nil {

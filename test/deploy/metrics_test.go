@@ -21,7 +21,7 @@ import (
 	"github.com/opdock/opdock/internal/freeport"
 )
 
-// freeAddress is one that nobody listens at.
+// freeAddress returns an address that no process listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	address, err := freeport.Address()
@@ -77,7 +77,7 @@ func get(t *testing.T, url, token string) (int, string) {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	// The manager makes its own certificate, which nobody has signed.
+	// The manager's certificate is self-signed.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Do(request)

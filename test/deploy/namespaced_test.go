@@ -56,7 +56,7 @@ func managerRules(t *testing.T, manifests []*unstructured.Unstructured) []rbacv1
 	return role.Rules
 }
 
-// grantLocally grants the rules in the namespaces; those about CRDs cannot be used there and are granted to nobody.
+// grantLocally grants the rules in the namespaces; those about CRDs cannot be used there and are not granted.
 func grantLocally(t *testing.T, c client.Client, rules []rbacv1.PolicyRule, user string, namespaces []string) {
 	t.Helper()
 	for _, namespace := range namespaces {

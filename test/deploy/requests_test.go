@@ -89,7 +89,7 @@ func (r *requests) note(info *request.RequestInfo, sent *http.Request, response 
 	}
 }
 
-// lacksRight tells a request that its sender has no right to from one that nobody would be allowed, such as to create
+// lacksRight tells a request that its sender has no right to from one that no client would be allowed, such as to create
 // something in a namespace that is being deleted.
 func lacksRight(response *http.Response) bool {
 	body, err := io.ReadAll(response.Body)
@@ -110,7 +110,7 @@ func (r *requests) refusals() []string {
 	return slices.Clone(r.refused)
 }
 
-// unused are the granted rights that nobody has made use of.
+// unused returns the granted rights that were not used.
 func (r *requests) unused(granted map[right]bool) []right {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -76,7 +76,7 @@ func TestTheManagerHasTheRightsItNeedsAndNoOthers(t *testing.T) {
 	})
 	testenv.Await(t, func() string {
 		if !requests.has(right{"watch", "apiextensions.k8s.io", "customresourcedefinitions"}) {
-			return "nobody watches CRDs"
+			return "CRDs are not watched"
 		}
 		return ""
 	})
@@ -244,7 +244,7 @@ func rollBack(t *testing.T, c client.Client, namespace string) *unstructured.Uns
 	return podCluster(namespace, "undecided", "")
 }
 
-// getOutOfTheWay lets a PodCluster find a pod of somebody else where its own should be.
+// getOutOfTheWay creates a pod of another owner with the name of a PodCluster's pod.
 func getOutOfTheWay(t *testing.T, c client.Client, namespace string) *unstructured.Unstructured {
 	t.Helper()
 	foreign := &corev1.Pod{

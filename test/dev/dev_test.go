@@ -64,7 +64,7 @@ func greets(t *testing.T, server client.Client, name, want string) {
 	})
 }
 
-// TestProject follows somebody who works on a project of kubebuilder's layout, from an empty cluster to the end.
+// TestProject follows a user who works on a project in kubebuilder's layout, from an empty cluster to the end.
 func TestProject(t *testing.T) {
 	p := newProject(t, "ship")
 	p.start(t, "--samples")
@@ -228,7 +228,7 @@ func TestProject(t *testing.T) {
 		if problem := p.bad(t, "run"); !strings.Contains(problem.Text, "restarting in 2.0 s") {
 			t.Errorf("got %q", problem.Text)
 		}
-		// Whoever takes its ports meanwhile is not in its way.
+		// A process that takes its ports meanwhile does not matter.
 		for _, flag := range []string{"--health-probe-bind-address=127.0.0.1", "--webhook-port"} {
 			told := regexp.MustCompile(`(?m)^` + flag + `[:=](\d+)$`).FindStringSubmatch(p.log())
 			if told == nil {
@@ -275,7 +275,7 @@ func TestProject(t *testing.T) {
 			t.Fatal(err)
 		}
 		greets(t, server, "again", "welcome, again")
-		// Whoever kills it kills the operator as well.
+		// Killing it kills the operator as well.
 		p.stop(t, os.Kill)
 		testenv.Eventually(t, "nothing of it runs", func(context.Context) error { return processes(p) })
 	})
@@ -331,7 +331,7 @@ func TestPlainProject(t *testing.T) {
 		})
 	}
 	if _, err := get(t.Context(), server, kind, "sample"); !apierrors.IsNotFound(err) {
-		t.Errorf("nobody has asked for samples: %v", err)
+		t.Errorf("samples were not requested: %v", err)
 	}
 	buoy := &unstructured.Unstructured{}
 	buoy.SetGroupVersionKind(kind)
@@ -397,7 +397,7 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-// TestOtherCluster runs on a cluster that opdock dev has not started and takes for somebody else's. The manifests are as
+// TestOtherCluster runs on a cluster that opdock dev has not started and treats as a shared one. The manifests are as
 // kubebuilder v2 wrote them: the operator has the account that every namespace has.
 func TestOtherCluster(t *testing.T) {
 	p := newProject(t, "ship")

@@ -47,7 +47,7 @@ func (p *project) verb(t *testing.T, arguments ...string) (said string, code int
 	return string(output), command.ProcessState.ExitCode()
 }
 
-// TestMemory follows somebody whose session is killed, who changes the manifests meanwhile, and deploys beside the next.
+// TestMemory follows a user whose session is killed, who changes the manifests meanwhile, and deploys beside the next.
 func TestMemory(t *testing.T) {
 	p := newProject(t, "ship")
 	if said, code := p.up(t); code != 0 {
@@ -57,7 +57,7 @@ func TestMemory(t *testing.T) {
 	p.good(t, "generate", "apply", "build", "apply", "restart")
 	server := p.server(t)
 
-	t.Run("what somebody deletes comes back with the next round", func(t *testing.T) {
+	t.Run("a deleted object is restored in the next round", func(t *testing.T) {
 		for _, gvk := range []schema.GroupVersionKind{binding, hooks} {
 			o := &unstructured.Unstructured{}
 			o.SetGroupVersionKind(gvk)

@@ -120,7 +120,7 @@ func (p *project) why(t *testing.T, arguments ...string) (string, error) {
 	return string(output), err
 }
 
-// TestPage follows somebody who looks at the page while working on a project, and lets the operator record after a while.
+// TestPage follows a user who watches the page while working on a project, and lets the operator record after a while.
 func TestPage(t *testing.T) {
 	p := newProject(t, "ship")
 	p.start(t, "--samples")

@@ -180,7 +180,7 @@ func (p *project) bad(t *testing.T, step string) *dev.Problem {
 	return round.Problem
 }
 
-// edit replaces text in a file, as somebody who saves it.
+// edit replaces text in a file, like a user who saves it.
 func (p *project) edit(t *testing.T, name string, beforeAndAfter ...string) {
 	t.Helper()
 	path := filepath.Join(p.dir, filepath.FromSlash(name))

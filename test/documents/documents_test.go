@@ -78,7 +78,7 @@ func read(t *testing.T, path string) (sections []section) {
 	return sections
 }
 
-// user is somebody who types command lines into a shell, and leaves opdock dev running in another one.
+// user types command lines into a shell, and leaves opdock dev running in another one.
 type user struct {
 	dir         string
 	environment []string

@@ -174,6 +174,6 @@ func TestAnonymousMayDoNothing(t *testing.T) {
 	})
 	_, err := nobody.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
 	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
-		t.Errorf("somebody without any credentials gets %v", err)
+		t.Errorf("a client without credentials gets %v", err)
 	}
 }

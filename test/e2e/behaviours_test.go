@@ -216,7 +216,7 @@ func TestImageChangesInPlace(t *testing.T) {
 	w := newWorld(t)
 	for policy, story := range map[corev1.RestartPolicy][]string{
 		corev1.RestartPolicyAlways: {"Running: Error 143, ContainersNotReady", "Running: running, restart 1 after Error 143, Ready"},
-		// The API server lets nobody say that such a container has ended and then runs again.
+		// The API server does not allow such a container to run again after it has ended.
 		corev1.RestartPolicyNever: {"Running: running, restart 1 after Error 143, Ready"},
 	} {
 		t.Run(string(policy), func(t *testing.T) {

@@ -42,7 +42,7 @@ func newCLIIn(t *testing.T, home string) *cli {
 		binary: testenv.Program(t),
 		env:    append(os.Environ(), "OPDOCK_HOME="+home, "OPDOCK_CLUSTER=", "KUBECONFIG="),
 	}
-	// Even if the test has failed half way, or the folder could not be removed while somebody writes to it.
+	// Even if the test has failed half way, or the folder could not be removed while a process writes to it.
 	t.Cleanup(func() {
 		stop := exec.Command(u.binary, "down", "--all", "--delete")
 		stop.Env = u.env
@@ -272,7 +272,7 @@ func TestCLIForeground(t *testing.T) {
 		t.Errorf("after Ctrl-C: %+v", s)
 	}
 
-	// Whoever kills the program kills the cluster it stays with.
+	// Killing the program stops the cluster that it runs.
 	command, said = u.background(t, "up", "--foreground")
 	said.await(t, "is ready.")
 	u.ok(t, "kubectl", "get", "configmap", keptName)

@@ -143,7 +143,7 @@ func keeps(t *testing.T, c *cluster.Cluster) {
 }
 
 // fingerprint is what is in the files of a state folder that hold state: not the log, and not the kubeconfig,
-// which is written anew at each start.
+// which is written at each start.
 func fingerprint(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	prints := map[string]string{}
@@ -287,7 +287,7 @@ func TestTwoClustersSideBySide(t *testing.T) {
 	if nodes := must(others.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}))(t); len(nodes.Items) != 3 {
 		t.Errorf("the second has %d nodes", len(nodes.Items))
 	}
-	// The administrator of one is nobody in the other.
+	// The administrator of one has no rights in the other.
 	stranger := first.Config()
 	stranger.Host, stranger.CAData = second.Config().Host, second.Config().CAData
 	if _, err := clientFor(t, stranger).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {

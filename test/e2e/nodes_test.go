@@ -24,7 +24,7 @@ const (
 
 // addNode adds a simulated node that only pods of this test get on, because it is about to be lost. It has a
 // zone of its own, so that it does not count whether other tests lose theirs: of a zone that loses most of its
-// nodes at once, the node lifecycle controller evicts nobody. The returned function puts a pod there.
+// nodes at once, the node lifecycle controller evicts no pods. The returned function puts a pod there.
 func (w *world) addNode(t *testing.T) (name string, place func(*corev1.PodSpec)) {
 	t.Helper()
 	name = "node-of-" + w.namespace
@@ -146,7 +146,7 @@ func TestLostNode(t *testing.T) {
 	})
 	held := must(w.CoreV1().Pods(w.namespace).Get(t.Context(), bystander.Name, metav1.GetOptions{}))(t)
 	if held.DeletionTimestamp == nil || held.Status.Phase != corev1.PodRunning {
-		t.Errorf("nobody confirms its end, and yet the bystander is %s and being deleted since %v", held.Status.Phase, held.DeletionTimestamp)
+		t.Errorf("no kubelet confirms its end, and yet the bystander is %s and being deleted since %v", held.Status.Phase, held.DeletionTimestamp)
 	}
 
 	w.annotatePod(t, culprit.Name, "")
@@ -179,7 +179,7 @@ func TestLostNodeComesBackByForce(t *testing.T) {
 	try(t, pods.Delete(t.Context(), made.Name, metav1.DeleteOptions{}))
 	w.awaitNotReady(t, made.Name)
 	if _, err := pods.Get(t.Context(), made.Name, metav1.GetOptions{}); err != nil {
-		t.Errorf("deleted without force, with nobody to confirm it, the pod is gone: %v", err)
+		t.Errorf("deleted without force and without a confirmation, the pod is gone: %v", err)
 	}
 	try(t, pods.Delete(t.Context(), made.Name, *metav1.NewDeleteOptions(0)))
 	w.awaitNode(t, name, backAgain)

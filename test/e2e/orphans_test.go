@@ -40,7 +40,7 @@ func killed(t *testing.T, command *exec.Cmd, wantChildren int) {
 	_ = command.Wait() // says that it was killed
 	testenv.Eventually(t, "its children have ended", func() error {
 		for pid, name := range children {
-			// Dead processes remain as zombies until somebody wants to know how they ended.
+			// Dead processes remain as zombies until their parent waits for them.
 			if now, found := readProcess(fmt.Sprintf("/proc/%d/stat", pid)); found && now.state != "Z" {
 				return fmt.Errorf("%s (pid %d) has not", name, pid)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/opdock/opdock/internal/testenv"
 )
 
-// TestRunAllSamples is what somebody does who sees Opdock for the first time.
+// TestRunAllSamples does what a new user does.
 func TestRunAllSamples(t *testing.T) {
 	u := newCLI(t)
 	out, messages, code := u.run(t, "run", "--until-ready", "--timeout", "2m", "-o", "json")
@@ -66,7 +66,7 @@ func TestRunOnAClusterThatRuns(t *testing.T) {
 		t.Errorf("the cluster that was running before is %s", state)
 	}
 
-	// Somebody stops the cluster in another terminal.
+	// The cluster is stopped in another terminal.
 	process, said = u.background(t, "run", "--namespace", "made-for-it", "--samples", "none")
 	said.await(t, "AppService nginx-app: Ready")
 	u.ok(t, "down")

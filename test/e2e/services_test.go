@@ -220,7 +220,7 @@ func TestQuotaCountsAndRefuses(t *testing.T) {
 		t.Fatalf("one too many got %v", err)
 	}
 	awaitUsed("count/secrets", "2")
-	// The quota is counted anew when something goes, by the controller and not at admission.
+	// When something is deleted, the controller counts the quota again, and not admission.
 	try(t, secrets.Delete(t.Context(), "one", metav1.DeleteOptions{}))
 	awaitUsed("count/secrets", "1")
 	// Admission looks at a copy of the quota that may be a moment older.

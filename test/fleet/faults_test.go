@@ -77,7 +77,7 @@ func TestTheLeaderChangesUnderLoad(t *testing.T) {
 		}
 	}
 	awaitReady(t, c, objects)
-	// And once more, from nobody to a third.
+	// And once more, from no leader to a third.
 	fleettest.Run(t, config, options)
 	for _, object := range objects {
 		touch(t, c, object, 1)
@@ -117,7 +117,7 @@ func TestFiftyChangesInASecond(t *testing.T) {
 		}
 		return ""
 	})
-	// Everybody is at the last change, and nobody was told twice.
+	// All readers are at the last change, and none got a change twice.
 	for _, object := range objects {
 		if observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration"); observed != object.GetGeneration() {
 			t.Errorf("%s is at %d of %d", object.GetKind(), observed, object.GetGeneration())

@@ -38,7 +38,7 @@ func TestEveryFieldIsLookedAt(t *testing.T) {
 			eachField(now, nil, func(path string) {
 				fields++
 				if sameInMemory != nil && sameInMemory(old, object) {
-					t.Errorf("%s has changed in memory, and nobody sees it", path)
+					t.Errorf("%s has changed in memory, and it is not reported", path)
 				}
 				found := d.Compare(old, object, false)
 				if isNoise := strings.HasPrefix(path, "ObjectMeta.ManagedFields") || path == "ObjectMeta.ResourceVersion" || path == "ObjectMeta.Generation" || path == "ObjectMeta.SelfLink"; found.Changed == 0 != isNoise {

@@ -19,7 +19,7 @@ import (
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
 
-// Whoever turns our template into pods encodes it and decodes it as the type of Kubernetes. So everything that can
+// Controllers encode our template and decode it as the type of Kubernetes to create pods. So everything that can
 // be said with ours must mean the same there.
 func TestTypesAreSelectionsOfKubernetesTypes(t *testing.T) {
 	for name, pair := range map[string]struct{ ours, theirs any }{

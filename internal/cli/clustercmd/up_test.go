@@ -134,7 +134,7 @@ func TestUpLosesARaceAgainstAnotherUp(t *testing.T) {
 	golden.Compare(t, "up/race", screen)
 }
 
-// Whoever wants a cluster to run is content if it does.
+// If the cluster already runs, up succeeds.
 func TestUpOfARunningCluster(t *testing.T) {
 	for name, args := range map[string][]string{
 		"alive": {"up"}, "alive-same-port": {"up", "--port", "41234"}, "alive-quiet": {"up", "--quiet"},

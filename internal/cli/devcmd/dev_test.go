@@ -70,7 +70,7 @@ func TestDevThatCannotBegin(t *testing.T) {
 	}
 }
 
-// Whoever starts a second dev is told that, and nothing about a cluster that was not touched.
+// A second dev reports that, and nothing about a cluster that was not changed.
 func TestSecondDev(t *testing.T) {
 	home := testenv.Dir(t, map[string]string{"dev/ship/operator.log": ""})
 	log, err := os.Open(filepath.Join(home, "dev", "ship", "operator.log"))
@@ -141,7 +141,7 @@ func TestDevShow(t *testing.T) {
 		shown := verbs{s.App}.newDevShow(o)
 		shown.begin(`Developing ship on cluster "ship"`, "/state/dev/ship/operator.log", "opdock kubectl --name ship get events -A")
 		if !shown.display.Live() {
-			shown.Busy("building") // a terminal would draw it at times that nobody can foretell
+			shown.Busy("building") // a terminal would draw it at unpredictable times
 		}
 		shown.Log("INFO Starting workers")
 		shown.Round(fine)

@@ -148,8 +148,8 @@ func TestRunUntilItIsInterrupted(t *testing.T) {
 		flags []string
 		code  int
 	}{
-		"by somebody who only watches": {nil, cmdutil.ExitOK},
-		"by somebody who waits":        {[]string{"--until-ready"}, cmdutil.ExitError},
+		"while it only watches": {nil, cmdutil.ExitOK},
+		"while it waits":        {[]string{"--until-ready"}, cmdutil.ExitError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			user, arguments, namespace := onRealCluster(t)
@@ -202,7 +202,7 @@ func TestRunKeepsWhatTheUserHasChanged(t *testing.T) {
 	}
 }
 
-// Somebody may run another version of the fleet on a cluster that is not Opdock's. Its CRDs are not replaced by older ones.
+// Another version of the fleet may run on a cluster that is not Opdock's. Its CRDs are not replaced by older ones.
 func TestRunDoesNotReplaceNewerCRDs(t *testing.T) {
 	user, arguments, _ := onRealCluster(t)
 	server := fleettest.Client(t)

@@ -179,7 +179,7 @@ func TestWhyADeploymentFails(t *testing.T) {
 	code, user = run("deploy", "--kubeconfig", kubeconfig, "--image", "team/ferry:v1")
 	expectRun(t, code, user, cmdutil.ExitError, "does not have the kinds of Certificate serving (cert-manager.io/v1); nothing was changed")
 
-	// Where pods are simulated, nobody would act upon it anyway.
+	// With simulated pods, it would have no effect anyway.
 	breakPods(t, dir)
 	code, user = run("deploy", "--namespace", clustertest.Namespace(t), "--timeout", "8s")
 	expectRun(t, code, user, cmdutil.ExitError, "not available after 8s: Deployment ferry-operator is not available: pod ferry-operator-",
@@ -272,7 +272,7 @@ func TestKubectlAfterDeployIsNoConflict(t *testing.T) {
 	}
 }
 
-// The operator converts between the versions of a kind that is kept: whoever keeps it must still be able to read it.
+// The operator converts between the versions of a kind that is kept: its objects must stay readable.
 func TestKeptKindsStayReadable(t *testing.T) {
 	run, _ := projectOnRealCluster(t, "multigroup")
 	code, user := run("deploy", "--image", "team/fleet:v1")

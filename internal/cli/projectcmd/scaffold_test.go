@@ -29,7 +29,7 @@ type workshop struct {
 	t        *testing.T
 	dir      string
 	generate func(context.Context, generate.Options) (*generate.Result, error)
-	answers  string // what the user types; empty: there is nobody
+	answers  string // what the user types; empty: there is no terminal
 }
 
 func newWorkshop(t *testing.T) *workshop {
@@ -92,7 +92,7 @@ func TestScaffoldOutput(t *testing.T) {
 	for name, test := range map[string]struct {
 		before []string
 		line   string
-		edit   string // a file that somebody edits before
+		edit   string // a file that is edited before
 		code   int
 	}{
 		"init":           {line: initYard},

@@ -22,7 +22,7 @@ func TestWhyNamesOnlyWritersThatAreKnown(t *testing.T) {
 		"updated Deployment default/web by kubectl\n":           named,
 		"updated Deployment default/web (written by #41)\n":     ours,
 		"deleted Deployment default/web\n":                      {Type: why.Deleted, Object: web},
-		"updated Deployment default/web\n":                      {Type: why.Updated, Object: web}, // metadata that nobody is told of
+		"updated Deployment default/web\n":                      {Type: why.Updated, Object: web}, // metadata that is not reported
 	} {
 		var out strings.Builder
 		(&whyShow{out: &out, location: time.UTC}).record(&why.Record{Causes: []why.Cause{cause}, Folded: 1})

@@ -78,7 +78,7 @@ func TestDriftIsRepaired(t *testing.T) {
 				if o.GetUID() != uid && test.intact(o) {
 					return ""
 				}
-				return "it has not been created anew"
+				return "it has not been recreated"
 			})
 		})
 	}

@@ -48,7 +48,7 @@ func TestAnApplicationNeedsFewWrites(t *testing.T) {
 	if writes := s.wire.AllWrites(); len(writes) > 5 {
 		t.Errorf("it took %d writes: %q", len(writes), writes)
 	}
-	// A manager that starts anew looks at everything and writes nothing. That it has looked shows when it has dealt
+	// A restarted manager reconciles everything and writes nothing. That it has looked shows when it has dealt
 	// with a change that was made after its start.
 	s.stop()
 	s.start()

@@ -130,7 +130,7 @@ func TestStripKeepsWhatIsRead(t *testing.T) {
 	}
 }
 
-// Records are to name who has written a pod, but nobody needs which fields.
+// Records name the writers of a pod, but do not need their fields.
 func TestStripButWriters(t *testing.T) {
 	whole := aPod("a", "10.0.0.1")
 	whole.Spec.Containers = []corev1.Container{{Name: "c"}}

@@ -152,7 +152,7 @@ func TestAConvergedCollectorIsNotWritten(t *testing.T) {
 	for _, event := range after.Status.Events {
 		is[event.Kind+string(event.Type)] = event.Count
 	}
-	// The pods that were there when the manager was started anew do not count as added once more.
+	// The pods that were there when the manager was restarted do not count as added again.
 	if is["PodAdded"] != was["PodAdded"]+1 || is["CollectorAdded"] != was["CollectorAdded"] || after.Status.Reconciles <= before.Status.Reconciles {
 		t.Errorf("before: %v in %d reconciles, after: %v in %d", was, before.Status.Reconciles, is, after.Status.Reconciles)
 	}

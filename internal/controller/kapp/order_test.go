@@ -60,7 +60,7 @@ func TestChangesRollOutInOrder(t *testing.T) {
 	s.report("store-db", isReady)
 	after := s.awaitApp("store-web", imageIs("b"))
 	if before.UID != after.UID {
-		t.Error("it was created anew instead of changed")
+		t.Error("it was recreated instead of changed")
 	}
 	s.playUntilReady(kapp)
 }
@@ -93,7 +93,7 @@ func TestRemovedComponentsGoInReverseOrder(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	kapp := s.playUntilReady(s.store(app("db"), app("queue", "db"), app("web", "queue"), app("other")))
-	// Somebody needs a moment before web can go.
+	// A finalizer blocks the deletion of web for a moment.
 	s.patch("store-web", `{"metadata": {"finalizers": ["example.com/moment"]}}`)
 	s.change(kapp, app("other"))
 	kapp = s.awaitRows(kapp, "other:Ready", "db:Deleting", "queue:Deleting", "web:Deleting")
@@ -194,7 +194,7 @@ func TestEveryVersionIsTheSameObject(t *testing.T) {
 	before := s.awaitApp("store-web", imageIs("a"))
 	s.playUntilReady(s.change(kapp, component("web", withImage("b"))))
 	if after := s.awaitApp("store-web", imageIs("b")); before.UID != after.UID {
-		t.Error("it was created anew")
+		t.Error("it was recreated")
 	}
 }
 

@@ -60,7 +60,7 @@ func TestDriftIsRepaired(t *testing.T) {
 	}
 	s.awaitApp("store-web", func(web *appv1.AppService) string {
 		if web.UID == original.UID {
-			return "it has not been created anew"
+			return "it has not been recreated"
 		}
 		return ""
 	})

@@ -58,7 +58,7 @@ func TestAMissingKindIsNoCrash(t *testing.T) {
 	fleettest.Await(t, c, robot, exists)
 	s.awaitRows(kapp, "worker:Progressing", "web:Ready")
 
-	// It goes with all its objects, and nobody tells when it comes back.
+	// It is deleted with all its objects, and no watch reports when it is back.
 	uninstall()
 	s.awaitStalled(kapp, "KindNotInstalled", "Robot")
 	install()

@@ -223,7 +223,7 @@ func (s *stage) playUntilReady(kapp *kappv1.KAPP) *kappv1.KAPP {
 	})
 }
 
-// patch changes an AppService as somebody else would.
+// patch changes an AppService as another client.
 func (s *stage) patch(name, patch string) {
 	s.t.Helper()
 	if err := s.Patch(s.t.Context(), s.object(name), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {

@@ -81,7 +81,7 @@ func TestSeveralNamespaces(t *testing.T) {
 	}
 }
 
-// What is left of a deleted PodCluster is in the way of the next one for a moment only, which is no reason to warn anybody.
+// What is left of a deleted PodCluster is in the way of the next one for a moment only, which is not worth a warning.
 func TestDeletionAndCreationInOneGo(t *testing.T) {
 	s := newStage(t)
 	before := s.awaitReady(s.create("web", "{podReplicas: 2, image: a}"))
@@ -124,7 +124,7 @@ func TestOrphaningAndTakingOver(t *testing.T) {
 	}
 }
 
-// A namespace goes with everything in it, and nobody tries to fill it again.
+// A namespace is deleted with everything in it, and no controller fills it again.
 func TestTheNamespaceIsDeleted(t *testing.T) {
 	s := newStage(t)
 	cluster := s.awaitReady(s.create("web", "{podReplicas: 3, image: a}"))

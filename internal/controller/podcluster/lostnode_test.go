@@ -14,7 +14,7 @@ import (
 	"github.com/opdock/opdock/internal/fleettest"
 )
 
-// The pod of a node that does not answer keeps its name until somebody vouches that it has stopped.
+// The pod of a node that does not answer keeps its name until it is certain that it has stopped.
 func TestALostNode(t *testing.T) {
 	s := newStage(t)
 	// A node of its own, since losing it takes all pods on it.

@@ -73,10 +73,10 @@ func TestRenewal(t *testing.T) {
 	}
 	byHand := changed.DeepCopy()
 	byHand.Spec.Containers[0].Image = "image:1"
-	check("somebody changes it back before the kubelet looked", byHand, "image:1", true)
+	check("it is changed back before the kubelet acted", byHand, "image:1", true)
 	spoilt := changed.DeepCopy()
 	spoilt.Annotations[annotationRenewal] = "spoilt"
-	check("somebody spoils the note", spoilt, "image:2", true)
+	check("the note is damaged", spoilt, "image:2", true)
 }
 
 func TestANewImageGetsTheFullTime(t *testing.T) {
@@ -97,7 +97,7 @@ func TestWhichChangesOfPodsMatter(t *testing.T) {
 		want   bool
 	}{
 		{"nothing", func(*corev1.Pod) {}, false},
-		{"an annotation of somebody else", func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }, false},
+		{"an annotation of another writer", func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }, false},
 		{"its address", func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }, false},
 		{"a container, if no image was changed", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ContainerID = "id-2" }, false},
 		{"readiness", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, true},

@@ -54,7 +54,7 @@ func TestForeignPodsAreLeftAlone(t *testing.T) {
 	s.awaitImages("web", "web-0=a web-1=a web-2=a")
 }
 
-// A pod of somebody else is not taken even if its labels invite to.
+// A pod of another controller is not adopted, even if its labels match.
 func TestPodsOfOthersAreNotAdopted(t *testing.T) {
 	s := newStage(t)
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "owner"}}
@@ -110,7 +110,7 @@ func TestPodsThatLoseTheirLabelsAreReleased(t *testing.T) {
 			if live := s.pod("web-1"); live.UID != released.UID || metav1.GetControllerOf(live) != nil {
 				t.Errorf("the pod was not released: %+v", live.ObjectMeta)
 			}
-			// Whoever gives the labels back gives the pod back.
+			// If the labels are restored, the pod is adopted again.
 			s.patch(s.pod("web-1"), `{"metadata": {"labels": {"app.kubernetes.io/instance": "web", "app.kubernetes.io/managed-by": "opdock"}}}`)
 			cluster = s.awaitReady(cluster)
 			if live := s.pod("web-1"); live.UID != released.UID || !metav1.IsControlledBy(live, cluster) {
@@ -123,7 +123,7 @@ func TestPodsThatLoseTheirLabelsAreReleased(t *testing.T) {
 // A revision whose name is taken gets another one.
 func TestRevisionsCollide(t *testing.T) {
 	s := newStage(t)
-	// The hash is that of the template, whoever has it.
+	// The hash depends only on the template.
 	other := s.awaitReady(s.create("other", "{podReplicas: 1, image: a}"))
 	name := "web-" + strings.TrimPrefix(other.Status.UpdateRevision, "other-")
 	foreign := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Revision: 9}
@@ -195,7 +195,7 @@ func TestANamespaceWithRestrictions(t *testing.T) {
 		"containers": [{"name": "main", "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}}]}}}`))
 }
 
-// The labels of children come back when somebody takes them away, and children when somebody deletes them.
+// Removed labels of children are restored, and deleted children are recreated.
 func TestHandEditsAreRepaired(t *testing.T) {
 	s := newStage(t)
 	cluster := s.awaitReady(s.create("web", "{podReplicas: 2, image: a}"))

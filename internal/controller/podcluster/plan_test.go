@@ -48,7 +48,7 @@ func TestPlan(t *testing.T) {
 		{name: "an image, two at a time", settings: two, pods: "v1/v1/v1", current: "v1", update: "v2", want: "update in place 2 to v2, update in place 1 to v2"},
 		{name: "more than an image", settings: rolling, pods: "v1/v1/v1", current: "v1", update: "v2b", want: "delete 2 (another revision)"},
 		{name: "an image, but never in place", settings: with(func(s *settings) { s.inPlace = false }), pods: "v1/v1/v1", current: "v1", update: "v2", want: "delete 2 (another revision)"},
-		{name: "a revision that nobody remembers", settings: rolling, pods: "v2/v2/gone", current: "v2", update: "v2", want: "delete 2 (another revision)"},
+		{name: "an unknown revision", settings: rolling, pods: "v2/v2/gone", current: "v2", update: "v2", want: "delete 2 (another revision)"},
 		{name: "wait for the kubelet", settings: rolling, pods: "v1/v1/v2^", current: "v1", update: "v2", wake: 10*time.Minute - 5*time.Second},
 		{name: "wait for readiness", settings: rolling, pods: "v1/v1/v2~", current: "v1", update: "v2", wake: 10*time.Minute - 10*time.Second},
 		{name: "wait for minReadySeconds", settings: rolling, pods: "v1/v1/v2+", current: "v1", update: "v2", wake: 30 * time.Second},

@@ -215,7 +215,7 @@ func TestOnDelete(t *testing.T) {
 	})
 }
 
-// This is where a StatefulSet needs somebody to delete the broken pod.
+// Here, a StatefulSet would need a user to delete the broken pod.
 func TestABrokenTemplateIsCorrected(t *testing.T) {
 	s := newStage(t)
 	cluster := s.awaitReady(s.create("web", "{podReplicas: 3, image: a}"))

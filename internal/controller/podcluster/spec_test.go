@@ -152,7 +152,7 @@ func TestSameButImages(t *testing.T) {
 		}
 	}
 	if sameButImages(nil, newRevision("v1")) {
-		t.Error("a revision that nobody remembers differs in images only")
+		t.Error("an unknown revision differs in images only")
 	}
 }
 
@@ -198,7 +198,7 @@ func TestPruned(t *testing.T) {
 		return names
 	}
 	if got := names(); !slices.Equal(got, []string{"v2", "v4"}) {
-		t.Errorf("of v2, v4, v5 and v7, which nobody uses, these are pruned: %v", got)
+		t.Errorf("of v2, v4, v5 and v7, which are unused, these are pruned: %v", got)
 	}
 	w.historyLimit = 0
 	if got := names(); !slices.Equal(got, []string{"v2", "v4", "v5", "v7"}) {

@@ -56,7 +56,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// Ready pods that the strategy does not update are named, so nobody takes them for updated ones.
+// Ready pods that the strategy does not update are named, so they are not taken for updated ones.
 func TestOldPodsAreNamed(t *testing.T) {
 	rolling := settings{name: "web", replicas: 3}
 	partitioned, onDelete, many := rolling, rolling, rolling

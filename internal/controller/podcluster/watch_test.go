@@ -21,14 +21,14 @@ func TestClustersOfAPod(t *testing.T) {
 		label                   string
 		want                    string
 	}{
-		"one of its own, which is woken once": {ours, "PodCluster", "ring", "ring", "[default/ring]"},
-		"one without a controller":            {label: "ring", want: "[default/ring]"},
-		"one whose labels were changed":       {ours, "PodCluster", "ring", "", "[default/ring]"},
-		"one that another one has taken":      {ours, "PodCluster", "other", "ring", "[default/other default/ring]"},
-		"one of somebody else":                {another, "ReplicaSet", "web", "", "[]"},
-		"one of somebody else in our way":     {another, "ReplicaSet", "web", "ring", "[default/ring]"},
-		"one of another group":                {another, "PodCluster", "web", "", "[]"},
-		"a pod":                               {want: "[]"},
+		"one of its own, which is woken once":  {ours, "PodCluster", "ring", "ring", "[default/ring]"},
+		"one without a controller":             {label: "ring", want: "[default/ring]"},
+		"one whose labels were changed":        {ours, "PodCluster", "ring", "", "[default/ring]"},
+		"one that another one has taken":       {ours, "PodCluster", "other", "ring", "[default/other default/ring]"},
+		"one of another controller":            {another, "ReplicaSet", "web", "", "[]"},
+		"one of another controller in our way": {another, "ReplicaSet", "web", "ring", "[default/ring]"},
+		"one of another group":                 {another, "PodCluster", "web", "", "[]"},
+		"a pod":                                {want: "[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ring-0"}}

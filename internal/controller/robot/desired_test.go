@@ -77,7 +77,7 @@ func TestWhichDeploymentDoesTheWork(t *testing.T) {
 		"one in between does no work":             {"a", ptr.To(rolledOut("c", 0)), []appsv1.Deployment{rolledOut("a", 2), rolledOut("b", 0)}, "a", []string{"b"}, 2},
 		"one in between does some":                {"a", ptr.To(rolledOut("c", 0)), []appsv1.Deployment{rolledOut("a", 2), rolledOut("b", 1)}, "a", nil, 3},
 		"the one that worked was deleted by hand": {"a", ptr.To(rolledOut("c", 0)), []appsv1.Deployment{rolledOut("b", 1)}, "b", nil, 1},
-		"nobody has written down which":           {"", ptr.To(rolledOut("c", 0)), []appsv1.Deployment{rolledOut("a", 1), rolledOut("b", 1)}, "a", nil, 2},
+		"the status does not name it":             {"", ptr.To(rolledOut("c", 0)), []appsv1.Deployment{rolledOut("a", 1), rolledOut("b", 1)}, "a", nil, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scope{

@@ -235,7 +235,7 @@ func TestHandEditsAreRepaired(t *testing.T) {
 	}
 	fleettest.Await(t, c, deployment(namespace, "one"), func(d *appsv1.Deployment) string {
 		if d.UID == old.UID || d.Status.AvailableReplicas != 2 {
-			return "it has not been created anew"
+			return "it has not been recreated"
 		}
 		return ""
 	})
@@ -268,7 +268,7 @@ func TestAQuotaStalls(t *testing.T) {
 	})
 	one := awaitStalled(t, c, create(t, c, namespace, "{replicas: 2}"), "FailedCreate")
 	change(t, c, quota, func(q *corev1.ResourceQuota) { q.Spec.Hard[corev1.ResourcePods] = resource.MustParse("2") })
-	// Whoever creates the pods tries again in its own time, which may be long; less is possible at once.
+	// The creator of the pods retries with back-off, which may take long; scaling down is possible at once.
 	one = change(t, c, one, func(r *robotv1.Robot) { r.Spec.Replicas = ptr.To[int32](1) })
 	awaitReady(t, c, one)
 }

@@ -76,7 +76,7 @@ func TestWhoMayReadMetrics(t *testing.T) {
 		"no token":             {"GET", "/metrics", "", http.StatusUnauthorized},
 		"an empty token":       {"GET", "/metrics", "Bearer ", http.StatusUnauthorized},
 		"another scheme":       {"GET", "/metrics", "Basic good", http.StatusUnauthorized},
-		"a token of nobody":    {"GET", "/metrics", "Bearer bad", http.StatusUnauthorized},
+		"an unknown token":     {"GET", "/metrics", "Bearer bad", http.StatusUnauthorized},
 		"a user without right": {"GET", "/metrics", "Bearer weak", http.StatusForbidden},
 		"another verb":         {"POST", "/metrics", "Bearer good", http.StatusForbidden},
 		"another path":         {"GET", "/debug", "Bearer good", http.StatusForbidden},

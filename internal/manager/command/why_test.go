@@ -38,7 +38,7 @@ func TestEndpointEndsWithTheManager(t *testing.T) {
 		}
 	}
 	defer response.Body.Close()
-	// Somebody who follows does not hold it up.
+	// A follower does not delay it.
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -238,7 +238,7 @@ func TestNewsAreTold(t *testing.T) {
 	select {
 	case <-news:
 	default:
-		t.Error("nobody is told of a delivery")
+		t.Error("a delivery is not reported")
 	}
 }
 

@@ -36,7 +36,7 @@ func TestDifferencesBecomeObservations(t *testing.T) {
 			[]string{"high leftovers: A Job is left behind after everything was deleted []: present instead of absent"}},
 		"a deletion that does not end": {end, []compare.Difference{{Object: "Frigate default/victory", Want: "absent", Got: "present"}},
 			[]string{"high deletion: The deletion of a Frigate does not end []: present instead of absent"}},
-		"an object of somebody else": {create, []compare.Difference{{Object: "ConfigMap default/old", Want: "absent", Got: "gone, although it was there before"}},
+		"an object of another owner": {create, []compare.Difference{{Object: "ConfigMap default/old", Want: "absent", Got: "gone, although it was there before"}},
 			[]string{"high foreign: A ConfigMap that does not belong to the operator is gone []: gone, although it was there before instead of absent"}},
 		"a field": {create, []compare.Difference{{Object: "Deployment default/victory", Path: "spec.replicas", Want: "2", Got: "3"}},
 			[]string{"high end-state: A Deployment differs from the undisturbed run [spec.replicas]: spec.replicas is 3 instead of spec.replicas is 2"}},

@@ -145,7 +145,7 @@ func TestFaultsAreAsked(t *testing.T) {
 		t.Errorf("got %q, want %q", asked, want)
 	}
 	if s.wasHit() {
-		t.Error("nobody said that a fault happened")
+		t.Error("the fault was not reported")
 	}
 	if s.hit(); !s.wasHit() {
 		t.Error("a fault that happened is forgotten")

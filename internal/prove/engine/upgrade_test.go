@@ -190,7 +190,7 @@ func TestAfterwards(t *testing.T) {
 		got  []*Observation
 		want []string
 	}{
-		{"a finalizer that nobody removes", leftBehind(nil, stateOf(stuck, child), nil), []string{"high deletion: The deletion of Site default/blog does not end after the upgrade"}},
+		{"a finalizer that is not removed", leftBehind(nil, stateOf(stuck, child), nil), []string{"high deletion: The deletion of Site default/blog does not end after the upgrade"}},
 		{"left behind", leftBehind(nil, stateOf(service(), kept), stateOf(kept)), []string{"high leftovers: Service default/web is left behind when the custom resources are deleted after the upgrade"}},
 		{"not ready", notReady("upgrade", stateOf(site("fine")), stateOf(broken)), []string{"high status: Site default/blog is not ready after the upgrade"}},
 		{"ready", notReady("upgrade", stateOf(broken), stateOf(broken)), nil},

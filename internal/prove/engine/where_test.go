@@ -19,7 +19,7 @@ func TestWhere(t *testing.T) {
 			to("create", "configmaps", "", "orders", "ConfigMap", "internal/pass/apply.go:12", "internal/controller/frigate.go:80"),
 			to("patch", "frigates", "", "victory", "Frigate", "internal/controller/frigate.go:60"),
 			to("patch", "frigates", "status", "victory", "Frigate", "internal/controller/frigate.go:99"),
-			to("create", "secrets", "", "crew", "Secret"), // nobody knows
+			to("create", "secrets", "", "crew", "Secret"), // unknown
 		}},
 		{writes: []write{to("patch", "frigates", "status", "victory", "Frigate", "internal/controller/frigate.go:99")}},
 	}}
@@ -31,7 +31,7 @@ func TestWhere(t *testing.T) {
 			Resource: lens.Resource{Resource: "frigates", Subresource: "status", Namespace: "default", Name: "victory"}}})
 	}
 	send("internal/controller/frigate.go:101")
-	board.step(nil) // the next step begins, and counts anew
+	board.step(nil) // the next step begins, and counts from the start
 	send("internal/controller/frigate.go:102")
 	r := &run{campaign: c, board: board}
 	const disturbed = "internal/controller/frigate.go:101 patch frigates/status victory, which is disturbed"
@@ -49,9 +49,9 @@ func TestWhere(t *testing.T) {
 		"a status": {Plan{Family: "drift"}, Observation{Step: 1, Verdict: "status", Object: "Frigate default/victory", Fields: []string{"status.phase"}}, []string{
 			"internal/controller/frigate.go:99 patch frigates/status victory",
 		}},
-		"an object that somebody else writes": {Plan{Family: "drift"}, Observation{Step: 1, Verdict: "end-state", Object: "Pod default/orders"}, nil},
-		"without a hook":                      {Plan{Family: "drift"}, Observation{Step: 1, Verdict: "end-state", Object: "Secret default/crew"}, nil},
-		"a later step":                        {Plan{Family: "crash", At: &at}, Observation{Step: 9, Verdict: "panic"}, []string{disturbed}},
+		"an object that another client writes": {Plan{Family: "drift"}, Observation{Step: 1, Verdict: "end-state", Object: "Pod default/orders"}, nil},
+		"without a hook":                       {Plan{Family: "drift"}, Observation{Step: 1, Verdict: "end-state", Object: "Secret default/crew"}, nil},
+		"a later step":                         {Plan{Family: "crash", At: &at}, Observation{Step: 9, Verdict: "panic"}, []string{disturbed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.locate(&test.plan, &test.o)

@@ -98,7 +98,7 @@ func (r *Report) Totals() Totals {
 	return t
 }
 
-// sorted returns a sorted copy: whoever writes a report leaves it as it is.
+// sorted returns a sorted copy: writing a report does not change it.
 func (r *Report) sorted() *Report {
 	s := *r
 	s.Families = slices.Clone(r.Families)

@@ -242,7 +242,7 @@ func TestWatchWithoutTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if w, err := Watch(ctx, clustertest.Shared(t).Config()); err == nil {
-		t.Errorf("got a world, although nobody waited: %v", w.Close())
+		t.Errorf("got a world, although the context has ended: %v", w.Close())
 	}
 }
 

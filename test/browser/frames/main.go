@@ -144,7 +144,7 @@ func run(ctx context.Context, objects, events int, length time.Duration, scale, 
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(picture, image, 0o644); err != nil { //nolint:gosec // a picture for everybody
+		if err := os.WriteFile(picture, image, 0o644); err != nil { //nolint:gosec // a public picture
 			return err
 		}
 	}

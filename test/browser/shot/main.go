@@ -25,7 +25,7 @@ func run() error {
 	var o chromium.Options
 	address := flag.String("url", "http://127.0.0.1:8765", "the page")
 	out := flag.String("out", "page.png", "the picture")
-	flag.BoolVar(&o.Dark, "dark", false, "as somebody sees it who likes it dark")
+	flag.BoolVar(&o.Dark, "dark", false, "use the dark theme")
 	flag.Int64Var(&o.Width, "width", 1440, "width of the window")
 	flag.Int64Var(&o.Height, "height", 900, "height of the window")
 	await := flag.String("await", "true", "JavaScript to wait for first")
@@ -52,5 +52,5 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(*out, picture, 0o644) //nolint:gosec // a picture for everybody
+	return os.WriteFile(*out, picture, 0o644) //nolint:gosec // a public picture
 }
