@@ -32,8 +32,8 @@ func (s *stage) applying(manager string, object client.Object, version string) f
 	}
 }
 
-// An operator that applies its child in each reconcile, which changes nothing if another manager has changed another field of
-// it. The server responds with the version of that manager.
+// An operator that applies its child in each reconcile, which changes nothing if another manager has changed another
+// field of it. The server responds with the version of that manager.
 func TestApplyThatChangesNothing(t *testing.T) {
 	s := newStage(t, Options{})
 	object := client.Object(pod("a"))

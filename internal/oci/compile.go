@@ -67,7 +67,8 @@ type Source struct {
 	Tags string
 	// Env is the environment of the compiler; nil means that of this process.
 	Env []string
-	// Cache is a folder in which programs are kept, so that one whose source has not changed is not linked again. Empty: none.
+	// Cache is a folder in which programs are kept, so that one whose source has not changed is not linked again.
+	// Empty: none.
 	Cache string
 	// Errors is where the compiler writes what is wrong.
 	Errors io.Writer
@@ -80,8 +81,8 @@ func (s Source) Compile(ctx context.Context, platform Platform) (Program, error)
 		return Program{}, fmt.Errorf("compiling %s for %s: %w", s.Package, platform, err)
 	}
 	defer release()
-	// With the build ID, although an image does not need it: go uses it to find that a program is up to date. It is the same for
-	// the same source.
+	// With the build ID, although an image does not need it: go uses it to find that a program is up to date. It is
+	// the same for the same source.
 	flags := []string{"-buildvcs=false", "-tags", s.Tags, "-ldflags", strings.TrimSpace("-s -w " + s.LDFlags)}
 	arguments := slices.Concat([]string{"build", "-o", filepath.Join(folder, "program")}, flags, []string{s.Package})
 	var env []string

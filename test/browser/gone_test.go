@@ -12,8 +12,8 @@ import (
 	"github.com/opdock/opdock/internal/tree"
 )
 
-// An object that is looked at while it is deleted is said to be gone. What happened to it stays, until the user wants to see
-// everything again; another of the same name takes its place.
+// An object that is looked at while it is deleted is said to be gone. What happened to it stays, until the user wants
+// to see everything again; another of the same name takes its place.
 func TestTheChosenObjectIsDeleted(t *testing.T) {
 	world := demo.New(30, time.Now())
 	p := lookAt(t, world, "scale shop", "scale cart")

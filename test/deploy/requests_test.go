@@ -89,8 +89,8 @@ func (r *requests) note(info *request.RequestInfo, sent *http.Request, response 
 	}
 }
 
-// lacksRight tells a request that its sender has no right to from one that no client would be allowed, such as to create
-// something in a namespace that is being deleted.
+// lacksRight tells a request that its sender has no right to from one that no client would be allowed, such as to
+// create something in a namespace that is being deleted.
 func lacksRight(response *http.Response) bool {
 	body, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
