@@ -247,7 +247,7 @@ roleRef:
 	if got := strings.Join(resources, " "); got != "frigates configmaps secrets deployments" {
 		t.Errorf("rules are read about %s, and notes are %q", got, charts[0].Notes)
 	}
-	if notes := strings.Join(charts[0].Notes, "\n"); !strings.Contains(notes, "chart/templates/role.yaml:10 makes rules by a template") {
+	if notes := strings.Join(charts[0].Notes, "\n"); !strings.Contains(notes, "chart/templates/role.yaml:10 generates rules from a template") {
 		t.Errorf("notes are %s", notes)
 	}
 }
@@ -317,7 +317,7 @@ roleRef:
 	if len(chart.Rules) != 2 || chart.Rules[0].Resources[0] != "deployments" || chart.Rules[1].Resources[0] != "jobs" || chart.Rules[0].From != "charts/ship/templates/role.yaml:1" {
 		t.Errorf("got %v", chart.Rules)
 	}
-	const want = "charts/ship/templates/made.yaml:5 makes rules by a template: they cannot be read without Helm"
+	const want = "charts/ship/templates/made.yaml:5 generates rules from a template, which cannot be read without Helm"
 	if len(chart.Notes) == 0 || chart.Notes[len(chart.Notes)-1] != want {
 		t.Errorf("got notes %q, want %q as the last", chart.Notes, want)
 	}
