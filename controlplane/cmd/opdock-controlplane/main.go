@@ -1,9 +1,9 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command opdock-controlplane is a Kubernetes control plane in one process. It
-// is started by opdock and by the Go package cluster; run by hand, `serve` is
-// the command. Called by the name of an upstream program it is that program.
+// Command opdock-controlplane is a Kubernetes control plane in one process. opdock and the Go
+// package cluster start it; to run it by hand, use `serve`. Under the name of an upstream
+// program, it acts as that program.
 package main
 
 import (
@@ -107,20 +107,20 @@ func moduleVersion(path string) string {
 func runServe(started time.Time, args []string) int {
 	flags := pflag.NewFlagSet("opdock-controlplane serve", pflag.ContinueOnError)
 	o := serve.Options{Kubernetes: version.Get().GitVersion}
-	flags.StringVar(&o.Dir, "dir", "", "the folder that holds the cluster's state (required)")
-	flags.IntVar(&o.Nodes, "nodes", 0, "make this many simulated nodes exist; 0: one for a new cluster, as they are for an old one")
+	flags.StringVar(&o.Dir, "dir", "", "state folder of the cluster (required)")
+	flags.IntVar(&o.Nodes, "nodes", 0, "number of simulated nodes; 0: 1 for a new cluster, unchanged for an existing one")
 	flags.IntVar(&o.Port, "port", 0, "port on 127.0.0.1; 0: chosen by the system once, then kept")
 	flags.BoolVar(&o.Ephemeral, "ephemeral", false, "remove the state when the cluster stops")
-	flags.BoolVar(&o.Durable, "durable", false, "survive a power loss: wait for the disk on every write")
+	flags.BoolVar(&o.Durable, "durable", false, "sync each write to disk, to survive a power failure")
 	flags.Float32Var(&o.ControllerQPS, "controller-qps", 0, "limit each controller to this many requests a second; 0: no limit")
 	flags.StringVar(&o.From, "from", "", "start with the objects of this snapshot file, or of the running cluster whose state is in this folder")
-	flags.BoolVar(&o.Replace, "replace", false, "let --from replace the objects of an existing cluster")
-	flags.DurationVar(&o.History, "history", 0, "keep old revisions readable for at least this long; 0: as kube-apiserver does, 5m")
-	flags.StringVar(&o.Emulated, "kubernetes", "", "the version to emulate, such as 1.34; empty: as it was, or its own for a new cluster")
-	plugins := flags.StringSlice("admission-plugins", nil, "admission plugins to enable beside the default ones (default: as it was)")
+	flags.BoolVar(&o.Replace, "replace", false, "allow --from to replace the objects of an existing cluster")
+	flags.DurationVar(&o.History, "history", 0, "keep old revisions readable for at least this long; 0: 5m, like kube-apiserver")
+	flags.StringVar(&o.Emulated, "kubernetes", "", "version to emulate, such as 1.34; empty: unchanged, or its own for a new cluster")
+	plugins := flags.StringSlice("admission-plugins", nil, "admission plugins to enable beside the default ones (default: unchanged)")
 	reportFD := flags.Int("report-fd", -1, "write JSON lines about the start to this file descriptor")
-	lifelineFD := flags.Int("lifeline-fd", -1, "stop when this file descriptor, a pipe, is closed at its other end")
-	verbosity := flags.IntP("v", "v", 0, "how much to log")
+	lifelineFD := flags.Int("lifeline-fd", -1, "stop when the other end of this pipe is closed")
+	verbosity := flags.IntP("v", "v", 0, "log level")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
 		return 0
@@ -143,9 +143,9 @@ func runServe(started time.Time, args []string) int {
 		o.Report.Error(err)
 		return 1
 	}
-	// Whatever is made from here on, sockets included, is the owner's alone.
+	// From here on, only the owner can access new files and sockets.
 	syscall.Umask(0o077)
-	// Whoever reads the log may go away before the control plane has stopped.
+	// The reader of the log may end before the control plane has stopped.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -171,9 +171,9 @@ func runServe(started time.Time, args []string) int {
 func runSnapshot(started time.Time, args []string) int {
 	flags := pflag.NewFlagSet("opdock-controlplane snapshot", pflag.ContinueOnError)
 	var o serve.SaveOptions
-	flags.StringVar(&o.Dir, "dir", "", "the folder that holds the state of the running cluster (required)")
+	flags.StringVar(&o.Dir, "dir", "", "state folder of the running cluster (required)")
 	flags.StringVar(&o.Out, "out", "", "the file to write (required)")
-	flags.StringVar(&o.Cluster, "cluster", "", "what the snapshot calls the cluster")
+	flags.StringVar(&o.Cluster, "cluster", "", "name of the cluster in the snapshot")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
 		return 0

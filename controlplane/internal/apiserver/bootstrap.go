@@ -39,9 +39,8 @@ import (
 // Upstream creates the objects that every cluster has (roles, system
 // namespaces, priority classes, flow schemas) through its own API after it has
 // started, some of them by hooks that first sleep for a second and hold up
-// readiness. Here they are in etcd before the server opens its eyes. The hooks
-// still run, once nobody waits for them, so that roles are reconciled after an
-// upgrade exactly as upstream does it.
+// readiness. Here they are written to etcd before the server starts. The hooks still run later,
+// so roles are reconciled after an upgrade exactly as upstream does it.
 
 // deferredHooks are the upstream start-up hooks that run after readiness.
 func deferredHooks() map[string]genericapiserver.PostStartHookFunc {
@@ -85,7 +84,7 @@ func canBootstrap(opts options.CompletedOptions) bool {
 // import take a while.
 const bootstrapTimeout = 5 * time.Minute
 
-// bootstrap writes what is missing of the bootstrap objects into etcd.
+// bootstrap writes missing bootstrap objects to etcd.
 func bootstrap(ctx context.Context, config *app.Config, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, bootstrapTimeout)
 	defer cancel()
@@ -112,7 +111,7 @@ func bootstrap(ctx context.Context, config *app.Config, o Options) error {
 		}
 		puts = append(puts, put)
 	}
-	// etcd takes 128 operations at a time unless told otherwise, nested ones included.
+	// By default, etcd accepts 128 operations at a time, including nested ones.
 	for batch := range slices.Chunk(puts, 100) {
 		if _, err := client.Txn(ctx).Then(batch...).Commit(); err != nil {
 			return fmt.Errorf("writing bootstrap objects: %w", err)
@@ -126,7 +125,7 @@ type bootstrapObject struct {
 	object   runtime.Object
 }
 
-// bootstrapObjects lists what a new cluster starts with.
+// bootstrapObjects returns the initial objects of a new cluster.
 func bootstrapObjects(config *kubecontrolplane.Config, o Options) []bootstrapObject {
 	var list []bootstrapObject
 	add := func(group, resource string, object runtime.Object) {
@@ -184,15 +183,14 @@ func bootstrapObjects(config *kubecontrolplane.Config, o Options) []bootstrapObj
 	return list
 }
 
-// addClusterObjects adds what a cluster has and a lone API server has not.
+// addClusterObjects adds objects that a cluster has and a lone API server has not.
 func addClusterObjects(add func(group, resource string, object runtime.Object), o Options) {
 	add("rbac.authorization.k8s.io", "clusterroles", nodes.ClusterRole())
 	add("rbac.authorization.k8s.io", "clusterrolebindings", nodes.ClusterRoleBinding())
-	// Pods of the default namespace need not wait for the controller that makes
-	// this one in every namespace.
+	// Pods of the default namespace need not wait for the controller that creates this account in
+	// every namespace.
 	add("", "serviceaccounts", &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}})
-	// Created through the API, a node would be tainted until a controller has
-	// looked at it.
+	// A node that is created through the API would be tainted until a controller has handled it.
 	for i := range o.Nodes {
 		add("", "nodes", nodes.NodeObject(i))
 	}
@@ -201,8 +199,8 @@ func addClusterObjects(add func(group, resource string, object runtime.Object), 
 	}
 }
 
-// defaultStorageClass lets a claim that names no class get a (simulated) volume,
-// so that StatefulSets with claims come up.
+// defaultStorageClass gives claims without a class a simulated volume, so StatefulSets with
+// claims become ready.
 func defaultStorageClass() *storagev1.StorageClass {
 	return &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{
@@ -215,8 +213,8 @@ func defaultStorageClass() *storagev1.StorageClass {
 	}
 }
 
-// putIfAbsent makes the etcd operation that the API server's own storage layer
-// would make to create the object, except that an existing one is left alone.
+// putIfAbsent returns the etcd operation by which the API server's storage layer would create
+// the object. An existing object is not changed.
 func putIfAbsent(factory serverstorage.StorageFactory, resource schema.GroupResource, object runtime.Object) (clientv3.Op, error) {
 	accessor, err := meta.Accessor(object)
 	if err != nil {

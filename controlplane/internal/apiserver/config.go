@@ -43,13 +43,13 @@ import (
 	"github.com/opdock/opdock/controlplane/internal/pki"
 )
 
-// loopbackLifetime is how long the loopback certificate is valid; it is made
-// anew at every start.
+// loopbackLifetime is how long the loopback certificate is valid; every start creates a new
+// one.
 const loopbackLifetime = 3 * 365 * 24 * time.Hour
 
-// newConfig puts the three servers of the chain together from upstream's parts.
-// It stands beside app.NewConfig because that one insists on an RSA loopback
-// certificate, which takes longer to make than etcd takes to start.
+// newConfig assembles the three servers of the chain from upstream's parts. It replaces
+// app.NewConfig, which creates an RSA loopback certificate. That takes longer than the start of
+// etcd.
 func newConfig(opts options.CompletedOptions) (*app.Config, error) {
 	generic, versionedInformers, storageFactory, err := newGenericConfig(opts)
 	if err != nil {

@@ -22,9 +22,8 @@ func dialOnlyLoopback(config *kubecontrolplane.Config) {
 	config.ControlPlane.ProxyTransport.DialContext = dialLoopback
 }
 
-// dialSimulated leads connections to kubelets, for logs and exec, to the
-// simulated ones. A node of this machine that somebody has registered is asked
-// itself.
+// dialSimulated connects to the simulated kubelets for logs and exec. A real node that is
+// registered on this machine is connected directly.
 func dialSimulated(config *kubecontrolplane.Config, kubelets *kubelet.Server) {
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		if isLoopback(address) {

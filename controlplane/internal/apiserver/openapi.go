@@ -32,8 +32,8 @@ const (
 // Clients see no difference: the aggregator in front of it downloads version 2 on
 // demand. Of version 3 it needs the list of documents, which is known without
 // building any. The hash of a document is a placeholder in that list until the
-// document is built. If a client asks with the placeholder, upstream's handler
-// redirects it to the real hash, as it does after any change of a document.
+// document is built. If a client requests the placeholder, upstream's handler redirects it to the real hash,
+// as after any change of a document.
 type lazyOpenAPI struct {
 	server  *genericapiserver.GenericAPIServer
 	install routes.OpenAPI

@@ -50,15 +50,15 @@ const (
 type Options struct {
 	// Run are the flags of kube-apiserver. They need not be completed.
 	Run *options.ServerRunOptions
-	// Cluster says that controllers, scheduler and nodes will run beside the
-	// server. Alone it has nothing that an upstream server would not have.
+	// Cluster means that controllers, scheduler and nodes run beside the server. Otherwise it has
+	// only what an upstream server has.
 	Cluster bool
-	// New says that the cluster has never been ready before.
+	// New means that the cluster has never been ready before.
 	New bool
 	// Nodes is how many simulated nodes exist from the beginning.
 	Nodes int
-	// Bootstrapped says that this very version has written what a cluster starts
-	// with before, so that it need not be written again.
+	// Bootstrapped means that this version has already written the bootstrap objects, so they need
+	// not be written again.
 	Bootstrapped bool
 	// Objects are written into etcd before anything else; nil if there are none.
 	Objects *objects.File
@@ -72,8 +72,8 @@ type Options struct {
 	LoopbackOnly bool
 }
 
-// Server is a kube-apiserver. It is made in three steps, so that those who need
-// nothing but its client configuration can get ready while it does.
+// Server is a kube-apiserver. It is created in three steps, so components that need only its
+// client configuration can start meanwhile.
 type Server struct {
 	// Loopback is a client configuration with all rights, without rate limits,
 	// that only this process can use.
@@ -86,8 +86,8 @@ type Server struct {
 
 	// The rest is set by Assemble.
 	aggregator *aggregatorapiserver.APIAggregator
-	// hooksDeferred is true when the objects of bootstrap.go are there, so that
-	// the upstream hooks for them can run later.
+	// hooksDeferred is true if the bootstrap objects exist, so the upstream hooks for them can run
+	// later.
 	hooksDeferred bool
 
 	// The rest is set by Start.
@@ -128,8 +128,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}, nil
 }
 
-// Assemble writes what a cluster starts with into etcd and puts the server
-// together.
+// Assemble writes the bootstrap objects to etcd and assembles the server.
 func (s *Server) Assemble(ctx context.Context) error {
 	generic := s.config.KubeAPIs.ControlPlane.Generic
 	written := make(chan error, 1)
@@ -173,8 +172,8 @@ func (s *Server) Assemble(ctx context.Context) error {
 	return <-written
 }
 
-// HasNodes says whether the nodes of Options exist from the beginning. If not,
-// they have to be created through the API.
+// HasNodes reports whether the nodes of Options exist from the beginning. If not, they have to
+// be created through the API.
 func (s *Server) HasNodes() bool { return s.hooksDeferred }
 
 // Start serves until Stop.
@@ -202,7 +201,7 @@ func (s *Server) Err() error {
 // not, it releases what Assemble took.
 func (s *Server) Stop() error {
 	if s.kubelets != nil {
-		s.kubelets.Close() // whoever follows a log would be waited for
+		s.kubelets.Close() // do not wait for clients that follow a log
 	}
 	if s.done == nil {
 		if s.aggregator != nil {
@@ -230,8 +229,8 @@ func (s *Server) run(ctx context.Context) error {
 	return nil
 }
 
-// WaitAuthorized returns when the server can tell who may do what. From then on
-// clients other than Loopback are served instead of refused.
+// WaitAuthorized returns when the server can authorize requests. From then on clients other
+// than Loopback are served instead of refused.
 func (s *Server) WaitAuthorized(ctx context.Context) error {
 	if !s.enablesRBAC {
 		return s.WaitReady(ctx)
@@ -256,7 +255,7 @@ func (s *Server) WaitAuthorized(ctx context.Context) error {
 func (s *Server) WaitReady(ctx context.Context) error {
 	handler := s.aggregator.GenericAPIServer.UnprotectedHandler()
 	return poll(ctx, func() bool {
-		// Asked in memory: no connection, no handshake, no authentication.
+		// The request is in memory: no connection, no handshake, no authentication.
 		request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil)
 		response := httptest.NewRecorder()
 		handler.ServeHTTP(response, request)
@@ -264,8 +263,8 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	})
 }
 
-// AfterReady does what was put off to be ready sooner. It returns at once; the
-// work ends with ctx.
+// AfterReady starts the work that was deferred to be ready sooner. It returns at once; the work
+// ends with ctx.
 func (s *Server) AfterReady(ctx context.Context) {
 	if s.hooksDeferred {
 		go s.runDeferredHooks(ctx)
@@ -279,8 +278,8 @@ func (s *Server) AfterReady(ctx context.Context) {
 	}
 }
 
-// poll asks again and again in short steps. What it waits for has no
-// notification, and a start-up of half a second cannot afford long ones.
+// poll polls at short intervals. The condition has no notification, and a start-up of half a
+// second cannot afford longer ones.
 func poll(ctx context.Context, done func() bool) error {
 	ticker := time.NewTicker(2 * time.Millisecond)
 	defer ticker.Stop()

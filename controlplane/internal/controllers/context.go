@@ -34,9 +34,9 @@ import (
 	"github.com/opdock/opdock/controlplane/internal/identity"
 )
 
-// newContext is what app.CreateControllerContext makes, without its wait for a
-// healthy API server: that wait polls once a second, and our informers may as
-// well sync while the server is still getting ready.
+// newContext does the same as app.CreateControllerContext, without waiting for a healthy API
+// server: that wait polls once a second, and our informers can sync while the server is still
+// starting.
 func newContext(ctx context.Context, loopback *rest.Config, config *kcmconfig.KubeControllerManagerConfiguration) (app.ControllerContext, error) {
 	fail := func(err error) (app.ControllerContext, error) {
 		return app.ControllerContext{}, fmt.Errorf("clients of the controllers: %w", err)

@@ -22,7 +22,7 @@ import (
 // shutdownTimeout bounds the wait for controllers that are slow to stop.
 const shutdownTimeout = 5 * time.Second
 
-// Options describe what the controllers need beside the API server.
+// Options configures the controllers.
 type Options struct {
 	// Loopback is the API server's privileged client configuration.
 	Loopback *rest.Config
@@ -30,11 +30,10 @@ type Options struct {
 	// kube-controller-manager's default is 20, which protects an API server that
 	// many depend on; here it would only make everything wait.
 	QPS float32
-	// RootCAFile is published to every namespace, so that pods can trust the
-	// API server.
+	// RootCAFile is published to every namespace, so pods can trust the API server.
 	RootCAFile string
-	// SigningCertFile and SigningKeyFile sign certificate requests. Both may be
-	// empty: then nobody does.
+	// SigningCertFile and SigningKeyFile sign certificate requests. If both are empty, requests are
+	// not signed.
 	SigningCertFile, SigningKeyFile string
 	// ServiceAccountKeyFile signs the tokens of token secrets. It may be empty.
 	ServiceAccountKeyFile string
@@ -47,16 +46,16 @@ type Manager struct {
 	first     []app.Controller
 	buildLate func() ([]app.Controller, error)
 	ready     chan struct{}
-	// stopBuilding ends what the controllers started while they were built.
+	// stopBuilding stops everything that the controllers started while they were built.
 	stopBuilding context.CancelFunc
 }
 
-// isLate names the controllers that nobody needs for a first Deployment and that
-// would take the processor away from those that everybody needs.
+// isLate names the controllers that a first Deployment does not need and that would take CPU
+// time from the others.
 func isLate(name string) bool {
 	switch name {
-	// They ask for every kind there is when they are built, before a server that
-	// is not ready could answer, and then list all of them.
+	// They discover all kinds when they are built, which needs a ready server, and then list all
+	// objects.
 	case names.GarbageCollectorController, names.NamespaceController, names.ResourceQuotaController:
 		return true
 	// It builds the schemas of all kinds.
@@ -200,10 +199,10 @@ func componentConfig(ctx context.Context, o Options) (*kcmconfig.KubeControllerM
 	if err != nil {
 		return nil, fmt.Errorf("options of the controllers: %w", err)
 	}
-	// Some defaults are only set by adding the flags, even if nobody parses them.
+	// Some defaults are only set by adding the flags, even if they are not parsed.
 	_ = opts.Flags(app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases())
-	// Whoever holds the lock on the state folder is the leader, and there is no
-	// port of its own to secure: its metrics are on the API server's.
+	// The holder of the lock on the state folder is the leader. There is no separate port to
+	// secure: the metrics are on the API server's.
 	opts.Generic.LeaderElection.LeaderElect = false
 	opts.SecureServing.BindPort = 0
 	opts.Master = o.Loopback.Host
@@ -221,7 +220,7 @@ func componentConfig(ctx context.Context, o Options) (*kcmconfig.KubeControllerM
 	return &config.ComponentConfig, nil
 }
 
-// noHealthChecks drops the health checks of controllers: nobody serves them.
+// noHealthChecks drops the health checks of controllers, which are not served.
 type noHealthChecks struct{}
 
 func (noHealthChecks) AddHealthChecker(...healthz.HealthChecker) {}

@@ -21,9 +21,9 @@ import (
 // simulated volumes.
 const VolumeProvisioner = "opdock.dev/simulated"
 
-// simulatedVolumes provisions and deletes volumes without touching a disk, since
-// nothing ever mounts them. Upstream's plugin for host paths, whose shape they
-// have, makes and removes real folders: with the rights of whoever runs this.
+// simulatedVolumes provisions and deletes volumes without changing the disk, because nothing
+// mounts them. Upstream's host path plugin, which they resemble, creates and removes real
+// folders with the rights of this user.
 type simulatedVolumes struct {
 	volume.VolumePlugin
 }

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crddeletion makes the API server go on with the deletion of a CustomResourceDefinition that it gave up.
+// Package crddeletion makes the API server resume the deletion of a CustomResourceDefinition that it gave up.
 //
 // The controller in the API server that deletes the objects of a CRD fails if the storage of the kind has just been made
 // ("storage is (re)initializing"), and tries again at once. If its cache has not seen by then what it wrote itself, that
@@ -31,7 +31,7 @@ import (
 const Annotation = "opdock.dev/deletion-resumed"
 
 const (
-	// firstPause leaves the API server the time to go on by itself, which it nearly always does.
+	// firstPause gives the API server time to continue by itself, which it nearly always does.
 	firstPause = 500 * time.Millisecond
 	lastPause  = 30 * time.Second
 )

@@ -24,7 +24,7 @@ func init() {
 		return
 	}
 	// The commands of kubectl unpack its translations while they are
-	// initialized. Nobody but kubectl shows them.
+	// initialized. Only kubectl shows them.
 	_ = i18n.SetLoadTranslationsFunc(func() error { return nil })
 	if os.Getenv("GOGC") == "" {
 		pauseGarbageCollection()

@@ -84,7 +84,7 @@ func onDatabase(path string, readOnly bool, run func(*bbolt.Tx) error) (err erro
 	checked := func(tx *bbolt.Tx) error {
 		for _, bucket := range [][]byte{schema.Meta.Name(), schema.Key.Name()} {
 			if tx.Bucket(bucket) == nil {
-				return fmt.Errorf("%s is no database of etcd", path)
+				return fmt.Errorf("%s is not an etcd database", path)
 			}
 		}
 		return run(tx)

@@ -28,7 +28,7 @@ type Options struct {
 	Socket string
 	// Durable makes every write survive a power loss, at the price of an fsync.
 	Durable bool
-	// Existing says that there must be data from before.
+	// Existing means that there must be data from before.
 	Existing bool
 }
 
@@ -52,8 +52,8 @@ func Start(ctx context.Context, o Options) (server *Server, err error) {
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	endpoint := url.URL{Scheme: "unix", Host: o.Socket}
 	cfg.ListenClientUrls = []url.URL{endpoint}
-	// There is one member, so nobody to listen to. The default advertised URLs
-	// stay: they only name the member.
+	// There is one member, so no peer URL is needed. The default advertised URLs stay: they only
+	// name the member.
 	cfg.ListenPeerUrls = nil
 	// A cluster of one elects itself when its election timeout passes, and that
 	// wait is nearly all of etcd's start-up. It passes after one to five ticks:
@@ -115,6 +115,6 @@ func newLogger() *zap.Logger {
 	encoder := zap.NewProductionEncoderConfig()
 	encoder.EncodeTime = zapcore.ISO8601TimeEncoder
 	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoder), zapcore.Lock(os.Stderr), zap.WarnLevel)
-	// Fatal would end the process without a word to whoever started it.
+	// Fatal would end the process without a report to its parent.
 	return zap.New(core, zap.WithFatalHook(zapcore.WriteThenPanic)).Named("etcd")
 }

@@ -24,8 +24,8 @@ const checkLimit = 256 << 20
 
 // verify reads the data of an etcd that worked before, without changing a byte
 // of it. etcd itself opens its files for writing, repairs what it can by cutting
-// off the rest, panics on goroutines of its own, and starts on a log that is
-// missing its end: none of that may happen to somebody's cluster unasked.
+// off the rest, panics on its own goroutines, and starts on a log that is missing its end. None
+// of that may happen to a user's cluster.
 func verify(dir string) error {
 	applied, err := readDatabase(filepath.Join(dir, "member", "snap", "db"))
 	if err != nil {
@@ -67,7 +67,7 @@ func readDatabase(path string) (applied uint64, err error) {
 			return fmt.Errorf("%s is damaged: %w", path, err)
 		}
 		if tx.Bucket(schema.Meta.Name()) == nil {
-			return fmt.Errorf("%s is no database of etcd", path)
+			return fmt.Errorf("%s is not an etcd database", path)
 		}
 		if index := tx.Bucket(schema.Meta.Name()).Get(schema.MetaConsistentIndexKeyName); len(index) == 8 {
 			applied = binary.BigEndian.Uint64(index)

@@ -10,8 +10,8 @@ import "fmt"
 // Reason is the machine-readable cause of a failed start.
 type Reason string
 
-// The reasons a control plane does not start. They are part of the report
-// protocol that package serve speaks with whoever started the process.
+// The reasons a control plane does not start. They are part of the report protocol between
+// package serve and the parent process.
 const (
 	PortTaken    Reason = "PortTaken"
 	Locked       Reason = "Locked"

@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ExecAnnotation on a pod says how its containers answer commands. With a dot and a container's name appended it is for
-// that container.
+// ExecAnnotation on a pod defines how its containers answer commands. With a dot and a container's name appended, it
+// is for that container.
 const ExecAnnotation = "opdock.dev/exec"
 
 // exitNotConfigured is what a shell returns for a command that it cannot run.
 const exitNotConfigured = 126
 
-// Answer says what one command does. Its value in the annotation is YAML.
+// Answer is the answer to one command. Its value in the annotation is YAML.
 type Answer struct {
 	// Command is compared with the arguments, joined by single spaces. A * at its end stands for any rest.
 	Command string `json:"command"`
@@ -56,7 +56,7 @@ func answerTo(annotation string, command []string) (Answer, error) {
 
 type executor struct{ target }
 
-// ExecInContainer answers a command as the annotation says.
+// ExecInContainer answers a command as the annotation defines.
 func (e executor) ExecInContainer(
 	ctx context.Context, _, _, _ string, command []string, in io.Reader, out, errOut io.WriteCloser, tty bool,
 	_ <-chan remotecommand.TerminalSize, _ time.Duration,
@@ -113,7 +113,7 @@ func (a attacher) AttachContainer(
 	if in != nil {
 		go func() {
 			_, _ = io.Copy(io.Discard, in)
-			cancel() // whoever typed is gone
+			cancel() // the client has disconnected
 		}()
 	}
 	if out == nil {

@@ -22,10 +22,10 @@ import (
 // LogsAnnotation on a pod is its log. With a dot and a container's name appended it is that container's.
 const LogsAnnotation = "opdock.dev/logs"
 
-// followInterval is how often it is looked whether a log that somebody follows has grown.
+// followInterval is the interval at which a followed log is checked.
 const followInterval = 200 * time.Millisecond
 
-// logOptions are those of a log request.
+// logOptions are the options of a log request.
 type logOptions struct {
 	follow, previous, timestamps bool
 	tail, limit                  *int64
@@ -135,7 +135,7 @@ func (s *Server) logFile(t target) (string, error) {
 	return "", nil
 }
 
-// follow tells what is added to a log until the container ends or nobody listens.
+// follow sends additions to a log until the container ends or the client disconnects.
 func (s *Server) follow(ctx context.Context, t target, known string, tell func(string) error) {
 	if tell("") != nil {
 		return

@@ -32,7 +32,7 @@ import (
 const (
 	// certificateLife is longer than any process runs.
 	certificateLife = 3 * 365 * 24 * time.Hour
-	// idleTimeout and creationTimeout are those of a kubelet.
+	// idleTimeout and creationTimeout are the same as a kubelet's.
 	idleTimeout     = 4 * time.Hour
 	creationTimeout = 30 * time.Second
 )
@@ -65,7 +65,7 @@ func New(pods corelisters.PodLister, nodes corelisters.NodeLister, logs string) 
 		// Upgrades of connections need HTTP/1.1, which is all that this listener speaks.
 		secure := tls.NewListener(s.listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 		if err := s.server.Serve(secure); !errors.Is(err, http.ErrServerClosed) {
-			klog.ErrorS(err, "The simulated kubelets answer no more")
+			klog.ErrorS(err, "The simulated kubelets have stopped serving")
 		}
 	}()
 	return s, nil

@@ -7,8 +7,7 @@
 //
 // The API is part of the kube-apiserver here and not one of an extension
 // server, so that it costs no process, no port and no Service. Its APIService
-// has no Service for that reason. Whoever installs a metrics-server replaces
-// that APIService, and is asked from then on.
+// has no Service for that reason. An installed metrics-server replaces that APIService.
 package metrics
 
 import (

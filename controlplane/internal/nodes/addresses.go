@@ -19,9 +19,9 @@ var (
 	namedNodeNetwork = netip.MustParsePrefix("10.65.0.0/16")
 )
 
-// addresses hands out the addresses of one network, each to one owner. It goes through the network
-// from the beginning to the end before it hands out a released address again, so that an address
-// that a client remembers does not belong to somebody else a moment later.
+// addresses hands out the addresses of one network, each to one owner. It goes through the whole
+// network before it hands out a released address again, so an address that a client remembers does
+// not belong to another pod a moment later.
 type addresses struct {
 	network netip.Prefix
 
@@ -76,7 +76,7 @@ func (a *addresses) of(owner string) (string, error) {
 }
 
 // after is the next address of the network; the first one follows the last. The network's own
-// address is nobody's.
+// address is not used.
 func (a *addresses) after(address netip.Addr) netip.Addr {
 	if next := address.Next(); a.network.Contains(next) {
 		return next

@@ -158,8 +158,8 @@ func behaviourOf(pod *corev1.Pod) (Behaviour, error) {
 	return b, nil
 }
 
-// defaultBehaviour lets the pods of a Job complete, since a Job whose pods run for ever is of no use
-// to anybody; all other pods run.
+// defaultBehaviour makes the pods of a Job complete, because a Job whose pods run for ever is
+// useless; all other pods run.
 func defaultBehaviour(pod *corev1.Pod) Behaviour {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner != nil && owner.Kind == "Job" && strings.HasPrefix(owner.APIVersion, "batch/") {

@@ -191,8 +191,8 @@ func (o *observation) start(container *corev1.Container, b Behaviour, old corev1
 	return status
 }
 
-// ready tells whether a running container is. One that exits at once is not: it ends before
-// anybody has asked, and a pod that is ready for a blink would let a broken rollout go on.
+// ready tells whether a running container is. A container that exits at once is not: it ends before the first
+// probe, and a pod that is ready for a moment would let a broken rollout continue.
 func (o *observation) ready(b Behaviour, startedAt metav1.Time) bool {
 	switch b.Kind {
 	case KindNeverReady:

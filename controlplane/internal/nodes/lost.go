@@ -15,11 +15,11 @@ import (
 )
 
 // Lost is the condition of a node that is made to fall silent. It is the one switch: the stages and
-// the simulated kubelet look at it and at nothing else, it survives a restart, and its message tells
-// whoever wonders about the node which pod is the reason.
+// the simulated kubelet look at it and at nothing else, it survives a restart, and its message names
+// the pod that is the reason.
 const Lost corev1.NodeConditionType = "opdock.dev/Lost"
 
-// IsLost says whether a node has been made to fall silent.
+// IsLost reports whether a node is lost.
 func IsLost(node *corev1.Node) bool { return isLost(node) }
 
 func isLost(node *corev1.Node) bool {
@@ -50,7 +50,7 @@ func wantLost(node *corev1.Node, pods []*corev1.Pod, now time.Time) (*corev1.Nod
 	case len(culprits) > 0:
 		slices.Sort(culprits)
 		condition.Reason = "PodBehaviour"
-		condition.Message = fmt.Sprintf("made so by the annotation %s: %s of pod %s", Annotation, KindNodeLost, strings.Join(culprits, ", "))
+		condition.Message = fmt.Sprintf("caused by the annotation %s: %s of pod %s", Annotation, KindNodeLost, strings.Join(culprits, ", "))
 	default:
 		return nil, change
 	}

@@ -116,9 +116,9 @@ func numberedNodeAddress(i int) string {
 	return netip.AddrFrom4([4]byte{base[0], base[1], byte(position >> 8), byte(position)}).String()
 }
 
-// nodeResources are those of a large machine for CPU and memory, so that requests and limits mean
-// something to the scheduler. The number of pods is no such thing here: a kubelet's 110 protects a
-// machine that does not exist, and would keep the rest of 1,000 pods pending on one node.
+// nodeResources are the CPU and memory of a large machine, so requests and limits matter to the
+// scheduler. The number of pods is no such thing here: a kubelet's 110 protects a machine that does not
+// exist, and would keep the rest of 1,000 pods pending on one node.
 func nodeResources() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("32"),

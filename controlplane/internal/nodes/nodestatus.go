@@ -58,8 +58,8 @@ func forNode(status func(*corev1.Node) (nodeStatusPatch, error)) func(any) (stri
 	}
 }
 
-// readyStatus is what a kubelet reports first: that it is healthy, and what is not known yet about
-// a node that somebody has created by hand.
+// readyStatus is the first report of a kubelet: that it is healthy, and missing fields of a node
+// that was created by hand.
 func readyStatus(node *corev1.Node, named *addresses, now time.Time) (nodeStatusPatch, error) {
 	patch := nodeStatusPatch{Conditions: healthyConditions(node.Status.Conditions, now)}
 	if hostIP(node) == "" {
@@ -92,7 +92,7 @@ func addressOfNode(name string, named *addresses) (string, error) {
 	return named.of(name)
 }
 
-// healthyConditions are those of a kubelet without worries.
+// healthyConditions are the conditions of a healthy kubelet.
 func healthyConditions(old []corev1.NodeCondition, now time.Time) []corev1.NodeCondition {
 	conditions := []corev1.NodeCondition{
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"},

@@ -66,7 +66,7 @@ func stopped(pod *corev1.Pod, now time.Time) corev1.PodStatus {
 }
 
 // unreachable returns the status of a pod whose node is lost: the node lifecycle controller marks it
-// not ready and nobody touches the rest.
+// not ready, and the rest stays.
 func unreachable(pod *corev1.Pod, now time.Time) corev1.PodStatus {
 	status := pod.Status.DeepCopy()
 	if _, ready := podutil.GetPodCondition(status, corev1.PodReady); ready != nil {

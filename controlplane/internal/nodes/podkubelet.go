@@ -96,8 +96,8 @@ func (k *podKubelet) lose(ctx context.Context, pod *corev1.Pod) error {
 		event{kind: corev1.EventTypeWarning, reason: "NodeNotReady", message: "Node is not ready"})
 }
 
-// remove finishes the deletion of a pod. The final status of a pod that nobody holds back would be
-// gone in the same moment, so only the others get one: that halves the writes of deleting a thousand pods.
+// remove finishes the deletion of a pod. The final status of a pod without finalizers would be gone in the
+// same moment, so only the others get one. That halves the writes of deleting a thousand pods.
 func (k *podKubelet) remove(ctx context.Context, pod *corev1.Pod) error {
 	ran := len(pod.Status.ContainerStatuses) > 0 && !podutil.IsPodTerminal(pod)
 	if len(pod.Finalizers) > 0 && ran {

@@ -77,7 +77,7 @@ func newInformer[L runtime.Object](
 		},
 	}}
 	i := cache.NewSharedIndexInformer(source, kind, 0, indexers)
-	// Managed fields are half of a pod and nobody here reads them.
+	// Managed fields are half of a pod and are not read here.
 	_ = i.SetTransform(func(object any) (any, error) {
 		if accessor, ok := object.(metav1.Object); ok {
 			accessor.SetManagedFields(nil)

@@ -3,9 +3,8 @@
 
 // Package objects reads files of objects that were taken from another cluster,
 // and writes them into etcd as they are: with their UIDs, their timestamps,
-// their generations and their status, none of which the API would take. It
-// happens before the API server and the controllers start, so nobody acts on
-// half of them.
+// their generations and their status, none of which the API would take. This happens before the
+// API server and the controllers start, so no controller acts on half of them.
 //
 // A file has two lines of text, the name of the format with its version and a
 // header in JSON, and then one object per line, also in JSON. Package
@@ -45,7 +44,7 @@ const (
 	batchOperations, batchBytes = 100, 1 << 20
 )
 
-// Header says what is in a file.
+// Header describes the content of a file.
 type Header struct {
 	Objects int `json:"objects"`
 	// Nodes is how many of them are nodes.
@@ -59,7 +58,8 @@ type Object struct {
 	Object   json.RawMessage `json:"object"`
 }
 
-// Is says whether a file is one of objects. A file that cannot be read is not.
+// Is reports whether a file contains objects in this format. A file that cannot be read does
+// not.
 func Is(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -167,7 +167,7 @@ func (f *File) Write(ctx context.Context, client *clientv3.Client, prefix string
 		read++
 		key, value, err := encode(object, prefix, factory)
 		if err == nil && seen[key] {
-			err = errors.New("it is there twice")
+			err = errors.New("it exists twice")
 		}
 		if err != nil {
 			result.LeftOut = append(result.LeftOut, fmt.Sprintf("%s: %v", title(object), err))

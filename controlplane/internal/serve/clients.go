@@ -20,7 +20,7 @@ import (
 	"github.com/opdock/opdock/controlplane/internal/standin"
 )
 
-// ClientOptions say what runs beside the API server.
+// ClientOptions configures the clients of the API server.
 type ClientOptions struct {
 	// Nodes is how many nodes must exist; 0 leaves them as they are.
 	Nodes       int
@@ -71,8 +71,8 @@ func StartClients(ctx context.Context, api *apiserver.Server, o ClientOptions) (
 	c.run(func() error { return c.controllers.Run(c.ctx, controlling) })
 	c.run(func() error { placement.Run(c.ctx, scheduling); return nil })
 	c.run(func() error {
-		// Not asked for what is there already: somebody's admission webhook for
-		// nodes may be waiting for an operator that is not running yet.
+		// Existing nodes are not written again: an admission webhook for nodes may wait for an operator
+		// that is not running yet.
 		if api.HasNodes() {
 			return nil
 		}

@@ -44,9 +44,9 @@ func (p *plane) start(ctx context.Context) error {
 	if err := p.startEtcd(ctx); err != nil {
 		return err
 	}
-	// From here on an interrupt waits until the API server is ready. Stopped any
-	// earlier, its start-up hooks would take that for a failure and exit, and
-	// etcd would wait for the connections of a server that nobody closes.
+	// From here on an interrupt waits until the API server is ready. If it were stopped earlier,
+	// its start-up hooks would treat that as a failure and exit, and etcd would wait for
+	// connections that are never closed.
 	setup := context.WithoutCancel(ctx)
 	opts, err := p.apiOptions()
 	if err != nil {
@@ -75,8 +75,8 @@ func (p *plane) start(ctx context.Context) error {
 		built <- err
 	}()
 	if err := p.api.Assemble(setup); err != nil {
-		// Nobody serves the clients now; whatever they ask for while they are
-		// built has to fail before they can be stopped.
+		// The API server is gone; the requests of clients that are being built must fail before they
+		// can be stopped.
 		_ = p.listener.Close()
 		return errors.Join(err, <-built)
 	}
@@ -184,8 +184,8 @@ func (p *plane) afterReady() {
 	}
 }
 
-// roomInterval is how often the disk is looked at. etcd panics when it cannot
-// write, so the cluster ends in order before that.
+// roomInterval is the interval at which the free disk space is checked. etcd panics if it
+// cannot write, so the cluster stops cleanly before that.
 const roomInterval = 5 * time.Second
 
 // wait returns nil when ctx ends, and an error when a part dies before that.
@@ -232,7 +232,7 @@ func (p *plane) stop() {
 	}
 }
 
-// usable says whether a pod could be created and run right now.
+// usable reports whether a pod could be created and run right now.
 func usable(ctx context.Context, client kubernetes.Interface, wantNode bool) bool {
 	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return false

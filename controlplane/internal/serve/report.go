@@ -22,7 +22,7 @@ type Reporter struct {
 	mu      sync.Mutex
 	out     io.Writer
 	started time.Time
-	failed  bool // the first error is the cause; what follows from it is not told
+	failed  bool // the first error is the cause; later ones are not reported
 }
 
 // NewReporter reports to out; nil discards it.
@@ -44,19 +44,19 @@ type line struct {
 	ElapsedMS  int64        `json:"elapsedMs"`
 }
 
-// Progress says that a step is done.
+// Progress reports that a step is done.
 func (r *Reporter) Progress(step, message string) {
 	r.write(line{Event: "progress", Step: step, Message: message})
 }
 
-// Ready says that the cluster can be used.
+// Ready reports that the cluster can be used.
 func (r *Reporter) Ready(server, kubeconfig, version string) {
 	r.write(line{Event: "ready", Server: server, Kubeconfig: kubeconfig, Version: version, PID: os.Getpid()})
 }
 
-// Error says why there is no cluster.
+// Error reports why the cluster did not start.
 func (r *Reporter) Error(err error) {
-	shown := &fault.Error{Reason: fault.Internal, Hint: "the log of the control plane says more"}
+	shown := &fault.Error{Reason: fault.Internal, Hint: "see the log of the control plane"}
 	errors.As(err, &shown)
 	r.mu.Lock()
 	again := r.failed
@@ -81,5 +81,5 @@ func (r *Reporter) write(l line) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, _ = r.out.Write(append(data, '\n')) // nobody may be listening any more
+	_, _ = r.out.Write(append(data, '\n')) // the reader may be gone
 }

@@ -7,8 +7,7 @@
 // A file has three parts. Two lines of text come first: the name of the format
 // with its version, and a header in JSON. The database of etcd follows,
 // compressed with gzip. The last line is the SHA-256 checksum of everything
-// before it. Keys and certificates of the cluster are not in it: whoever
-// restores it makes their own.
+// before it. Keys and certificates of the cluster are not in it: a restored cluster has its own.
 package snapshot
 
 import (
@@ -45,7 +44,7 @@ const (
 	headerLimit = 64 << 10
 )
 
-// Header is what a snapshot says about itself.
+// Header is the header of a snapshot.
 type Header struct {
 	// Kubernetes is the version of the control plane that wrote the data.
 	Kubernetes string `json:"kubernetes"`

@@ -1,9 +1,9 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package standin plays the controllers of kinds whose real operators are not
-// there: a few lines of YAML say what becomes of an object, so that an operator
-// that depends on others can be developed. docs/stand-ins.md describes them.
+// Package standin imitates the controllers of kinds whose real operators are missing: a few lines of
+// YAML define what happens to an object, so you can develop an operator that depends on others.
+// docs/stand-ins.md describes them.
 package standin
 
 import (
@@ -29,7 +29,7 @@ const (
 	Annotation = "opdock.dev/stand-in"
 )
 
-// Definition says what becomes of the objects of a kind.
+// Definition defines what happens to the objects of a kind.
 type Definition struct {
 	// Kind is the kind and its group, as in Certificate.cert-manager.io.
 	Kind string `json:"kind"`
@@ -43,7 +43,7 @@ type Definition struct {
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Failure says how often a stand-in fails, and how that looks.
+// Failure defines how often a stand-in fails, and the resulting status.
 type Failure struct {
 	// Percent of the objects fail, always the same ones.
 	Percent int            `json:"percent,omitempty"`
@@ -62,7 +62,7 @@ func Parse(text string) (Definition, error) {
 	case d.After.Duration < 0:
 		return d, fmt.Errorf("after must not be negative, but is %v", d.After.Duration)
 	case len(d.Status) == 0 && len(d.Creates) == 0:
-		return d, errors.New("neither status nor creates says what becomes of an object")
+		return d, errors.New("neither status nor creates is set")
 	case d.Failure != nil && (d.Failure.Percent < 0 || d.Failure.Percent > 100):
 		return d, fmt.Errorf("failure.percent must be between 0 and 100, not %d", d.Failure.Percent)
 	}

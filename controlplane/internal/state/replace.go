@@ -16,7 +16,7 @@ const (
 	dataDir = "etcd"
 	newData = "etcd.new"
 	oldData = "etcd.old"
-	// goneData is old data that is being removed, to which nobody returns.
+	// goneData is old data that is being removed.
 	goneData = "etcd.removed"
 )
 

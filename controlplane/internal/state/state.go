@@ -43,9 +43,8 @@ type Info struct {
 	// from then on everything that a cluster starts with is there.
 	Complete string    `json:"complete,omitempty"`
 	Created  time.Time `json:"created"`
-	// Emulated is the Kubernetes version that is emulated, such as 1.34; empty
-	// if it is that of the control plane itself. It is for those who look on:
-	// which version the data has is in Complete.
+	// Emulated is the emulated Kubernetes version, such as 1.34; empty if it is the control plane's
+	// own. It is only informative: the version of the data is in Complete.
 	Emulated string `json:"emulated,omitempty"`
 	// AdmissionPlugins are those that are enabled beside the default ones.
 	AdmissionPlugins []string `json:"admissionPlugins,omitempty"`
@@ -128,8 +127,8 @@ func (f *Folder) Close(clean bool) error {
 		}
 		return nil
 	}
-	// Moved away first: whoever starts a cluster of the same name meanwhile gets
-	// a folder of its own instead of one that vanishes under it.
+	// Moved away first: a cluster of the same name that starts meanwhile gets a new folder instead
+	// of one that is being removed.
 	leaving := fmt.Sprintf("%s.removed-%d", f.Dir, os.Getpid())
 	if err := os.Rename(f.Dir, leaving); err != nil {
 		return fmt.Errorf("removing ephemeral state: %w", err)
@@ -252,8 +251,8 @@ func (f *Folder) load(kubernetes string) error {
 	}
 
 	if f.Info.Ephemeral || f.Info.Filling != "" {
-		// Its process was killed before it could clean up. Nobody asked to keep it,
-		// or it is a copy that was not complete and that nobody has used.
+		// Its process was killed before it could clean up. It is ephemeral, or an incomplete copy that
+		// was never used.
 		if err := f.clear(); err != nil {
 			return err
 		}
@@ -288,9 +287,8 @@ func ReadInfo(dir string) (Info, error) {
 	return info, nil
 }
 
-// refuseStrangers makes sure that a folder without state.json has nothing else
-// in it either: what a new cluster leaves behind is removed, and nobody else's
-// files may be among it.
+// refuseStrangers ensures that a folder without state.json is empty: the files of a new cluster
+// are removed, and no other files may be among them.
 func (f *Folder) refuseStrangers() error {
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil {
@@ -304,7 +302,7 @@ func (f *Folder) refuseStrangers() error {
 		default:
 			return &fault.Error{
 				Reason:  fault.KeptState,
-				Message: fmt.Sprintf("%s is no state folder: it holds %s", f.Dir, name),
+				Message: fmt.Sprintf("%s is not a state folder: it contains %s", f.Dir, name),
 				Hint:    "choose a folder that is empty or does not exist yet",
 			}
 		}
@@ -346,12 +344,12 @@ func Unusable(dir string, cause error) error {
 	}
 }
 
-// Corrupt says that the state cannot be used and that it was left alone.
+// Corrupt means that the state cannot be used and was not changed.
 func Corrupt(dir string, cause error) error {
 	return &fault.Error{
 		Reason:  fault.CorruptState,
 		Message: fmt.Sprintf("the state in %s is damaged", dir),
-		Hint:    "nothing was changed; restore the folder from a copy, or remove it and start anew",
+		Hint:    "nothing was changed; restore the folder from a copy, or remove it and start again",
 		Cause:   cause,
 	}
 }

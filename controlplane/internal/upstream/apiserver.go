@@ -83,7 +83,7 @@ func runAPIServer(ctx context.Context, args []string) error {
 	clients, err := serve.StartClients(background, api, serve.ClientOptions{
 		Nodes: o.Nodes,
 		Controllers: controllers.Options{
-			// A certificate is its own root, whoever signed it.
+			// A certificate is its own root, even if another CA signed it.
 			RootCAFile:            opts.SecureServing.ServerCert.CertKey.CertFile,
 			ServiceAccountKeyFile: opts.ServiceAccountSigningKeyFile,
 		},

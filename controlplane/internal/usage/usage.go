@@ -180,8 +180,8 @@ type Container struct {
 	Usage corev1.ResourceList
 }
 
-// OfPod returns what the containers of a pod use at a moment. The group is that of its controller; it matters only to
-// shared usage. A value that cannot be read counts as none: the simulated kubelet tells the pod's owner about it.
+// OfPod returns what the containers of a pod use at a moment. The group belongs to its controller; it matters only
+// for shared usage. A value that cannot be read counts as none: the simulated kubelet tells the pod's owner about it.
 func OfPod(pod *corev1.Pod, group Group, now time.Time) []Container {
 	u, err := Parse(pod.Annotations[Annotation])
 	if err != nil {
