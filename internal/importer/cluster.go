@@ -103,7 +103,7 @@ func listable(asking discovery.DiscoveryInterface, o Options, report *Report) ([
 	return found, nil
 }
 
-// wanted says whether the kinds that were asked for include this one. Namespaces, nodes and CRDs always come along.
+// wanted reports whether the kinds that were asked for include this one. Namespaces, nodes and CRDs always come along.
 func (r resource) wanted(kinds []string, matched map[string]bool) bool {
 	if len(kinds) == 0 {
 		return true

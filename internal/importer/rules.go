@@ -101,7 +101,7 @@ func leaveOut(o Object, options Options) string {
 	return ""
 }
 
-// callsOutside says whether a webhook configuration has a webhook that is not on this machine.
+// callsOutside reports whether a webhook configuration has a webhook that is not on this machine.
 func callsOutside(o Object) bool {
 	webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
 	return slices.ContainsFunc(webhooks, func(webhook any) bool {

@@ -81,7 +81,7 @@ func structBehind(of reflect.Type) reflect.Type {
 	return nil
 }
 
-// says tells whether a node has a value that a field of the type would not have by itself.
+// says reports whether a node has a value that a field of the type would not have by itself.
 func says(node *yaml.Node, of reflect.Type) bool {
 	value := reflect.New(of)
 	return node.Decode(value.Interface()) != nil || !value.Elem().IsZero()

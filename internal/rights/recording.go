@@ -30,7 +30,7 @@ type Recording struct {
 	Name   string
 	Header lens.Header
 	Totals lens.Totals
-	// Cut says that the end of the recording is missing.
+	// Cut means that the end of the recording is missing.
 	Cut bool
 
 	facts facts
@@ -38,7 +38,7 @@ type Recording struct {
 
 // facts are what events tell and totals do not.
 type facts struct {
-	// live says that there is no end to events.
+	// live means that there is no end to events.
 	live bool
 	// reconciles are those that have begun, by their IDs.
 	reconciles map[uint64]Reconcile
@@ -180,7 +180,7 @@ func (f *facts) object(o *lens.Object, at lens.Resource) {
 	}
 }
 
-// IsCustom says whether a group is not one of Kubernetes itself.
+// IsCustom reports whether a group is not one of Kubernetes itself.
 func IsCustom(group string) bool {
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }

@@ -134,7 +134,7 @@ func (s *scopes) names(n *Need) []string {
 	return names
 }
 
-// isNamedAfter says whether a name may come from an object that is reconciled.
+// isNamedAfter reports whether a name may come from an object that is reconciled.
 func (f *facts) isNamedAfter(name string) bool {
 	for subject := range f.subjects {
 		if strings.Contains(name, subject) || strings.Contains(subject, name) {

@@ -116,7 +116,7 @@ type definedKind struct {
 	// definition and generation tell one definition from another, and from what it was before.
 	definition types.UID
 	generation int64
-	// ending says that its definition is being deleted, and its objects with it.
+	// ending means that its definition is being deleted, and its objects with it.
 	ending bool
 }
 

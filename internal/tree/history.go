@@ -56,7 +56,7 @@ func (h *history) advance() {
 type Delta struct {
 	// Revision is the one to ask with next time.
 	Revision uint64
-	// Whole says that Objects are all there are, and those not among them are gone.
+	// Whole means that Objects are all there are, and those not among them are gone.
 	Whole   bool
 	Objects []Object
 	Removed []types.UID

@@ -18,14 +18,14 @@ import (
 // Condition types and phases that many operators use, in the order in which they count. kstatus knows Ready, Reconciling and
 // Stalled only, and takes every other object for current.
 var (
-	// positiveTypes say that all is well if they are true: kubebuilder's scaffold has Available, others the rest.
+	// positiveTypes mean that all is well if they are true: kubebuilder's scaffold has Available, others the rest.
 	positiveTypes = []string{
 		sharedv1.ConditionReady, "Available", "Succeeded", "Complete", "Completed", "Healthy", "Synced", "Reconciled", "ReconcileSuccess",
 		"Deployed", "Running", "Active", "Established", "Programmed", "Accepted", "Valid",
 	}
-	// negativeTypes say that something is wrong if they are true.
+	// negativeTypes mean that something is wrong if they are true.
 	negativeTypes = []string{sharedv1.ConditionStalled, "Failed", "Degraded", "ReconcileError", "ReconcileFailed", "Error", "ErrorOccurred"}
-	// busyTypes say that it is on its way if they are true.
+	// busyTypes mean that it is in progress if they are true.
 	busyTypes = []string{sharedv1.ConditionReconciling, "Progressing", "Updating", "Pending"}
 
 	goodPhases = []string{

@@ -23,7 +23,7 @@ var (
 	hooks   = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}
 )
 
-// there says whether an object of the whole cluster exists.
+// there reports whether an object of the whole cluster exists.
 func there(t *testing.T, server client.Client, gvk schema.GroupVersionKind, name string) bool {
 	t.Helper()
 	o := &unstructured.Unstructured{}

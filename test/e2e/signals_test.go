@@ -74,7 +74,7 @@ func serve(t *testing.T, dir, step string, send syscall.Signal) outcome {
 	return end
 }
 
-// check tells whether the end is a good one for a signal that asks the process to stop.
+// check reports whether the end is a good one for a signal that asks the process to stop.
 func (o outcome) check(step string) error {
 	if o.reason == cluster.ReasonInterrupted {
 		return errors.Join(expect("exit code", o.exit, 1), expect("ready", o.ready, false), expect("no hint", o.hint == "", false))

@@ -65,7 +65,7 @@ type source struct {
 	now   func() time.Time
 }
 
-// runs says whether a pod is measured: a node that does not respond answers for none of its pods.
+// runs reports whether a pod is measured: a node that does not respond answers for none of its pods.
 func (s source) runs(pod *corev1.Pod) bool {
 	if pod.Status.Phase != corev1.PodRunning {
 		return false

@@ -62,7 +62,7 @@ func (o *observation) initContainers(old []corev1.ContainerStatus, podFinished b
 	return statuses
 }
 
-// finished tells whether all containers have ended for good.
+// finished reports whether all containers have ended for good.
 func (o *observation) finished(statuses []corev1.ContainerStatus) bool {
 	for i := range statuses {
 		if statuses[i].State.Terminated == nil || willRestart(&o.pod.Spec.Containers[i], &o.pod.Spec, &statuses[i]) {
@@ -72,7 +72,7 @@ func (o *observation) finished(statuses []corev1.ContainerStatus) bool {
 	return true
 }
 
-// willRestart tells whether a container that has ended starts again, be it by the restart policy or
+// willRestart reports whether a container that has ended starts again, be it by the restart policy or
 // because it was only stopped to make place for another image.
 func willRestart(container *corev1.Container, spec *corev1.PodSpec, status *corev1.ContainerStatus) bool {
 	ended := status.State.Terminated
@@ -82,7 +82,7 @@ func willRestart(container *corev1.Container, spec *corev1.PodSpec, status *core
 	return isReplaced(container, status) || podutil.ContainerShouldRestart(*container, *spec, ended.ExitCode)
 }
 
-// isReplaced tells whether a container was stopped because its image changed and has not started
+// isReplaced reports whether a container was stopped because its image changed and has not started
 // with the new one yet. A kubelet does that whatever the restart policy says.
 func isReplaced(container *corev1.Container, status *corev1.ContainerStatus) bool {
 	ended := status.State.Terminated
@@ -159,7 +159,7 @@ func (o *observation) fromWaiting(container *corev1.Container, b Behaviour, stat
 	return o.start(container, b, status)
 }
 
-// isBackingOff tells whether a container waits to be restarted. With another image it is another
+// isBackingOff reports whether a container waits to be restarted. With another image it is another
 // container, which has not failed yet.
 func isBackingOff(container *corev1.Container, status *corev1.ContainerStatus) bool {
 	return status.State.Waiting != nil && status.State.Waiting.Reason == reasonCrashLoop &&
@@ -191,7 +191,7 @@ func (o *observation) start(container *corev1.Container, b Behaviour, old corev1
 	return status
 }
 
-// ready tells whether a running container is. A container that exits at once is not: it ends before the first
+// ready reports whether a running container is. A container that exits at once is not: it ends before the first
 // probe, and a pod that is ready for a moment would let a broken rollout continue.
 func (o *observation) ready(b Behaviour, startedAt metav1.Time) bool {
 	switch b.Kind {

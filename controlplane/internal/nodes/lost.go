@@ -59,7 +59,7 @@ func wantLost(node *corev1.Node, pods []*corev1.Pod, now time.Time) (*corev1.Nod
 	return condition, change
 }
 
-// losesNode tells whether a pod makes its node fall silent now, and when that changes by itself.
+// losesNode reports whether a pod makes its node fall silent now, and when that changes by itself.
 // The pod has to run first: a pod cannot take its node away before it is there.
 func losesNode(pod *corev1.Pod, now time.Time) (bool, time.Time) {
 	if !hasLostBehaviour(pod) || podutil.IsPodTerminal(pod) {

@@ -38,7 +38,7 @@ func Ensure(ctx context.Context, client kubernetes.Interface, n int) error {
 	return errors.Join(failures...)
 }
 
-// AnyReady tells whether at least one of the nodes takes pods, as far as the simulation decides:
+// AnyReady reports whether at least one of the nodes takes pods, as far as the simulation decides:
 // cordons and taints of a user are none of its business, and nodes that are all lost are so on purpose.
 func AnyReady(list []corev1.Node) bool {
 	lost := 0
@@ -53,7 +53,7 @@ func AnyReady(list []corev1.Node) bool {
 	return lost > 0 && lost == len(list)
 }
 
-// isReady tells whether a node is ready and the node lifecycle controller has seen that it is: until
+// isReady reports whether a node is ready and the node lifecycle controller has seen that it is: until
 // then a taint keeps pods away.
 func isReady(node *corev1.Node) bool {
 	for _, taint := range node.Spec.Taints {

@@ -87,7 +87,7 @@ type observation struct {
 	wake      time.Time
 }
 
-// pastDeadline tells whether the pod has used up the time that its spec allows it.
+// pastDeadline reports whether the pod has used up the time that its spec allows it.
 func (o *observation) pastDeadline() bool {
 	seconds := o.pod.Spec.ActiveDeadlineSeconds
 	if seconds == nil {

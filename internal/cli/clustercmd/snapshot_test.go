@@ -76,7 +76,7 @@ func TestSnapshotRestore(t *testing.T) {
 		damaged error
 		start   error
 		stopped []string
-		// started says whether the cluster is started, and how.
+		// started is whether the cluster is started, and how.
 		started, ephemeral bool
 	}{
 		"restore-running": {args: []string{"base"}, stopped: []string{"dock"}, started: true},

@@ -28,7 +28,7 @@ import (
 type Step struct {
 	Name string
 	Do   func(ctx context.Context, objects client.Client) error
-	// Ends says that nothing is left after it.
+	// Ends means that nothing is left after it.
 	Ends bool
 }
 
@@ -103,9 +103,9 @@ type campaign struct {
 	undisturbedRuns int
 	// installs says that runs begin with the installation of the operator, because their clusters have another release of it.
 	installs bool
-	// watchLate says that the world can only be seen while the operator runs, because it converts.
+	// watchLate means that the world can only be seen while the operator runs, because it converts.
 	watchLate bool
-	// shown says that a run of Only was recorded.
+	// shown means that a run of Only was recorded.
 	shown atomic.Bool
 
 	telling sync.Mutex
