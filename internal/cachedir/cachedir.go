@@ -1,8 +1,8 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cachedir finds the directory for what can be made again: programs built from source, envtest's assets, and
-// patched copies of controller-runtime.
+// Package cachedir finds the directory for files that can be recreated: programs built from source, envtest's
+// assets, and patched copies of controller-runtime.
 package cachedir
 
 import (

@@ -13,7 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Severity says how much a difference matters to existing objects and clients.
+// Severity is the effect of a difference on existing objects and clients.
 type Severity string
 
 const (
@@ -40,7 +40,7 @@ type Difference struct {
 	Severity Severity `json:"severity"`
 	// Reason is a word for programs, such as PropertyRemoved.
 	Reason string `json:"reason"`
-	// Message says what changed and what it means for existing objects.
+	// Message describes the change and what it means for existing objects.
 	Message string `json:"message"`
 }
 

@@ -20,7 +20,7 @@ type Invalid struct {
 	Name string `json:"name"`
 	// Version is the version whose schema the object does not satisfy.
 	Version string `json:"version"`
-	// Errors are what the API server would answer.
+	// Errors are the errors of the API server.
 	Errors []string `json:"errors"`
 }
 

@@ -1,8 +1,8 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crdsource finds the line of Go that a part of a CustomResourceDefinition comes from, so that what an API server
-// refuses can be shown where it was written.
+// Package crdsource finds the line of Go that a part of a CustomResourceDefinition comes from, to show the source of
+// what an API server refuses.
 //
 // It reads the source without compiling it, because it is asked when something is wrong. What it cannot follow, such as
 // types of other modules, ends the search at the last line that it could.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Spec is what a CRD defines. Fields that the CRD does not set are empty.
+// Spec is the spec of a CRD. Fields that the CRD does not set are empty.
 type Spec struct {
 	Group, Kind, Plural string
 	ShortNames          []string

@@ -22,7 +22,7 @@ type Trouble struct {
 	Message string
 }
 
-// Error says all of it, for messages in conditions.
+// Error returns the full text, for messages in conditions.
 func (t *Trouble) Error() string {
 	if t.Message == "" {
 		return fmt.Sprintf("pod %s: %s", t.Pod, t.Reason)
@@ -45,7 +45,7 @@ func (t *Trouble) Kind() string {
 // hopeful are the reasons for which containers wait in the normal course of things.
 var hopeful = map[string]bool{"": true, "ContainerCreating": true, "PodInitializing": true}
 
-// TroubleOf returns what is wrong with a pod, or nil if it is well or on its way.
+// TroubleOf returns the problem of a pod, or nil if it is ready or in progress.
 func TroubleOf(pod *corev1.Pod) *Trouble {
 	if pod.Status.Phase == corev1.PodFailed {
 		return &Trouble{Pod: pod.Name, Reason: cmp.Or(pod.Status.Reason, "Failed"), Message: cmp.Or(pod.Status.Message, exitOf(pod))}

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Rollout is how far a Deployment is. The zero value means that all its pods are as it says, and available.
+// Rollout is the progress of a Deployment. The zero value means that all its pods are up to date and available.
 type Rollout struct {
-	// Stuck means that nothing will happen by itself any more; otherwise the rollout goes on.
+	// Stuck means that there is no progress without a change; otherwise the rollout continues.
 	Stuck bool
 	// Reason is for programs, and Message for people. Both are empty if the rollout is complete.
 	Reason, Message string
@@ -26,7 +26,7 @@ type Rollout struct {
 // Complete reports whether there is nothing left to do.
 func (r Rollout) Complete() bool { return r.Reason == "" }
 
-// RolloutOf reads the status of a Deployment. The trouble is that of one of its pods, or nil.
+// RolloutOf reads the status of a Deployment. The trouble comes from one of its pods, or is nil.
 func RolloutOf(deployment *appsv1.Deployment, trouble *Trouble) Rollout {
 	want := ptr.Deref(deployment.Spec.Replicas, 1)
 	status := deployment.Status

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package importer takes the objects of another cluster, or of a dump of one, and makes them into a file that a new
+// Package importer reads the objects of another cluster, or of a dump of one, and writes them to a file that a new
 // cluster starts with. It only reads from the other cluster.
 //
 // The objects keep their UIDs, timestamps and status. What would harm a copy is left out or changed, and reported: see
@@ -22,7 +22,7 @@ import (
 // header of the file, as the control plane reads it.
 const header = "opdock-objects/1\n"
 
-// Options say what is imported, and how.
+// Options configures an import.
 type Options struct {
 	// Namespaces are those to import; none means all but those of the system.
 	Namespaces []string
@@ -32,7 +32,7 @@ type Options struct {
 	WithSecrets bool
 	// SkipForbidden leaves out kinds that the source does not let the user list.
 	SkipForbidden bool
-	// Progress is told about each kind that has been read; it may be nil.
+	// Progress is called for each kind that was read; it may be nil.
 	Progress func(resource string, objects, total int)
 }
 
@@ -42,7 +42,7 @@ type Object struct {
 	*unstructured.Unstructured
 }
 
-// Report says what became of the objects that were read.
+// Report describes what happened to the objects that were read.
 type Report struct {
 	Objects int
 	// LeftOut has the number of objects that were not imported, by reason.

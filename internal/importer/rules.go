@@ -29,8 +29,7 @@ var (
 	crdResource       = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 )
 
-// ofTheCluster are kinds that say something about the machinery of the source: the new cluster has its own, or makes
-// them anew.
+// ofTheCluster are internal kinds of the source: the new cluster has its own, or recreates them.
 var ofTheCluster = sets.New(
 	"events", "events.events.k8s.io", "leases.coordination.k8s.io", "endpoints", "endpointslices.discovery.k8s.io",
 	"componentstatuses", "csinodes.storage.k8s.io", "csidrivers.storage.k8s.io", "csistoragecapacities.storage.k8s.io",
@@ -40,7 +39,7 @@ var ofTheCluster = sets.New(
 	"storageversions.internal.apiserver.k8s.io", "resourceslices.resource.k8s.io", "devicetaintrules.resource.k8s.io",
 )
 
-// systemNamespaces hold what belongs to the source's control plane.
+// systemNamespaces belong to the source's control plane.
 var systemNamespaces = sets.New("kube-system", "kube-public", "kube-node-lease")
 
 // sharedWithNamespaces are kinds without a namespace that objects in namespaces refer to by name.
@@ -49,7 +48,7 @@ var sharedWithNamespaces = sets.New(
 	"runtimeclasses.node.k8s.io", crdResource.String(), nodeResource.String(), volumeResource.String(),
 )
 
-// Prepare decides what of the objects that were read is imported, and changes what must not come as it is.
+// Prepare selects the objects to import, and changes those that must not be imported unchanged.
 func Prepare(read []Object, o Options) ([]Object, *Report) {
 	report := newReport()
 	var kept []Object
@@ -139,7 +138,7 @@ func onlyUsed(all []Object, o Options) []Object {
 	})
 }
 
-// clean changes what must not come as it is.
+// clean changes fields that must not be imported unchanged.
 func clean(o Object, options Options, report *Report) {
 	o.SetResourceVersion("")
 	if o.GetUID() == "" { // a manifest rather than an object
@@ -191,7 +190,7 @@ func redact(o Object) {
 	}
 }
 
-// missingNodes makes nodes for pods whose node was not read: pods of a node that does not exist are deleted.
+// missingNodes creates nodes for pods whose node was not read: pods of missing nodes are deleted.
 func missingNodes(all []Object, report *Report) []Object {
 	known, wanted := sets.New[string](), sets.New[string]()
 	for _, object := range all {
@@ -212,7 +211,7 @@ func missingNodes(all []Object, report *Report) []Object {
 	return made
 }
 
-// missingNamespaces makes the namespaces that objects are in and that were not read.
+// missingNamespaces creates the namespaces of objects that were not read.
 func missingNamespaces(all []Object) []Object {
 	known, wanted := sets.New[string]("default"), sets.New[string]()
 	for _, object := range all {

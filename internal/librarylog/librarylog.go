@@ -1,8 +1,8 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package librarylog decides where that goes which controller-runtime and client-go log in this process. It must never be
-// the screen.
+// Package librarylog sets the destination of the logs of controller-runtime and client-go in this
+// process. It must never be the screen.
 package librarylog
 
 import (
@@ -34,7 +34,7 @@ func To(writer io.Writer) {
 	})
 }
 
-// Discard is for verbs in which the libraries have nothing to say that a user could need.
+// Discard is for verbs in which the logs of the libraries do not help the user.
 func Discard() { To(io.Discard) }
 
 // Writer returns where the libraries log at the moment, and nil before the first call of To.

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limit bounds what the clients of a server can take together.
+// Package limit limits the resources that all clients of a server can use together.
 package limit
 
 import (

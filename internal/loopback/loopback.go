@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Error says that an address can be reached from elsewhere.
+// Error means that other machines can reach an address.
 type Error struct{ Address string }
 
 func (e *Error) Error() string { return fmt.Sprintf("%q is not a loopback address", e.Address) }
@@ -49,7 +49,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 // Guard decides which requests are answered. The zero value lets through what comes from pages of this server, and from
 // programs that are no browsers.
 type Guard struct {
-	// LocalPages lets pages of other ports of this machine ask as well.
+	// LocalPages also allows pages from other ports of this machine.
 	LocalPages bool
 	// Document is the path that links of other pages may lead to; empty if there is none.
 	Document string

@@ -20,7 +20,7 @@ import (
 	"github.com/opdock/opdock/internal/gocommand"
 )
 
-// Platform is what a program runs on.
+// Platform is the platform of a program.
 type Platform struct {
 	OS, Architecture string
 	Variant          string // of the architecture, such as v7 of arm; mostly empty
@@ -70,7 +70,7 @@ type Source struct {
 	// Cache is a folder in which programs are kept, so that one whose source has not changed is not linked again.
 	// Empty: none.
 	Cache string
-	// Errors is where the compiler writes what is wrong.
+	// Errors receives the messages of the compiler.
 	Errors io.Writer
 }
 

@@ -1,8 +1,8 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oci makes container images of Go programs without a container engine: it compiles a program for each platform
-// and lays it out as the Open Container Initiative has specified.
+// Package oci builds container images of Go programs without a container engine: it compiles a program for each
+// platform and writes it in the OCI image layout.
 package oci
 
 import (
@@ -46,7 +46,7 @@ type Layout struct {
 	references map[string]string
 }
 
-// Layout makes the image. The same input makes the same image, byte by byte.
+// Layout builds the image. The same input gives the same image, byte for byte.
 func (i Image) Layout() (Layout, error) {
 	var images v1.ImageIndex = empty.Index
 	for _, program := range i.Programs {

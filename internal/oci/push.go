@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push brings the image to the registry that the reference names, with the credentials that docker login and the like have
-// stored. What the registry already has is not sent again.
+// Push pushes the image to the registry in the reference, with the credentials from docker
+// login and similar tools. Layers that the registry already has are not sent again.
 func (l Layout) Push(ctx context.Context, reference string) error {
 	target, err := name.ParseReference(reference)
 	if err != nil {

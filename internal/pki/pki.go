@@ -1,8 +1,8 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki makes the certificates that this module needs: those of identities on a cluster, and those that an operator
-// under development serves webhooks with. Keys are elliptic, because those are made in microseconds.
+// Package pki creates the certificates that this module needs: for identities on a cluster, and for
+// webhooks of an operator under development. Keys are ECDSA keys, which take only microseconds to create.
 package pki
 
 import (

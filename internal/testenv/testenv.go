@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testenv holds what the tests of many packages share: the programs that they drive, and waiting for a condition.
+// Package testenv holds helpers that the tests of many packages share: programs to run, and waiting for a condition.
 package testenv
 
 import (

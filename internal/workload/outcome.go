@@ -12,8 +12,8 @@ import (
 	"github.com/opdock/opdock/internal/health"
 )
 
-// Outcome is the outcome of a pass whose Deployment is that far: nil if its rollout is complete. The trouble is that of one
-// of its pods, or nil.
+// Outcome returns the outcome of a reconcile from the rollout of its Deployment: nil if it is
+// complete. The trouble comes from one of its pods, or is nil.
 func Outcome(deployment *appsv1.Deployment, trouble *health.Trouble) error {
 	switch rollout := health.RolloutOf(deployment, trouble); {
 	case rollout.Complete():

@@ -30,8 +30,8 @@ func ToInstance(kind string) handler.EventHandler {
 	})
 }
 
-// WhenTroubleChanges lets through only pods that get into trouble or out of it. What else happens to them is seen by
-// controllers that count them, such as a Deployment.
+// WhenTroubleChanges selects only changes in which a pod gets or loses a problem. Controllers that count pods, such
+// as a Deployment's, report the other changes.
 func WhenTroubleChanges() builder.WatchesOption {
 	kind := func(object client.Object) string {
 		pod, ok := object.(*corev1.Pod)

@@ -14,7 +14,7 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// SelectorLabels are the labels by which the pods of an object are known.
+// SelectorLabels returns the labels that select the pods of an object.
 func SelectorLabels(kind, instance string) map[string]string {
 	return map[string]string{flow.LabelKind: kind, flow.LabelInstance: instance}
 }
