@@ -75,7 +75,7 @@ func TestConversionBesideAnEditedWebhook(t *testing.T) {
 	webhook.Validation, webhook.Conversion = false, true
 	must(t)(CreateWebhook(webhook))
 	for name, parts := range map[string][]string{
-		file:  {`"a name of the cluster"`, "Conversion is served as well"},
+		file:  {`"a name of the cluster"`, "This includes conversion"},
 		tests: {`"a name of somebody":`, "func TestFrigateIsConvertedTov2AndBack"},
 	} {
 		content, err := os.ReadFile(name)
