@@ -102,6 +102,15 @@ func (r *Report) Count(types ...FindingType) (count int) {
 	return count
 }
 
+// Rights is how many rights are proposed. A right that two roles grant, or that is needed at two places, is one.
+func (r *Report) Rights() int {
+	different := map[Right]bool{}
+	for i := range r.Grants {
+		different[r.Grants[i].Right] = true
+	}
+	return len(different)
+}
+
 // Grant is a proposed right: in the whole cluster if it names no namespaces, and on all objects if it has no names.
 type Grant struct {
 	Right

@@ -130,6 +130,21 @@ func TestFindings(t *testing.T) {
 
 }
 
+func TestARightOfTwoRolesIsCountedOnce(t *testing.T) {
+	for name, second := range map[string]Rule{
+		"the same rule in two roles":   rule("chart/b.yaml", "ship-system", "", "events", "create,patch"),
+		"one in a namespace, one wide": rule("chart/b.yaml", "", "", "events", "create,patch"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules := []Rule{grantedWatches, rule("chart/a.yaml", "ship-system", "", "events", "create,patch"), second}
+			report := Compare(Merge([]*Recording{recorded(watches)}), Granted{Source: "chart", Rules: rules}, Options{})
+			if got, want := report.Rights(), 4; got != want {
+				t.Errorf("%d rights of %v, want %d: list and watch frigates, create and patch events", got, report.Grants, want)
+			}
+		})
+	}
+}
+
 // proposed is the proposal as markers.
 func proposed(report *Report) string { return strings.Join(MarkerLines(report.Proposal), "\n") + "\n" }
 

@@ -63,7 +63,7 @@ func (s *show) report(name string, r *rights.Report) {
 
 func conclusion(r *rights.Report) string {
 	if r.Granted == "" {
-		return number(uint64(len(r.Grants)), "right") + " needed"
+		return number(uint64(r.Rights()), "right") + " needed"
 	}
 	missing, unneeded := r.Count(rights.Missing, rights.Refused), r.Count(rights.Unused, rights.Broader)
 	if missing+unneeded == 0 {

@@ -42,12 +42,12 @@ func (a verbs) verify(ctx context.Context, o rbacOptions, about *subject, report
 		return err
 	}
 	outcomes, recording, err := a.rehearse(ctx, o, about, rehearsal{
-		flag: "--verify", with: number(uint64(len(report.Grants)), "proposed right"), identity: withRoles(identity, roles), command: command,
+		flag: "--verify", with: number(uint64(report.Rights()), "proposed right"), identity: withRoles(identity, roles), command: command,
 	})
 	if err != nil {
 		return err
 	}
-	return a.showVerified(o, verified{Rights: len(report.Grants), Acts: outcomes, Recording: recording})
+	return a.showVerified(o, verified{Rights: report.Rights(), Acts: outcomes, Recording: recording})
 }
 
 // record runs the operator with the rights that the project grants, and returns the recording.
