@@ -34,10 +34,14 @@ func (p *Project) hasKustomization(folder string) bool {
 
 // kustomize builds a folder with a kustomization.
 func (p *Project) kustomize(folder string) ([]*unstructured.Unstructured, error) {
+	return p.kustomizeIn(filesys.MakeFsOnDisk(), folder)
+}
+
+func (p *Project) kustomizeIn(files filesys.FileSystem, folder string) ([]*unstructured.Unstructured, error) {
 	options := krusty.MakeDefaultOptions()
 	// Namespaces and CRDs first.
 	options.Reorder = krusty.ReorderOptionLegacy
-	resources, warnings, err := runKustomize(options, p.path(folder))
+	resources, warnings, err := runKustomize(options, files, p.path(folder))
 	for _, one := range warnings {
 		p.warn("kustomize: %s", one)
 	}
@@ -63,7 +67,7 @@ func (p *Project) kustomize(folder string) ([]*unstructured.Unstructured, error)
 var kustomizing sync.Mutex
 
 // runKustomize returns what kustomize would write to standard error, where it would be in the way of whatever is shown there.
-func runKustomize(options *krusty.Options, dir string) (resources resmap.ResMap, warnings []string, err error) {
+func runKustomize(options *krusty.Options, files filesys.FileSystem, dir string) (resources resmap.ResMap, warnings []string, err error) {
 	kustomizing.Lock()
 	defer kustomizing.Unlock()
 	reader, writer, err := os.Pipe()
@@ -92,7 +96,7 @@ func runKustomize(options *krusty.Options, dir string) (resources resmap.ResMap,
 			}
 		}
 	}()
-	resources, err = krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
+	resources, err = krusty.MakeKustomizer(options).Run(files, dir)
 	return resources, warnings, err
 }
 

@@ -5,6 +5,7 @@ package project
 
 import (
 	"fmt"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -58,7 +59,7 @@ func (p *Project) chosenMain(chosen string) (string, error) {
 		folder = filepath.Dir(folder)
 	}
 	below, err := filepath.Rel(p.Dir, folder)
-	if err == nil && filepath.IsLocal(below) && p.isMain(filepath.ToSlash(below)) {
+	if err == nil && filepath.IsLocal(below) && p.hasMain(filepath.ToSlash(below), true) {
 		return pattern(filepath.ToSlash(below)), nil
 	}
 	all, err := p.Mains()
@@ -108,7 +109,10 @@ func isNestedModule(path string) bool {
 }
 
 // isMain reports whether the go command would build a program from the folder.
-func (p *Project) isMain(folder string) bool {
+func (p *Project) isMain(folder string) bool { return p.hasMain(folder, false) }
+
+// hasMain is isMain, and the same with any tags for a folder that the user has named.
+func (p *Project) hasMain(folder string, named bool) bool {
 	files, err := filepath.Glob(filepath.Join(p.path(folder), "*.go"))
 	if err != nil {
 		return false
@@ -119,6 +123,10 @@ func (p *Project) isMain(folder string) bool {
 		}
 		source, err := os.ReadFile(file)
 		if err != nil || isIgnored(source) {
+			continue
+		}
+		// A tag that the user sets with --tags may be needed for a folder that the user names.
+		if built, err := build.Default.MatchFile(filepath.Split(file)); !named && (err != nil || !built) {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.PackageClauseOnly)

@@ -21,7 +21,8 @@ import (
 var kustomizations = []string{"config/default", "deploy/default", "deploy", "manifests", "kustomize", "config"}
 
 // Manifests are all objects that the project consists of on a server: those of the kustomization in config/default or the
-// like, and otherwise those in YAML files of the usual folders, without samples.
+// like, or else of the kustomization below the usual folders that has the operator's workload, and otherwise those in YAML files
+// of the usual folders, without samples.
 func (p *Project) Manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -30,6 +31,12 @@ func (p *Project) Manifests(ctx context.Context) ([]*unstructured.Unstructured, 
 		if p.hasKustomization(folder) {
 			return p.kustomize(folder)
 		}
+	}
+	if objects := p.overlaid(); slices.ContainsFunc(objects, IsCRD) {
+		return objects, nil
+	} else if len(objects) > 0 {
+		definitions, err := p.CRDs(ctx)
+		return append(definitions, objects...), err
 	}
 	folders := p.existing(usualFolders...)
 	all, err := p.readFolders(folders...)

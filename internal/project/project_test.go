@@ -172,6 +172,15 @@ func TestMains(t *testing.T) {
 	if main, err := p.Main(""); err != nil || main != "./tools/one" {
 		t.Errorf("the only one is %s, %v", main, err)
 	}
+	p = write(t, map[string]string{
+		"go.mod": "module example.com/a\n", "vendor.go": "//go:build vendor\n\n" + program, "cmd/a.v1/main.go": program, "e2e/main.go": "//go:build e2e\n\n" + program,
+	})
+	if main, err := p.Main(""); err != nil || main != "./cmd/a.v1" {
+		t.Errorf("the only one that is built without tags is %s, %v", main, err)
+	}
+	if main, err := p.Main("e2e"); err != nil || main != "./e2e" {
+		t.Errorf("one that needs tags is %s, %v", main, err)
+	}
 	p = write(t, map[string]string{"go.mod": "module example.com/a\n", "a.go": library})
 	_, err = p.Main("")
 	expectError(t, err, "no main package")
