@@ -100,6 +100,15 @@ func memberOf(object *unstructured.Unstructured) Member {
 	return Member{ID: IDOf(object), Version: object.GroupVersionKind().Version, UID: object.GetUID()}
 }
 
+// Members returns objects as members that were not applied yet.
+func Members(objects []*unstructured.Unstructured) []Member {
+	members := make([]Member, 0, len(objects))
+	for _, object := range objects {
+		members = append(members, memberOf(object))
+	}
+	return members
+}
+
 // Inventory is the record of a set on a cluster.
 type Inventory struct {
 	Set

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 	partRights      = "rights" // the namespace, the service account, roles and bindings
 	partDefinitions = "crds"
 	partWebhooks    = "webhooks"
+	// partBelongings are created and never pruned: they may hold what the operator has written.
+	partBelongings = "belongings"
 )
 
 // fieldOwner is the manager of everything that a session applies.
@@ -46,7 +49,9 @@ type applier struct {
 	options  apply.Options     // what all parts have in common
 	tried    map[string]digest // CRDs that were tried by a dry run, by kind, namespace and name
 	sampled  map[string]digest // the samples as they were applied last
-	told     sync.Map          // notes about objects, which are valid for each round
+	// remembered are the belongings that the inventory lists.
+	remembered []apply.Member
+	told       sync.Map // notes about objects, which are valid for each round
 }
 
 // once returns a function that prints each text once.
@@ -207,6 +212,20 @@ func (a *applier) hold(ctx context.Context, session string) error {
 	if apierrors.IsForbidden(err) {
 		return nil // then there is no inventory either, which is reported at the next apply
 	}
+	return err
+}
+
+// remember lists objects as a part of what the session uses.
+func (a *applier) remember(ctx context.Context, part string, objects []*unstructured.Unstructured) error {
+	members := apply.Members(objects)
+	if slices.Equal(members, a.remembered) {
+		return nil
+	}
+	err := a.engine.Update(ctx, &a.set, func(i *apply.Inventory) { i.Parts[part] = members })
+	if apierrors.IsForbidden(err) {
+		return nil // which is said when something is applied
+	}
+	a.remembered = members
 	return err
 }
 

@@ -26,14 +26,24 @@ func belongingsIn(all []*unstructured.Unstructured, namespace string) (belonging
 	return belongings
 }
 
-// applyBelongings creates these objects, and a stand-in for the operator's own Pod, on Opdock's clusters. Existing
-// objects stay unchanged, because the operator may have written them.
+// applyBelongings creates these objects on Opdock's clusters, and lists them in the inventory: while the session runs, opdock
+// undeploy does not remove them, even if the project was deployed beside it.
 func (s *Session) applyBelongings(ctx context.Context) error {
 	identity := s.manifests.identity
 	if identity == nil || !s.Cluster.CallsBack {
 		return nil
 	}
-	for _, object := range belongingsIn(s.withIssued(), identity.Namespace) {
+	belongings := belongingsIn(s.withIssued(), identity.Namespace)
+	if err := s.applier.remember(ctx, partBelongings, belongings); err != nil {
+		return err
+	}
+	return s.create(ctx, belongings)
+}
+
+// create creates belongings, and a Pod to stand in for the operator's own. What is there already stays as it is: the operator may
+// have written it.
+func (s *Session) create(ctx context.Context, belongings []*unstructured.Unstructured) error {
+	for _, object := range belongings {
 		err := s.applier.server.Create(ctx, object.DeepCopy(), client.FieldOwner(fieldOwner))
 		if apierrors.IsAlreadyExists(err) {
 			err = s.renew(ctx, object)
@@ -42,7 +52,7 @@ func (s *Session) applyBelongings(ctx context.Context) error {
 			return &refusedError{object: object, err: err}
 		}
 	}
-	c, found := containerIn(s.manifests.all, identity)
+	c, found := containerIn(s.manifests.all, s.manifests.identity)
 	if !found || !c.readsOwnName() {
 		return nil
 	}

@@ -56,7 +56,7 @@ func TestRenewal(t *testing.T) {
 			Options: Options{Cluster: Cluster{CallsBack: true}}, applier: &applier{server: server}, certificates: made,
 			manifests: manifests{all: []*unstructured.Unstructured{certificate}, identity: &project.Identity{Namespace: "crew-system", ServiceAccount: "crew"}},
 		}
-		if err := s.applyBelongings(t.Context()); err != nil {
+		if err := s.create(t.Context(), s.withIssued()[1:]); err != nil {
 			t.Fatal(err)
 		}
 		there := &corev1.Secret{}

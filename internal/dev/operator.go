@@ -238,6 +238,9 @@ func (o *Started) Again(ctx context.Context, line func(string)) error {
 // begin starts the process, and configures its webhooks on the cluster.
 func (o *Started) begin(ctx context.Context, line func(string)) error {
 	s := o.session
+	if err := s.takeCertificates(ctx); err != nil {
+		return err
+	}
 	files, err := s.layOutFiles()
 	if err != nil {
 		return err

@@ -51,6 +51,11 @@ func (s *Session) layOutFiles() (mounts.List, error) {
 		}
 		list.Files = append(list.Files, mounts.File{Path: path, Source: source})
 	}
+	for _, filled := range found.filledSecrets() {
+		for _, at := range filled.dirs {
+			list.Files = append(list.Files, mounts.File{Path: at, Source: s.certificates.dir})
+		}
+	}
 	for _, own := range s.ownKubeconfigs() {
 		if _, err := os.Stat(own); err == nil && own != s.KubeconfigPath() {
 			list.Files = append(list.Files, mounts.File{Path: own, Source: s.KubeconfigPath()})

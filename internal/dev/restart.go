@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -74,6 +75,12 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 	if err := makeHome(s.homePath(), lastValue(s.Env, "HOME"), s.KubeconfigPath()); err != nil {
 		return err
 	}
+	if err := s.applyBelongings(ctx); err != nil {
+		return err
+	}
+	if err := s.takeCertificates(ctx); err != nil {
+		return err
+	}
 	files, err := s.layOutFiles()
 	if err != nil {
 		return err
@@ -127,20 +134,38 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 // configureWebhooks applies the webhook configurations.
 func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) error {
 	if s.Cluster.CallsBack && s.manifests.serves() {
-		if err := s.certificates.awaitWebhooks(ctx, s.process, s.plan.webhookPort); err != nil {
+		fills := len(s.manifests.filledSecrets()) > 0
+		if fills {
+			// It writes its own authority into the configurations, and serves nothing before it has.
+			if err := s.leadWebhooksHere(ctx); err != nil {
+				return err
+			}
+		}
+		if err := s.awaitWebhooks(ctx); err != nil {
 			return err
 		}
-		local := make([]*unstructured.Unstructured, 0, len(s.manifests.webhooks))
-		for _, one := range s.manifests.webhooks {
-			local = append(local, localWebhooks(one, s.plan.webhookPort, s.certificates.authority))
-		}
-		s.configured = local
-		if _, _, err := s.applier.applyPart(ctx, partWebhooks, local, nil); err != nil {
+		if err := s.leadWebhooksHere(ctx); err != nil {
 			return err
+		}
+		if fills && slices.ContainsFunc(s.manifests.definitions, converts) {
+			if _, _, err := s.applier.applyPart(ctx, partDefinitions, s.onThisCluster(s.manifests.definitions), nil); err != nil {
+				return err
+			}
 		}
 	}
 	*todo &^= workWebhooks
 	return nil
+}
+
+// leadWebhooksHere applies the webhook configurations.
+func (s *Session) leadWebhooksHere(ctx context.Context) error {
+	local := make([]*unstructured.Unstructured, 0, len(s.manifests.webhooks))
+	for _, one := range s.manifests.webhooks {
+		local = append(local, localWebhooks(one, s.plan.webhookPort, s.certificates.authority))
+	}
+	s.configured = local
+	_, _, err := s.applier.applyPart(ctx, partWebhooks, local, nil)
+	return err
 }
 
 // await waits until the operator does its work.

@@ -4,10 +4,13 @@
 package dev
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -26,6 +29,8 @@ const (
 	// webhookPatience is how long an operator may take to serve its webhooks.
 	webhookPatience = 30 * time.Second
 	dialInterval    = 25 * time.Millisecond
+	// takeInterval is at which of these intervals the certificates are looked for that the operator makes.
+	takeInterval = 10
 )
 
 // certificates holds the serving certificate of webhooks, and the CA for the API server.
@@ -129,29 +134,52 @@ func redirect(client map[string]any, port int, authority []byte) {
 	client["caBundle"] = base64.StdEncoding.EncodeToString(authority)
 }
 
-// awaitWebhooks waits until the operator serves with our certificate.
-func (c *certificates) awaitWebhooks(ctx context.Context, p *process, port int) error {
+// errNotTaken means that the operator does not serve with the certificate yet that was made for it.
+var errNotTaken = errors.New("the operator does not serve with its new certificate yet")
+
+// awaitWebhooks waits until the operator serves with a certificate that the API server accepts.
+func (s *Session) awaitWebhooks(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, webhookPatience)
+	defer cancel()
+	ticker := time.NewTicker(dialInterval)
+	defer ticker.Stop()
+	var failed error
+	for tick := 0; ; tick++ {
+		err := s.certificates.dial(ctx, s.plan.webhookPort)
+		if err == nil || tick%takeInterval == 0 {
+			// One that makes its certificates has done so before it serves; what it serves with may still be the session's.
+			before := s.certificates.authority
+			if failed := s.takeCertificates(ctx); failed != nil || !bytes.Equal(before, s.certificates.authority) {
+				err = cmp.Or(failed, errNotTaken)
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			failed = err // later ones only say that the time is over
+		}
+		select {
+		case <-ticker.C:
+		case <-s.process.done:
+			return errEnded
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for webhooks on port %d: %w", s.plan.webhookPort, failed)
+		}
+	}
+}
+
+// dial connects to the webhooks as the API server will.
+func (c *certificates) dial(ctx context.Context, port int) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.authority)
 	dialer := &tls.Dialer{
 		NetDialer: &net.Dialer{Timeout: time.Second},
 		Config:    &tls.Config{RootCAs: roots, ServerName: loopback, MinVersion: tls.VersionTLS12},
 	}
-	ctx, cancel := context.WithTimeout(ctx, webhookPatience)
-	defer cancel()
-	ticker := time.NewTicker(dialInterval)
-	defer ticker.Stop()
-	for {
-		connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
-		if err == nil {
-			return connection.Close()
-		}
-		select {
-		case <-ticker.C:
-		case <-p.done:
-			return errEnded
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for webhooks on port %d: %w", port, err)
-		}
+	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	if err != nil {
+		return err
 	}
+	return connection.Close()
 }

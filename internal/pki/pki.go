@@ -46,12 +46,19 @@ func NewAuthority(name string, now time.Time, life time.Duration) (*Authority, e
 	if err != nil {
 		return nil, fmt.Errorf("creating a certificate authority: %w", err)
 	}
-	a := &Authority{Pair: pair}
+	return ParseAuthority(pair)
+}
+
+// ParseAuthority makes an authority of a certificate and its key.
+func ParseAuthority(pair Pair) (a *Authority, err error) {
+	a = &Authority{Pair: pair}
 	if a.certificate, err = parse(pair.Certificate, x509.ParseCertificate); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the certificate of an authority: %w", err)
 	}
-	a.key, err = parse(pair.Key, parseKey)
-	return a, err
+	if a.key, err = parse(pair.Key, parseKey); err != nil {
+		return nil, fmt.Errorf("reading the key of an authority: %w", err)
+	}
+	return a, nil
 }
 
 // LoadAuthority reads an authority, which the control plane has made, from ca.crt and ca.key in a folder.
@@ -86,10 +93,30 @@ func (a *Authority) Client(user string, groups []string, now time.Time, life tim
 
 // Loopback makes a certificate for a server on this machine.
 func (a *Authority) Loopback(now time.Time, life time.Duration) (Pair, error) {
+	return sign(loopback(now, life), a.certificate, a.key)
+}
+
+func loopback(now time.Time, life time.Duration) *x509.Certificate {
 	template := valid(now, life)
 	template.Subject = pkix.Name{CommonName: "localhost"}
 	template.DNSNames, template.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	return template
+}
+
+// LoopbackAs makes a certificate for a server on this machine that another certificate, PEM encoded, was made for elsewhere. It
+// ends no later than the authority does.
+func (a *Authority) LoopbackAs(other []byte, now time.Time, life time.Duration) (Pair, error) {
+	known, err := parse(other, x509.ParseCertificate)
+	if err != nil {
+		return Pair{}, fmt.Errorf("reading a certificate: %w", err)
+	}
+	if left := a.certificate.NotAfter.Sub(now); left < life {
+		life = left
+	}
+	template := loopback(now, life)
+	template.Subject = known.Subject
+	template.DNSNames, template.IPAddresses = append(template.DNSNames, known.DNSNames...), append(template.IPAddresses, known.IPAddresses...)
 	return sign(template, a.certificate, a.key)
 }
 
@@ -131,6 +158,9 @@ func parse[T any](text []byte, as func([]byte) (T, error)) (parsed T, err error)
 
 func parseKey(der []byte) (crypto.Signer, error) {
 	if key, err := x509.ParseECPrivateKey(der); err == nil {
+		return key, nil
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
 		return key, nil
 	}
 	key, err := x509.ParsePKCS8PrivateKey(der)

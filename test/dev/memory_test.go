@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,12 +52,14 @@ func (p *project) verb(t *testing.T, arguments ...string) (said string, code int
 // TestMemory follows a user whose session is killed, who changes the manifests meanwhile, and deploys beside the next.
 func TestMemory(t *testing.T) {
 	p := newProject(t, "ship")
+	p.edit(t, "config/manager/manager.yaml", "        image: controller:latest\n", "        image: controller:latest\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: login, namespace: system}\n")
 	if said, code := p.up(t); code != 0 {
 		t.Fatal(said)
 	}
 	p.start(t)
 	p.good(t, "generate", "apply", "build", "apply", "restart")
 	server := p.server(t)
+	login := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ship-system", Name: "ship-login"}}
 
 	t.Run("a deleted object is restored in the next round", func(t *testing.T) {
 		for _, gvk := range []schema.GroupVersionKind{binding, hooks} {
@@ -66,8 +70,14 @@ func TestMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if err := server.Delete(t.Context(), login.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
 		p.edit(t, controllerFile, `"ahoy, "`, `"hello, "`)
 		p.good(t, "apply", "build", "restart")
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(login), login); err != nil {
+			t.Error(err)
+		}
 		if !there(t, server, binding, "ship-captain") || !there(t, server, hooks, "ship-validating-webhook-configuration") {
 			t.Error("they are still gone")
 		}
@@ -84,6 +94,9 @@ func TestMemory(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 		works(t, server, "undeployed")
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(login), login); err != nil {
+			t.Error(err)
+		}
 	})
 
 	t.Run("what a killed session has left is pruned under another name", func(t *testing.T) {

@@ -17,7 +17,7 @@ type List struct {
 	Traceable bool `json:"traceable,omitempty"`
 }
 
-// File is a file that is seen at a path. Folders on the way to it need not exist.
+// File is a file or a folder that is seen at a path. Folders on the way to it need not exist.
 type File struct {
 	Path   string `json:"path"`
 	Source string `json:"source"`

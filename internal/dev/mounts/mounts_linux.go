@@ -109,7 +109,7 @@ func (l List) mount() error {
 		if _, err := os.Lstat(place); errors.Is(err, fs.ErrNotExist) {
 			stage := filepath.Join(l.Dir, "stage-"+strconv.Itoa(grown))
 			grown++
-			if err := grow(place, stage); err != nil {
+			if err := grow(place, stage, isFolder(file.Source)); err != nil {
 				return fmt.Errorf("making room for %s: %w", file.Path, err)
 			}
 		}
@@ -137,9 +137,14 @@ func resolve(path string) (string, error) {
 	}
 }
 
-// grow creates an empty file at a path that does not exist. Its nearest existing folder is covered by one in memory,
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// grow creates an empty file or folder at a path that does not exist. Its nearest existing folder is covered by one in memory,
 // with the same content, where new files can be created.
-func grow(place, stage string) error {
+func grow(place, stage string, folder bool) error {
 	exists := filepath.Dir(place)
 	for {
 		if _, err := os.Lstat(exists); err == nil {
@@ -157,6 +162,9 @@ func grow(place, stage string) error {
 	}
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 		return err
+	}
+	if folder {
+		return os.Mkdir(place, 0o700)
 	}
 	return os.WriteFile(place, nil, 0o600)
 }

@@ -34,6 +34,7 @@ func TestAProgramSeesOtherFiles(t *testing.T) {
 		{Path: filepath.Join(root, "machine/new/deep/other"), Source: write("state/2", "other")},
 		{Path: filepath.Join(root, "machine/second"), Source: write("state/3", "second")},
 		{Path: filepath.Join(root, "machine/link/third"), Source: write("state/4", "third")},
+		{Path: filepath.Join(root, "machine/new/whole"), Source: filepath.Dir(write("state/whole/inside", "whole"))},
 		{Path: "/var/run/secrets/kubernetes.io/serviceaccount/namespace", Source: write("state/5", "harbour")},
 	}}
 	if err := os.Mkdir(list.Dir, 0o700); err != nil {
@@ -42,7 +43,7 @@ func TestAProgramSeesOtherFiles(t *testing.T) {
 	if err := Check(list); err != nil {
 		t.Skipf("this system does not let us: %v", err)
 	}
-	command := exec.Command("/bin/sh", "-c", `cd "$1" && cat existing new/deep/file new/deep/other second folder/third there folder/there link/there /var/run/secrets/kubernetes.io/serviceaccount/namespace
+	command := exec.Command("/bin/sh", "-c", `cd "$1" && cat existing new/deep/file new/deep/other new/whole/inside second folder/third there folder/there link/there /var/run/secrets/kubernetes.io/serviceaccount/namespace
 		echo; id -u; ls /var/run/ | wc -l; echo written > folder/there`, "sh", filepath.Join(root, "machine"))
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := Wrap(command, list); err != nil {
@@ -53,7 +54,7 @@ func TestAProgramSeesOtherFiles(t *testing.T) {
 		t.Fatalf("%v: %s", err, output)
 	}
 	lines := strings.Split(string(output), "\n")
-	if want := "minedeepothersecondthirduntoucheduntoucheduntouchedharbour"; lines[0] != want {
+	if want := "minedeepotherwholesecondthirduntoucheduntoucheduntouchedharbour"; lines[0] != want {
 		t.Errorf("got %s", output)
 	}
 	if user, err := exec.Command("id", "-u").Output(); err != nil || strings.TrimSpace(string(user)) != lines[1] {
