@@ -23,6 +23,8 @@ var (
 	outside = regexp.MustCompile(`unable to load in-cluster configuration`)
 	// exists is how it refuses to create something a second time.
 	exists = regexp.MustCompile(`([a-z][\w.-]*) \\*"([\w.-]+)\\*" already exists`)
+	// changing is what differs between two lines that say the same: times, and numbers of reconciles.
+	changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]+`)
 )
 
 // invisible is how often the creation of an existing object must fail before its creator is assumed not to see it.
@@ -99,8 +101,10 @@ func (a *advice) about(line string) string {
 		return "the operator reads only the in-cluster configuration; use ctrl.GetConfig, which also reads KUBECONFIG"
 	}
 	if match := exists.FindStringSubmatch(line); match != nil {
-		a.created[match[0]]++
-		if a.created[match[0]] == invisible {
+		// One attempt may be logged in several ways; only what repeats is another attempt.
+		said := match[0] + changing.ReplaceAllString(line, "")
+		a.created[said]++
+		if a.created[said] == invisible {
 			return fmt.Sprintf("the operator keeps creating %s %q, which already exists; its cache may not contain the object: "+
 				"check whether main restricts the cache (ByObject) to a label that the object does not have", match[1], match[2])
 		}

@@ -46,9 +46,20 @@ func TestCreatingInVainIsReadFromTheLog(t *testing.T) {
 		a.read(line)
 		a.read(`error: services "web" is there`)
 	}
+	// One attempt that is logged by several parts of an operator is one.
+	for _, other := range []string{`07:50:44 level=warning msg="pods \"web-1\" already exists"`, `07:50:44 {"failed": "pods \"web-1\" already exists"}`, `07:50:45 {"event": "pods \"web-1\" already exists"}`} {
+		a.read(other)
+	}
 	if len(said) > 0 {
 		t.Fatalf("a cache may be late: %q", said)
 	}
+	for _, second := range []string{"45", "46", "47"} {
+		a.read("07:50:" + second + ` ERROR "reconcileID": "dc5eb8a8-4e5a-4be4-8ae9-8c6a8ba8a8aa", "error": pods "web-1" already exists`)
+	}
+	if len(said) != 1 {
+		t.Fatalf("the same at three times: %q", said)
+	}
+	said = nil
 	for range invisible {
 		a.read(line)
 	}
