@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/informers"
@@ -29,6 +30,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/cluster/clustertest"
@@ -294,6 +297,28 @@ func TestSamplesThatAreRefused(t *testing.T) {
 	none := Samples(h.admin, []*unstructured.Unstructured{sample("v1", "ConfigMap", "<name>")}, h.namespace, nil)
 	if err := none[0].Do(t.Context()); err == nil || !strings.Contains(err.Error(), "<name>") {
 		t.Errorf("if all are refused: %v", err)
+	}
+}
+
+// A webhook that cannot be called is no fault of a sample: what it would have shown is missing.
+func TestAWebhookThatCannotBeCalledEndsTheRehearsal(t *testing.T) {
+	kinds := meta.NewDefaultRESTMapper(nil)
+	kinds.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	broken := fake.NewClientBuilder().WithRESTMapper(kinds).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, server client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if object.GetName() == "two" {
+				return apierrors.NewInternalError(errors.New("failed calling webhook"))
+			}
+			return server.Create(ctx, object, options...)
+		},
+	}).Build()
+	var samples []*unstructured.Unstructured
+	for _, name := range []string{"one", "two"} {
+		samples = append(samples, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "default"}}})
+	}
+	err := Samples(broken, samples, "default", func(text string) { t.Errorf("note: %s", text) })[0].Do(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap two: ") || !strings.Contains(err.Error(), "failed calling webhook") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -26,7 +26,8 @@ const changedAnnotation = "opdock.dev/rehearsed"
 
 // Samples are the acts with the samples of an operator: create, change, delete. Each is done with a client that may do
 // anything. Samples that name no namespace go to the given one, if their kind is in namespaces. A sample that the API server
-// refuses is left out with a note, and so is one that is there already: folders of samples have alternatives under one name.
+// refuses is left out with a note, and so is one that is there already: folders of samples have alternatives under one name. A
+// webhook that cannot be called ends the rehearsal.
 func Samples(objects client.Client, samples []*unstructured.Unstructured, namespace string, note func(string)) []Act {
 	placed := make([]*unstructured.Unstructured, 0, len(samples))
 	for _, sample := range samples {
@@ -57,7 +58,11 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 					return err
 				}
 				if err != nil {
-					refused = append(refused, fmt.Errorf("%s %s: %w", sample.GetKind(), sample.GetName(), err))
+					err = fmt.Errorf("%s %s: %w", sample.GetKind(), sample.GetName(), err)
+					if apierrors.IsInternalError(err) {
+						return err // such as a webhook that cannot be called: the sample is not to blame
+					}
+					refused = append(refused, err)
 					continue
 				}
 				created = append(created, sample)
