@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -124,7 +126,7 @@ func (t *Totals) request(at time.Time, r *Request) {
 	switch {
 	case r.Status == http.StatusForbidden:
 		u.Forbidden++
-	case r.Status == http.StatusConflict:
+	case r.Status == http.StatusConflict && r.Reason != string(metav1.StatusReasonAlreadyExists):
 		u.Conflicts++
 	case r.Refused():
 		u.Failed++

@@ -16,22 +16,22 @@ import (
 
 // Summary prints what there was in all.
 func Summary(out io.Writer, t lens.Totals) error {
-	requests, refused := uint64(0), uint64(0)
+	requests, failed := uint64(0), uint64(0)
 	for _, u := range t.Uses {
 		if u.Implied == "" {
 			requests += u.Count
-			refused += u.Forbidden + u.Conflicts + u.Failed
+			failed += u.Forbidden + u.Conflicts + u.Failed
 		}
 	}
 	seconds := max(t.Last.Sub(t.Since).Seconds(), 0.001)
-	fmt.Fprintf(out, "%s in %.1f s (%.1f per second), %d refused; %s, %d of them about its own writes\n",
-		count(requests, "request"), seconds, float64(requests)/seconds, refused, count(t.Deliveries, "watch event"), t.Echoes)
+	fmt.Fprintf(out, "%s in %.1f s (%.1f per second), %d failed; %s, %d of them about its own writes\n",
+		count(requests, "request"), seconds, float64(requests)/seconds, failed, count(t.Deliveries, "watch event"), t.Echoes)
 	if requests == 0 {
 		return nil
 	}
 	fmt.Fprintln(out)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RESOURCE\tVERB\tCOUNT\tREFUSED\tNOTES")
+	fmt.Fprintln(table, "RESOURCE\tVERB\tCOUNT\tFAILED\tNOTES")
 	for _, u := range t.Uses {
 		if u.Implied != "" {
 			continue
