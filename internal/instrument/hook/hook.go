@@ -103,7 +103,8 @@ func send(address, credential string, queue chan mark) {
 	defer conn.Close()
 	out := bufio.NewWriter(conn)
 	lines := json.NewEncoder(out)
-	if _, err := fmt.Fprintln(out, credential); err != nil {
+	// At once, not with the first mark: there may be nothing to reconcile for a long time, and nobody waits for a name so long.
+	if _, err := fmt.Fprintln(out, credential); err != nil || out.Flush() != nil {
 		return
 	}
 	for m := range queue {

@@ -4,12 +4,15 @@
 package hook
 
 import (
+	"bufio"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestFolders(t *testing.T) {
@@ -71,6 +74,30 @@ func TestOnlyWritesTellWhereTheyComeFrom(t *testing.T) {
 		if request.Header.Get(source) != "" {
 			t.Errorf("%s: the caller's own request was changed", method)
 		}
+	}
+}
+
+// TestTheCredentialIsSentAtOnce has an operator with nothing to reconcile at first. Who does not say soon who it is, is not
+// listened to later.
+func TestTheCredentialIsSentAtOnce(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	queue := make(chan mark)
+	defer close(queue)
+	go send(listener.Addr().String(), "secret", queue)
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != "secret\n" {
+		t.Errorf("it says %q, %v", line, err)
 	}
 }
 
