@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/semver"
+
 	"github.com/opdock/opdock/internal/testenv"
 )
 
@@ -54,13 +56,16 @@ func TestPatchesOfAllVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Whatever versions there are in the module cache; test/instrument builds with those that are promised.
+	// Whatever versions there are in the module cache of those that are promised; test/instrument builds with some.
 	found, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "sigs.k8s.io", "controller-runtime@v0.*"))
 	if err != nil || len(found) == 0 {
 		t.Fatalf("there are %v, %v", found, err)
 	}
 	for _, from := range found {
 		_, version, _ := strings.Cut(filepath.Base(from), "@")
+		if semver.Compare(version, "v0.15.0") < 0 {
+			continue
+		}
 		to, err := copyPatched(from, version, t.TempDir())
 		if err != nil {
 			t.Errorf("%s: %v", version, err)
