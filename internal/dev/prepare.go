@@ -103,6 +103,7 @@ func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (rest
 		return restarts, err
 	}
 	s.sayIdentity()
+	s.sayTemplated()
 	if err := s.applyIdentity(ctx, round); err != nil {
 		return restarts, err
 	}
@@ -203,6 +204,18 @@ func (s *Session) sayIdentity() {
 	if acts != s.acts {
 		s.acts = acts
 		s.Screen.Say(acts)
+	}
+}
+
+// sayTemplated tells that webhooks are not called because only a chart has their configurations.
+func (s *Session) sayTemplated() {
+	if !s.Cluster.CallsBack || len(s.manifests.webhooks) > 0 {
+		return
+	}
+	for _, file := range s.Project.TemplatedWebhooks() {
+		chart, _, _ := strings.Cut(file, "/templates/")
+		s.sayOnce(fmt.Sprintf("%s has webhook configurations, but opdock does not render Helm templates: these webhooks are not called; "+
+			"to use all that the chart installs, run: helm template -n NAMESPACE %s %s > deploy/%s.yaml", file, s.Project.Name, chart, s.Project.Name))
 	}
 }
 

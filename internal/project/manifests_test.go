@@ -133,6 +133,17 @@ metadata:
   name: things.example.com
 `
 
+func TestWebhooksOfAChart(t *testing.T) {
+	const hooks = "{{- if .Values.webhooks }}\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata:\n  name: {{ .Release.Name }}\n{{- end }}\n"
+	p := write(t, map[string]string{
+		"go.mod": "module example.com/a\n", "deploy/charts/a/Chart.yaml": "name: a\n", "deploy/charts/a/templates/hooks/webhook.yaml": hooks,
+		"deploy/charts/a/templates/role.yaml": "kind: ClusterRole\n", "deploy/templates/webhook.yaml": hooks, "docs/a/Chart.yaml": "name: a\n", "docs/a/templates/webhook.yaml": hooks,
+	})
+	if got := p.TemplatedWebhooks(); !slices.Equal(got, []string{"deploy/charts/a/templates/hooks/webhook.yaml"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestBadManifests(t *testing.T) {
 	const goMod = "module example.com/a\n"
 	for name, test := range map[string]struct {

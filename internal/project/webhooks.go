@@ -6,6 +6,11 @@ package project
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -50,6 +55,30 @@ func (p *Project) Webhooks(ctx context.Context) (*Webhooks, error) {
 		}
 	}
 	return result, nil
+}
+
+var templatedWebhooks = regexp.MustCompile(`(?m)^kind:\s*(Mutating|Validating)WebhookConfiguration\s*$`)
+
+// TemplatedWebhooks are the templates of Helm charts, relative to the project's folder, that have webhook configurations. Without
+// Helm they cannot be read.
+func (p *Project) TemplatedWebhooks() (files []string) {
+	for _, folder := range p.existing(usualFolders...) {
+		// What cannot be read is not there.
+		_ = filepath.WalkDir(p.path(folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !isYAML(path) {
+				return nil //nolint:nilerr // see above
+			}
+			chart, _, templated := strings.Cut(p.relative(path), "/templates/")
+			if !templated || !p.isFile(chart+"/Chart.yaml") {
+				return nil
+			}
+			if content, err := os.ReadFile(path); err == nil && templatedWebhooks.Match(content) {
+				files = append(files, p.relative(path))
+			}
+			return nil
+		})
+	}
+	return files
 }
 
 // IsWebhookConfiguration reports whether the object is a webhook configuration.
