@@ -77,11 +77,11 @@ func (c *Comparison) renderBoth(s *span, a, b reflect.Value) {
 			s.old, s.now = c.write(x), c.write(y)
 		}
 	case s.old.isEmpty() && s.now.isEmpty():
-		// An empty string was added or removed.
+		// Something empty has come or gone.
 		if a.IsValid() {
-			s.old = c.write(`""`)
+			s.old = c.write(emptyText(a))
 		} else {
-			s.now = c.write(`""`)
+			s.now = c.write(emptyText(b))
 		}
 	}
 }

@@ -269,3 +269,18 @@ func TestCompareBoundsHugeObjects(t *testing.T) {
 		t.Errorf("%d changes", changed)
 	}
 }
+
+// What comes empty is shown as what it is: an empty object is no empty text.
+func TestEmptyValuesAreReadable(t *testing.T) {
+	old := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
+	for want, value := range map[string]any{"{}": map[string]any{}, "[]": []any{}, `""`: ""} {
+		now := old.DeepCopy()
+		now.Object["spec"].(map[string]any)["new"] = value
+		if got := testDiffer.Compare(old, now, false).Changes; len(got) != 1 || got[0].Path != "spec.new" || got[0].Old != "" || got[0].New != want {
+			t.Errorf("%s comes: %+v", want, got)
+		}
+		if got := testDiffer.Compare(now, old, false).Changes; len(got) != 1 || got[0].Old != want || got[0].New != "" {
+			t.Errorf("%s goes: %+v", want, got)
+		}
+	}
+}

@@ -48,6 +48,23 @@ func isThere(v reflect.Value) bool {
 	}
 }
 
+// emptyText is a value as JSON that isThere does not count.
+func emptyText(v reflect.Value) string {
+	for (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && !v.IsNil() {
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.Map, reflect.Struct:
+		return "{}"
+	case reflect.Slice:
+		return "[]"
+	case reflect.String:
+		return `""`
+	default:
+		return "null"
+	}
+}
+
 type renderer struct {
 	text []byte
 	// from is where it began, and limit after how many bytes there is enough.
