@@ -90,7 +90,7 @@ func TestUnsupportedProjects(t *testing.T) {
 		"without controller-runtime": {func(p *Project) {
 			testenv.WriteFiles(t, p.Dir, map[string]string{"go.mod": "module example.com/operator\n\ngo 1.26\n"})
 		}, "does not use controller-runtime"},
-		"with a modfile of its own": {func(p *Project) { p.Env = append(p.Env, "GOFLAGS=-modfile=x.mod") }, "GOFLAGS sets -modfile"},
+		"with a modfile of its own": {func(p *Project) { p.Env = append(p.Env, "GOFLAGS=-modfile=x.mod") }, "GOFLAGS already sets -modfile"},
 	} {
 		p := newProject(t, "")
 		one.change(&p)
