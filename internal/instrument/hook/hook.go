@@ -1,8 +1,12 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// The constraint lets this file have the language of Go 1.21 in modules with an older one, which controller-runtime was before 0.15.
+
+//go:build go1.21
+
 // Package hook marks the reconciles of an operator for a lens that watches it. It is compiled into a copy of controller-runtime, for
-// builds of a developer alone, so it uses nothing but the standard library, in the language of Go 1.20. Without the environment
+// builds of a developer alone, so it uses nothing but the standard library, in the language of Go 1.21. Without the environment
 // variable it does nothing.
 package hook
 
