@@ -41,6 +41,9 @@ func (p *Project) kustomizeIn(files filesys.FileSystem, folder string) ([]*unstr
 	options := krusty.MakeDefaultOptions()
 	// Namespaces and CRDs first.
 	options.Reorder = krusty.ReorderOptionLegacy
+	files = legacyPatches{files, func(path string) {
+		p.warn("%s: patches are names of files, which kustomize 5 does not accept; write each as path: FILE", p.relative(path))
+	}}
 	resources, warnings, err := runKustomize(options, files, p.path(folder))
 	for _, one := range warnings {
 		p.warn("kustomize: %s", one)

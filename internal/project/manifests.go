@@ -91,18 +91,41 @@ func (p *Project) Samples(ctx context.Context) ([]*unstructured.Unstructured, er
 		if err != nil {
 			return nil, fmt.Errorf("reading the samples: %w", err)
 		}
-		return objectsOf(all), nil
+		return objectsOf(p.firstOfEach(all)), nil
 	}
 	definitions, err := p.CRDs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	own := kindsOf(definitions)
-	all, err := p.readFolders(p.existing(sampleFolders()...)...)
+	all, err := p.readFolders(p.existing(usualFolders...)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the samples: %w", err)
 	}
-	return objectsOf(p.chooseSamples(all, own)), nil
+	examples, err := p.readExamples(p.existing(exampleFolders...)...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the samples: %w", err)
+	}
+	all = append(all, examples...)
+	return objectsOf(p.firstOfEach(p.chooseSamples(all, own))), nil
+}
+
+// firstOfEach takes one object of each name. Projects that show several ways to use a kind often give all of them the same name; on
+// a server they would be one object with the fields of all.
+func (p *Project) firstOfEach(all []found) []found {
+	seen := map[string]found{}
+	return slices.DeleteFunc(all, func(one found) bool {
+		key := one.GroupVersionKind().GroupKind().String() + " " + one.GetNamespace() + "/" + one.GetName()
+		first, again := seen[key]
+		if !again {
+			seen[key] = one
+			return false
+		}
+		if first.file != one.file || first.line != one.line {
+			p.warn("%s %s is a sample in %s and in %s; using %s", one.GetKind(), one.GetName(), first.file, one.file, first.file)
+		}
+		return true
+	})
 }
 
 // companionKinds are what samples refer to: they need it to work.

@@ -28,21 +28,52 @@ type found struct {
 func (p *Project) readFolders(folders ...string) ([]found, error) {
 	var all []found
 	for _, folder := range folders {
-		err := filepath.WalkDir(p.path(folder), func(path string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case entry.IsDir() && p.holdsNoManifests(path, entry.Name()):
-				return filepath.SkipDir
-			case entry.IsDir() || !isYAML(entry.Name()) || isKustomization(entry.Name()):
-				return nil
-			}
-			objects, err := p.readFile(path)
-			all = append(all, objects...)
-			return err
-		})
+		files, err := p.manifestsBelow(folder)
 		if err != nil {
 			return nil, err
+		}
+		for _, file := range files {
+			objects, err := p.readFile(file)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, objects...)
+		}
+	}
+	return all, nil
+}
+
+// manifestsBelow are the YAML files of a folder and of those below, in the order of their paths.
+func (p *Project) manifestsBelow(folder string) (files []string, err error) {
+	err = filepath.WalkDir(p.path(folder), func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && p.holdsNoManifests(path, entry.Name()):
+			return filepath.SkipDir
+		case !entry.IsDir() && isYAML(entry.Name()) && !isKustomization(entry.Name()):
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, err
+}
+
+// readExamples is readFolders for folders of examples. They are written for people, and some are for other tools: a file that cannot
+// be read is named and left out.
+func (p *Project) readExamples(folders ...string) (all []found, err error) {
+	for _, folder := range folders {
+		files, err := p.manifestsBelow(folder)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			objects, err := p.readFile(file)
+			if err != nil {
+				p.warn("%v; the file is left out of the samples", err)
+				continue
+			}
+			all = append(all, objects...)
 		}
 	}
 	return all, nil

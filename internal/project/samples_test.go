@@ -1,0 +1,80 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package project
+
+import (
+	"slices"
+	"testing"
+)
+
+// Kustomize before version 5 accepted the names of files as patches.
+func TestPatchesThatAreNamesOfFiles(t *testing.T) {
+	p := write(t, map[string]string{
+		"go.mod":                        "module example.com/a\n",
+		"config/crd/kustomization.yaml": "resources: [thing.yaml]\npatches:\n- labels.yaml\n- path: annotations.yaml\n",
+		"config/crd/thing.yaml":         definition("Thing", "things"),
+		"config/crd/labels.yaml":        patchOf("labels"),
+		"config/crd/annotations.yaml":   patchOf("annotations"),
+	})
+	var warnings []string
+	p.Warn = func(message string) { warnings = append(warnings, message) }
+	definitions, err := p.CRDs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(definitions) != 1 || definitions[0].GetLabels()["patched"] != "yes" || definitions[0].GetAnnotations()["patched"] != "yes" {
+		t.Errorf("the CRDs are %v", definitions)
+	}
+	if want := "config/crd/kustomization.yaml: patches are names of files, which kustomize 5 does not accept; write each as path: FILE"; !slices.Equal(warnings, []string{want}) {
+		t.Errorf("the warnings are %q", warnings)
+	}
+}
+
+func patchOf(field string) string {
+	return "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.other.io, " + field + `: {patched: "yes"}}}` + "\n"
+}
+
+// Samples that show several ways to use a kind often have one name.
+func TestSamplesOfOneName(t *testing.T) {
+	p := write(t, map[string]string{
+		"go.mod":                  "module example.com/a\n",
+		"config/samples/one.yaml": "{apiVersion: other.io/v1, kind: Thing, metadata: {name: a}, spec: {of: one}}\n",
+		"config/samples/two.yaml": "{apiVersion: other.io/v1, kind: Thing, metadata: {name: a}, spec: {of: two}}\n---\n" +
+			"{apiVersion: other.io/v1, kind: Thing, metadata: {name: a, namespace: elsewhere}}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: a}}\n",
+	})
+	var warnings []string
+	p.Warn = func(message string) { warnings = append(warnings, message) }
+	samples, err := p.Samples(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(samples); got != "Thing a, Thing elsewhere/a, Secret a" {
+		t.Errorf("the samples are %s", got)
+	}
+	if want := "Thing a is a sample in config/samples/one.yaml and in config/samples/two.yaml; using config/samples/one.yaml"; !slices.Equal(warnings, []string{want}) {
+		t.Errorf("the warnings are %q", warnings)
+	}
+}
+
+// Folders of examples have files for other tools and for people.
+func TestExamplesThatCannotBeRead(t *testing.T) {
+	p := write(t, map[string]string{
+		"go.mod":              "module example.com/a\n",
+		"deploy/crd.yaml":     definition("Thing", "things"),
+		"examples/thing.yaml": "{apiVersion: other.io/v1, kind: Thing, metadata: {name: a}}\n",
+		"examples/other.yaml": "kind: A\nmetadata: [\n",
+	})
+	var warnings []string
+	p.Warn = func(message string) { warnings = append(warnings, message) }
+	samples, err := p.Samples(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(samples); got != "Thing a" {
+		t.Errorf("the samples are %s", got)
+	}
+	if len(warnings) != 1 || warnings[0] != "examples/other.yaml:2: did not find expected node content; the file is left out of the samples" {
+		t.Errorf("the warnings are %q", warnings)
+	}
+}
