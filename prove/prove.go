@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/dev"
@@ -104,6 +105,11 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	if err != nil {
 		return nil, err
 	}
+	say := o.Say
+	if say == nil {
+		say = func(string) {}
+	}
+	p.Warn = say
 	main, err := p.Main(o.Main)
 	if err != nil {
 		return nil, err
@@ -141,10 +147,6 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	if env == nil {
 		env = os.Environ()
 	}
-	say := o.Say
-	if say == nil {
-		say = func(string) {}
-	}
 	e.Operator = dev.OperatorOptions{
 		Project: p, Main: main, Arguments: o.Arguments, Env: env, StateDir: e.StateDir, Say: say,
 		Progress: func(text string) {
@@ -157,7 +159,10 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	if err != nil {
 		return nil, err
 	}
-	play, err := scenarioOf(ctx, p, o.Scenario)
+	external := func() []*unstructured.Unstructured { return p.ExternalCRDs(ctx, env) }
+	play, err := scenarioOf(ctx, p, o.Scenario, func(samples []*unstructured.Unstructured) []*unstructured.Unstructured {
+		return servedSamples(samples, definitions, external, say)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -217,8 +222,8 @@ func hold(dir string) (*os.File, error) {
 // ErrRunning is returned while another campaign of the same project runs.
 var ErrRunning = errors.New("another campaign of this project is running: wait until it ends")
 
-// scenarioOf reads a scenario, or creates one from the project's samples.
-func scenarioOf(ctx context.Context, p *project.Project, file string) (*scenario.Scenario, error) {
+// scenarioOf reads a scenario, or creates one from those of the project's samples that are served.
+func scenarioOf(ctx context.Context, p *project.Project, file string, served func([]*unstructured.Unstructured) []*unstructured.Unstructured) (*scenario.Scenario, error) {
 	if file != "" {
 		return scenario.Load(file)
 	}
@@ -226,7 +231,7 @@ func scenarioOf(ctx context.Context, p *project.Project, file string) (*scenario
 	if err != nil {
 		return nil, err
 	}
-	if len(samples) == 0 {
+	if samples = served(samples); len(samples) == 0 {
 		return nil, ErrNoSamples
 	}
 	return scenario.Default(samples), nil

@@ -5,6 +5,9 @@ package prove
 
 import (
 	"context"
+	"os"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/prove/scenario"
@@ -36,7 +39,8 @@ func Suggest(ctx context.Context, dir string) (*Suggestion, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(samples) > 0 {
+	external := func() []*unstructured.Unstructured { return p.ExternalCRDs(ctx, os.Environ()) }
+	if samples = servedSamples(samples, definitions, external, func(string) {}); len(samples) > 0 {
 		made, err := scenario.FromSamples(samples, definitions)
 		if err != nil {
 			return nil, err

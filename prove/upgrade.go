@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/prove/engine"
@@ -76,12 +77,13 @@ func earlier(ctx context.Context, p *project.Project, o *Options, e *engine.Opti
 	if err != nil {
 		return fail(err)
 	}
-	if len(samples) == 0 {
-		return remove, nil
-	}
 	definitions, err := old.CRDs(ctx)
 	if err != nil {
 		return fail(err)
+	}
+	external := func() []*unstructured.Unstructured { return old.ExternalCRDs(ctx, operator.Env) }
+	if samples = servedSamples(samples, definitions, external, operator.Say); len(samples) == 0 {
+		return remove, nil
 	}
 	var then engine.Options
 	stepsOf(&then, scenario.Default(samples), definitions, metav1.NamespaceDefault)
