@@ -5,11 +5,37 @@ package project
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 )
+
+// patchesOf are the paths of the files that a kustomization uses as patches, as far as it can be read.
+func patchesOf(kustomization string) (paths []string) {
+	content, err := os.ReadFile(kustomization)
+	if err != nil {
+		return nil
+	}
+	var fields map[string]any
+	if yaml.Unmarshal(content, &fields) != nil {
+		return nil
+	}
+	for _, field := range []string{"patches", "patchesStrategicMerge", "patchesJson6902"} {
+		list, _ := fields[field].([]any)
+		for _, one := range list {
+			name, _ := one.(string)
+			if entry, isEntry := one.(map[string]any); isEntry {
+				name, _ = entry["path"].(string)
+			}
+			if name != "" {
+				paths = append(paths, filepath.Join(filepath.Dir(kustomization), filepath.FromSlash(name)))
+			}
+		}
+	}
+	return paths
+}
 
 // legacyPatches reads kustomizations in which patches are names of files. Kustomize before version 5 accepted that, and projects of
 // that time have it.

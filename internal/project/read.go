@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,20 +44,26 @@ func (p *Project) readFolders(folders ...string) ([]found, error) {
 	return all, nil
 }
 
-// manifestsBelow are the YAML files of a folder and of those below, in the order of their paths.
+// manifestsBelow are the YAML files of a folder and of those below, in the order of their paths. Files that a kustomization there uses
+// as patches are left out: they look like objects, and are only a part of one.
 func (p *Project) manifestsBelow(folder string) (files []string, err error) {
+	patches := map[string]bool{}
 	err = filepath.WalkDir(p.path(folder), func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case entry.IsDir() && p.holdsNoManifests(path, entry.Name()):
 			return filepath.SkipDir
-		case !entry.IsDir() && isYAML(entry.Name()) && !isKustomization(entry.Name()):
+		case !entry.IsDir() && isKustomization(entry.Name()):
+			for _, one := range patchesOf(path) {
+				patches[one] = true
+			}
+		case !entry.IsDir() && isYAML(entry.Name()):
 			files = append(files, path)
 		}
 		return nil
 	})
-	return files, err
+	return slices.DeleteFunc(files, func(path string) bool { return patches[path] }), err
 }
 
 // readExamples is readFolders for folders of examples. They are written for people, and some are for other tools: a file that cannot

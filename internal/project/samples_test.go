@@ -6,6 +6,8 @@ package project
 import (
 	"slices"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Kustomize before version 5 accepted the names of files as patches.
@@ -76,5 +78,28 @@ func TestExamplesThatCannotBeRead(t *testing.T) {
 	}
 	if len(warnings) != 1 || warnings[0] != "examples/other.yaml:2: did not find expected node content; the file is left out of the samples" {
 		t.Errorf("the warnings are %q", warnings)
+	}
+}
+
+// Without a kustomization in one of the usual places, all files are read. Overlays have patches among them.
+func TestPatchesOfOverlaysAreNoManifests(t *testing.T) {
+	p := write(t, map[string]string{
+		"go.mod": "module example.com/a\n",
+		"config/default/overlays/dev/kustomization.yaml": "resources: [../../../manager]\npatchesStrategicMerge: [image.yaml]\n",
+		"config/default/overlays/dev/image.yaml":         "{apiVersion: apps/v1, kind: Deployment, metadata: {name: operator}, spec: {part: patch}}\n",
+		"config/default/overlays/old/kustomization.yaml": "patches: [image.yaml]\n",
+		"config/default/overlays/old/image.yaml":         "{apiVersion: apps/v1, kind: Deployment, metadata: {name: operator}, spec: {part: old patch}}\n",
+		"config/manager/manager.yaml":                    "{apiVersion: apps/v1, kind: Deployment, metadata: {name: operator}, spec: {part: whole}}\n",
+		"config/rbac/kustomization.yaml":                 "resources: [role.yaml]\npatches:\n- path: labels.yaml\n- patch: '[]'\n",
+		"config/rbac/role.yaml":                          "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: role}}\n",
+		"config/rbac/labels.yaml":                        "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: role, labels: {a: b}}}\n",
+	})
+	p.Warn = func(message string) { t.Errorf("it warns: %s", message) }
+	manifests, err := p.Manifests(t.Context())
+	if err != nil || names(manifests) != "Deployment operator, ClusterRole role" {
+		t.Fatalf("the manifests are %s, %v", names(manifests), err)
+	}
+	if part, _, _ := unstructured.NestedString(manifests[0].Object, "spec", "part"); part != "whole" {
+		t.Errorf("the Deployment is the %s", part)
 	}
 }
