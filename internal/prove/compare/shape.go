@@ -96,6 +96,11 @@ func Name(key world.Key, object *unstructured.Unstructured) (name string, random
 		key.Name = prefix + "*"
 		return key.String(), true
 	}
+	// Such as a PersistentVolume that was provisioned for a claim, whose UID is in its name.
+	if name := uuid.ReplaceAllString(key.Name, "*"); name != key.Name {
+		key.Name = name
+		return key.String(), true
+	}
 	return key.String(), false
 }
 

@@ -16,7 +16,7 @@ import (
 // resources are the kinds that objects of these tests have.
 var resources = map[string][2]string{
 	"ConfigMap": {"", "configmaps"}, "Secret": {"", "secrets"}, "Service": {"", "services"}, "Pod": {"", "pods"}, "Namespace": {"", "namespaces"},
-	"Deployment": {"apps", "deployments"}, "ReplicaSet": {"apps", "replicasets"}, "Frigate": {"sea.example.com", "frigates"},
+	"PersistentVolume": {"", "persistentvolumes"}, "Deployment": {"apps", "deployments"}, "ReplicaSet": {"apps", "replicasets"}, "Frigate": {"sea.example.com", "frigates"},
 }
 
 // stateOf reads objects.
@@ -243,6 +243,10 @@ func TestShapeOfAState(t *testing.T) {
 				"kind: Pod\nmetadata: {name: victory-a1b2c, namespace: default, generateName: victory-}",
 			},
 			counts: map[string]int{"Pod default/victory-*": 2},
+		},
+		"a name with a UID is random": {
+			state:  []string{old, "{kind: PersistentVolume, metadata: {name: pvc-239e4be4-29b5-4678-ae91-044dc4c09008}}", "{kind: PersistentVolume, metadata: {name: pvc-5d5f67c2-897b-450d-a646-7b9551563a65}}"},
+			counts: map[string]int{"PersistentVolume pvc-*": 2},
 		},
 		"a name that was chosen is not random": {
 			state:   []string{old, "kind: Pod\nmetadata: {name: admiral, namespace: default, generateName: victory-}"},

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,6 +62,7 @@ type appointment struct {
 	pause    time.Duration // between the last failure and the attempt after it
 	healed   bool          // what it failed at may succeed now
 	idle     int           // timers in a row that led to no write
+	err      string        // of the last failure
 }
 
 func newActivity() *activity {
@@ -154,7 +156,7 @@ func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 	meeting.due, meeting.failed, meeting.healed = time.Time{}, time.Time{}, false
 	switch {
 	case r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0:
-		meeting.failed = time.Now()
+		meeting.failed, meeting.err = time.Now(), r.Error
 		meeting.due = meeting.failed.Add(meeting.back())
 		meeting.failures++
 	case r.RequeueAfter > 0:
@@ -195,6 +197,7 @@ type outlook struct {
 	blind   bool      // a watch has ended and was not begun again yet
 	due     time.Time // of the next appointment that matters; zero if there is none
 	stuck   bool      // something is retried and keeps failing
+	failing []string  // with these errors
 	news    <-chan struct{}
 }
 
@@ -210,11 +213,15 @@ func (a *activity) outlook(now time.Time, ahead time.Duration) outlook {
 		case meeting.due.IsZero() || meeting.idle > mostTimers:
 		case meeting.stuck():
 			r.stuck = true
+			if meeting.err != "" {
+				r.failing = append(r.failing, meeting.err)
+			}
 		case meeting.due.Sub(now) > ahead && !meeting.healed:
 		case r.due.IsZero() || meeting.due.Before(r.due):
 			r.due = meeting.due
 		}
 	}
+	slices.Sort(r.failing)
 	return r
 }
 

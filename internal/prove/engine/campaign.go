@@ -90,6 +90,8 @@ type campaign struct {
 	// before is what the cluster has before the first step, and restless what never finishes, disturbed or not.
 	before   world.State
 	restless map[string]bool
+	// failing are the errors at which the operator is stuck undisturbed, by what is the same about them each time.
+	failing map[string]string
 	// checkpoints are snapshots of the cluster before each step.
 	checkpoints []string
 	reference   []*stage
@@ -130,7 +132,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Settling == (Settling{}) {
 		o.Settling = DefaultSettling
 	}
-	c := &campaign{o: o, restless: map[string]bool{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	c := &campaign{o: o, restless: map[string]bool{}, failing: map[string]string{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
 	began := time.Now()
 	dir, err := os.MkdirTemp(o.StateDir, "campaign-")
 	if err != nil {

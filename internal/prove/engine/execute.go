@@ -24,6 +24,8 @@ type outcome struct {
 	// down.
 	skipped string
 	failed  error
+	// excused says why a difference is not the operator's, or may not be.
+	excused string
 	took    time.Duration
 }
 
@@ -59,6 +61,9 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 	}
 	r.family = p.Family
 	err = r.carryOut(ctx, p, one, result)
+	if len(result.wrong) == 0 && result.skipped == "" {
+		result.skipped = result.excused // what else is wrong counts
+	}
 	var dead *deadError
 	var missing *notThereError
 	switch {
@@ -169,7 +174,11 @@ func (r *run) conclude(ctx context.Context, step int, over rested, changes int, 
 		return err
 	}
 	over.add(later)
-	result.wrong = append(result.wrong, r.judge(step, over, changes)...)
+	wrong, excused := r.campaign.excuse(r.judge(step, over, changes), over.failing)
+	if excused != "" {
+		result.excused = excused
+	}
+	result.wrong = append(result.wrong, wrong...)
 	return nil
 }
 

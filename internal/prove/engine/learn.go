@@ -73,6 +73,9 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 			c.restless[name] = true
 		}
 	}
+	for _, s := range slices.Concat(runs[:]...) {
+		c.learnFailing(s.rested.failing)
+	}
 	if slices.ContainsFunc(runs[1], func(s *stage) bool { return s.rested.busy }) {
 		// It came to rest only once.
 		c.reference, wrong = runs[1], found[1]
@@ -152,6 +155,7 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 	if _, err := r.settle(ctx); err != nil {
 		return nil, nil, err
 	}
+	started := r.world.State()
 	if first {
 		if err := r.lens.Flush(ctx); err != nil {
 			return nil, nil, err
@@ -174,7 +178,7 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 		wrong = append(wrong, c.unseenChanges(i, s)...)
 		wrong = append(wrong, c.strangers(i, s)...)
 		if c.o.Steps[i].Ends {
-			wrong = append(wrong, c.leftovers(i, s)...)
+			wrong = append(wrong, c.leftovers(i, s, started)...)
 		}
 		if first && i+1 < len(c.o.Steps) {
 			file := filepath.Join(c.o.StateDir, fmt.Sprintf("%d.snapshot", i+1))
@@ -197,11 +201,13 @@ func (r *run) isUsed() error {
 	}
 }
 
-// leftovers returns objects that exist after everything was deleted, and did not exist before.
-func (c *campaign) leftovers(step int, s *stage) []*Observation {
+// leftovers are objects that are there after everything was deleted, and were not before. What the operator makes when it is started,
+// such as a lock, is its own and not of a custom resource.
+func (c *campaign) leftovers(step int, s *stage, started world.State) []*Observation {
 	var found []compare.Difference
 	for key, object := range s.state {
-		if _, was := c.before[key]; !was {
+		_, was := c.before[key]
+		if _, own := started[key]; !was && !own {
 			name, _ := compare.Name(key, object)
 			found = append(found, compare.Difference{Object: name, Want: "absent", Got: "present"})
 		}

@@ -29,12 +29,13 @@ func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
 		work.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			wrong, shapes := confirmed(func() (*restarted, error) { return c.restart(ctx, i, differences) })
+			wrong, all := confirmed(func() (*restarted, error) { return c.restart(ctx, i, differences) })
 			mutex.Lock()
 			defer mutex.Unlock()
 			found = append(found, wrong...)
-			for _, shape := range shapes {
-				c.mask.Learn(want, shape)
+			for _, one := range all {
+				c.mask.Learn(want, one.shape)
+				c.learnFailing(one.failing)
 			}
 		})
 	}
@@ -46,25 +47,27 @@ func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
 type restarted struct {
 	wrong []*Observation
 	shape compare.Shape
+	// failing are the errors at which the operator is stuck.
+	failing []string
 }
 
 // confirmed does something once more if something is wrong, and returns what was wrong both times: on a busy machine, controllers
 // may be late once. A restart that fails says nothing; it shows in the runs that begin there.
-func confirmed(do func() (*restarted, error)) (wrong []*Observation, shapes []compare.Shape) {
+func confirmed(do func() (*restarted, error)) (wrong []*Observation, all []*restarted) {
 	first, err := do()
 	if err != nil {
 		return nil, nil
 	}
 	if len(first.wrong) == 0 {
-		return nil, []compare.Shape{first.shape}
+		return nil, []*restarted{first}
 	}
 	second, err := do()
 	if err != nil {
-		return first.wrong, []compare.Shape{first.shape}
+		return first.wrong, []*restarted{first}
 	}
 	return slices.DeleteFunc(first.wrong, func(o *Observation) bool {
 		return !slices.ContainsFunc(second.wrong, func(other *Observation) bool { return other.cause() == o.cause() })
-	}), []compare.Shape{first.shape, second.shape}
+	}), []*restarted{first, second}
 }
 
 // restart starts the operator at a checkpoint. What differs is looked at again after a while: something may not have ended yet.
@@ -86,7 +89,7 @@ func (c *campaign) restart(ctx context.Context, i int, differences func(compare.
 		}
 		over.add(later)
 	}
-	result = &restarted{wrong: r.healthOf(i-1, over), shape: shape()}
+	result = &restarted{wrong: r.healthOf(i-1, over), shape: shape(), failing: over.failing}
 	for _, d := range differences(result.shape) {
 		result.wrong = append(result.wrong, &Observation{
 			Step: i - 1, Verdict: "rest-writes", Object: d.Object, Fields: []string{d.Path}, Want: d.Want, Got: d.Got,

@@ -40,15 +40,16 @@ type rested struct {
 	// busy means that it did not settle, and writes is the number of writes in the last part of the time.
 	busy   bool
 	writes int
-	// stuck means that the operator retries something that keeps failing.
-	stuck bool
-	// unfinished holds objects that report that they are not finished.
+	// stuck says that the operator retries something that keeps failing, with these errors.
+	stuck   bool
+	failing []string
+	// unfinished are objects that say that they are not finished.
 	unfinished map[string]string
 }
 
 // add is for a step that was waited for once more.
 func (r *rested) add(later rested) {
-	r.busy, r.stuck = r.busy || later.busy, later.stuck
+	r.busy, r.stuck, r.failing = r.busy || later.busy, later.stuck, later.failing
 	r.writes += later.writes
 }
 
@@ -105,13 +106,13 @@ func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func
 			// A reconcile that waits for held events continues when they are released.
 			waits := r.board.holds() && now.Sub(last) > s.Progress
 			if wake <= 0 && (doing.running == 0 || waits) && !doing.blind {
-				return rested{stuck: doing.stuck, unfinished: unfinished}, nil
+				return rested{stuck: doing.stuck, failing: doing.failing, unfinished: unfinished}, nil
 			}
 		}
 		if enough != nil {
 			probe := last.Add(soon).Sub(now)
 			if probe <= 0 && doing.running == 0 && !doing.blind && enough() {
-				return rested{stuck: doing.stuck, unfinished: r.unfinished()}, nil
+				return rested{stuck: doing.stuck, failing: doing.failing, unfinished: r.unfinished()}, nil
 			}
 			if probe > 0 {
 				wake = min(wake, probe)
@@ -132,7 +133,7 @@ func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func
 			writesBefore = r.activity.written()
 		case <-limit.C:
 			pause.Stop()
-			return rested{busy: true, writes: r.activity.written() - writesBefore, stuck: doing.stuck, unfinished: r.unfinished()}, nil
+			return rested{busy: true, writes: r.activity.written() - writesBefore, stuck: doing.stuck, failing: doing.failing, unfinished: r.unfinished()}, nil
 		case <-news:
 		case <-doing.news:
 		case <-pause.C:

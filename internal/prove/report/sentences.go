@@ -29,6 +29,9 @@ func (r *Report) undisturbed() string {
 	if ref.Marked {
 		text += " Reconciles are marked by an instrumented build."
 	}
+	if len(ref.Failing) > 0 {
+		text += " Even so, the operator keeps failing: " + strings.Join(ref.Failing, "; ") + ". What a run leaves undone while it fails like that is not judged."
+	}
 	return text
 }
 

@@ -38,6 +38,8 @@ type Reference struct {
 	Objects int  `json:"objects"` // at the end of the largest step
 	Masked  int  `json:"masked"`  // fields that differed between undisturbed runs
 	Marked  bool `json:"marked"`  // reconciles are marked by an instrumented build
+	// Failing are the errors at which the operator is stuck undisturbed.
+	Failing []string `json:"failing,omitempty"`
 }
 
 // Family is one way to disturb an operator, and how its runs ended.
