@@ -5,6 +5,7 @@ package project
 
 import (
 	"cmp"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,25 +25,36 @@ func (p *Project) overlaid() []*unstructured.Unstructured {
 		folder  string
 		objects []*unstructured.Unstructured
 		rank    int
+		// warnings are about this one. Those about kustomizations that are not used do not matter.
+		warnings []string
 	}
 	var overlays []overlay
+	var broken []string // it may be the one that should have been used
 	for _, folder := range p.kustomized() {
-		objects, err := p.kustomizeIn(localFiles{FileSystem: filesys.MakeFsOnDisk(), project: p}, folder)
+		var warnings []string
+		alone := &Project{Dir: p.Dir, Warn: func(message string) { warnings = append(warnings, message) }}
+		objects, err := alone.kustomizeIn(localFiles{FileSystem: filesys.MakeFsOnDisk(), project: alone}, folder)
 		if err != nil {
-			p.warn("the kustomization in %s is left out: %v", folder, err)
+			broken = append(broken, fmt.Sprintf("the kustomization in %s is left out: %v", folder, err))
 			continue
 		}
 		workload := Workload(objects)
 		if workload == nil {
 			continue
 		}
-		overlays = append(overlays, overlay{folder, objects, completeness(objects, workload)})
+		overlays = append(overlays, overlay{folder, objects, completeness(objects, workload), warnings})
 	}
 	if len(overlays) == 0 {
+		for _, message := range broken {
+			p.warn("%s", message)
+		}
 		return nil
 	}
 	slices.SortStableFunc(overlays, func(a, b overlay) int { return cmp.Compare(b.rank, a.rank) })
 	chosen, others := overlays[0], []string{}
+	for _, message := range chosen.warnings {
+		p.warn("%s", message)
+	}
 	for _, other := range overlays[1:] {
 		if other.rank == chosen.rank {
 			others = append(others, other.folder)

@@ -5,6 +5,7 @@ package project
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -94,12 +95,48 @@ func TestPatchesOfOverlaysAreNoManifests(t *testing.T) {
 		"config/rbac/role.yaml":                          "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: role}}\n",
 		"config/rbac/labels.yaml":                        "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: role, labels: {a: b}}}\n",
 	})
-	p.Warn = func(message string) { t.Errorf("it warns: %s", message) }
+	var warnings []string
+	p.Warn = func(message string) { warnings = append(warnings, message) }
 	manifests, err := p.Manifests(t.Context())
+	if len(warnings) != 2 || !strings.HasPrefix(warnings[0], "the kustomization in config/default/overlays/dev is left out") {
+		t.Errorf("the warnings are %q", warnings)
+	}
 	if err != nil || names(manifests) != "Deployment operator, ClusterRole role" {
 		t.Fatalf("the manifests are %s, %v", names(manifests), err)
 	}
 	if part, _, _ := unstructured.NestedString(manifests[0].Object, "spec", "part"); part != "whole" {
 		t.Errorf("the Deployment is the %s", part)
+	}
+}
+
+// Files alone do not fit together where kustomizations complete names and namespaces.
+func TestAKustomizationInAnotherFolder(t *testing.T) {
+	files := map[string]string{
+		"go.mod":                              "module example.com/a\n",
+		"config/install/kustomization.yaml":   "namespace: a-system\nresources: [../crd, ../rbac, ../manager]\n",
+		"config/base/kustomization.yaml":      "resources: [../crd, ../manager]\n",
+		"config/elsewhere/kustomization.yaml": "resources: [../crd, ../rbac, ../manager, \"https://example.com/more.yaml\"]\n",
+		"config/crd/kustomization.yaml":       "resources: [thing.yaml]\n",
+		"config/crd/thing.yaml":               definition("Thing", "things"),
+		"config/manager/kustomization.yaml":   "resources: [manager.yaml]\n",
+		"config/manager/manager.yaml":         "{apiVersion: apps/v1, kind: Deployment, metadata: {name: operator}, spec: {template: {spec: {serviceAccountName: a-operator}}}}\n",
+		"config/rbac/kustomization.yaml":      "namePrefix: a-\nresources: [rbac.yaml]\n",
+		"config/rbac/rbac.yaml": `{apiVersion: v1, kind: ServiceAccount, metadata: {name: operator}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: role}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: binding}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: role}
+subjects: [{kind: ServiceAccount, name: a-operator, namespace: a-system}]
+`,
+	}
+	identity, err := write(t, files).Identity(t.Context())
+	if err != nil || identity == nil {
+		t.Fatalf("the identity is %v, %v", identity, err)
+	}
+	if identity.User() != "system:serviceaccount:a-system:a-operator" || names(identity.Objects) != "ServiceAccount a-system/a-operator, ClusterRole a-role, ClusterRoleBinding a-binding" {
+		t.Errorf("the identity is %s by %s", identity.User(), names(identity.Objects))
 	}
 }
