@@ -92,6 +92,8 @@ type campaign struct {
 	restless map[string]bool
 	// failing are the errors at which the operator is stuck undisturbed, by what is the same about them each time.
 	failing map[string]string
+	// denied is what the operator's role does not allow it undisturbed, by the title of the finding.
+	denied map[string]bool
 	// checkpoints are snapshots of the cluster before each step.
 	checkpoints []string
 	reference   []*stage
@@ -132,7 +134,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Settling == (Settling{}) {
 		o.Settling = DefaultSettling
 	}
-	c := &campaign{o: o, restless: map[string]bool{}, failing: map[string]string{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	c := &campaign{o: o, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
 	began := time.Now()
 	dir, err := os.MkdirTemp(o.StateDir, "campaign-")
 	if err != nil {
@@ -154,8 +156,14 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 			return nil, err
 		}
 		found.addUndisturbed(wrong)
+		c.learnDenied(wrong)
 		if c.isRestless() {
+			found.families["undisturbed"].Planned, found.families["undisturbed"].Ran = 1, 1
 			found.skipAll("the operator does not come to rest undisturbed, so there is nothing to compare with: fix that first")
+			return found.result(c.built(), false), nil
+		}
+		if c.writes == 0 && len(c.denied) > 0 {
+			found.skipAll("the operator writes nothing undisturbed, because its role does not allow what it does: fix that first")
 			return found.result(c.built(), false), nil
 		}
 	}

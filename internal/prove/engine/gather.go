@@ -278,7 +278,6 @@ func (g *gathering) skip(family, reason string) {
 
 // skipAll records that no family is tried.
 func (g *gathering) skipAll(reason string) {
-	g.families["undisturbed"].Planned, g.families["undisturbed"].Ran = 1, 1
 	for name := range families {
 		if len(g.campaign.o.Families) == 0 || slices.Contains(g.campaign.o.Families, name) {
 			g.skipped[name] = &report.NotTried{Family: name, What: "all runs", Reason: reason}

@@ -60,11 +60,11 @@ func (r *run) healthOf(step int, over rested) (wrong []*Observation) {
 	r.exits = nil
 	seen := map[string]bool{}
 	for _, one := range refused {
-		what := one.Verb + " " + one.Resource.Resource
-		if !seen[what] {
-			seen[what] = true
+		title := "The operator's role does not allow what it does: " + one.Verb + " " + one.Resource.Resource
+		if !seen[title] && !r.campaign.denied[title] {
+			seen[title] = true
 			wrong = append(wrong, &Observation{
-				Step: step, Verdict: "refused-rights", Severity: high, Title: "The operator's role does not allow what it does: " + what, Object: one.Resource.Resource,
+				Step: step, Verdict: "refused-rights", Severity: high, Title: title, Object: one.Resource.Resource,
 				Want: "the role allows it", Got: one.Message,
 			})
 		}

@@ -14,6 +14,15 @@ import (
 
 // Problems at the end of a step that need no comparison.
 
+// learnDenied keeps which rights the operator lacks undisturbed: that is one finding, and not one of each family as well.
+func (c *campaign) learnDenied(wrong []*Observation) {
+	for _, o := range wrong {
+		if o.Verdict == "refused-rights" {
+			c.denied[o.Title] = true
+		}
+	}
+}
+
 // unseenChanges returns custom resources whose status has not observed the last change,
 // although the operator is at rest.
 func (c *campaign) unseenChanges(step int, s *stage) (wrong []*Observation) {

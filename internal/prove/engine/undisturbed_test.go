@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
@@ -45,6 +46,25 @@ func TestStrangersThatAreDeleted(t *testing.T) {
 	change.Verb, elsewhere.Namespace, own.Group, own.Resource = "patch", "other", "apps", "deployments"
 	wrong := c.strangers(0, &stage{writes: []write{{Moment: change}, {Moment: elsewhere}, {Moment: own}, {Moment: policy}}})
 	if len(wrong) != 1 || wrong[0].Verdict != "foreign" || wrong[0].Object != "NetworkPolicy default/victory" {
+		t.Errorf("got %+v", wrong)
+	}
+}
+
+// A right that the operator lacks undisturbed is one finding, and not one more for each family.
+func TestRightsThatAreMissingAnyway(t *testing.T) {
+	c := sailing()
+	c.denied = map[string]bool{}
+	refused := func(verb string) *lens.Event {
+		return request(lens.Request{Verb: verb, Resource: deployments, Status: 403, Message: "forbidden"})
+	}
+	r := &run{campaign: c, activity: following(refused("list"))}
+	wrong := r.healthOf(0, rested{})
+	if len(wrong) != 1 || wrong[0].Verdict != "refused-rights" {
+		t.Fatalf("got %+v", wrong)
+	}
+	c.learnDenied(wrong)
+	r.activity = following(refused("list"), refused("delete"))
+	if wrong = r.healthOf(0, rested{}); len(wrong) != 1 || wrong[0].Title != "The operator's role does not allow what it does: delete deployments" {
 		t.Errorf("got %+v", wrong)
 	}
 }
