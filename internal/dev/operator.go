@@ -259,10 +259,25 @@ func (o *Started) begin(ctx context.Context, line func(string)) error {
 		if errors.Is(err, errEnded) {
 			return o.ended()
 		}
+		if errors.As(err, new(*notServedError)) {
+			return &NotServedError{Err: err, Tail: o.process.tail()}
+		}
 		return err
 	}
 	return nil
 }
+
+// NotServedError is an operator that runs, and does not serve its webhooks.
+type NotServedError struct {
+	Err  error
+	Tail []string
+}
+
+func (e *NotServedError) Error() string {
+	return e.Err.Error() + "; the end of the operator's log:\n  " + strings.Join(e.Tail, "\n  ")
+}
+
+func (e *NotServedError) Unwrap() error { return e.Err }
 
 // EndedError is an operator that ended before it did its work.
 type EndedError struct {

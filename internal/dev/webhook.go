@@ -164,7 +164,7 @@ func (s *Session) awaitWebhooks(ctx context.Context) error {
 		case <-s.process.done:
 			return errEnded
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for webhooks on port %d: %w", s.plan.webhookPort, failed)
+			return &notServedError{port: s.plan.webhookPort, err: failed}
 		}
 	}
 }
@@ -183,3 +183,15 @@ func (c *certificates) dial(ctx context.Context, port int) error {
 	}
 	return connection.Close()
 }
+
+// notServedError is a port on which no webhooks are served with a certificate that the API server accepts.
+type notServedError struct {
+	port int
+	err  error
+}
+
+func (e *notServedError) Error() string {
+	return fmt.Sprintf("waiting for webhooks on port %d: %v", e.port, e.err)
+}
+
+func (e *notServedError) Unwrap() error { return e.err }

@@ -7,8 +7,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,5 +117,14 @@ func TestCertificates(t *testing.T) {
 		if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// An operator that waits for a certificate of its own making runs, and serves no webhooks.
+func TestWebhooksThatAreNotServed(t *testing.T) {
+	err := &notServedError{port: 1, err: errors.New("connection refused")}
+	told := &NotServedError{Err: err, Tail: []string{"starting", "waiting for the certificate"}}
+	if text := told.Error(); !strings.HasPrefix(text, "waiting for webhooks on port 1: ") || !strings.HasSuffix(text, "; the end of the operator's log:\n  starting\n  waiting for the certificate") {
+		t.Errorf("it says %q", text)
 	}
 }

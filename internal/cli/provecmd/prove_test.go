@@ -4,6 +4,8 @@
 package provecmd
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +14,9 @@ import (
 
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/golden"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/prove/engine"
 	"github.com/opdock/opdock/internal/prove/report"
 	"github.com/opdock/opdock/internal/testenv"
@@ -155,5 +159,14 @@ func TestReportIsPrintedThoughItCannotBeWritten(t *testing.T) {
 	}
 	if _, err := os.Stat(good); err != nil {
 		t.Errorf("the other report is not written: %v", err)
+	}
+}
+
+func TestWhatToDoAboutWebhooksThatAreNotServed(t *testing.T) {
+	a := verbs{&cmdutil.App{Program: "opdock"}}
+	err := a.explain(fmt.Errorf("starting: %w", &dev.NotServedError{Err: errors.New("waiting for webhooks on port 9443: refused"), Tail: []string{"waiting for certs"}}))
+	var told *hint.Error
+	if !errors.As(err, &told) || len(told.Hints) != 2 || !strings.Contains(told.Hints[1], "opdock prove -- --config FILE") {
+		t.Errorf("the error is %#v", err)
 	}
 }

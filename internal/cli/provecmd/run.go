@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/filewrite"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/librarylog"
@@ -66,6 +67,10 @@ func (a verbs) explain(err error) error {
 		program := cmdutil.ShellQuote(a.Program)
 		return hint.With(err, "write a scenario from the schemas of its CRDs: "+program+" prove --write-scenario prove.yaml",
 			"check its values, and run it: "+program+" prove --scenario prove.yaml", "or add an object of each kind to config/samples")
+	}
+	if errors.As(err, new(*dev.NotServedError)) {
+		return hint.With(err, "opdock gives the operator a certificate for its webhooks, or uses the one that the operator keeps in a Secret",
+			"if the operator issues one in memory, turn that off by its flags or its configuration file: "+cmdutil.ShellQuote(a.Program)+" prove -- --config FILE")
 	}
 	return err
 }
