@@ -40,17 +40,17 @@ func TestDifferences(t *testing.T) {
 		"Frigate e": {"": "gone, although it was there before"},
 	})
 	got.Counts = map[string]int{"Pod a-*": 3, "Pod c-*": 1}
-	// Objects come first, then what is asked for, metadata, and what is only reported.
+	// Objects come first, then what is asked for, what controllers make of it, metadata, and what is only reported.
 	expectLines(t, NewMask().Differences(want, got),
 		"Frigate b: absent instead of present",
 		"Frigate d: present instead of absent",
 		"Frigate e: gone, although it was there before instead of absent",
-		"Pod a-*: 3 of them instead of 2 of them",
-		"Pod b-*: 0 of them instead of 1 of them",
-		"Pod c-*: 1 of them instead of none of them",
 		"Frigate a: spec.flag is red instead of absent",
 		"Frigate a: spec.guns is 2 instead of 1",
 		"Frigate a: spec.sails is absent instead of 2",
+		"Pod a-*: 3 of them instead of 2 of them",
+		"Pod b-*: 0 of them instead of 1 of them",
+		"Pod c-*: 1 of them instead of none of them",
 		"Frigate a: metadata.labels.x is z instead of y",
 		"Frigate a: status.ready is false instead of true",
 	)
@@ -140,5 +140,18 @@ func TestMaskCanBeStored(t *testing.T) {
 	}
 	if again.Size() != mask.Size() || !again.HidesObject("B") || !again.HidesObject("Job a-12345") || again.HidesObject("A") {
 		t.Errorf("got %+v, want %+v", again, mask)
+	}
+}
+
+// What controllers make of an object differs because the object does.
+func TestTheCauseComesBeforeWhatFollowsFromIt(t *testing.T) {
+	want := Shape{Objects: map[string]Fields{"StatefulSet default/a": {"spec.replicas": "2", "status.replicas": "2"}}, Counts: map[string]int{"PersistentVolume pvc-*": 2}}
+	got := Shape{Objects: map[string]Fields{"StatefulSet default/a": {"spec.replicas": "4", "status.replicas": "4"}, "PersistentVolumeClaim default/d-a-2": {}}, Counts: map[string]int{"PersistentVolume pvc-*": 4}}
+	var order []string
+	for _, d := range NewMask().Differences(want, got) {
+		order = append(order, d.Object+" "+d.Path)
+	}
+	if wanted := []string{"StatefulSet default/a spec.replicas", "PersistentVolume pvc-* ", "PersistentVolumeClaim default/d-a-2 ", "StatefulSet default/a status.replicas"}; !slices.Equal(order, wanted) {
+		t.Errorf("the order is %q", order)
 	}
 }

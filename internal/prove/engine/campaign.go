@@ -100,9 +100,11 @@ type campaign struct {
 	// anyAge are the resources of which the operator takes a list of any age when it starts.
 	anyAge map[lens.Resource]bool
 	// stems are the beginnings of names that are different in each run.
-	stems  map[string]bool
-	mask   *compare.Mask
-	writes int
+	stems map[string]bool
+	mask  *compare.Mask
+	// keepsClaims says that the operator deletes no claims of volumes.
+	keepsClaims bool
+	writes      int
 	// undisturbedRuns is how often the scenario was run without a disturbance.
 	undisturbedRuns int
 	// installs says that runs begin with the installation of the operator, because their clusters have another release of it.

@@ -117,7 +117,7 @@ func (r *run) agrees(step, changes int) bool {
 // field does not hide other fields of the same object.
 func (r *run) deviations(step int) []compare.Difference {
 	c := r.campaign
-	found := c.mask.Differences(c.reference[step].shape, compare.ShapeOf(r.world.State(), c.before))
+	found := c.mask.Differences(c.reference[step].shape, c.shapeOf(r.world.State()))
 	return slices.DeleteFunc(found, func(d compare.Difference) bool { return c.ignoresField(r.family, step, d) })
 }
 

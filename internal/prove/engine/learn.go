@@ -81,6 +81,7 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 		c.reference, wrong = runs[1], found[1]
 		return wrong, nil
 	}
+	c.learnClaims(runs[:]...)
 	for i, s := range c.reference {
 		c.mask.Learn(s.shape, runs[1][i].shape)
 		mergeCounts(s.counts, runs[1][i].counts)
@@ -228,7 +229,7 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 		return nil, err
 	}
 	s := &stage{rested: over, state: r.world.State(), counts: r.countsSince(changes)}
-	s.shape = compare.ShapeOf(s.state, r.campaign.before)
+	s.shape = r.campaign.shapeOf(s.state)
 	if err := r.lens.Flush(ctx); err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (c *campaign) restart(ctx context.Context, i int, differences func(compare.
 	if err != nil {
 		return nil, err
 	}
-	shape := func() compare.Shape { return compare.ShapeOf(r.world.State(), c.before) }
+	shape := func() compare.Shape { return c.shapeOf(r.world.State()) }
 	if len(differences(shape())) > 0 {
 		later, err := r.settleUntil(ctx, patience, func() bool { return len(differences(shape())) == 0 })
 		if err != nil {

@@ -1,0 +1,77 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// scaledDown is a StatefulSet of two pods that had three, with two other claims.
+func scaledDown() world.State {
+	state := world.State{}
+	add := func(group, resource, kind, namespace, name string, fields map[string]any) {
+		object := &unstructured.Unstructured{Object: map[string]any{"kind": kind, "spec": fields}}
+		object.SetNamespace(namespace)
+		object.SetName(name)
+		state[world.Key{Group: group, Resource: resource, Kind: kind, Namespace: namespace, Name: name}] = object
+	}
+	template := map[string]any{"metadata": map[string]any{"name": "data"}}
+	add("apps", "statefulsets", "StatefulSet", "default", "victory", map[string]any{"replicas": int64(2), "volumeClaimTemplates": []any{template}})
+	for _, name := range []string{"data-victory-0", "data-victory-1", "data-victory-2", "data-other-5", "logs-victory-7"} {
+		add("", "persistentvolumeclaims", "PersistentVolumeClaim", "default", name, nil)
+		add("", "persistentvolumes", "PersistentVolume", "", "of-"+name, map[string]any{"claimRef": map[string]any{"namespace": "default", "name": name}})
+	}
+	add("", "persistentvolumeclaims", "PersistentVolumeClaim", "elsewhere", "data-victory-2", nil)
+	return state
+}
+
+func TestClaimsThatAStatefulSetKeeps(t *testing.T) {
+	deletion := write{Moment: Moment{Verb: "delete", Resource: "persistentvolumeclaims", Name: "data-victory-2"}}
+	for name, test := range map[string]struct {
+		writes []write
+		gone   []string
+	}{
+		"an operator that deletes no claims": {nil, []string{"PersistentVolume of-data-victory-2", "PersistentVolumeClaim default/data-victory-2"}},
+		"an operator that does":              {[]write{deletion}, nil},
+	} {
+		c := sailing()
+		s := &stage{state: scaledDown(), writes: test.writes}
+		before := slices.Sorted(maps.Keys(c.shapeOf(s.state).Objects))
+		c.learnClaims([]*stage{s})
+		gone := slices.DeleteFunc(before, func(object string) bool {
+			_, still := s.shape.Objects[object]
+			return still
+		})
+		if !slices.Equal(gone, test.gone) {
+			t.Errorf("%s: not compared are %q, want %q", name, gone, test.gone)
+		}
+	}
+}
+
+// An operator that sends many requests needs longer than a step may take, as long as each answer takes a second.
+func TestSlowAnswersEnd(t *testing.T) {
+	r := &run{board: newSwitchboard(func(m Moment) Moment { return m })}
+	d, err := slow(r, &Plan{Family: "slow", Variant: "answers"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // so that nothing is waited for
+	if verdict := d.faults.request(ctx, Moment{}); verdict.Say != "slow" {
+		t.Errorf("before its end: %+v", verdict)
+	}
+	if d.heal == nil || d.heal(ctx) != nil {
+		t.Fatal("it does not end")
+	}
+	if verdict := d.faults.request(ctx, Moment{}); verdict.Say != "" {
+		t.Errorf("after its end: %+v", verdict)
+	}
+}
