@@ -174,20 +174,22 @@ func differences(want, got Shape) (found []Difference) {
 func rank(d Difference) int {
 	kind, _, _ := strings.Cut(d.Object, " ")
 	switch {
+	case d.Path == "" && kind == "PersistentVolume": // which is made of a claim
+		return 3 //nolint:mnd // after what it is made of
 	case d.Path == "" && slices.Contains(derived, kind):
 		return 2
 	case d.Path == "":
 		return 0
 	case strings.HasPrefix(d.Path, "metadata."):
-		return 3 //nolint:mnd // before the last
+		return 4 //nolint:mnd // before the last
 	case d.IsStatus():
-		return 4 //nolint:mnd // the last
+		return 5 //nolint:mnd // the last
 	}
 	return 1
 }
 
 // derived are kinds that the controllers of a cluster make of others, whose fields say more about the cause.
-var derived = []string{"Pod", "ReplicaSet", "ControllerRevision", "PersistentVolumeClaim", "PersistentVolume", "Endpoints", "EndpointSlice"}
+var derived = []string{"Pod", "ReplicaSet", "ControllerRevision", "PersistentVolumeClaim", "Endpoints", "EndpointSlice"}
 
 func fieldDifferences(name string, want, got Fields) (found []Difference) {
 	for path, value := range want {

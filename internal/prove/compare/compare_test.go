@@ -151,7 +151,7 @@ func TestTheCauseComesBeforeWhatFollowsFromIt(t *testing.T) {
 	for _, d := range NewMask().Differences(want, got) {
 		order = append(order, d.Object+" "+d.Path)
 	}
-	if wanted := []string{"StatefulSet default/a spec.replicas", "PersistentVolume pvc-* ", "PersistentVolumeClaim default/d-a-2 ", "StatefulSet default/a status.replicas"}; !slices.Equal(order, wanted) {
+	if wanted := []string{"StatefulSet default/a spec.replicas", "PersistentVolumeClaim default/d-a-2 ", "PersistentVolume pvc-* ", "StatefulSet default/a status.replicas"}; !slices.Equal(order, wanted) {
 		t.Errorf("the order is %q", order)
 	}
 }

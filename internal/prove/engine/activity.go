@@ -176,9 +176,12 @@ func (m *appointment) back() time.Duration {
 	return max(firstRetry<<min(m.failures, most), min(2*m.pause, longestPause)) //nolint:mnd // twice
 }
 
+// conflicting is what the API server says if an object was changed in the meantime. The next attempt may know of the change.
+const conflicting = "the object has been modified; please apply your changes to the latest version"
+
 // stuck says that an operator goes on failing.
 func (m *appointment) stuck() bool {
-	return !m.healed && m.failures > fewRetries && m.due.Sub(m.failed) >= longPause
+	return !m.healed && m.failures > fewRetries && m.due.Sub(m.failed) >= longPause && !strings.Contains(m.err, conflicting)
 }
 
 // heal says that what was in the way is gone, so the next attempts are worth waiting for.
@@ -198,6 +201,7 @@ type outlook struct {
 	due     time.Time // of the next appointment that matters; zero if there is none
 	stuck   bool      // something is retried and keeps failing
 	failing []string  // with these errors
+	timer   bool      // it does something in the next minute by itself
 	news    <-chan struct{}
 }
 
@@ -217,6 +221,7 @@ func (a *activity) outlook(now time.Time, ahead time.Duration) outlook {
 				r.failing = append(r.failing, meeting.err)
 			}
 		case meeting.due.Sub(now) > ahead && !meeting.healed:
+			r.timer = r.timer || meeting.failures == 0 && meeting.due.Sub(now) <= longestPause
 		case r.due.IsZero() || meeting.due.Before(r.due):
 			r.due = meeting.due
 		}

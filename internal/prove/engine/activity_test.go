@@ -72,6 +72,7 @@ func TestOutlook(t *testing.T) {
 		"a timer in an hour":            {events: reconciled(lens.Reconcile{ID: 1, RequeueAfter: far})},
 		"an error, and then none":       {events: slices.Concat(failed, reconciled(lens.Reconcile{ID: 2}))},
 		"errors without end":            {events: repeat(mostRetries+1, failed), stuck: true},
+		"conflicts may always end":      {events: repeat(mostRetries+1, reconciled(lens.Reconcile{ID: 1, Error: "Operation cannot be fulfilled on frigates: " + conflicting + " and try again"})), due: true},
 		"errors that may still end":     {events: repeat(mostRetries, failed), due: true},
 		"errors, and then a timer":      {events: slices.Concat(repeat(mostRetries+1, failed), reconciled(lens.Reconcile{ID: 2, RequeueAfter: near})), due: true},
 		"a timer that leads to nothing": {events: repeat(mostTimers+1, reconciled(lens.Reconcile{ID: 1, RequeueAfter: near}))},
@@ -261,5 +262,13 @@ func TestPanicsAndRefusalsAreTakenOnce(t *testing.T) {
 	}
 	if panics, refusals = a.take(); len(panics)+len(refusals) > 0 {
 		t.Error("they were told twice")
+	}
+}
+
+func TestTimersThatAreNotWaitedFor(t *testing.T) {
+	for after, want := range map[time.Duration]bool{time.Second: false, 30 * time.Second: true, time.Hour: false} {
+		if got := following(reconciled(lens.Reconcile{ID: 1, RequeueAfter: after})...).outlook(time.Now(), nearFuture); got.timer != want {
+			t.Errorf("a timer of %s: got %v", after, got.timer)
+		}
 	}
 }

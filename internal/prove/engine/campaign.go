@@ -102,6 +102,8 @@ type campaign struct {
 	// stems are the beginnings of names that are different in each run.
 	stems map[string]bool
 	mask  *compare.Mask
+	// own are the names of objects that the operator makes for itself when it is started.
+	own map[string]bool
 	// keepsClaims says that the operator deletes no claims of volumes.
 	keepsClaims bool
 	writes      int
@@ -136,7 +138,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Settling == (Settling{}) {
 		o.Settling = DefaultSettling
 	}
-	c := &campaign{o: o, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	c := &campaign{o: o, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, own: map[string]bool{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
 	began := time.Now()
 	dir, err := os.MkdirTemp(o.StateDir, "campaign-")
 	if err != nil {

@@ -165,15 +165,13 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 // conclude judges the end of a step. A difference is checked again after a while: something may still
 // be in progress.
 func (r *run) conclude(ctx context.Context, step int, over rested, changes int, result *outcome) error {
-	if r.agrees(step, changes) {
-		result.wrong = append(result.wrong, r.judge(step, over, changes)...)
-		return nil
+	if !r.agrees(step, changes) {
+		later, err := r.settleUntil(ctx, patience, func() bool { return r.agrees(step, changes) })
+		if err != nil {
+			return err
+		}
+		over.add(later)
 	}
-	later, err := r.settleUntil(ctx, patience, func() bool { return r.agrees(step, changes) })
-	if err != nil {
-		return err
-	}
-	over.add(later)
 	wrong, excused := r.campaign.excuse(r.judge(step, over, changes), over.failing)
 	if excused != "" {
 		result.excused = excused

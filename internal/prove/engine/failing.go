@@ -40,7 +40,8 @@ func (c *campaign) excuse(wrong []*Observation, failing []string) (blamed []*Obs
 	}
 	for _, o := range wrong {
 		switch o.Verdict {
-		case "end-state", "status", "leftovers", "deletion", "unsettled":
+		case "unsettled": // as undisturbed
+		case "end-state", "status", "leftovers", "deletion":
 			excused = "the operator keeps failing, as it does undisturbed: " + shortened(c.failing[plain(failing[at])])
 		default:
 			blamed = append(blamed, o)

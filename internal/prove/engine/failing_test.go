@@ -29,6 +29,7 @@ func TestWhatIsLeftUndoneWhileStuck(t *testing.T) {
 		"it fails, but not undisturbed": {nil, []string{failure}, []*Observation{undone}, []*Observation{undone}, false},
 		"it does not fail":              {[]string{failure}, nil, []*Observation{undone}, []*Observation{undone}, false},
 		"what it did is its own":        {[]string{failure}, []string{failure}, []*Observation{undone, deleted}, []*Observation{deleted}, true},
+		"retrying it is no news":        {[]string{failure}, []string{failure}, []*Observation{{Verdict: "unsettled"}}, nil, false},
 		"nothing is wrong":              {[]string{failure}, []string{failure}, nil, nil, false},
 	} {
 		c := sailing()

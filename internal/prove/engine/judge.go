@@ -192,7 +192,7 @@ func (c *campaign) isSubject(object string) bool {
 func (c *campaign) countDifferences(step int, want, got map[string]bounds) (wrong []*Observation) {
 	for name, g := range got {
 		w := want[name]
-		if c.mask.HidesObject(name) {
+		if c.mask.HidesObject(name) || c.own[name] {
 			continue
 		}
 		kind, _, _ := strings.Cut(name, " ")

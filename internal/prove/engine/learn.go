@@ -12,6 +12,9 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/report"
@@ -157,7 +160,13 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 		return nil, nil, err
 	}
 	started := r.world.State()
+	if !first {
+		if err := r.shiftVersions(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
 	if first {
+		c.learnOwn(started)
 		if err := r.lens.Flush(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -190,6 +199,21 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 		}
 	}
 	return stages, wrong, nil
+}
+
+// shiftVersions makes the resource versions of this run differ from those of others. Otherwise an operator that copies one into a
+// label seems to write the same text each time.
+func (r *run) shiftVersions(ctx context.Context) error {
+	lease := &coordinationv1.Lease{}
+	lease.SetNamespace(metav1.NamespaceDefault)
+	lease.SetName("opdock-prove-shift")
+	if err := r.objects.Create(ctx, lease); err != nil {
+		return fmt.Errorf("shifting resource versions: %w", err)
+	}
+	if err := r.objects.Delete(ctx, lease); err != nil {
+		return fmt.Errorf("shifting resource versions: %w", err)
+	}
+	return nil
 }
 
 // isUsed returns an error for an operator that does not use the cluster that it was given.

@@ -45,3 +45,14 @@ func TestRestartsAreConfirmed(t *testing.T) {
 		}
 	}
 }
+
+// An operator that looks at its objects every 30 seconds writes then what a restart lets it write at once.
+func TestWritesThatATimerWouldHaveLedTo(t *testing.T) {
+	writes, panics := &Observation{Verdict: "rest-writes"}, &Observation{Verdict: "panic"}
+	if got := dueAnyway([]*Observation{writes, panics}, rested{timer: true}); len(got) != 1 || got[0] != panics {
+		t.Errorf("with a timer: %+v", got)
+	}
+	if got := dueAnyway([]*Observation{writes, panics}, rested{}); len(got) != 2 {
+		t.Errorf("without one: %+v", got)
+	}
+}

@@ -43,6 +43,8 @@ type rested struct {
 	// stuck says that the operator retries something that keeps failing, with these errors.
 	stuck   bool
 	failing []string
+	// timer says that the operator does something soon by itself, which was not waited for.
+	timer bool
 	// unfinished are objects that say that they are not finished.
 	unfinished map[string]string
 }
@@ -106,13 +108,13 @@ func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func
 			// A reconcile that waits for held events continues when they are released.
 			waits := r.board.holds() && now.Sub(last) > s.Progress
 			if wake <= 0 && (doing.running == 0 || waits) && !doing.blind {
-				return rested{stuck: doing.stuck, failing: doing.failing, unfinished: unfinished}, nil
+				return rested{stuck: doing.stuck, failing: doing.failing, timer: doing.timer, unfinished: unfinished}, nil
 			}
 		}
 		if enough != nil {
 			probe := last.Add(soon).Sub(now)
 			if probe <= 0 && doing.running == 0 && !doing.blind && enough() {
-				return rested{stuck: doing.stuck, failing: doing.failing, unfinished: r.unfinished()}, nil
+				return rested{stuck: doing.stuck, failing: doing.failing, timer: doing.timer, unfinished: r.unfinished()}, nil
 			}
 			if probe > 0 {
 				wake = min(wake, probe)

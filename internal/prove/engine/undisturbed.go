@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
@@ -19,6 +20,16 @@ func (c *campaign) learnDenied(wrong []*Observation) {
 	for _, o := range wrong {
 		if o.Verdict == "refused-rights" {
 			c.denied[o.Title] = true
+		}
+	}
+}
+
+// learnOwn keeps what the operator makes for itself when it is started, such as a lock. How often depends on how often it is started.
+func (c *campaign) learnOwn(started world.State) {
+	for key, object := range started {
+		if _, was := c.before[key]; !was {
+			name, _ := compare.Name(key, object)
+			c.own[name] = true
 		}
 	}
 }

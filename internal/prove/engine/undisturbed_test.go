@@ -68,3 +68,17 @@ func TestRightsThatAreMissingAnyway(t *testing.T) {
 		t.Errorf("got %+v", wrong)
 	}
 }
+
+func TestWhatTheOperatorMakesForItselfIsNotCounted(t *testing.T) {
+	c := sailing()
+	c.own = map[string]bool{}
+	lock := world.Key{Resource: "configmaps", Kind: "ConfigMap", Namespace: "default", Name: "operator-lock"}
+	got := map[string]bounds{lock.String(): {created: [2]int{1, 1}}}
+	if wrong := c.countDifferences(0, nil, got); len(wrong) != 1 {
+		t.Fatalf("before it is known: %+v", wrong)
+	}
+	c.learnOwn(world.State{lock: &unstructured.Unstructured{Object: map[string]any{}}})
+	if wrong := c.countDifferences(0, nil, got); len(wrong) != 0 {
+		t.Errorf("got %+v", wrong)
+	}
+}
