@@ -108,3 +108,15 @@ func TestStandIn(t *testing.T) {
 		t.Error("it does not get its name")
 	}
 }
+
+// Some operators read the path of a kubeconfig from a variable with another name.
+func TestBothVariablesNameTheKubeconfig(t *testing.T) {
+	s := &Session{Options: Options{StateDir: "/state"}}
+	s.plan = plan{}
+	env := s.environment()
+	for _, name := range []string{"KUBECONFIG", "KUBE_CONFIG"} {
+		if lastValue(env, name) != s.KubeconfigPath() {
+			t.Errorf("%s is %q", name, lastValue(env, name))
+		}
+	}
+}

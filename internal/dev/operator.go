@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -287,6 +288,17 @@ type EndedError struct {
 
 func (e *EndedError) Error() string {
 	return "the operator " + e.How + ":\n  " + strings.Join(e.Tail, "\n  ")
+}
+
+// Advice returns what to do about those lines of the log that do not say it.
+func (e *EndedError) Advice() (all []string) {
+	known := newAdvice(nil)
+	for _, line := range e.Tail {
+		if text := known.about(line); text != "" && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 func (o *Started) ended() error { return &EndedError{How: o.process.how(), Tail: o.process.tail()} }

@@ -170,3 +170,16 @@ func TestWhatToDoAboutWebhooksThatAreNotServed(t *testing.T) {
 		t.Errorf("the error is %#v", err)
 	}
 }
+
+func TestWhatToDoAboutAnOperatorThatEnds(t *testing.T) {
+	a := verbs{&cmdutil.App{Program: "opdock"}}
+	err := a.explain(&dev.EndedError{How: "exited with status 1", Tail: []string{"starting", "ERROR unable to load in-cluster configuration", "ERROR unable to load in-cluster configuration"}})
+	var told *hint.Error
+	if !errors.As(err, &told) || len(told.Hints) != 1 || !strings.Contains(told.Hints[0], "KUBECONFIG") {
+		t.Errorf("the error is %#v", err)
+	}
+	unknown := &dev.EndedError{How: "exited with status 1", Tail: []string{"bye"}}
+	if err := a.explain(unknown); err != unknown { //nolint:errorlint // the very same
+		t.Errorf("the error is %#v", err)
+	}
+}

@@ -68,6 +68,10 @@ func (a verbs) explain(err error) error {
 		return hint.With(err, "write a scenario from the schemas of its CRDs: "+program+" prove --write-scenario prove.yaml",
 			"check its values, and run it: "+program+" prove --scenario prove.yaml", "or add an object of each kind to config/samples")
 	}
+	var ended *dev.EndedError
+	if errors.As(err, &ended) && len(ended.Advice()) > 0 {
+		return hint.With(err, ended.Advice()...)
+	}
 	if errors.As(err, new(*dev.NotServedError)) {
 		return hint.With(err, "opdock gives the operator a certificate for its webhooks, or uses the one that the operator keeps in a Secret",
 			"if the operator issues one in memory, turn that off by its flags or its configuration file: "+cmdutil.ShellQuote(a.Program)+" prove -- --config FILE")
