@@ -181,8 +181,11 @@ const conflicting = "the object has been modified; please apply your changes to 
 
 // stuck says that an operator goes on failing.
 func (m *appointment) stuck() bool {
-	return !m.healed && m.failures > fewRetries && m.due.Sub(m.failed) >= longPause && !strings.Contains(m.err, conflicting)
+	return !m.healed && m.failures > fewRetries && m.due.Sub(m.failed) >= longPause && !m.conflicts()
 }
+
+// conflicts says that the last attempt failed because an object was changed in the meantime.
+func (m *appointment) conflicts() bool { return m.failures > 0 && strings.Contains(m.err, conflicting) }
 
 // heal says that what was in the way is gone, so the next attempts are worth waiting for.
 func (a *activity) heal() {
@@ -220,7 +223,7 @@ func (a *activity) outlook(now time.Time, ahead time.Duration) outlook {
 			if meeting.err != "" {
 				r.failing = append(r.failing, meeting.err)
 			}
-		case meeting.due.Sub(now) > ahead && !meeting.healed:
+		case meeting.due.Sub(now) > ahead && !meeting.healed && !meeting.conflicts():
 			r.timer = r.timer || meeting.failures == 0 && meeting.due.Sub(now) <= longestPause
 		case r.due.IsZero() || meeting.due.Before(r.due):
 			r.due = meeting.due

@@ -73,6 +73,7 @@ func TestOutlook(t *testing.T) {
 		"an error, and then none":       {events: slices.Concat(failed, reconciled(lens.Reconcile{ID: 2}))},
 		"errors without end":            {events: repeat(mostRetries+1, failed), stuck: true},
 		"conflicts may always end":      {events: repeat(mostRetries+1, reconciled(lens.Reconcile{ID: 1, Error: "Operation cannot be fulfilled on frigates: " + conflicting + " and try again"})), due: true},
+		"conflicts after a long pause":  {events: repeat(mostRetries+6, reconciled(lens.Reconcile{ID: 1, Error: conflicting})), due: true},
 		"errors that may still end":     {events: repeat(mostRetries, failed), due: true},
 		"errors, and then a timer":      {events: slices.Concat(repeat(mostRetries+1, failed), reconciled(lens.Reconcile{ID: 2, RequeueAfter: near})), due: true},
 		"a timer that leads to nothing": {events: repeat(mostTimers+1, reconciled(lens.Reconcile{ID: 1, RequeueAfter: near}))},

@@ -67,7 +67,9 @@ func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, erro
 	return r.settleUntil(ctx, factor, nil)
 }
 
-// settleUntil also ends if all has been quiet for as long as usual, and it is enough.
+// settleUntil also ends if all has been quiet for as long as usual, and it is enough. As long as it is not, it waits for timers of
+// the operator that go off within the time that a step may take: some look after their objects every half minute. Each is waited for
+// once.
 func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func() bool) (rested, error) {
 	s := r.campaign.o.Settling
 	soon := s.quiet(r.campaign.operator.Marked())
@@ -76,19 +78,24 @@ func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func
 		ahead = farFuture
 		s.Quiet, s.Unmarked = max(factor*s.Quiet, s.Patience), max(factor*s.Unmarked, s.Patience)
 	}
+	began := time.Now() // what was done just before may not have been seen yet
+	horizon := began
+	if enough != nil {
+		horizon = began.Add(s.Bound + time.Second)
+		s.Bound *= 2
+	}
 	limit := time.NewTimer(s.Bound)
 	defer limit.Stop()
 	late := time.NewTimer(s.Bound * 3 / 4) //nolint:mnd // what happens after that counts as a loop
 	defer late.Stop()
 	writesBefore := 0
-	began := time.Now() // the last action may not have been observed yet
 	for {
 		now := time.Now()
 		news, last, err := r.world.News()
 		if err != nil {
 			return rested{}, err
 		}
-		doing := r.activity.outlook(now, ahead)
+		doing := r.activity.outlook(now, max(ahead, horizon.Sub(now)))
 		for _, one := range []time.Time{began, doing.last} {
 			if one.After(last) {
 				last = one
