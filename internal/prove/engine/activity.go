@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -106,8 +107,11 @@ func (a *activity) see(e *lens.Event) {
 	a.news = make(chan struct{})
 }
 
+// lacksRight is what the API server says if a role does not allow something. Admission refuses with the same code.
+var lacksRight = regexp.MustCompile(`(?i)user "[^"]*" (cannot |\(groups=.* attempting to grant )|cannot set blockOwnerDeletion`)
+
 func (a *activity) request(r *lens.Request) {
-	if r.Status == 403 && r.Fault == "" && r.Path == "" {
+	if r.Status == 403 && r.Fault == "" && r.Path == "" && lacksRight.MatchString(r.Message) {
 		a.refused = append(a.refused, r)
 	}
 	if r.Verb == "watch" && r.Status == 200 {

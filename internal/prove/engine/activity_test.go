@@ -245,7 +245,7 @@ func TestNewsAreTold(t *testing.T) {
 }
 
 func TestPanicsAndRefusalsAreTakenOnce(t *testing.T) {
-	refused := lens.Request{Verb: "patch", Resource: deployments, Status: 403, Message: "forbidden"}
+	refused := lens.Request{Verb: "patch", Resource: deployments, Status: 403, Message: `deployments.apps "a" is forbidden: User "system:serviceaccount:a:b" cannot patch resource "deployments"`}
 	byUs := refused
 	byUs.Fault = "refused: a quota"
 	other := refused
@@ -270,6 +270,22 @@ func TestTimersThatAreNotWaitedFor(t *testing.T) {
 	for after, want := range map[time.Duration]bool{time.Second: false, 30 * time.Second: true, time.Hour: false} {
 		if got := following(reconciled(lens.Reconcile{ID: 1, RequeueAfter: after})...).outlook(time.Now(), nearFuture); got.timer != want {
 			t.Errorf("a timer of %s: got %v", after, got.timer)
+		}
+	}
+}
+
+func TestOnlyRolesRefuseRights(t *testing.T) {
+	for message, want := range map[string]bool{
+		`configmaps is forbidden: User "system:serviceaccount:a:b" cannot list resource "configmaps" in API group "" at the cluster scope`:                                       true,
+		`roles.rbac.authorization.k8s.io "r" is forbidden: user "system:serviceaccount:a:b" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not held:`: true,
+		`deployments.apps "a" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>`:                        true,
+		`persistentvolumeclaims "data-0" is forbidden: only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize`:         false,
+		`pods "a" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1`:                                                                         false,
+		`pods "a" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`:                                                                     false,
+	} {
+		_, refused := following(request(lens.Request{Verb: "update", Resource: deployments, Status: 403, Message: message})).take()
+		if len(refused) > 0 != want {
+			t.Errorf("%s: got %v", message, len(refused) > 0)
 		}
 	}
 }

@@ -162,7 +162,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		found.addUndisturbed(wrong)
 		c.learnDenied(wrong)
 		if c.isRestless() {
-			found.families["undisturbed"].Planned, found.families["undisturbed"].Ran = 1, 1
+			found.families["undisturbed"].Planned, found.families["undisturbed"].Ran, found.families["undisturbed"].Clean = 1, 1, 0
 			found.skipAll("the operator does not come to rest undisturbed, so there is nothing to compare with: fix that first")
 			return found.result(c.built(), false), nil
 		}

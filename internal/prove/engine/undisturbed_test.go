@@ -55,7 +55,7 @@ func TestRightsThatAreMissingAnyway(t *testing.T) {
 	c := sailing()
 	c.denied = map[string]bool{}
 	refused := func(verb string) *lens.Event {
-		return request(lens.Request{Verb: verb, Resource: deployments, Status: 403, Message: "forbidden"})
+		return request(lens.Request{Verb: verb, Resource: deployments, Status: 403, Message: `deployments.apps "a" is forbidden: User "system:serviceaccount:a:b" cannot patch resource "deployments"`})
 	}
 	r := &run{campaign: c, activity: following(refused("list"))}
 	wrong := r.healthOf(0, rested{})
