@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/prove/world"
+	"github.com/opdock/opdock/why"
 )
 
 const (
@@ -82,6 +84,14 @@ func neverEnds(r lens.Resource) bool {
 	return r.Resource == "leases" || r.Resource == "nodes" || r.Resource == "events"
 }
 
+// isElection reports whether a write only renews who the leader is, in an object that is no Lease.
+func isElection(r *lens.Request) bool {
+	if r.Change == nil || len(r.Change.Fields) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(r.Change.Fields, func(one why.Change) bool { return !strings.Contains(one.Path, world.LeaderAnnotation) })
+}
+
 func (a *activity) see(e *lens.Event) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -129,7 +139,7 @@ func (a *activity) request(r *lens.Request) {
 			known.open, known.ended = max(0, known.open-1), time.Now()
 		}
 	}
-	if !r.IsWrite() || neverEnds(r.Resource) || r.Change != nil && r.Change.None {
+	if !r.IsWrite() || neverEnds(r.Resource) || r.Change != nil && r.Change.None || isElection(r) {
 		return
 	}
 	a.last = time.Now()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/prove/world"
+	"github.com/opdock/opdock/why"
 )
 
 var (
@@ -286,6 +288,26 @@ func TestOnlyRolesRefuseRights(t *testing.T) {
 		_, refused := following(request(lens.Request{Verb: "update", Resource: deployments, Status: 403, Message: message})).take()
 		if len(refused) > 0 != want {
 			t.Errorf("%s: got %v", message, len(refused) > 0)
+		}
+	}
+}
+
+// Operators of some years ago elect a leader by an annotation of a ConfigMap, every two seconds.
+func TestElectionsAreNoActivity(t *testing.T) {
+	path := "metadata.annotations[" + world.LeaderAnnotation + "]"
+	for name, test := range map[string]struct {
+		fields []why.Change
+		want   int
+	}{
+		"renewed":             {[]why.Change{{Path: path}}, 0},
+		"with something else": {[]why.Change{{Path: path}, {Path: "data.key"}}, 1},
+		"another change":      {[]why.Change{{Path: "data.key"}}, 1},
+		"nothing is known":    {nil, 1},
+	} {
+		configMaps := lens.Resource{Resource: "configmaps"}
+		got := following(request(lens.Request{Verb: "update", Resource: configMaps, Status: 200, Change: &lens.Change{Fields: test.fields}})).written()
+		if got != test.want {
+			t.Errorf("%s: got %d writes", name, got)
 		}
 	}
 }

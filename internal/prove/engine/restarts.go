@@ -115,7 +115,7 @@ func (r *run) restWrites(step int) (wrong []*Observation) {
 	seen := map[string]bool{}
 	for _, e := range r.events(0) {
 		w := e.Request
-		if w == nil || !w.IsWrite() || neverEnds(w.Resource) || w.Refused() || w.Change == nil || w.Change.None || w.Object == nil {
+		if w == nil || !w.IsWrite() || neverEnds(w.Resource) || w.Refused() || w.Change == nil || w.Change.None || w.Object == nil || isElection(w) {
 			continue
 		}
 		if seen[w.Object.Kind] {

@@ -231,7 +231,7 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 			}
 			return fmt.Errorf("%v", event.Object["message"])
 		default:
-			if isCommon(kind, object.GetName()) {
+			if _, elects := object.GetAnnotations()[LeaderAnnotation]; elects || isCommon(kind, object.GetName()) {
 				continue
 			}
 			w.see(Change{At: time.Now(), Type: event.Type, Object: object, Key: Key{
@@ -240,6 +240,9 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 		}
 	}
 }
+
+// LeaderAnnotation is on objects by which processes elect a leader where they do not use Leases. It is written every few seconds.
+const LeaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 
 // isCommon says that the cluster gives an object to each namespace, whenever it comes to that.
 func isCommon(kind, name string) bool {
