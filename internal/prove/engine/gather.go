@@ -213,8 +213,10 @@ func (g *gathering) add(result *outcome) {
 		if f.plan == nil {
 			f.plan, f.Done, f.Story = result.plan, result.plan.Says, result.story
 			f.Replay = "opdock prove --replay " + f.ID
-			g.again = append(g.again, result.plan)
 			f.queued = 1
+			if !slices.Contains(g.again, result.plan) { // one run tries all that it showed again
+				g.again = append(g.again, result.plan)
+			}
 		}
 	}
 }
@@ -240,7 +242,9 @@ func (g *gathering) replayed(result *outcome) *finding {
 		}
 		if f.Again < confirmations && f.Replays-f.Again < confirmations && f.queued < replays {
 			f.queued++
-			g.again = append(g.again, f.plan)
+			if !slices.Contains(g.again, f.plan) {
+				g.again = append(g.again, f.plan)
+			}
 		}
 	}
 	return about

@@ -244,3 +244,22 @@ func TestOneFindingIsEnough(t *testing.T) {
 		t.Error("what shows undisturbed needs no confirmation")
 	}
 }
+
+// One run may show several findings. It is tried again as often as for one: otherwise what happens rarely seems to be confirmed.
+func TestFindingsOfOneRunAreConfirmedTogether(t *testing.T) {
+	p := crashAt("victory")
+	g := gathered(p)
+	pull(t, g, false, p)
+	other := &Observation{Family: "crash", Verdict: "counts", Severity: medium, Title: "A Job is created that is not undisturbed", Object: "Job default/a"}
+	g.add(&outcome{plan: p, wrong: []*Observation{missing("Deployment"), other}})
+	tried := 0
+	for next := g.next(true); next != nil; next = g.next(true) {
+		if tried++; tried > replays {
+			t.Fatal("it is tried again and again")
+		}
+		g.add(&outcome{plan: p})
+	}
+	if tried != confirmations {
+		t.Errorf("tried %d times until neither can be confirmed, want %d", tried, confirmations)
+	}
+}
