@@ -53,7 +53,7 @@ func (f legacyPatches) ReadFile(path string) ([]byte, error) {
 	}
 	var fields map[string]any
 	if yaml.Unmarshal(content, &fields) != nil {
-		return content, nil // kustomize says what is wrong with it
+		return content, nil //nolint:nilerr // kustomize says what is wrong with it
 	}
 	patches, isList := fields["patches"].([]any)
 	if !isList {
