@@ -5,6 +5,7 @@ package instrument
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,8 +64,8 @@ func TestPatchesOfAllVersions(t *testing.T) {
 	}
 	for _, from := range found {
 		_, version, _ := strings.Cut(filepath.Base(from), "@")
-		if semver.Compare(version, "v0.7.0") < 0 {
-			continue // its reconcilers get no context, which is what marks are bound to
+		if semver.Compare(version, "v0.11.0") < 0 {
+			continue // its loop calls reconcilers directly
 		}
 		to, err := copyPatched(from, version, t.TempDir())
 		if err != nil {
@@ -93,6 +94,19 @@ func TestTheHookCompilesInOldModules(t *testing.T) {
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v:\n%s", err, output)
+	}
+}
+
+// Until 0.10 the method Reconcile was there, and the loop did not call it: marks in it would never come.
+func TestALoopThatCallsTheReconcilerItself(t *testing.T) {
+	t.Parallel()
+	const before = "package controller\n\nfunc (c *Controller) Reconcile(ctx context.Context, req Request) (Result, error) {\n\treturn c.Do.Reconcile(ctx, req)\n}\n\n" +
+		"func (c *Controller) loop(ctx context.Context, req Request) {\n\t_, _ = %s.Reconcile(ctx, req)\n}\n"
+	for calls, works := range map[string]bool{"c": true, "c.Do": false} {
+		_, err := patch("controller.go", fmt.Appendf(nil, before, calls), markReconcile)
+		if (err == nil) != works {
+			t.Errorf("it calls %s.Reconcile: the error is %v", calls, err)
+		}
 	}
 }
 

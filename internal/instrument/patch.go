@@ -144,6 +144,9 @@ func markReconcile(s *source) error {
 	if len(names) != 2 || f.Type.Results == nil || len(f.Type.Results.List) != 2 || len(f.Recv.List[0].Names) != 1 {
 		return errors.New("method Reconcile has another signature")
 	}
+	if !s.callsMethod(f.Name.Name, f) {
+		return errors.New("method Reconcile is not what calls the reconciler") // before 0.10
+	}
 	receiver := f.Recv.List[0].Names[0].Name
 	signature := s.slice(f.Type.Params.Pos(), f.Type.Params.End())
 	result := s.slice(f.Type.Results.List[0].Type.Pos(), f.Type.Results.List[0].Type.End())
@@ -160,6 +163,31 @@ func %[1]s Reconcile%[2]s (opdockResult %[3]s, opdockErr error) {
 }
 `, s.slice(f.Recv.Pos(), f.Recv.End()), signature, result, names[0].Name, names[1].Name, receiver, hookName, renamed))
 	return nil
+}
+
+// callsMethod reports whether another method of the same type calls the given one on its receiver.
+func (s *source) callsMethod(name string, of *ast.FuncDecl) (found bool) {
+	for _, declaration := range s.file.Decls {
+		f, isFunction := declaration.(*ast.FuncDecl)
+		if !isFunction || f.Recv == nil || f.Body == nil || f == of || receiverOf(f) != receiverOf(of) || len(f.Recv.List[0].Names) != 1 {
+			continue
+		}
+		receiver := f.Recv.List[0].Names[0].Name
+		ast.Inspect(f.Body, func(node ast.Node) bool {
+			call, isCall := node.(*ast.CallExpr)
+			if !isCall {
+				return true
+			}
+			method, isMethod := call.Fun.(*ast.SelectorExpr)
+			if !isMethod || method.Sel.Name != name {
+				return true
+			}
+			on, isName := method.X.(*ast.Ident)
+			found = found || isName && on.Name == receiver
+			return true
+		})
+	}
+	return found
 }
 
 // wrapConfig makes the clients of a function add the reconcile to their requests.
