@@ -37,7 +37,7 @@ func TestTheChosenObjectIsDeleted(t *testing.T) {
 	await(t, p, "document.getElementById('card').innerText.includes('Reconciling')")
 	expect(t, p, "scope", "AppService shop and the objects it owns")
 	world.Model.Remove("another")
-	await(t, p, "document.getElementById('card').innerText.includes('deleted') && document.getElementById('scope').innerText.includes('which is gone')")
+	await(t, p, "document.getElementById('card').innerText.includes('deleted') && document.getElementById('scope').innerText.includes('(deleted)')")
 	do(t, p, "document.getElementById('unscope').click()")
 	await(t, p, "opdock.view.passes.length === 8 && document.getElementById('card').hidden && document.getElementById('unscope').hidden")
 	expect(t, p, "scope", "All objects")

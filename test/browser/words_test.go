@@ -141,10 +141,10 @@ func TestRowsAreInTheOrderOfTheTree(t *testing.T) {
 // A resync is read as one, in the list and in the details: no writer is blamed for it.
 func TestAResyncIsReadAsOne(t *testing.T) {
 	p := lookAt(t, demo.New(30, time.Now()), "resync cart")
-	expect(t, p, "list", "it was shown again, unchanged")
+	expect(t, p, "list", "it was resynced, unchanged")
 	press(t, p, "j"+kb.Enter)
 	await(t, p, "opdock.details.pass")
-	expect(t, p, "details", "AppService cart was shown again, unchanged, itself", "No-op", "nothing it reads has changed, and it wrote nothing")
+	expect(t, p, "details", "AppService cart was resynced, unchanged, itself", "No-op", "nothing it reads has changed, and it wrote nothing")
 	if got := get[string](t, p, `document.querySelector("#details .step .who").innerText`); !strings.HasPrefix(got, "seen ") {
 		t.Errorf("somebody is named for it: %q", got)
 	}
