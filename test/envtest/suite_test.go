@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/opdock/opdock/internal/freeport"
 )
 
 var (
@@ -46,10 +48,16 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) (code int, err error) {
 	log.SetLogger(logr.Discard())
+	// The port that envtest would choose is one that the system also gives to outgoing connections. On a busy machine, one
+	// of them may take it before the manager does.
+	port, err := freeport.Find()
+	if err != nil {
+		return 0, err
+	}
 	environment = &envtest.Environment{
 		CRDDirectoryPaths:     []string{filepath.Join("testdata", "crds")},
 		ErrorIfCRDPathMissing: true,
-		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join("testdata", "webhooks")}},
+		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join("testdata", "webhooks")}, LocalServingHost: "127.0.0.1", LocalServingPort: port},
 	}
 	config, err := environment.Start()
 	if err != nil {
@@ -88,7 +96,13 @@ func run(m *testing.M) (code int, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- manager.Start(ctx) }()
+	go func() {
+		err := manager.Start(ctx)
+		if ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, "the manager ended:", err) // what tests wait for does not come
+		}
+		ended <- err
+	}()
 	code = m.Run()
 	cancel()
 	return code, <-ended
