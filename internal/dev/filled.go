@@ -61,9 +61,9 @@ func (c container) isEmptySecret(name string) bool {
 	})
 }
 
-// takeCertificates does what the kubelet does once the operator has filled its Secret: it brings the content to the files of the
-// operator. Their certificate is for the name of a Service, and the API server calls this machine; so the operator's own
-// authority, whose key is in the Secret as well, signs one for both. From then on the API server is told of that authority.
+// takeCertificates copies the Secret that the operator has filled to the operator's files, as the kubelet does. The certificate
+// in the Secret is valid for the name of a Service, but the API server calls this machine. The key of the operator's authority is
+// in the Secret too, so takeCertificates signs a certificate for both with it. Webhook configurations get that authority.
 func (s *Session) takeCertificates(ctx context.Context) error {
 	for _, one := range s.manifests.filledSecrets() {
 		c, _ := containerIn(s.manifests.all, s.manifests.identity)

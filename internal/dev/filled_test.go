@@ -78,7 +78,7 @@ func TestCertificatesOfTheOperatorAreTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(made.authority) != string(authority.Certificate) {
-		t.Error("the API server is told of another authority")
+		t.Error("the webhook configurations get another authority")
 	}
 	pair, err := tls.LoadX509KeyPair(filepath.Join(made.dir, "tls.crt"), filepath.Join(made.dir, "tls.key"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An object that exists already is no conflict: nobody else has written it in between.
+// AlreadyExists is not a conflict, although it has the same status code: no other client has changed the object.
 func TestConflictsAreCounted(t *testing.T) {
 	totals := newTotals()
 	for _, reason := range []string{"Conflict", "AlreadyExists", "AlreadyExists"} {

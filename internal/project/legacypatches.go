@@ -41,7 +41,7 @@ func patchesOf(kustomization string) (paths []string) {
 // that time have it.
 type legacyPatches struct {
 	filesys.FileSystem
-	// found is told the path of each such kustomization.
+	// found is called with the path of each such kustomization.
 	found func(path string)
 }
 

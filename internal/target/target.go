@@ -1,9 +1,9 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package target selects the cluster, connects to it and releases it. The cluster is one of Opdock's,
-// which is started if it is not running, or that of a kubeconfig. All verbs that use a cluster use
-// this package.
+// Package target selects the cluster, connects to it and releases it. The cluster is either an Opdock
+// cluster, which the package starts if it is not running, or a cluster from a kubeconfig. All verbs
+// that use a cluster use this package.
 package target
 
 import (

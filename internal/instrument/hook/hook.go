@@ -107,7 +107,8 @@ func send(address, credential string, queue chan mark) {
 	defer conn.Close()
 	out := bufio.NewWriter(conn)
 	lines := json.NewEncoder(out)
-	// At once, not with the first mark: there may be nothing to reconcile for a long time, and nobody waits for a name so long.
+	// Sent before the first mark: the receiver closes connections without a credential after a few seconds, and the first
+	// reconcile may come later.
 	if _, err := fmt.Fprintln(out, credential); err != nil || out.Flush() != nil {
 		return
 	}
