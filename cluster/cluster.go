@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -94,7 +95,7 @@ func (c *Cluster) Stop() error {
 	if c.process != nil {
 		err = c.process.stop(stopTimeout)
 	} else {
-		err = stopByLock(c.dir, stopTimeout)
+		err = stopByLock(c.dir, syscall.SIGTERM, stopTimeout)
 	}
 	if err != nil {
 		return fmt.Errorf("stopping %s: %w", c.title(), err)

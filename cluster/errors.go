@@ -32,6 +32,10 @@ const (
 	ReasonNoSource Reason = "NoSource"
 	// ReasonBadOption means that the control plane does not support an option, such as an unknown version.
 	ReasonBadOption Reason = "BadOption"
+	// ReasonIncomplete means that the objects of a cluster were never copied completely, so it would start without them.
+	ReasonIncomplete Reason = "Incomplete"
+	// ReasonRestoring means that another process is restoring a snapshot in the same cluster.
+	ReasonRestoring Reason = "Restoring"
 	// ReasonInternal means any other failure; see the message.
 	ReasonInternal Reason = "Internal"
 )
@@ -60,11 +64,26 @@ func (e *NotRunningError) Error() string {
 	switch e.Status.State {
 	case Stopped:
 		return fmt.Sprintf("cluster %q is stopped; %s; its objects are kept", e.Status.Name, start)
+	case Incomplete:
+		return incomplete(e.Status).Error()
 	case Dead:
+		if e.Status.Ephemeral {
+			return fmt.Sprintf("cluster %q is dead: its control plane%s ended without a clean stop; %s; it was ephemeral, so its objects are gone",
+				e.Status.Name, pidSuffix(e.Status.PID), start)
+		}
 		return fmt.Sprintf("cluster %q is dead: its control plane%s ended without a clean stop; %s; its objects are kept",
 			e.Status.Name, pidSuffix(e.Status.PID), start)
 	default:
 		return fmt.Sprintf("cluster %q was never started; %s", e.Status.Name, start)
+	}
+}
+
+// incomplete is the error for a cluster whose objects were never copied completely.
+func incomplete(s Status) *StartError {
+	return &StartError{
+		Reason:  ReasonIncomplete,
+		Message: fmt.Sprintf("cluster %q is incomplete: its control plane ended before the objects were copied from %s", s.Name, s.Source),
+		Hint:    fmt.Sprintf("copy them again, or remove it with %q", "opdock down --name "+s.Name+" --delete"),
 	}
 }
 

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,6 +47,8 @@ func TestMain(m *testing.M) {
 		os.Exit(fakeControlPlane(os.Args[2:], os.Getenv(behaviourEnv)))
 	case mode == "snapshot":
 		os.Exit(fakeSnapshot(os.Args[2:], os.Getenv(behaviourEnv)))
+	case mode == "save":
+		os.Exit(fakeSaver(os.Args[2], os.Args[3]))
 	case mode == "hold":
 		os.Exit(fakeHolder(os.Args[2]))
 	case mode == "bystander":
@@ -88,7 +92,7 @@ func fakeControlPlane(args []string, behaviour string) int {
 	ephemeral := flags.Bool("ephemeral", false, "")
 	flags.Bool("durable", false, "")
 	from := flags.String("from", "", "")
-	flags.Bool("replace", false, "")
+	replace := flags.Bool("replace", false, "")
 	flags.String("history", "", "")
 	flags.String("kubernetes", "", "")
 	flags.String("admission-plugins", "", "")
@@ -97,7 +101,7 @@ func fakeControlPlane(args []string, behaviour string) int {
 	_ = flags.Parse(args)
 
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGUSR1)
 	reports := os.NewFile(uintptr(*reportTo), "report")
 	tell := func(format string, values ...any) { fmt.Fprintf(reports, format+"\n", values...) }
 	fail := func(reason Reason) int {
@@ -132,8 +136,15 @@ func fakeControlPlane(args []string, behaviour string) int {
 		fmt.Fprintln(os.Stderr, "fake control plane: closed the report pipe")
 		return 0
 	}
+	if behaviour == "refuses to replace" && *replace {
+		_ = lock.Truncate(0)
+		return fail(ReasonBadSnapshot)
+	}
 	if *from != "" {
 		_ = os.WriteFile(filepath.Join(*dir, "from"), []byte(*from), 0o600)
+	}
+	if old, found, _ := readState(*dir); found && old.Ephemeral && !old.Kept {
+		_ = os.Remove(filepath.Join(*dir, stateFileName))
 	}
 	if err := writeFakeState(*dir, *port, *ephemeral); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -152,11 +163,24 @@ func fakeControlPlane(args []string, behaviour string) int {
 	tell(`{"event":"weather","message":"neither is this event known"}`)
 	tell(`{"event":"ready","kubeconfig":%q,"pid":%d,"elapsedMs":640}`, filepath.Join(*dir, kubeconfigFileName), os.Getpid())
 
+	keep := false
 	select {
-	case <-signals:
+	case s := <-signals:
+		keep = s == syscall.SIGUSR1
 	case <-ended:
 	}
+	content := fmt.Sprintf(`{"pid":%d,"stopping":true}`, os.Getpid())
+	_, _ = lock.WriteAt([]byte(content+strings.Repeat(" ", 100)), 0)
 	switch behaviour {
+	case "slow":
+		// Ends when the test says so. Another signal would be a stop that is not clean.
+		for !exists(os.Getenv("OPDOCK_TEST_MARKER")) {
+			select {
+			case <-signals:
+				return 5
+			case <-time.After(time.Millisecond):
+			}
+		}
 	case "stubborn":
 		select {} // deaf to SIGTERM; only SIGKILL ends it
 	case "dirty":
@@ -172,10 +196,19 @@ func fakeControlPlane(args []string, behaviour string) int {
 		time.Sleep(100 * time.Millisecond)
 		_ = os.WriteFile(os.Getenv("OPDOCK_TEST_MARKER"), nil, 0o600)
 	}
-	if *ephemeral {
-		_ = os.RemoveAll(*dir)
-	} else {
+	switch {
+	case *ephemeral && keep:
+		state, _ := os.ReadFile(filepath.Join(*dir, stateFileName))
+		_ = os.WriteFile(filepath.Join(*dir, stateFileName), append(bytes.TrimSuffix(state, []byte("}")), `,"kept":true}`...), 0o600)
 		_ = lock.Truncate(0)
+	case *ephemeral:
+		_ = os.RemoveAll(*dir)
+	default:
+		_ = lock.Truncate(0)
+		if behaviour == "slow" {
+			// Others see an empty file that is locked.
+			time.Sleep(5 * lockPoll)
+		}
 	}
 	return 0
 }
@@ -191,6 +224,18 @@ func fakeSnapshot(args []string, behaviour string) int {
 	case "error NoSource":
 		fmt.Println(`{"event":"error","reason":"NoSource","message":"it is gone","hint":"start it"}`)
 		return 1
+	case "disk full":
+		fmt.Printf(`{"event":"error","reason":"DiskFull","message":"the disk that holds %s is full","hint":"use OPDOCK_HOME"}`, filepath.Dir(*out))
+		return 1
+	case "save and hang":
+		_ = os.WriteFile(filepath.Join(filepath.Dir(*out), "db"), []byte("secrets"), 0o600)
+		fallthrough
+	case "meet":
+		// All savers wait until the test lets them go on.
+		_ = os.WriteFile(filepath.Join(os.Getenv("OPDOCK_TEST_MARKER"), strconv.Itoa(os.Getpid())), nil, 0o600)
+		for !exists(filepath.Join(os.Getenv("OPDOCK_TEST_MARKER"), "go")) {
+			time.Sleep(time.Millisecond)
+		}
 	case "die":
 		fmt.Fprintln(os.Stderr, "fake control plane: something is wrong")
 		return 3
@@ -259,6 +304,19 @@ func writeFakeAuthority(dir string) error {
 		return err
 	}
 	return errors.Join(os.WriteFile(filepath.Join(dir, "ca.crt"), ca.Certificate, 0o600), os.WriteFile(filepath.Join(dir, "ca.key"), ca.Key, 0o600))
+}
+
+// fakeSaver saves a cluster, until it is killed.
+func fakeSaver(name, path string) int {
+	c, err := Open(name)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	c.binary, _ = os.Executable()
+	_, err = c.Save(context.Background(), path)
+	fmt.Fprintln(os.Stderr, err)
+	return 1
 }
 
 // held is what fakeHolder prints.

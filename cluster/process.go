@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -205,8 +206,9 @@ func tooSlow(pid int, timeout time.Duration) error {
 		pidSuffix(pid), timeout, fmt.Sprintf("kill -9 %d", pid))
 }
 
-// stopByLock stops a control plane that is not a child of this process.
-func stopByLock(dir string, timeout time.Duration) error {
+// stopByLock stops a control plane that is not a child of this process, with SIGTERM or with another signal that stops
+// it. If it is already stopping, stopByLock only waits.
+func stopByLock(dir string, how syscall.Signal, timeout time.Duration) error {
 	lock, err := openLock(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -221,15 +223,18 @@ func stopByLock(dir string, timeout time.Duration) error {
 	signalled := 0
 	for {
 		who, err := lock.look()
-		if err != nil || !who.held {
+		if err != nil {
 			return err
+		}
+		if !who.held {
+			return uncleanEnd(dir, signalled)
 		}
 		if signalled != 0 && who.pid != 0 && who.pid != signalled {
 			// It ended, and another process has started meanwhile, which must not be stopped.
 			return nil
 		}
 		if signalled == 0 && who.pid != 0 {
-			if signalled, err = terminateHolder(lock, who.pid); err != nil {
+			if signalled, err = terminateHolder(lock, who.pid, how); err != nil {
 				return err
 			}
 		}
@@ -244,10 +249,24 @@ func stopByLock(dir string, timeout time.Duration) error {
 	}
 }
 
-// terminateHolder sends SIGTERM to the process that holds the lock and returns its pid, or 0 if it no
-// longer does. The handle is taken before the lock is checked again. On Linux, where a handle is more
+// uncleanEnd returns an error if the process of that pid has ended but its entry in the lock file is still there. The
+// entry of an ephemeral cluster is removed with its folder.
+func uncleanEnd(dir string, pid int) error {
+	if pid == 0 {
+		return nil
+	}
+	who, err := lookAt(dir)
+	if err != nil || who.held || who.pid != pid {
+		return err
+	}
+	return fmt.Errorf("the control plane (pid %d) ended without a clean stop (acknowledged writes are kept); log: %s",
+		pid, filepath.Join(dir, logFileName))
+}
+
+// terminateHolder sends a signal to the process that holds the lock, unless it is already stopping, and returns its
+// pid, or 0 if it no longer holds the lock. The handle is taken before the lock is checked again. On Linux, where a handle is more
 // than a number, a reused pid therefore cannot be hit.
-func terminateHolder(lock *lockFile, pid int) (int, error) {
+func terminateHolder(lock *lockFile, pid int, how syscall.Signal) (int, error) {
 	handle, err := os.FindProcess(pid)
 	if err != nil {
 		return 0, fmt.Errorf("finding process %d: %w", pid, err)
@@ -257,7 +276,10 @@ func terminateHolder(lock *lockFile, pid int) (int, error) {
 	if err != nil || !who.held || who.pid != pid {
 		return 0, err
 	}
-	if err := handle.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if who.stopping {
+		return pid, nil
+	}
+	if err := handle.Signal(how); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return 0, fmt.Errorf("sending SIGTERM to the control plane (pid %d): %w", pid, err)
 	}
 	return pid, nil

@@ -134,7 +134,7 @@ func TestStopFailures(t *testing.T) {
 		t.Setenv(behaviourEnv, "stubborn")
 		c := startFake(t, Options{Name: "dev", Detach: true})
 		kill := fmt.Sprintf("kill -9 %d", c.process.cmd.Process.Pid)
-		for _, err := range []error{c.process.stop(50 * time.Millisecond), stopByLock(c.Dir(), 50*time.Millisecond)} {
+		for _, err := range []error{c.process.stop(50 * time.Millisecond), stopByLock(c.Dir(), syscall.SIGTERM, 50*time.Millisecond)} {
 			if err == nil || !strings.Contains(err.Error(), kill) {
 				t.Errorf("error is %v, want one with %q", err, kill)
 			}
@@ -189,7 +189,7 @@ func TestStopLeavesSuccessorAlone(t *testing.T) {
 	isolate(t)
 	t.Setenv(behaviourEnv, "succeeded")
 	c := startFake(t, Options{Name: "dev", Detach: true})
-	if err := stopByLock(c.Dir(), 10*time.Second); err != nil {
+	if err := stopByLock(c.Dir(), syscall.SIGTERM, 10*time.Second); err != nil {
 		t.Error(err)
 	}
 	if !isHeld(t, c.Dir()) {
@@ -231,7 +231,7 @@ func TestStopNeverSignalsRecycledPid(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, lockFileName), []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := stopByLock(dir, time.Second); err != nil {
+	if err := stopByLock(dir, syscall.SIGTERM, time.Second); err != nil {
 		t.Error(err)
 	}
 	lock, err := openLock(dir)
@@ -239,7 +239,7 @@ func TestStopNeverSignalsRecycledPid(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	if pid, err := terminateHolder(lock, bystander.Process.Pid); pid != 0 || err != nil {
+	if pid, err := terminateHolder(lock, bystander.Process.Pid, syscall.SIGTERM); pid != 0 || err != nil {
 		t.Errorf("signalled %d, %v", pid, err)
 	}
 	stdin.Close()
@@ -263,7 +263,7 @@ func TestStopWithoutPid(t *testing.T) {
 		if _, err := lock.WriteAt([]byte(content), 0); err != nil {
 			t.Fatal(err)
 		}
-		if err := stopByLock(dir, 20*time.Millisecond); err == nil || !strings.Contains(err.Error(), "has not written its pid") {
+		if err := stopByLock(dir, syscall.SIGTERM, 20*time.Millisecond); err == nil || !strings.Contains(err.Error(), "has not written its pid") {
 			t.Errorf("%q: error is %v", content, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -74,6 +75,10 @@ func (p *process) awaitReady(ctx context.Context, o Options) (report, error) {
 				return r, nil
 			case "error":
 				p.awaitExit(exitGrace)
+				if r.Reason == ReasonInternal {
+					// The control plane does not know where its log goes.
+					r.Hint = strings.TrimPrefix(p.log.hint(), "; ")
+				}
 				return report{}, &StartError{Reason: r.Reason, Message: r.Message, Hint: r.Hint}
 			}
 		case <-ctx.Done():

@@ -6,7 +6,6 @@ package cluster
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,13 +14,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/mod/semver"
 )
 
 const (
@@ -78,52 +77,6 @@ func SnapshotFile(nameOrPath string) (string, error) {
 	return filepath.Join(dir, nameOrPath+snapshotSuffix), nil
 }
 
-// Save writes all objects of the cluster, at one revision, to a file that only its owner can read. An existing file is
-// replaced once the new one is complete. The cluster keeps running meanwhile. To start a cluster from the file, set
-// [Options.From].
-func (c *Cluster) Save(ctx context.Context, path string) (Snapshot, error) {
-	path = absolute(path)
-	if err := c.checkRunning(); err != nil {
-		return Snapshot{}, fmt.Errorf("saving %s: %w", c.title(), err)
-	}
-	binary := c.binary
-	if binary == "" {
-		var err error
-		if binary, err = EnsureBinary(ctx, func(BuildProgress) {}); err != nil {
-			return Snapshot{}, err
-		}
-	}
-	if filepath.Dir(path) == snapshotsDir() {
-		if err := os.MkdirAll(snapshotsDir(), 0o700); err != nil {
-			return Snapshot{}, fmt.Errorf("creating the directory of snapshots: %w; set %s to use another location", err, homeEnv)
-		}
-	}
-	if err := runSave(ctx, binary, c.dir, path, c.name); err != nil {
-		return Snapshot{}, fmt.Errorf("saving %s: %w", c.title(), err)
-	}
-	return ReadSnapshot(path)
-}
-
-func runSave(ctx context.Context, binary, dir, path, name string) error {
-	cmd := exec.CommandContext(ctx, binary, "snapshot", "--dir", dir, "--out", path, "--cluster", name)
-	var out, log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &log
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = exitGrace
-	err := cmd.Run()
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	var r report
-	if json.Unmarshal(out.Bytes(), &r) == nil && r.Event == "error" {
-		return &StartError{Reason: r.Reason, Message: r.Message, Hint: r.Hint}
-	}
-	return fmt.Errorf("the control plane binary failed: %w\n%s", err, bytes.TrimSpace(log.Bytes()))
-}
-
 // ReadSnapshot returns the header of a snapshot file. It does not verify the rest: see [CheckSnapshot].
 func ReadSnapshot(path string) (Snapshot, error) {
 	path = absolute(path)
@@ -162,13 +115,15 @@ func readSnapshot(file *os.File, path string) (Snapshot, error) {
 		return fail("it is cut off or damaged")
 	}
 	s.Name, s.Path, s.Bytes = "", path, info.Size()
+	s.Cluster, s.Kubernetes, s.Emulated = printable(s.Cluster), printable(s.Kubernetes), printable(s.Emulated)
 	if filepath.Dir(path) == snapshotsDir() {
 		s.Name = strings.TrimSuffix(filepath.Base(path), snapshotSuffix)
 	}
 	return s, nil
 }
 
-// CheckSnapshot reads a whole file and returns an error if one bit of it is not as it was written.
+// CheckSnapshot reads a whole file and returns an error if one bit of it is not as it was written, or if it is from a
+// newer version of Kubernetes than the control plane, which could not read its objects.
 func CheckSnapshot(path string) (Snapshot, error) {
 	path = absolute(path)
 	file, err := os.Open(path)
@@ -179,6 +134,10 @@ func CheckSnapshot(path string) (Snapshot, error) {
 	s, err := readSnapshot(file, path)
 	if err != nil {
 		return Snapshot{}, err
+	}
+	if semver.Compare(semver.MajorMinor(s.Kubernetes), semver.MajorMinor(KubernetesVersion)) > 0 {
+		return Snapshot{}, &SnapshotError{Path: path, Reason: fmt.Sprintf("it was written by a newer version of Opdock (Kubernetes %s; this one is %s)",
+			s.Kubernetes, KubernetesVersion)}
 	}
 	sum := sha256.New()
 	checked := s.Bytes - checksumSize
@@ -202,6 +161,7 @@ func Snapshots() ([]Snapshot, error) {
 	if err := checkHome(dir); err != nil {
 		return nil, err
 	}
+	sweepSaves(dir)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -236,6 +196,7 @@ func DeleteSnapshot(name string) error {
 	if filepath.Dir(path) != snapshotsDir() {
 		return fmt.Errorf("%s is not among the snapshots of Opdock; remove the file itself", path)
 	}
+	sweepSaves(snapshotsDir())
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("deleting snapshot %q: %w", name, err)
 	}

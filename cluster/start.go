@@ -100,7 +100,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", title(o.Name), err)
 	}
-	if err := refuseIfAlive(o.Name); err != nil {
+	if err := refuseIfAlive(ctx, o); err != nil {
 		return nil, err
 	}
 	dir, err := makeStateDir(o.Name)
@@ -163,14 +163,24 @@ func (o *Options) progress(p Progress) {
 }
 
 // refuseIfAlive saves a start that is bound to fail, and keeps it out of the running cluster's log. The
-// control plane checks again, under the lock.
-func refuseIfAlive(name string) error {
+// control plane checks again, under the lock. A cluster that is stopping is waited for. An incomplete one would be
+// empty, which is not what the caller expects.
+func refuseIfAlive(ctx context.Context, o Options) error {
+	name := o.Name
 	if name == "" {
 		return nil
 	}
 	status, err := Find(name)
-	if err != nil || status.State != Alive {
+	if err == nil {
+		status, err = awaitStop(ctx, status)
+	}
+	switch {
+	case err != nil:
 		return err
+	case status.State == Incomplete && o.From == "":
+		return incomplete(status)
+	case status.State != Alive:
+		return nil
 	}
 	return &StartError{
 		Reason:  ReasonLocked,

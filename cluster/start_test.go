@@ -115,6 +115,9 @@ func TestStartFailsWithReason(t *testing.T) {
 				t.Fatalf("error is %v", err)
 			}
 			want := StartError{Reason: reason, Message: "the message for " + string(reason), Hint: "the hint for " + string(reason)}
+			if reason == ReasonInternal {
+				want.Hint = "log: " + filepath.Join(clusterDir("dev"), logFileName)
+			}
 			if *got != want {
 				t.Errorf("got %+v, want %+v", *got, want)
 			}

@@ -36,6 +36,8 @@ type holder struct {
 	empty   bool // nothing in the file: the last process ended cleanly, or none has written yet
 	pid     int  // 0: unknown
 	started time.Time
+	// stopping is true if the process is about to end.
+	stopping bool
 }
 
 // openLock returns an error for which errors.Is(err, fs.ErrNotExist) if there is no lock file.
@@ -83,9 +85,11 @@ func parseHolder(data []byte) holder {
 	var content struct {
 		PID     int    `json:"pid"`
 		Started string `json:"started"`
+
+		Stopping bool `json:"stopping"`
 	}
 	_ = json.Unmarshal(data, &content)
-	h := holder{}
+	h := holder{stopping: content.Stopping}
 	// 0, 1 and negative numbers mean process groups, all processes, or init, and none of these is a control plane.
 	if content.PID > 1 {
 		h.pid = content.PID
@@ -100,6 +104,10 @@ type savedState struct {
 	Port       int    `json:"port"`
 	Ephemeral  bool   `json:"ephemeral"`
 	Emulated   string `json:"emulated"`
+	// Filling is the source of the first objects, until the cluster has been ready once.
+	Filling string `json:"filling"`
+	// Kept means that the state of an ephemeral cluster stays for the next start.
+	Kept bool `json:"kept"`
 }
 
 // readState reports whether there is a state file, and returns the parts it understands. The control

@@ -29,6 +29,9 @@ const (
 	Dead State = "Dead"
 	// Stopped means that there is state and that the process that used it ended as it should.
 	Stopped State = "Stopped"
+	// Incomplete means that the process ended before the objects of another cluster, of a snapshot or of an import
+	// were complete. The next start removes what there is.
+	Incomplete State = "Incomplete"
 	// NeverStarted means that there is no state.
 	NeverStarted State = "NeverStarted"
 )
@@ -46,6 +49,10 @@ type Status struct {
 	Started    time.Time `json:"started,omitzero"`
 	Ephemeral  bool      `json:"ephemeral"`
 	LastWords  string    `json:"lastWords,omitempty"` // what a dead control plane logged about its end, if anything
+	Stopping   bool      `json:"stopping,omitempty"`  // alive, but about to end
+	// Source is, for an incomplete cluster, what its objects were to be copied from: a snapshot file, the state folder of
+	// another cluster, or a temporary file of an import.
+	Source string `json:"source,omitempty"`
 }
 
 // Find returns the status of the cluster with that name. A cluster that was never started is not an
@@ -102,7 +109,9 @@ func inspect(name, dir string) (Status, error) {
 	}
 	switch {
 	case who.held:
-		s.State = Alive
+		s.State, s.Stopping = Alive, who.stopping
+	case state.Filling != "":
+		s.State, s.Source = Incomplete, state.Filling
 	case !who.empty:
 		s.State = Dead
 	case found:
@@ -115,7 +124,7 @@ func inspect(name, dir string) (Status, error) {
 		s.LastWords = lastWords(filepath.Join(dir, logFileName))
 	}
 	s.PID, s.Started = who.pid, who.started
-	s.Version, s.Emulated, s.Ephemeral = state.Kubernetes, state.Emulated, state.Ephemeral
+	s.Version, s.Emulated, s.Ephemeral = state.Kubernetes, state.Emulated, state.Ephemeral && !state.Kept
 	if state.Port != 0 {
 		s.Server = "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(state.Port))
 	}

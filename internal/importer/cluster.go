@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -21,12 +22,6 @@ import (
 
 // pageSize is how many objects are asked for at a time.
 const pageSize = 500
-
-// resource is a kind that a cluster serves.
-type resource struct {
-	schema.GroupVersionResource
-	metav1.APIResource
-}
 
 // FromCluster reads the objects of a cluster. It lists and does nothing else.
 func FromCluster(ctx context.Context, config *rest.Config, o Options) ([]Object, *Report, error) {
@@ -39,7 +34,7 @@ func FromCluster(ctx context.Context, config *rest.Config, o Options) ([]Object,
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to the source: %w", err)
 	}
-	resources, err := listable(asking, o, report)
+	resources, err := listable(ctx, asking, o, report)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,12 +58,33 @@ func FromCluster(ctx context.Context, config *rest.Config, o Options) ([]Object,
 	if len(report.Forbidden) > 0 && !o.SkipForbidden {
 		return nil, report, &ForbiddenError{Resources: report.Forbidden}
 	}
-	return all, report, nil
+	return all, report, checkRead(all, o, report)
+}
+
+// checkRead returns an error if the source does not have a namespace that was asked for. Without the right to list
+// namespaces, objects must prove that a namespace exists.
+func checkRead(all []Object, o Options, report *Report) error {
+	known := sets.New[string]()
+	for _, object := range all {
+		known.Insert(namespaceOf(object, object.GetNamespace()))
+	}
+	if !slices.Contains(report.Forbidden, namespaceResource.String()) {
+		return checkNamespaces(o.Namespaces, known)
+	}
+	for _, namespace := range o.Namespaces {
+		if !known.Has(namespace) {
+			return fmt.Errorf("nothing in namespace %q can be read: it does not exist, or has no objects that you may list", namespace)
+		}
+	}
+	return nil
 }
 
 // listable returns what the source serves and the options ask for. CRDs come with the kinds that they define.
-func listable(asking discovery.DiscoveryInterface, o Options, report *Report) ([]resource, error) {
-	lists, err := asking.ServerPreferredResources()
+func listable(ctx context.Context, asking *discovery.DiscoveryClient, o Options, report *Report) ([]resource, error) {
+	lists, err := asking.ServerPreferredResourcesWithContext(ctx)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("asking the source which kinds it has: %w", context.Cause(ctx))
+	}
 	var partial *discovery.ErrGroupDiscoveryFailed
 	if errors.As(err, &partial) {
 		for version := range partial.Groups {
@@ -79,45 +95,21 @@ func listable(asking discovery.DiscoveryInterface, o Options, report *Report) ([
 		return nil, fmt.Errorf("asking the source which kinds it has: %w", err)
 	}
 	var found []resource
-	matched := map[string]bool{}
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			continue
 		}
 		for _, r := range list.APIResources {
-			one := resource{version.WithResource(r.Name), r}
-			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || ofTheCluster.Has(one.GroupResource().String()) {
-				continue
-			}
-			if one.wanted(o.Kinds, matched) {
-				found = append(found, one)
+			if !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
+				found = append(found, resource{GroupVersionResource: version.WithResource(r.Name), APIResource: r})
 			}
 		}
 	}
-	for _, kind := range o.Kinds {
-		if !matched[kind] {
-			return nil, fmt.Errorf("the source has no kind %q that can be listed", kind)
-		}
+	if err := checkKinds(o.Kinds, found); err != nil {
+		return nil, err
 	}
-	return found, nil
-}
-
-// wanted reports whether the kinds that were asked for include this one. Namespaces, nodes and CRDs always come along.
-func (r resource) wanted(kinds []string, matched map[string]bool) bool {
-	if len(kinds) == 0 {
-		return true
-	}
-	always := []schema.GroupResource{namespaceResource, nodeResource, crdResource}
-	wanted := slices.Contains(always, r.GroupResource())
-	for _, kind := range kinds {
-		lower := strings.ToLower(kind)
-		names := append([]string{r.Name, r.SingularName, strings.ToLower(r.Kind), r.GroupResource().String()}, r.ShortNames...)
-		if slices.Contains(names, lower) {
-			matched[kind], wanted = true, true
-		}
-	}
-	return wanted
+	return slices.DeleteFunc(found, func(r resource) bool { return isInternal(r.GroupResource()) || !r.wanted(o.Kinds) }), nil
 }
 
 // list reads all objects of a kind, page by page.
@@ -141,7 +133,7 @@ func list(ctx context.Context, client dynamic.Interface, r resource, o Options) 
 				return nil, err
 			}
 			for i := range page.Items {
-				all = append(all, Object{Resource: r.GroupResource(), Unstructured: &page.Items[i]})
+				all = append(all, Object{Resource: r.GroupResource(), Unstructured: &page.Items[i], anyName: true})
 			}
 			if options.Continue = page.GetContinue(); options.Continue == "" {
 				break

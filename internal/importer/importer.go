@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,6 +41,11 @@ type Options struct {
 type Object struct {
 	Resource schema.GroupResource
 	*unstructured.Unstructured
+	// File is the file of a dump that it comes from.
+	File string
+
+	// anyName says that the rules for its name are not known: it may belong to an aggregated API server.
+	anyName bool
 }
 
 // Report describes what happened to the objects that were read.
@@ -55,6 +61,8 @@ type Report struct {
 	Unavailable []string
 	// Unreadable are the files of a dump that are not valid YAML or JSON, or that are cut off.
 	Unreadable []string
+	// Irregular are pipes, sockets and the like in a dump.
+	Irregular []string
 }
 
 func newReport() *Report { return &Report{LeftOut: map[string]int{}, Changed: map[string]int{}} }
@@ -66,6 +74,13 @@ type ForbiddenError struct {
 
 func (e *ForbiddenError) Error() string {
 	return fmt.Sprintf("%d kinds cannot be listed: %v", len(e.Resources), e.Resources)
+}
+
+// Selectable reports whether a selection of kinds can avoid the error. Some kinds are always read.
+func (e *ForbiddenError) Selectable() bool {
+	return !slices.ContainsFunc(e.Resources, func(resource string) bool {
+		return slices.Contains(alwaysImported, schema.ParseGroupResource(resource))
+	})
 }
 
 // Write writes objects to a file that only its owner can read.

@@ -41,6 +41,15 @@ func names(objects []Object) []string {
 	return all
 }
 
+func prepare(t *testing.T, read []Object, o Options, report *Report) []Object {
+	t.Helper()
+	kept, err := Prepare(read, o, report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
+
 func TestWhatIsImported(t *testing.T) {
 	all := func(t *testing.T) []Object {
 		t.Helper()
@@ -89,7 +98,8 @@ func TestWhatIsImported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			read := all(t)
-			kept, report := Prepare(read, test.options)
+			report := newReport()
+			kept := prepare(t, read, test.options, report)
 			if got := names(kept); !slices.Equal(got, test.want) {
 				t.Errorf("got %q,\nwant %q", got, test.want)
 			}
@@ -109,14 +119,16 @@ func TestWhatIsChanged(t *testing.T) {
 		return object(t, "secrets", `{apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {namespace: shop, name: pull, uid: s1,
 			annotations: {kubectl.kubernetes.io/last-applied-configuration: "{secret}", keep: me}}, data: {.dockerconfigjson: c2VjcmV0, other: c2VjcmV0}, stringData: {x: secret}}`)
 	}
-	kept, report := Prepare([]Object{
+	report := newReport()
+	kept := prepare(t, []Object{
 		secret(),
 		object(t, "pods", `{apiVersion: v1, kind: Pod, metadata: {namespace: shop, name: web, uid: p1, resourceVersion: "7",
 			ownerReferences: [{name: here, uid: rs1}, {name: gone, uid: x}]}, spec: {nodeName: worker-1}, status: {phase: Running}}`),
 		object(t, "replicasets.apps", `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {namespace: shop, name: here, uid: rs1, generation: 3}}`),
 		object(t, crdResource.String(), `{metadata: {name: ships.sea.example.com, uid: crd1}, spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: x}}}}}}`),
 		object(t, "configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: manifest}}`),
-	}, Options{})
+		object(t, "namespaces", `{apiVersion: v1, kind: Namespace, metadata: {name: new, labels: {keep: me}}}`),
+	}, Options{}, report)
 	by := map[string]Object{}
 	for _, o := range kept {
 		by[o.GetName()] = o
@@ -141,13 +153,22 @@ func TestWhatIsChanged(t *testing.T) {
 	if by["manifest"].GetUID() == "" || stringAt(by["manifest"], "metadata", "creationTimestamp") == "" {
 		t.Errorf("the manifest is %v", by["manifest"].Object)
 	}
+	for _, name := range []string{"new", "shop"} {
+		finalizers, _, _ := unstructured.NestedStringSlice(by[name].Object, "spec", "finalizers")
+		if !slices.Equal(finalizers, []string{"kubernetes"}) || by[name].GetLabels()["kubernetes.io/metadata.name"] != name {
+			t.Errorf("the namespace is %v", by[name].Object)
+		}
+	}
+	if by["new"].GetLabels()["keep"] != "me" {
+		t.Errorf("labels are %v", by["new"].GetLabels())
+	}
 	if by["worker-1"].Resource != nodeResource || by["shop"].Resource != namespaceResource {
 		t.Errorf("imported %q", names(kept))
 	}
 	if len(report.Changed) != 4 {
 		t.Errorf("reported %q", Lines(report.Changed))
 	}
-	kept, _ = Prepare([]Object{secret()}, Options{WithSecrets: true})
+	kept = prepare(t, []Object{secret()}, Options{WithSecrets: true}, newReport())
 	if data, _, _ := unstructured.NestedStringMap(kept[0].Object, "data"); data["other"] != "c2VjcmV0" {
 		t.Errorf("with secrets: %v", data)
 	}
@@ -159,12 +180,12 @@ func TestDumps(t *testing.T) {
 		"a/list.yaml":    "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: one}}\n- {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {namespace: shop, name: two}}\n",
 		"a/typed.json":   `{"apiVersion":"v1","kind":"ConfigMapList","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"three"}}]}`,
 		"b/ship.yml":     "apiVersion: sea.example.com/v1\nkind: Ship\nmetadata: {name: ada}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: shop, name: one}\n",
-		"b/crd.yaml":     "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: shipz.sea.example.com}\nspec: {group: sea.example.com, names: {kind: Ship, plural: shipz}}\n",
+		"b/crd.yaml":     "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: shipz.sea.example.com}\nspec: {group: sea.example.com, scope: Cluster, names: {kind: Ship, plural: shipz}}\n",
 		"logs/pod.log":   "kind: not read",
 		"broken.yaml":    "{",
 		"no-object.json": `{"a": 1}`,
 	})
-	read, report, err := FromFiles(folder, Options{})
+	read, report, err := FromFiles(t.Context(), folder, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,13 +199,13 @@ func TestDumps(t *testing.T) {
 	if !slices.Equal(report.Unreadable, []string{"broken.yaml"}) {
 		t.Errorf("unreadable: %v", report.Unreadable)
 	}
-	if some, _, err := FromFiles(folder, Options{Kinds: []string{"ingress"}}); err != nil || len(some) != 2 { // and the CRD
+	if some, _, err := FromFiles(t.Context(), folder, Options{Kinds: []string{"ingress"}}); err != nil || len(some) != 2 { // and the CRD
 		t.Errorf("by kind: %q, %v", names(some), err)
 	}
-	if _, _, err := FromFiles(filepath.Join(folder, "logs"), Options{}); err == nil || !strings.Contains(err.Error(), "no file in") {
+	if _, _, err := FromFiles(t.Context(), filepath.Join(folder, "logs"), Options{}); err == nil || !strings.Contains(err.Error(), "no file in") {
 		t.Errorf("a folder without objects: %v", err)
 	}
-	if _, _, err := FromFiles(filepath.Join(folder, "missing"), Options{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := FromFiles(t.Context(), filepath.Join(folder, "missing"), Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
@@ -215,12 +236,12 @@ func TestBadDumps(t *testing.T) {
 			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			read, _, err := FromFiles(path, Options{})
+			read, _, err := FromFiles(t.Context(), path, Options{})
 			if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), path) {
 				t.Errorf("got %q and %v, want an error with %q", names(read), err, test.says)
 			}
 			// It does not help that the file is in a folder.
-			if read, _, err := FromFiles(folder, Options{}); err == nil || !strings.Contains(err.Error(), "no file in "+folder) {
+			if read, _, err := FromFiles(t.Context(), folder, Options{}); err == nil || !strings.Contains(err.Error(), "no file in "+folder) {
 				t.Errorf("in a folder: got %q and %v", names(read), err)
 			}
 		})

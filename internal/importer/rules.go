@@ -6,6 +6,7 @@ package importer
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -23,6 +24,7 @@ import (
 var (
 	nodeResource      = schema.GroupResource{Resource: "nodes"}
 	namespaceResource = schema.GroupResource{Resource: "namespaces"}
+	serviceResource   = schema.GroupResource{Resource: "services"}
 	podResource       = schema.GroupResource{Resource: "pods"}
 	secretResource    = schema.GroupResource{Resource: "secrets"}
 	volumeResource    = schema.GroupResource{Resource: "persistentvolumes"}
@@ -39,6 +41,10 @@ var ofTheCluster = sets.New(
 	"storageversions.internal.apiserver.k8s.io", "resourceslices.resource.k8s.io", "devicetaintrules.resource.k8s.io",
 )
 
+func isInternal(resource schema.GroupResource) bool {
+	return ofTheCluster.Has(resource.String()) || strings.HasSuffix(resource.Group, "metrics.k8s.io")
+}
+
 // systemNamespaces belong to the source's control plane.
 var systemNamespaces = sets.New("kube-system", "kube-public", "kube-node-lease")
 
@@ -48,9 +54,9 @@ var sharedWithNamespaces = sets.New(
 	"runtimeclasses.node.k8s.io", crdResource.String(), nodeResource.String(), volumeResource.String(),
 )
 
-// Prepare selects the objects to import, and changes those that must not be imported unchanged.
-func Prepare(read []Object, o Options) ([]Object, *Report) {
-	report := newReport()
+// Prepare selects the objects to import, changes those that must not be imported unchanged, and adds both to the
+// report. It fails if an object cannot be stored.
+func Prepare(read []Object, o Options, report *Report) ([]Object, error) {
 	var kept []Object
 	for _, object := range read {
 		if reason := leaveOut(object, o); reason != "" {
@@ -67,7 +73,7 @@ func Prepare(read []Object, o Options) ([]Object, *Report) {
 	kept = append(kept, missingNamespaces(kept)...)
 	dropAbsentOwners(kept, report)
 	report.Objects = len(kept)
-	return kept, report
+	return kept, check(kept)
 }
 
 // leaveOut returns why an object is not imported; empty if it is.
@@ -77,7 +83,7 @@ func leaveOut(o Object, options Options) string {
 		namespace = name
 	}
 	switch {
-	case ofTheCluster.Has(resource) || strings.HasSuffix(o.Resource.Group, "metrics.k8s.io"):
+	case isInternal(o.Resource):
 		return "they belong to the machinery of the source"
 	case namespace != "" && len(options.Namespaces) > 0 && !slices.Contains(options.Namespaces, namespace):
 		return "they are in other namespaces"
@@ -143,6 +149,9 @@ func clean(o Object, options Options, report *Report) {
 	o.SetResourceVersion("")
 	if o.GetUID() == "" { // a manifest rather than an object
 		o.SetUID(uuid.NewUUID())
+		if o.Resource == namespaceResource {
+			completeNamespace(o)
+		}
 	}
 	if created := o.GetCreationTimestamp(); created.IsZero() {
 		o.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
@@ -192,52 +201,68 @@ func redact(o Object) {
 
 // missingNodes creates nodes for pods whose node was not read: pods of missing nodes are deleted.
 func missingNodes(all []Object, report *Report) []Object {
-	known, wanted := sets.New[string](), sets.New[string]()
+	known, wanted := sets.New[string](), map[string]Object{}
 	for _, object := range all {
 		switch object.Resource {
 		case nodeResource:
 			known.Insert(object.GetName())
 		case podResource:
 			if name := stringAt(object, "spec", "nodeName"); name != "" {
-				wanted.Insert(name)
+				wanted[name] = object
 			}
 		}
 	}
 	var made []Object
-	for _, name := range sets.List(wanted.Difference(known)) {
-		report.Changed["nodes are created because pods name them"]++
-		made = append(made, newObject(nodeResource, "Node", name))
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if !known.Has(name) {
+			report.Changed["nodes are created because pods name them"]++
+			made = append(made, newObject(nodeResource, "Node", name, wanted[name]))
+		}
 	}
 	return made
 }
 
 // missingNamespaces creates the namespaces of objects that were not read.
 func missingNamespaces(all []Object) []Object {
-	known, wanted := sets.New[string]("default"), sets.New[string]()
+	known, wanted := sets.New[string]("default"), map[string]Object{}
 	for _, object := range all {
 		if object.Resource == namespaceResource {
 			known.Insert(object.GetName())
 		} else if namespace := object.GetNamespace(); namespace != "" {
-			wanted.Insert(namespace)
+			wanted[namespace] = object
 		}
 	}
 	var made []Object
-	for _, name := range sets.List(wanted.Difference(known)) {
-		namespace := newObject(namespaceResource, "Namespace", name)
-		namespace.SetLabels(map[string]string{"kubernetes.io/metadata.name": name})
-		_ = unstructured.SetNestedStringSlice(namespace.Object, []string{"kubernetes"}, "spec", "finalizers")
-		_ = unstructured.SetNestedField(namespace.Object, "Active", "status", "phase")
-		made = append(made, namespace)
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if !known.Has(name) {
+			namespace := newObject(namespaceResource, "Namespace", name, wanted[name])
+			completeNamespace(namespace)
+			made = append(made, namespace)
+		}
 	}
 	return made
 }
 
-func newObject(resource schema.GroupResource, kind, name string) Object {
+// completeNamespace sets what the API server sets in a new namespace. Without the finalizer, the objects in a namespace
+// would outlive it.
+func completeNamespace(o Object) {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels["kubernetes.io/metadata.name"] = o.GetName()
+	o.SetLabels(labels)
+	_ = unstructured.SetNestedStringSlice(o.Object, []string{"kubernetes"}, "spec", "finalizers")
+	_ = unstructured.SetNestedField(o.Object, "Active", "status", "phase")
+}
+
+// newObject returns an object that another one needs.
+func newObject(resource schema.GroupResource, kind, name string, user Object) Object {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
 	object.SetName(name)
 	object.SetUID(uuid.NewUUID())
 	object.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
-	return Object{Resource: resource, Unstructured: object}
+	return Object{Resource: resource, Unstructured: object, File: user.File}
 }
 
 // dropAbsentOwners removes references to owners that are not imported: the garbage collector would remove the object.

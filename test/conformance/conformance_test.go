@@ -74,21 +74,22 @@ func TestReport(t *testing.T) {
 		t.Error(err)
 	}
 	if err := sameSpecs([]string{ran[0].Name, ran[1].Name, "another"}, ran); err == nil || !strings.Contains(err.Error(), "did not run: another") || !strings.Contains(err.Error(), "not chosen") {
-		t.Errorf("other specs: %v", err)
+		t.Errorf("unexpected specs: %v", err)
 	}
 	if _, err := parseReport([]byte(`[{"SpecReports": [{"LeafNodeType": "SynchronizedBeforeSuite", "State": "failed", "Failure": {"Message": "no nodes"}}]}]`)); err == nil || !strings.Contains(err.Error(), "no nodes") {
 		t.Errorf("a suite that does not start: %v", err)
 	}
 	if _, err := parseReport([]byte(`[{"SpecRep`)); err == nil {
-		t.Error("a report that is cut off was read")
+		t.Error("a truncated report was accepted")
 	}
 }
 
-// TestRewrite changes the list after a run: what it adds is no result any more, and what it drops has to run first.
+// TestRewrite changes the list after a run. Specs that it adds lose their results. Specs that it removes must run
+// first.
 func TestRewrite(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, folder := range []string{here, "docs"} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
+	for _, dir := range []string{here, "docs"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,7 +110,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// TestPageIsOfTheResults fails if the list of what is left out, or the page, was changed without a run.
+// TestPageIsOfTheResults fails if the page or the list of left out specs changed without a run.
 func TestPageIsOfTheResults(t *testing.T) {
 	t.Chdir("../..")
 	exclusions, err := readLeftOut(leftOutPath)
@@ -121,8 +122,8 @@ func TestPageIsOfTheResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, way := range []string{"direct", "lens"} {
-		run, there := all[way]
-		if !there {
+		run, found := all[way]
+		if !found {
 			t.Errorf("%s has no run %q", resultsPath, way)
 		}
 		chosen, err := choose(run.Specs, exclusions)
@@ -140,6 +141,6 @@ func TestPageIsOfTheResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if have, err := os.ReadFile(pagePath); err != nil || string(have) != want {
-		t.Errorf("%s is not what make conformance writes: %v", pagePath, err)
+		t.Errorf("%s differs from the page that make conformance writes: %v", pagePath, err)
 	}
 }

@@ -26,18 +26,18 @@ import (
 )
 
 const (
-	// What became of a spec: one of Ginkgo's words, or ours.
+	// The state of a spec. leftOut is ours, the others are Ginkgo's.
 	passed  = "passed"
 	leftOut = "left out"
-	// ours is what a spec must match to be considered: a group, and that it belongs to Conformance.
-	ours = `\[sig-(%s)\].*\[Conformance\]`
-	// most is how long a run may take.
-	most = 3 * time.Hour
-	// grace is how long Ginkgo may take to clean up after a signal.
+	// specPattern is the pattern of the specs to consider: those of a group that belong to Conformance.
+	specPattern = `\[sig-(%s)\].*\[Conformance\]`
+	// runTimeout is the maximum duration of a run.
+	runTimeout = 3 * time.Hour
+	// grace is how long Ginkgo may clean up after a signal.
 	grace = time.Minute
 )
 
-// spec is one of upstream's specs and what became of it.
+// spec is one of upstream's specs and its result.
 type spec struct {
 	Name    string  `json:"name"`
 	State   string  `json:"state"`
@@ -52,7 +52,7 @@ func (s spec) group() string {
 	return group
 }
 
-// report is what Ginkgo writes with --json-report, as far as it matters here.
+// report is the part that this command needs of the file that Ginkgo writes with --json-report.
 type report struct {
 	SpecReports []struct {
 		ContainerHierarchyTexts []string
@@ -68,7 +68,7 @@ type report struct {
 // allSpecs returns the Conformance specs of our groups.
 func (o *options) allSpecs(ctx context.Context) ([]spec, error) {
 	path := filepath.Join(o.output, "specs.json")
-	// Without a cluster: a dry run only lists. A kubeconfig must be named, but need not exist.
+	// A dry run lists the specs without a cluster. A kubeconfig must be named, but need not exist.
 	listing := exec.CommandContext(ctx, o.e2e, "--ginkgo.dry-run", "--ginkgo.silence-skips", "--ginkgo.succinct", "--ginkgo.no-color",
 		"--ginkgo.focus="+focusOfGroups(), "--ginkgo.json-report="+path, "--kubeconfig="+os.DevNull, "--provider=skeleton")
 	if output, err := listing.CombinedOutput(); err != nil {
@@ -84,7 +84,7 @@ func (o *options) allSpecs(ctx context.Context) ([]spec, error) {
 	return specs, nil
 }
 
-func focusOfGroups() string { return fmt.Sprintf(ours, strings.Join(groups, "|")) }
+func focusOfGroups() string { return fmt.Sprintf(specPattern, strings.Join(groups, "|")) }
 
 // exactly returns a pattern that matches these specs only.
 func exactly(names []string) string {
@@ -95,9 +95,9 @@ func exactly(names []string) string {
 	return "(" + strings.Join(quoted, "|") + ")$"
 }
 
-// ginkgoRun runs specs. That some fail is no error.
+// ginkgoRun runs specs. Failed specs are not an error.
 func (o *options) ginkgoRun(ctx context.Context, c *cluster.Cluster, kubeconfig string, wanted []string) ([]spec, error) {
-	ctx, cancel := context.WithTimeout(ctx, most)
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	log, err := os.Create(o.path("log"))
 	if err != nil {
@@ -112,14 +112,14 @@ func (o *options) ginkgoRun(ctx context.Context, c *cluster.Cluster, kubeconfig 
 	if err := os.Remove(reported); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	args := []string{"--procs=" + strconv.Itoa(o.procs), "--timeout=" + most.String(), "--no-color", "--silence-skips", "--poll-progress-after=5m",
+	args := []string{"--procs=" + strconv.Itoa(o.procs), "--timeout=" + runTimeout.String(), "--no-color", "--silence-skips", "--poll-progress-after=5m",
 		"--focus=" + exactly(wanted), "--json-report=" + filepath.Base(reported), "--output-dir=" + absolute(filepath.Dir(reported))}
 	args = append(args, absolute(o.e2e), "--",
 		"--kubeconfig="+kubeconfig, "--provider=skeleton", "--kubectl-path="+filepath.Join(assets, "kubectl"),
-		// There are no node agents, and nothing of the control plane runs in pods.
+		// There is no kubelet, and no part of the control plane runs in pods.
 		"--minStartupPods=0", "--dump-logs-on-failure=false", "--disable-log-dump=true")
 	running := exec.CommandContext(ctx, absolute(o.ginkgo), args...)
-	running.Dir = here + "/upstream" // Ginkgo compares its version with that of the module it runs in
+	running.Dir = here + "/upstream" // Ginkgo checks that its version matches the module it runs in
 	running.Stdout, running.Stderr = log, log
 	running.Cancel = func() error { return running.Process.Signal(syscall.SIGTERM) }
 	running.WaitDelay = grace
@@ -151,7 +151,7 @@ func absolute(path string) string {
 	return path
 }
 
-// readReport returns the specs that Ginkgo has run, or would run.
+// readReport returns the specs that Ginkgo ran or, after a dry run, would run.
 func readReport(path string) ([]spec, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -173,7 +173,7 @@ func parseReport(data []byte) (ran []spec, err error) {
 					return nil, fmt.Errorf("%s failed: %s", s.LeafNodeType, s.Failure.Message)
 				}
 			case s.State == "skipped" && s.RunTime == 0 || s.State == "pending":
-				// Not selected. A spec that skips itself has run for a moment, and counts as one that did not pass.
+				// Not selected. A spec that skips itself has a run time, and counts as not passed.
 			default:
 				name := strings.Join(append(slices.Clone(s.ContainerHierarchyTexts), s.LeafNodeText), " ")
 				ran = append(ran, spec{Name: name, State: s.State, Seconds: s.RunTime.Round(10 * time.Millisecond).Seconds(), Failure: s.Failure.Message})
@@ -184,25 +184,25 @@ func parseReport(data []byte) (ran []spec, err error) {
 	return ran, nil
 }
 
-// sameSpecs makes sure that Ginkgo ran what was chosen, no more and no less.
+// sameSpecs checks that Ginkgo ran exactly the chosen specs.
 func sameSpecs(wanted []string, ran []spec) error {
 	var failures []error
 	have := map[string]bool{}
 	for _, s := range ran {
 		have[s.Name] = true
 		if !slices.Contains(wanted, s.Name) {
-			failures = append(failures, fmt.Errorf("ran, but was not chosen: %s", s.Name))
+			failures = append(failures, fmt.Errorf("not chosen, but ran: %s", s.Name))
 		}
 	}
 	for _, name := range wanted {
 		if !have[name] {
-			failures = append(failures, fmt.Errorf("was chosen, but did not run: %s", name))
+			failures = append(failures, fmt.Errorf("chosen, but did not run: %s", name))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// sameVersion returns the version of Kubernetes, which server and specs must share.
+// sameVersion returns the Kubernetes version. It fails if server and specs have different versions.
 func sameVersion(config *rest.Config, e2e string) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -219,7 +219,7 @@ func sameVersion(config *rest.Config, e2e string) (string, error) {
 	for _, module := range append(info.Deps, &info.Main) {
 		if module.Path == "k8s.io/kubernetes" {
 			if !strings.HasPrefix(server.GitVersion, module.Version) {
-				return "", fmt.Errorf("the control plane is %s, and the specs are those of %s: change %s/upstream/go.mod", server.GitVersion, module.Version, here)
+				return "", fmt.Errorf("the control plane is Kubernetes %s, but the specs are from %s; change %s/upstream/go.mod", server.GitVersion, module.Version, here)
 			}
 			return module.Version, nil
 		}

@@ -14,23 +14,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// exclusion says why some specs are not run.
+// exclusion lists specs that do not run, with the reason.
 type exclusion struct {
-	// Reason is the same for all of them.
+	// Reason applies to all of them.
 	Reason string `json:"reason"`
-	// Patterns are regular expressions, each of which matches the name of at least one spec.
+	// Patterns are regular expressions. Each must match the name of at least one spec.
 	Patterns []string `json:"patterns"`
 
 	compiled []*regexp.Regexp
 }
 
-// selection is which specs are run.
+// selection divides the specs into those that run and those that are left out.
 type selection struct {
 	run     []string
 	leftOut map[string]string // reason by name
 }
 
-// with returns the specs that ran, and those that are left out.
+// with returns the specs that ran and those that are left out.
 func (s selection) with(ran []spec) []spec {
 	all := slices.Clone(ran)
 	for name := range s.leftOut {
@@ -75,8 +75,8 @@ func parseLeftOut(data []byte) (list []exclusion, err error) {
 	return list, nil
 }
 
-// choose divides specs into those that are run and those that are left out. A pattern that matches no spec is an error,
-// because upstream has renamed the spec or removed it. So is a spec with two reasons.
+// choose divides specs into those that run and those that are left out. A pattern that matches no spec is an error,
+// because upstream has renamed or removed the spec. So is a spec with two reasons.
 func choose(specs []spec, exclusions []exclusion) (selection, error) {
 	chosen := selection{leftOut: map[string]string{}}
 	var failures []error

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command conformance runs upstream's Conformance specs on an embedded control plane, and writes docs/conformance.md.
-// It runs in the root of the repository, by make conformance.
+// `make conformance` runs it in the root of the repository.
 //
-// Upstream's specs are compiled from the module upstream. left-out.yaml lists the specs that are not run, with the
-// reasons, and results.json holds the results of the last run.
+// The module upstream compiles upstream's specs. left-out.yaml lists the specs that do not run, with the reasons, and
+// results.json holds the results of the last run.
 package main
 
 import (
@@ -31,11 +31,11 @@ const (
 	leftOutPath = here + "/left-out.yaml"
 	resultsPath = here + "/results.json"
 	pagePath    = "docs/conformance.md"
-	// nodes is how many simulated nodes there are: specs that spread or evict pods need several.
+	// nodes is the number of simulated nodes. Specs that spread or evict pods need several.
 	nodes = 3
 )
 
-// groups are the special interest groups whose specs are about the control plane.
+// groups are the special interest groups whose specs test the control plane.
 var groups = []string{"api-machinery", "apps", "architecture", "auth", "cli", "instrumentation", "scheduling"}
 
 type options struct {
@@ -61,13 +61,13 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("conformance", flag.ContinueOnError)
 	flags.BoolVar(&o.lens, "lens", false, "send all requests of the specs through the lens")
 	flags.BoolVar(&o.list, "list", false, "list the specs and whether they are left out, and run none")
-	flags.BoolVar(&o.page, "page", false, "write the page from the last results, and run no specs; for changes of the list of what is left out")
+	flags.BoolVar(&o.page, "page", false, "write the page from the last results, and run no specs; use it after a change of the list of left out specs")
 	flags.IntVar(&o.procs, "procs", max(8, 2*runtime.NumCPU()), "how many specs run at the same time; most of them wait")
 	flags.StringVar(&o.focus, "focus", "", "run only specs whose name matches this regular expression; results are not kept")
 	flags.StringVar(&o.binary, "controlplane", "bin/opdock-controlplane", "path of the control plane")
 	flags.StringVar(&o.e2e, "e2e", "bin/e2e.test", "path of upstream's specs")
 	flags.StringVar(&o.ginkgo, "ginkgo", "bin/ginkgo", "path of Ginkgo")
-	flags.StringVar(&o.output, "output", "dist/conformance", "folder for the log and the report of Ginkgo")
+	flags.StringVar(&o.output, "output", "dist/conformance", "directory for the log and the report of Ginkgo")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string) error {
 	return o.runSpecs(ctx, chosen, exclusions, focus)
 }
 
-// runSpecs starts a cluster, runs the chosen specs on it and keeps the results.
+// runSpecs starts a cluster, runs the chosen specs on it and saves the results.
 func (o *options) runSpecs(ctx context.Context, chosen selection, exclusions []exclusion, focus *regexp.Regexp) (err error) {
 	c, err := cluster.Start(ctx, cluster.Options{Binary: o.binary, Nodes: nodes})
 	if err != nil {
@@ -151,7 +151,7 @@ func (o *options) runSpecs(ctx context.Context, chosen selection, exclusions []e
 	return verdict(ran, took)
 }
 
-// rewrite applies a changed list of what is left out to the results of the last runs. It cannot add what did not run.
+// rewrite applies a changed list of left out specs to the last results. It cannot add specs that did not run.
 func rewrite(exclusions []exclusion) error {
 	all, err := readResults(resultsPath)
 	if err != nil {
@@ -168,14 +168,13 @@ func rewrite(exclusions []exclusion) error {
 			case out:
 				run.Specs[i] = spec{Name: s.Name, State: leftOut}
 			case s.State == leftOut:
-				return fmt.Errorf("%s: %s was left out so far; run make conformance", way, s.Name)
+				return fmt.Errorf("%s: %s was left out in the last run; run make conformance", way, s.Name)
 			}
 		}
 	}
 	return keep(all, exclusions)
 }
 
-// keep writes the results and the page.
 func keep(all results, exclusions []exclusion) error {
 	text, err := page(all, exclusions)
 	if err != nil {
@@ -187,7 +186,7 @@ func keep(all results, exclusions []exclusion) error {
 	return os.WriteFile(pagePath, []byte(text), 0o644)
 }
 
-// throughLens starts a lens in front of a cluster and writes a kubeconfig that leads through it.
+// throughLens starts a lens in front of a cluster and writes a kubeconfig that connects through it.
 func throughLens(ctx context.Context, c *cluster.Cluster) (kubeconfig string, end func() error, err error) {
 	proxy, err := lens.Start(ctx, lens.Options{Upstream: c.Config()})
 	if err != nil {
@@ -197,14 +196,14 @@ func throughLens(ctx context.Context, c *cluster.Cluster) (kubeconfig string, en
 	if err != nil {
 		return "", nil, errors.Join(err, proxy.Close())
 	}
-	kubeconfig = filepath.Join(c.Dir(), "lens.kubeconfig") // which goes with the cluster
+	kubeconfig = filepath.Join(c.Dir(), "lens.kubeconfig") // deleted with the cluster
 	if err := os.WriteFile(kubeconfig, data, 0o600); err != nil {
 		return "", nil, errors.Join(err, proxy.Close())
 	}
 	return kubeconfig, proxy.Close, nil
 }
 
-// verdict prints which specs failed, and is an error if any did.
+// verdict prints the failed specs, and returns an error if there are any.
 func verdict(ran []spec, took time.Duration) error {
 	failed := 0
 	for _, s := range ran {
@@ -220,7 +219,7 @@ func verdict(ran []spec, took time.Duration) error {
 	return nil
 }
 
-// way names how requests reach the API server.
+// way returns how requests reach the API server.
 func (o *options) way() string {
 	if o.lens {
 		return "lens"

@@ -40,8 +40,8 @@ listed [with the reasons](#left-out). All others run, and all must pass.
 ` + "`make conformance LENS=1`" + ` sends all requests of the specs through [the lens](trace.md), the proxy that ` + "`opdock dev`" + `,
 ` + "`opdock trace`" + ` and ` + "`opdock prove`" + ` put between an operator and the API server.`)
 	for _, way := range []struct{ name, title string }{{"direct", "Directly"}, {"lens", "Through the lens"}} {
-		run, there := all[way.name]
-		if !there {
+		run, found := all[way.name]
+		if !found {
 			continue
 		}
 		p("\n## %s\n", way.title)
@@ -49,8 +49,8 @@ listed [with the reasons](#left-out). All others run, and all must pass.
 		table(p, run.Specs)
 		failures(p, run.Specs)
 	}
-	run, there := all["direct"]
-	if !there {
+	run, found := all["direct"]
+	if !found {
 		return text.String(), nil
 	}
 	chosen, err := choose(run.Specs, exclusions)
@@ -110,12 +110,11 @@ func failures(p func(string, ...any), specs []spec) {
 	}
 }
 
-// short leaves out what all names on the page have in common, and quotes the rest.
+// short removes the part that all names on the page share, and quotes the rest.
 func short(name string) string {
 	return "`" + strings.ReplaceAll(name, " [Conformance]", "") + "`"
 }
 
-// wrap breaks a text into lines.
 func wrap(text string) string {
 	const width = 118
 	var lines strings.Builder

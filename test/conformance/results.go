@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// results are the last runs, by the way in which requests reached the API server: direct or lens.
+// results holds the last runs, by how requests reached the API server: direct or lens.
 type results map[string]result
 
 type result struct {

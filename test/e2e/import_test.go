@@ -101,4 +101,14 @@ func TestCLIImport(t *testing.T) {
 		t.Errorf("from the dump came\n%s", pods)
 	}
 	u.fails(t, "no such file", "import", "-f", dump+"-missing", "--name", "another")
+	u.fails(t, `no namespace "typo"`, "import", "--kubeconfig", kubeconfig, "-n", "typo", "--name", "another")
+
+	// A list as the API serves it, and manifests that no API server has stored.
+	folder := testenv.Dir(t, map[string]string{
+		"deployments.json": kubectl("prod", "get", "--raw", "/apis/apps/v1/namespaces/shop/deployments"),
+		"manifests.yaml":   importedCRD + "---\n{apiVersion: sea.example.com/v1, kind: Ship, metadata: {name: eva}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: plain}}\n",
+	})
+	u.ok(t, "import", "-f", folder, "--name", "manifests", "--quiet")
+	kubectl("manifests", "-n", "default", "get", "ship/eva", "configmap/plain")
+	kubectl("manifests", "-n", "shop", "rollout", "status", "deployment/web", "--timeout=90s")
 }

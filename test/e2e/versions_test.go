@@ -79,27 +79,28 @@ func TestVersionIsKept(t *testing.T) {
 	minorOf := func(c *cluster.Cluster) string {
 		return must(clientFor(t, c.Config()).Discovery().ServerVersion())(t).Minor
 	}
-	c := start(t, cluster.Options{Name: name, Kubernetes: "1.34"})
-	if status := must(cluster.Find(name))(t); status.Emulated != "1.34" {
+	c := start(t, cluster.Options{Name: name, Kubernetes: "1.33"})
+	if status := must(cluster.Find(name))(t); status.Emulated != "1.33" {
 		t.Errorf("status: %+v", status)
 	}
 	fork := must(c.Fork(within(t), cluster.Options{}))(t)
-	if got := minorOf(fork); got != "34" {
+	if got := minorOf(fork); got != "33" {
 		t.Errorf("the fork is 1.%s", got)
 	}
 	try(t, fork.Stop())
 	try(t, c.Stop())
 	c = start(t, cluster.Options{Name: name})
-	if got := minorOf(c); got != "34" {
+	if got := minorOf(c); got != "33" {
 		t.Errorf("after a restart it is 1.%s", got)
 	}
 	try(t, c.Stop())
-	refuses(t, cluster.Options{Name: name, Kubernetes: "1.33"}, cluster.ReasonNewerState, "1.34", "1.33")
-	c = start(t, cluster.Options{Name: name, Kubernetes: "1.35"})
-	if got := minorOf(c); got != "35" {
+	// The scheduler of 1.34 needs rights that the role of 1.33 does not have.
+	c = start(t, cluster.Options{Name: name, Kubernetes: "1.34"})
+	if got := minorOf(c); got != "34" {
 		t.Errorf("after an upgrade it is 1.%s", got)
 	}
 	try(t, c.Stop())
+	refuses(t, cluster.Options{Name: name, Kubernetes: "1.33"}, cluster.ReasonNewerState, "1.34", "1.33")
 	refuses(t, cluster.Options{Name: name, Kubernetes: "1.99"}, cluster.ReasonBadOption, "1.99")
 	refuses(t, cluster.Options{Kubernetes: "old"}, cluster.ReasonBadOption, "old")
 }

@@ -147,14 +147,14 @@ func runServe(started time.Time, args []string) int {
 	syscall.Umask(0o077)
 	// The reader of the log may end before the control plane has stopped.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
 	go stopOnSignal(cancel)
 	if lifeline := descriptor(*lifelineFD, "lifeline"); lifeline != nil {
 		go func() {
 			_, _ = io.Copy(io.Discard, lifeline)
 			klog.InfoS("Stopping: the process that started this one is gone")
-			cancel()
+			cancel(nil)
 		}()
 	}
 
@@ -205,14 +205,24 @@ func configure(verbosity int) error {
 	return nil
 }
 
-// stopOnSignal stops cleanly at the first signal and at once at the second.
-func stopOnSignal(cancel context.CancelFunc) {
+// stopOnSignal stops cleanly at the first signal. Another Ctrl-C then ends the process at once, for people who run it by
+// hand. Another SIGTERM does not: several programs may stop the same cluster, and all of them wait for the clean stop.
+// SIGUSR1 stops as well, but keeps the state of an ephemeral cluster for the next start.
+func stopOnSignal(cancel context.CancelCauseFunc) {
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	klog.InfoS("Stopping", "signal", (<-signals).String())
-	cancel()
-	<-signals
-	os.Exit(1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1)
+	first := <-signals
+	klog.InfoS("Stopping", "signal", first.String())
+	if first == syscall.SIGUSR1 {
+		cancel(serve.ErrRestart)
+	} else {
+		cancel(nil)
+	}
+	for next := range signals {
+		if next == os.Interrupt {
+			os.Exit(1)
+		}
+	}
 }
 
 // descriptor opens an inherited file descriptor; nil if there is none.

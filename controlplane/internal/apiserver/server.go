@@ -11,6 +11,7 @@
 //   - the loopback certificate is ECDSA (config.go);
 //   - bootstrap objects are written into etcd before the server starts, and the
 //     upstream reconcilers for them run after it is ready (bootstrap.go);
+//   - certificates are read once (certificates.go);
 //   - OpenAPI documents are built when they are first asked for, or shortly
 //     after the server is ready (openapi.go).
 package apiserver
@@ -86,8 +87,10 @@ type Server struct {
 
 	// The rest is set by Assemble.
 	aggregator *aggregatorapiserver.APIAggregator
-	// hooksDeferred is true if the bootstrap objects exist, so the upstream hooks for them can run
-	// later.
+	// bootstraps is true if this server writes the bootstrap objects to etcd before it starts.
+	bootstraps bool
+	// hooksDeferred is true if the bootstrap objects are those of this version, so the upstream hooks for
+	// them can run later. Objects of another version lack rights that controllers and scheduler need to start.
 	hooksDeferred bool
 
 	// The rest is set by Start.
@@ -114,6 +117,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	var kubelets *kubelet.Server
 	if o.Cluster {
+		if err := stopWatchingCertificates(config); err != nil {
+			return nil, err
+		}
 		core := config.KubeAPIs.ControlPlane.VersionedInformers.Core().V1()
 		if kubelets, err = kubelet.New(core.Pods().Lister(), core.Nodes().Lister(), o.Logs); err != nil {
 			return nil, err
@@ -132,15 +138,16 @@ func New(ctx context.Context, o Options) (*Server, error) {
 func (s *Server) Assemble(ctx context.Context) error {
 	generic := s.config.KubeAPIs.ControlPlane.Generic
 	written := make(chan error, 1)
-	if s.hooksDeferred = canBootstrap(s.config.Options); s.hooksDeferred {
+	s.bootstraps = canBootstrap(s.config.Options)
+	if s.hooksDeferred = s.bootstraps && (s.options.New || s.options.Bootstrapped); s.hooksDeferred {
 		for name := range deferredHooks() {
 			generic.DisabledPostStartHooks.Insert(name)
 		}
 	}
-	if s.options.Objects != nil && !s.hooksDeferred {
+	if s.options.Objects != nil && !s.bootstraps {
 		return errors.New("objects cannot be imported into an etcd that encrypts them")
 	}
-	if s.hooksDeferred && (!s.options.Bootstrapped || s.options.Nodes > 0) {
+	if s.bootstraps && (!s.options.Bootstrapped || s.options.Nodes > 0) {
 		go func() { written <- bootstrap(ctx, s.config, s.options) }()
 	} else {
 		close(written)
@@ -174,7 +181,7 @@ func (s *Server) Assemble(ctx context.Context) error {
 
 // HasNodes reports whether the nodes of Options exist from the beginning. If not, they have to
 // be created through the API.
-func (s *Server) HasNodes() bool { return s.hooksDeferred }
+func (s *Server) HasNodes() bool { return s.bootstraps }
 
 // Start serves until Stop.
 func (s *Server) Start() {

@@ -145,12 +145,13 @@ func (f *File) Write(ctx context.Context, client *clientv3.Client, prefix string
 	var batch []clientv3.Op
 	size, read := 0, 0
 	seen := map[string]bool{}
+	var last Object // in the batch
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
 		}
 		if _, err := client.Txn(ctx).Then(batch...).Commit(); err != nil {
-			return fmt.Errorf("writing imported objects: %w", err)
+			return fmt.Errorf("writing %d imported objects of %d bytes, the last is %s: %w", len(batch), size, title(last), err)
 		}
 		result.Written += len(batch)
 		batch, size = nil, 0
@@ -180,7 +181,7 @@ func (f *File) Write(ctx context.Context, client *clientv3.Client, prefix string
 				return result, err
 			}
 		}
-		batch, size = append(batch, clientv3.OpPut(key, value)), size+len(value)
+		batch, size, last = append(batch, clientv3.OpPut(key, value)), size+len(value), object
 		if len(batch) == batchOperations {
 			if err := flush(); err != nil {
 				return result, err

@@ -170,11 +170,14 @@ func copySnapshot(path, to, kubernetes string) (*origin, error) {
 	return &origin{release: release(h.Kubernetes, h.Emulated), plugins: h.AdmissionPlugins}, nil
 }
 
-// tellImported reports what became of imported objects. The log names those that were left out.
-func (p *plane) tellImported(result objects.Result) {
+// imported describes what became of imported objects. The log names those that were left out.
+func imported(result objects.Result) string {
 	message := fmt.Sprintf("%d objects are imported", result.Written)
+	if result.Written == 1 {
+		message = "1 object is imported"
+	}
 	if left := len(result.LeftOut); left > 0 {
 		message += fmt.Sprintf("; %d could not be, the first is %s", left, result.LeftOut[0])
 	}
-	p.report.Progress("import", message)
+	return message
 }

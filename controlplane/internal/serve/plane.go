@@ -59,7 +59,7 @@ func (p *plane) start(ctx context.Context) error {
 		Nodes:        p.wantedNodes(),
 		Bootstrapped: p.bootstrappedBy() == p.release(),
 		Objects:      p.imported,
-		Imported:     p.tellImported,
+		Imported:     func(result objects.Result) { p.report.Progress("import", imported(result)) },
 		Logs:         p.folder.Path("logs"),
 		LoopbackOnly: true,
 	})

@@ -55,6 +55,10 @@ type Options struct {
 	Report     *Reporter
 }
 
+// ErrRestart is the cause of a context that ends because the cluster is about to start again. The state of an
+// ephemeral cluster then stays.
+var ErrRestart = errors.New("the cluster is about to start again")
+
 // Run brings the cluster up, reports that it is ready, and keeps it until ctx
 // ends or a part of it fails. It returns nil after a clean stop.
 func Run(ctx context.Context, o Options) (err error) {
@@ -82,7 +86,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		err = folder.Commit()
 	}
 	if err == nil {
-		folder.Info.Complete, folder.Info.Filling = plane.release(), ""
+		folder.Info.Complete, folder.Info.Filling, folder.Info.Kept = plane.release(), "", false
 		err = folder.Save()
 	}
 	if err != nil {
@@ -100,7 +104,13 @@ func Run(ctx context.Context, o Options) (err error) {
 		klog.ErrorS(err, "The next start removes it")
 	}
 	err = plane.wait(ctx)
+	if noteErr := folder.Stopping(); noteErr != nil {
+		klog.ErrorS(noteErr, "The stop is not announced")
+	}
 	plane.stop()
+	if err == nil && errors.Is(context.Cause(ctx), ErrRestart) {
+		err = folder.Keep()
+	}
 	return errors.Join(err, folder.Close(err == nil))
 }
 
@@ -112,7 +122,7 @@ func (p *plane) prepare(ctx context.Context) error {
 	if err := os.Chdir(p.folder.Dir); err != nil {
 		return fmt.Errorf("entering the state folder: %w", err)
 	}
-	if p.options.Ephemeral && !p.folder.New {
+	if p.options.Ephemeral && !p.folder.New && !p.folder.Info.Ephemeral {
 		return &fault.Error{
 			Reason:  fault.KeptState,
 			Message: fmt.Sprintf("there is state in %s that was meant to last, and an ephemeral cluster would remove it", p.folder.Dir),

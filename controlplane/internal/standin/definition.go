@@ -99,14 +99,16 @@ type Outcome struct {
 // Of returns what becomes of an object. ok is false if nothing does.
 func (d Definition) Of(object *unstructured.Unstructured, now time.Time) (outcome Outcome, ok bool, err error) {
 	fails := false
-	switch object.GetAnnotations()[Annotation] {
+	switch chosen := object.GetAnnotations()[Annotation]; chosen {
 	case "ignore":
 		return outcome, false, nil
 	case "fail":
 		fails = true
 	case "succeed":
-	default:
+	case "":
 		fails = d.Failure != nil && chance(object) < d.Failure.Percent
+	default:
+		return outcome, false, fmt.Errorf("annotation %s is %q; it can be fail, succeed or ignore", Annotation, chosen)
 	}
 	status := d.Status
 	if fails {

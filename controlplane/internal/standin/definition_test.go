@@ -122,6 +122,14 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+func TestAnnotationThatIsNotKnown(t *testing.T) {
+	d := Definition{Kind: "Certificate.cert-manager.io", Status: map[string]any{"ready": true}}
+	_, ok, err := d.Of(web(t, Annotation+": banana"), time.Now())
+	if ok || err == nil || !strings.Contains(err.Error(), `"banana"; it can be fail, succeed or ignore`) {
+		t.Errorf("got %v, %v", ok, err)
+	}
+}
+
 func TestBadDefinitions(t *testing.T) {
 	for text, says := range map[string]string{
 		"status: {a: b}": "kind is missing",

@@ -51,12 +51,17 @@ type Info struct {
 	// Filling names what the first data of the cluster is copied from, until it
 	// has been ready once.
 	Filling string `json:"filling,omitempty"`
+	// Kept is true while an ephemeral cluster is stopped to start again at once: its state stays. It
+	// is false again as soon as the cluster is ready.
+	Kept bool `json:"kept,omitempty"`
 }
 
 // Holder is what the lock file says about the living process.
 type Holder struct {
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
+	// Stopping is true from the begin of a stop.
+	Stopping bool `json:"stopping,omitempty"`
 }
 
 // Folder is a state folder that this process holds exclusively.
@@ -69,6 +74,7 @@ type Folder struct {
 	Durable bool
 
 	lock       *os.File
+	holder     Holder
 	lockBefore []byte // what the lock file said before it was taken
 }
 
@@ -121,7 +127,7 @@ func (f *Folder) Save() error {
 // folder is removed altogether.
 func (f *Folder) Close(clean bool) error {
 	defer f.release()
-	if !f.Info.Ephemeral {
+	if !f.Info.Ephemeral || f.Info.Kept {
 		if clean {
 			return f.lock.Truncate(0)
 		}
@@ -137,6 +143,22 @@ func (f *Folder) Close(clean bool) error {
 		return fmt.Errorf("removing ephemeral state: %w", err)
 	}
 	return nil
+}
+
+// Stopping notes in the lock file that the process is about to end. Others then wait for the end, and
+// do not use the cluster.
+func (f *Folder) Stopping() error {
+	f.holder.Stopping = true
+	return f.writeHolder()
+}
+
+// Keep makes Close leave the state of an ephemeral cluster to the next start.
+func (f *Folder) Keep() error {
+	if !f.Info.Ephemeral {
+		return nil
+	}
+	f.Info.Kept = true
+	return f.Save()
 }
 
 // Abandon gives the folder back after a start that failed. What a new cluster
@@ -185,16 +207,21 @@ func (f *Folder) takeLock() error {
 	if f.lockBefore, err = io.ReadAll(lock); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
-
-	data, err := json.Marshal(Holder{PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Second)})
-	if err != nil {
-		return fmt.Errorf("encoding the lock: %w", err)
-	}
 	if err := lock.Truncate(0); err != nil {
 		return WriteFault("writing the lock file", path, err)
 	}
-	if _, err := lock.WriteAt(append(data, '\n'), 0); err != nil {
-		return WriteFault("writing the lock file", path, err)
+	f.holder = Holder{PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Second)}
+	return f.writeHolder()
+}
+
+// writeHolder overwrites an entry that is not longer.
+func (f *Folder) writeHolder() error {
+	data, err := json.Marshal(f.holder)
+	if err != nil {
+		return fmt.Errorf("encoding the lock: %w", err)
+	}
+	if _, err := f.lock.WriteAt(append(data, '\n'), 0); err != nil {
+		return WriteFault("writing the lock file", f.lock.Name(), err)
 	}
 	return nil
 }
@@ -250,7 +277,7 @@ func (f *Folder) load(kubernetes string) error {
 		}
 	}
 
-	if f.Info.Ephemeral || f.Info.Filling != "" {
+	if (f.Info.Ephemeral && !f.Info.Kept) || f.Info.Filling != "" {
 		// Its process was killed before it could clean up. It is ephemeral, or an incomplete copy that
 		// was never used.
 		if err := f.clear(); err != nil {

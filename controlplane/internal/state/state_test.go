@@ -47,6 +47,7 @@ func TestOpenJudgesTheFolder(t *testing.T) {
 		"data without state.json":  {files: map[string]string{"etcd/member/snap/db": "x"}, reason: fault.CorruptState},
 		"keys without state.json":  {files: map[string]string{"pki/ca.crt": "x"}, reason: fault.CorruptState},
 		"ephemeral and killed":     {files: map[string]string{"state.json": `{"format":1,"kubernetes":"v1.36.3","port":4711,"ephemeral":true}`, "etcd/db": "x"}, isNew: true},
+		"ephemeral and kept":       {files: map[string]string{"state.json": `{"format":1,"kubernetes":"v1.36.3","port":4711,"ephemeral":true,"kept":true}`, "etcd/db": "x"}, port: 4711},
 		"log only, start was lost": {files: map[string]string{"controlplane.log": "x", "controlplane.log.1": "x"}, isNew: true},
 		"somebody else's folder":   {files: map[string]string{"thesis.txt": "x"}, reason: fault.KeptState},
 	} {
@@ -118,8 +119,13 @@ func TestWhatIsLeftBehind(t *testing.T) {
 		end     func(*Folder) error
 		remains bool
 	}{
-		"kept":                        {choose: func(*Folder) {}, end: stop, remains: true},
-		"ephemeral":                   {choose: func(f *Folder) { f.Info.Ephemeral = true }, end: stop},
+		"kept":      {choose: func(*Folder) {}, end: stop, remains: true},
+		"ephemeral": {choose: func(f *Folder) { f.Info.Ephemeral = true }, end: stop},
+		"ephemeral, starts again": {
+			choose:  func(f *Folder) { f.Info.Ephemeral = true },
+			end:     func(f *Folder) error { return errors.Join(f.Keep(), stop(f)) },
+			remains: true,
+		},
 		"new, and the start failed":   {choose: func(*Folder) {}, end: (*Folder).Abandon},
 		"old, and the start failed":   {before: `{"format":1,"kubernetes":"v1.36.3"}`, choose: func(*Folder) {}, end: (*Folder).Abandon, remains: true},
 		"old, made ephemeral, failed": {before: `{"format":1,"kubernetes":"v1.36.3"}`, choose: func(f *Folder) { f.Info.Ephemeral = true }, end: (*Folder).Abandon, remains: true},
@@ -148,6 +154,27 @@ func TestWhatIsLeftBehind(t *testing.T) {
 				t.Errorf("left beside it: %v, %v", left, err)
 			}
 		})
+	}
+}
+
+func TestAStopIsAnnounced(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := Open(dir, running)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := folder.holder
+	if err := folder.Stopping(); err != nil {
+		t.Fatal(err)
+	}
+	before.Stopping = true
+	var holder Holder
+	data, err := os.ReadFile(filepath.Join(dir, "lock"))
+	if err != nil || json.Unmarshal(data, &holder) != nil || holder != before {
+		t.Errorf("the lock says %q, %v", data, err)
+	}
+	if err := folder.Close(true); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -57,9 +57,9 @@ func runAPIServer(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	o := apiserver.Options{Run: opts}
+	o := apiserver.Options{Run: opts, New: true} // test suites start with an empty etcd
 	if os.Getenv(ControllersVariable) == "1" {
-		o.Cluster, o.New, o.Nodes = true, true, 1
+		o.Cluster, o.Nodes = true, 1
 	}
 	api, err := apiserver.New(ctx, o)
 	if err != nil {

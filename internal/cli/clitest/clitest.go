@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
@@ -39,7 +40,9 @@ type FakeDock struct {
 	// Saved are the snapshots that there are, by name. Damaged is the error of reading one to its end.
 	Saved   map[string]cluster.Snapshot
 	Damaged error
-	SaveErr error
+	// NotStarted is why a cluster does not start again after Restore has failed.
+	NotStarted error
+	SaveErr    error
 
 	Started       []cluster.Options
 	Forked        []cluster.Options
@@ -54,13 +57,30 @@ func (f *FakeDock) dock() target.Dock {
 			f.Started = append(f.Started, o)
 			return f.Start(ctx, o)
 		},
+		Restore: func(ctx context.Context, o cluster.Options) (target.Running, error) {
+			before := f.find(o.Name)
+			if before.State == cluster.Alive {
+				f.Stopped = append(f.Stopped, o.Name)
+			}
+			f.Started = append(f.Started, o)
+			c, err := f.Start(ctx, o)
+			if err != nil && before.State == cluster.Alive {
+				err = &cluster.RestoreError{Err: err, Status: before, NotStarted: f.NotStarted}
+			}
+			return c, err
+		},
 		Open: func(name string) (target.Running, error) {
 			if s := f.find(name); s.State != cluster.Alive {
 				return nil, &cluster.NotRunningError{Status: s}
 			}
 			return &FakeCluster{Dock: f, Name: name}, nil
 		},
-		Find: func(name string) (cluster.Status, error) { return f.find(name), nil },
+		Find: func(name string) (cluster.Status, error) {
+			if len(validation.IsDNS1123Label(name)) > 0 {
+				return cluster.Status{}, &cluster.NameError{Name: name}
+			}
+			return f.find(name), nil
+		},
 		Home: func() string { return "/state" },
 		List: func() ([]cluster.Status, error) {
 			var all []cluster.Status
@@ -69,9 +89,12 @@ func (f *FakeDock) dock() target.Dock {
 			}
 			return all, nil
 		},
-		Save: func(_ context.Context, name, path string) (cluster.Snapshot, error) {
+		Save: func(_ context.Context, name, path string, overwrite bool) (cluster.Snapshot, error) {
 			if s := f.find(name); s.State != cluster.Alive {
 				return cluster.Snapshot{}, &cluster.NotRunningError{Status: s}
+			}
+			if _, err := f.snapshot(path, nil); err == nil && !overwrite {
+				return cluster.Snapshot{}, fs.ErrExist
 			}
 			return cluster.Snapshot{Path: path, Cluster: name, Revision: 4711, Objects: 120, Bytes: 3 << 20}, f.SaveErr
 		},
@@ -115,7 +138,7 @@ func (f *FakeDock) dock() target.Dock {
 		},
 		Assets: func(binary string) (string, error) { return filepath.Join(filepath.Dir(binary), "assets"), nil },
 		Versions: func(context.Context, string) (target.ControlPlaneVersions, error) {
-			return target.ControlPlaneVersions{Kubernetes: "v1.36.3", Etcd: "3.6.8", Kwok: "v0.8.0"}, nil
+			return target.ControlPlaneVersions{Kubernetes: "v1.36.3", Etcd: "3.6.8", Kwok: "v0.8.0", Emulates: []string{"1.35", "1.36"}}, nil
 		},
 	}
 }
@@ -286,6 +309,11 @@ var (
 		Name: "old", Dir: "/state/old", State: cluster.Stopped, Kubeconfig: "/state/old/kubeconfig", Version: "v1.36.3",
 	}
 )
+
+// Incomplete returns a cluster that was killed before it had the objects of that source.
+func Incomplete(source string) cluster.Status {
+	return cluster.Status{Name: "half", Dir: "/state/half", State: cluster.Incomplete, PID: 816, Source: source}
+}
 
 // Clusters returns the clusters by name.
 func Clusters(all ...cluster.Status) map[string]cluster.Status {

@@ -4,11 +4,16 @@
 package clustercmd
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/semver"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
 )
 
 // NewAssets returns the verb assets.
@@ -34,6 +39,9 @@ build goes to standard error.`,
 			if err != nil {
 				return err
 			}
+			if err := a.checkVersion(cmd.Context(), binary); err != nil {
+				return err
+			}
 			dir, err := a.Dock.Assets(binary)
 			if err != nil {
 				return err
@@ -42,4 +50,23 @@ build goes to standard error.`,
 			return nil
 		},
 	}
+}
+
+// checkVersion refuses a version that the control plane does not have. A test suite would only see that the API server does
+// not start in time.
+func (a verbs) checkVersion(ctx context.Context, binary string) error {
+	wanted := a.Getenv(kubernetesVariable)
+	if wanted == "" {
+		return nil
+	}
+	versions, err := a.Dock.Versions(ctx, binary)
+	if err != nil {
+		return err
+	}
+	minor := strings.TrimPrefix(semver.MajorMinor("v"+strings.TrimPrefix(wanted, "v")), "v")
+	if len(versions.Emulates) == 0 || slices.Contains(versions.Emulates, minor) {
+		return nil
+	}
+	return hint.With(fmt.Errorf("%s is %q, which this control plane cannot emulate", kubernetesVariable, wanted),
+		"use one of "+strings.Join(versions.Emulates, ", "))
 }

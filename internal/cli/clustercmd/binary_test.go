@@ -59,3 +59,17 @@ func TestBuildControlPlane(t *testing.T) {
 		t.Errorf("built %q, want %q", built, want)
 	}
 }
+
+func TestAssetsChecksTheVersion(t *testing.T) {
+	for version, code := range map[string]int{
+		"": cmdutil.ExitOK, "1.35": cmdutil.ExitOK, "v1.36": cmdutil.ExitOK, "1.35.2": cmdutil.ExitOK,
+		"1.20": cmdutil.ExitError, "bogus": cmdutil.ExitError,
+	} {
+		s := newConsole(&clitest.FakeDock{Binary: "/bin/opdock-controlplane"})
+		s.Env = []string{kubernetesVariable + "=" + version}
+		got, screen := s.Screen(t.Context(), "assets")
+		if got != code || (code == cmdutil.ExitError) != strings.Contains(screen, "use one of 1.35, 1.36") {
+			t.Errorf("%q: exit code %d, want %d:\n%s", version, got, code, screen)
+		}
+	}
+}

@@ -87,7 +87,15 @@ func (a verbs) down(ctx context.Context, s cluster.Status, remove bool) error {
 			return a.settleDead(s)
 		}
 		fmt.Fprintln(a.Err, a.DescribeDeath(s, "was already dead"))
+	case cluster.Incomplete:
+		if !remove {
+			message, hints := a.ExplainIncomplete(s)
+			return hint.With(errors.New(message), hints...)
+		}
 	default:
+		if remove && exists(s.Dir) {
+			return a.removeRest(s)
+		}
 		return hint.With(fmt.Errorf("cluster %q does not exist", s.Name), a.KnownClusters()...)
 	}
 	if !remove || (s.Ephemeral && s.State == cluster.Alive) {
@@ -136,6 +144,20 @@ func (a verbs) settleDead(s cluster.Status) error {
 		"there was nothing to stop; the cluster is now marked as stopped",
 		"start it again with all its objects: "+a.Command("up", s.Name),
 		"remove its state: "+a.Command("down", s.Name, "--delete"))
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// removeRest removes what a start that failed has left.
+func (a verbs) removeRest(s cluster.Status) error {
+	if err := a.Dock.Delete(s.Name); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "Removed %s: the log of a start that failed.\n", s.Dir)
+	return a.removeDevelopment(s.Name)
 }
 
 func (a verbs) remove(s cluster.Status) error {

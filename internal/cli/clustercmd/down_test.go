@@ -24,6 +24,8 @@ func TestDown(t *testing.T) {
 	ephemeral.Name, ephemeral.Dir, ephemeral.Ephemeral = "brief", "/state/brief", true
 	ephemeralDead.Name, ephemeralDead.Dir, ephemeralDead.Ephemeral = "gone", "/state/gone", true
 	known := clitest.Clusters(clitest.Alive, clitest.Dead, clitest.Stopped, ephemeral, ephemeralDead)
+	half := clitest.Incomplete("/state/dock")
+	known[half.Name] = half
 
 	for name, test := range map[string]struct {
 		args                            []string
@@ -31,17 +33,19 @@ func TestDown(t *testing.T) {
 		stopErr                         error
 		stopped, markedStopped, deleted []string
 	}{
-		"alive":            {args: []string{"down"}, stopped: []string{"dock"}},
-		"alive-delete":     {args: []string{"down", "--delete"}, stopped: []string{"dock"}, deleted: []string{"dock"}},
-		"stopped":          {args: []string{"down", "--name", "old"}},
-		"stopped-delete":   {args: []string{"down", "--name", "old", "--delete"}, deleted: []string{"old"}},
-		"dead":             {args: []string{"down", "--name", "lost"}, code: 1, markedStopped: []string{"lost"}},
-		"dead-delete":      {args: []string{"down", "--name", "lost", "--delete"}, deleted: []string{"lost"}},
-		"unknown":          {args: []string{"down", "--name", "who"}, code: 1},
-		"unknown-delete":   {args: []string{"down", "--name", "who", "--delete"}, code: 1},
-		"ephemeral":        {args: []string{"down", "--name", "brief"}, stopped: []string{"brief"}},
-		"ephemeral-delete": {args: []string{"down", "--name", "brief", "--delete"}, stopped: []string{"brief"}},
-		"ephemeral-dead":   {args: []string{"down", "--name", "gone"}, code: 1, deleted: []string{"gone"}},
+		"alive":             {args: []string{"down"}, stopped: []string{"dock"}},
+		"alive-delete":      {args: []string{"down", "--delete"}, stopped: []string{"dock"}, deleted: []string{"dock"}},
+		"stopped":           {args: []string{"down", "--name", "old"}},
+		"stopped-delete":    {args: []string{"down", "--name", "old", "--delete"}, deleted: []string{"old"}},
+		"dead":              {args: []string{"down", "--name", "lost"}, code: 1, markedStopped: []string{"lost"}},
+		"dead-delete":       {args: []string{"down", "--name", "lost", "--delete"}, deleted: []string{"lost"}},
+		"unknown":           {args: []string{"down", "--name", "who"}, code: 1},
+		"unknown-delete":    {args: []string{"down", "--name", "who", "--delete"}, code: 1},
+		"incomplete":        {args: []string{"down", "--name", "half"}, code: 1},
+		"incomplete-delete": {args: []string{"down", "--name", "half", "--delete"}, deleted: []string{"half"}},
+		"ephemeral":         {args: []string{"down", "--name", "brief"}, stopped: []string{"brief"}},
+		"ephemeral-delete":  {args: []string{"down", "--name", "brief", "--delete"}, stopped: []string{"brief"}},
+		"ephemeral-dead":    {args: []string{"down", "--name", "gone"}, code: 1, deleted: []string{"gone"}},
 		"stop-fails": {
 			args: []string{"down", "--delete"}, code: 1, stopErr: errors.New("it does not listen"), stopped: []string{"dock"},
 		},
@@ -51,7 +55,7 @@ func TestDown(t *testing.T) {
 		},
 		"all-delete": {
 			args:    []string{"down", "--all", "--delete"},
-			stopped: []string{"brief", "dock"}, deleted: []string{"dock", "gone", "lost", "old"},
+			stopped: []string{"brief", "dock"}, deleted: []string{"dock", "gone", "half", "lost", "old"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,6 +67,22 @@ func TestDown(t *testing.T) {
 			clitest.ExpectSame(t, "markedStopped", dock.MarkedStopped, test.markedStopped)
 			clitest.ExpectSame(t, "deleted", dock.Deleted, test.deleted)
 		})
+	}
+}
+
+// TestDownDeletesALog covers a start that failed: there is no cluster, but its log is still there.
+func TestDownDeletesALog(t *testing.T) {
+	dock := &clitest.FakeDock{}
+	s := newConsole(dock)
+	dir := t.TempDir()
+	s.Dock.Find = func(name string) (cluster.Status, error) {
+		return cluster.Status{Name: name, Dir: dir, State: cluster.NeverStarted}, nil
+	}
+	code, screen := s.Screen(t.Context(), "down", "--name", "failed", "--delete")
+	clitest.ExpectCode(t, code, cmdutil.ExitOK)
+	clitest.ExpectSame(t, "deleted", dock.Deleted, []string{"failed"})
+	if !strings.Contains(screen, "Removed "+dir+": the log of a start that failed.") {
+		t.Errorf("it says:\n%s", screen)
 	}
 }
 

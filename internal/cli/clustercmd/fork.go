@@ -4,10 +4,12 @@
 package clustercmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +21,9 @@ import (
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/target"
 )
+
+// maxForks limits the copies that one command starts. Each is a control plane of its own.
+const maxForks = 50
 
 // forkOptions are the flags of fork.
 type forkOptions struct {
@@ -53,8 +58,8 @@ number is appended to NEW as well.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var message string
 			switch {
-			case o.count < 1:
-				message = fmt.Sprintf("--count must be at least 1, not %d", o.count)
+			case o.count < 1 || o.count > maxForks:
+				message = fmt.Sprintf("--count must be between 1 and %d, not %d", maxForks, o.count)
 			case o.timeout <= 0:
 				message = fmt.Sprintf("--timeout must be more than 0, not %s", o.timeout)
 			}
@@ -66,7 +71,7 @@ number is appended to NEW as well.`,
 	}
 	a.AddNameFlag(cmd, &o.source, a.DefaultName(), "name of the cluster to copy")
 	flags := cmd.Flags()
-	flags.IntVar(&o.count, "count", 1, "number of copies")
+	flags.IntVar(&o.count, "count", 1, fmt.Sprintf("number of copies, at most %d; each needs several hundred MiB of memory", maxForks))
 	flags.BoolVar(&o.ephemeral, "ephemeral", false, "remove the state of a copy when it stops")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "stop a copy and fail if it is not ready in this time")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print only the names of the copies")
@@ -78,8 +83,12 @@ func (a verbs) fork(ctx context.Context, name string, o forkOptions) error {
 	if err != nil {
 		return err
 	}
-	names, err := forkNames(o.source, name, o.count, all)
+	names, err := newForkNames(o.source, name, o.count, all)
 	if err != nil {
+		return err
+	}
+	// A name that no cluster can have is refused before anything happens.
+	if _, err := a.Dock.Find(names.first()); err != nil {
 		return err
 	}
 	// Opened once, so that an original that does not run is one error and not several.
@@ -97,70 +106,125 @@ func (a verbs) fork(ctx context.Context, name string, o forkOptions) error {
 	return a.startForks(ctx, original, names, binary, o)
 }
 
-// forkNames returns the names of the copies. A name that was chosen must be free; by default the next free ones are taken.
-func forkNames(source, chosen string, count int, all []cluster.Status) ([]string, error) {
-	taken := map[string]cluster.State{}
+// forkNames are the names of the copies.
+type forkNames struct {
+	chosen string // the only name; empty if a number is appended to base
+	base   string
+
+	mu    sync.Mutex
+	taken map[string]cluster.State
+	last  int // the number that was given last
+}
+
+// newForkNames prepares the names. A name that was chosen must be free; by default the next free ones are taken. What an
+// incomplete copy left is no reason to refuse its name.
+func newForkNames(source, chosen string, count int, all []cluster.Status) (*forkNames, error) {
+	n := &forkNames{taken: map[string]cluster.State{}, base: chosen}
 	for _, s := range all {
-		taken[s.Name] = s.State
+		if s.State != cluster.Incomplete {
+			n.taken[s.Name] = s.State
+		}
 	}
 	if chosen != "" && count == 1 {
-		if state, exists := taken[chosen]; exists {
+		if state, exists := n.taken[chosen]; exists {
 			return nil, hint.With(fmt.Errorf("there is already a cluster %q (%s)", chosen, cmdutil.StateWord(state)),
 				"choose another name, or none")
 		}
-		return []string{chosen}, nil
+		n.chosen = chosen
 	}
-	base := chosen
-	if base == "" {
-		base = source + "-fork"
+	if n.base == "" {
+		// A name has at most 40 characters. The number can have three digits.
+		const suffix, room = "-fork", 40 - len("-fork-999")
+		n.base = strings.TrimRight(source[:min(len(source), room)], "-") + suffix
 	}
-	var names []string
-	for number := 1; len(names) < count; number++ {
-		name := fmt.Sprintf("%s-%d", base, number)
-		if _, exists := taken[name]; !exists {
-			names = append(names, name)
+	return n, nil
+}
+
+// first returns what next returns first, without using it up.
+func (n *forkNames) first() string {
+	if n.chosen != "" {
+		return n.chosen
+	}
+	return fmt.Sprintf("%s-%d", n.base, 1)
+}
+
+// next returns the next name that was free when the names were prepared.
+func (n *forkNames) next() string {
+	if n.chosen != "" {
+		return n.chosen
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for {
+		n.last++
+		name := fmt.Sprintf("%s-%d", n.base, n.last)
+		if _, exists := n.taken[name]; !exists {
+			return name
 		}
 	}
-	return names, nil
+}
+
+// start forks the cluster. If another process has taken a name with a number meanwhile, it tries the next number.
+func (n *forkNames) start(original target.Running, fork func(target.Running, string) (target.Running, error)) (string, target.Running, error) {
+	const attempts = 100
+	for attempt := 1; ; attempt++ {
+		name := n.next()
+		copied, err := fork(original, name)
+		var start *cluster.StartError
+		taken := errors.As(err, &start) && (start.Reason == cluster.ReasonLocked || start.Reason == cluster.ReasonKeptState)
+		if !taken || n.chosen != "" || attempt == attempts {
+			return name, copied, err
+		}
+	}
 }
 
 // startForks starts the copies, as many at a time as there are processors. One that fails does not keep the others.
-func (a verbs) startForks(ctx context.Context, original target.Running, names []string, binary string, o forkOptions) error {
+func (a verbs) startForks(ctx context.Context, original target.Running, names *forkNames, binary string, o forkOptions) error {
 	type outcome struct {
+		name   string
 		copied target.Running
 		took   time.Duration
 		err    error
 	}
-	outcomes := make([]chan outcome, len(names))
+	outcomes := make(chan outcome, o.count)
 	turns := make(chan struct{}, runtime.NumCPU())
-	var running sync.WaitGroup
-	for i, name := range names {
-		outcomes[i] = make(chan outcome, 1)
-		running.Go(func() {
+	for range o.count {
+		go func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
 			started := a.Now()
-			ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, cmdutil.ErrTimeout)
-			defer cancel()
-			copied, err := original.Fork(ctx, cluster.Options{Name: name, Ephemeral: o.ephemeral, Detach: true, Binary: binary})
-			outcomes[i] <- outcome{copied, a.Now().Sub(started), err}
-		})
+			name, copied, err := names.start(original, func(original target.Running, name string) (target.Running, error) {
+				ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, cmdutil.ErrTimeout)
+				defer cancel()
+				return original.Fork(ctx, cluster.Options{Name: name, Ephemeral: o.ephemeral, Detach: true, Binary: binary})
+			})
+			outcomes <- outcome{name, copied, a.Now().Sub(started), err}
+		}()
 	}
-	defer running.Wait()
 	var failures []error
-	for i, name := range names {
-		result := <-outcomes[i]
+	var ready []string
+	interrupted := 0
+	for range o.count {
+		result := <-outcomes
 		switch {
 		case result.err != nil && ctx.Err() != nil:
-			failures = append(failures, fmt.Errorf("interrupted: cluster %q was stopped before it was ready", name))
+			interrupted++
 		case result.err != nil:
-			failures = append(failures, explainFork(name, result.err))
+			failures = append(failures, explainFork(result.name, result.err))
 		case o.quiet:
-			fmt.Fprintln(a.Out, name)
+			ready = append(ready, result.name)
 		default:
 			fmt.Fprintf(a.Out, "Cluster %q is ready after %s: export KUBECONFIG=%s\n",
-				name, result.took.Round(10*time.Millisecond), cmdutil.ShellQuote(result.copied.Kubeconfig()))
+				result.name, result.took.Round(10*time.Millisecond), cmdutil.ShellQuote(result.copied.Kubeconfig()))
 		}
+	}
+	// Programs read the names in the order of their numbers.
+	slices.SortFunc(ready, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	for _, name := range ready {
+		fmt.Fprintln(a.Out, name)
+	}
+	if interrupted > 0 {
+		failures = append(failures, fmt.Errorf("interrupted: %d of %d copies did not start", interrupted, o.count))
 	}
 	return errors.Join(failures...)
 }

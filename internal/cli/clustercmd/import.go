@@ -82,7 +82,7 @@ func (a verbs) importInto(ctx context.Context, o importOptions) error {
 	if err != nil {
 		return err
 	}
-	if before.State != cluster.NeverStarted {
+	if before.State != cluster.NeverStarted && before.State != cluster.Incomplete {
 		return hint.With(fmt.Errorf("cluster %q exists (%s), and objects can only be imported into a new one", o.Name, cmdutil.StateWord(before.State)),
 			"choose another name:  --name another",
 			"or remove it first:   "+a.Command("down", o.Name, "--delete"))
@@ -123,10 +123,10 @@ func (a verbs) readObjects(ctx context.Context, o importOptions) ([]importer.Obj
 		d.Done(fmt.Sprintf("%s: %s", resource, count(objects, "object")), 0)
 	}
 	var read []importer.Object
-	var source *importer.Report
+	var report *importer.Report
 	var err error
 	if o.dump != "" {
-		read, source, err = importer.FromFiles(o.dump, o.Options)
+		read, report, err = importer.FromFiles(ctx, o.dump, o.Options)
 	} else {
 		config, _, loadErr := a.Targets().LoadKubeconfig(o.kubeconfig, o.context)
 		if loadErr != nil {
@@ -134,22 +134,27 @@ func (a verbs) readObjects(ctx context.Context, o importOptions) ([]importer.Obj
 		}
 		// A real cluster is shared with others.
 		config.QPS, config.Burst = 20, 40
-		read, source, err = importer.FromCluster(ctx, config, o.Options)
+		read, report, err = importer.FromCluster(ctx, config, o.Options)
+	}
+	if ctx.Err() != nil {
+		return nil, nil, errors.New("interrupted: no cluster was started")
 	}
 	var forbidden *importer.ForbiddenError
 	if errors.As(err, &forbidden) {
+		hints := []string{"import the rest:  --skip-forbidden"}
+		if forbidden.Selectable() {
+			hints = append(hints, "or name the kinds that you need:  --kinds")
+		}
 		return nil, nil, hint.With(fmt.Errorf("you may not list %s in the source: %s", count(len(forbidden.Resources), "kind"), strings.Join(forbidden.Resources, ", ")),
-			"import the rest:  --skip-forbidden",
-			"or name the kinds that you need:  --kinds")
+			hints...)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	objects, report := importer.Prepare(read, o.Options)
-	for reason, number := range source.LeftOut {
-		report.LeftOut[reason] += number
+	objects, err := importer.Prepare(read, o.Options, report)
+	if err != nil {
+		return nil, nil, err
 	}
-	report.Forbidden, report.Unavailable, report.Unreadable = source.Forbidden, source.Unavailable, source.Unreadable
 	if len(objects) == 0 {
 		return nil, nil, errors.New("the source has no objects to import")
 	}
@@ -169,6 +174,9 @@ func (a verbs) tellImported(report *importer.Report) {
 	}
 	if len(report.Unreadable) > 0 {
 		fmt.Fprintf(a.Err, "  not valid YAML or JSON, or cut off: %s\n", strings.Join(report.Unreadable, ", "))
+	}
+	if len(report.Irregular) > 0 {
+		fmt.Fprintf(a.Err, "  not a file: %s\n", strings.Join(report.Irregular, ", "))
 	}
 	if len(report.Unavailable) > 0 {
 		fmt.Fprintf(a.Err, "  the source does not answer for: %s\n", strings.Join(report.Unavailable, ", "))

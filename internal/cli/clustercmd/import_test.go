@@ -41,7 +41,9 @@ func TestImport(t *testing.T) {
 		"import-binary":    {args: []string{"-f", os.Args[0], "--name", "new"}, code: cmdutil.ExitError},
 		"import":           {args: []string{"-f", dump, "--name", "new"}},
 		"import-quiet":     {args: []string{"-f", dump, "--name", "new", "--quiet"}},
-		"import-nothing":   {args: []string{"-f", dump, "--name", "new", "-n", "other"}, code: cmdutil.ExitError},
+		"import-nothing":   {args: []string{"-f", dump, "--name", "new", "--kinds", "configmaps"}, code: cmdutil.ExitError},
+		"import-namespace": {args: []string{"-f", dump, "--name", "new", "-n", "other"}, code: cmdutil.ExitError},
+		"import-kinds":     {args: []string{"-f", dump, "--name", "new", "--kinds", "pods,typo"}, code: cmdutil.ExitError},
 		"import-exists":    {args: []string{"-f", dump, "--name", "old"}, code: cmdutil.ExitError},
 		"import-no-source": {args: []string{"--name", "new"}, code: cmdutil.ExitUsage},
 		"import-both":      {args: []string{"-f", dump, "--context", "prod"}, code: cmdutil.ExitUsage},
@@ -69,6 +71,34 @@ func TestImport(t *testing.T) {
 			if _, err := os.Stat(dock.Started[0].From); err == nil {
 				t.Error("the file is still there")
 			}
+		})
+	}
+}
+
+// TestImportThatDoesNotFinish proposes no command that would start an empty cluster instead.
+func TestImportThatDoesNotFinish(t *testing.T) {
+	dump := filepath.Join(t.TempDir(), "dump.yaml")
+	testenv.WriteFile(t, dump, "{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}")
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	starting, interruptStart := context.WithCancel(t.Context())
+	for name, test := range map[string]struct {
+		ctx   context.Context
+		args  []string
+		start func(context.Context, cluster.Options) (target.Running, error)
+	}{
+		"import-timeout":  {t.Context(), []string{"--timeout", "1ms"}, clitest.Hangs},
+		"import-not-read": {interrupted, nil, clitest.Hangs},
+		"import-interrupted": {starting, nil, func(ctx context.Context, o cluster.Options) (target.Running, error) {
+			interruptStart()
+			return clitest.Hangs(ctx, o)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane", Start: test.start}
+			code, screen := newConsole(dock).Screen(test.ctx, append([]string{"import", "-f", dump, "--name", "new"}, test.args...)...)
+			clitest.ExpectCode(t, code, cmdutil.ExitError)
+			golden.Compare(t, "import/"+name, strings.ReplaceAll(screen, dump, "dump.yaml"))
 		})
 	}
 }

@@ -27,7 +27,8 @@ and the kubeconfig of the cluster stay the same. Objects that are not in the sna
 if you need them.
 
 If the snapshot is damaged or was written by a newer version, the cluster is not touched. If the cluster does not
-become ready with the objects of the snapshot, it keeps the objects it had.`,
+become ready with the objects of the snapshot, it keeps the objects it had, and starts again with them if it was
+running.`,
 		Example: `  opdock snapshot restore base
   opdock snapshot restore ./before-upgrade.snapshot --name prod-copy`,
 		Args:              oneSnapshot,
@@ -60,20 +61,15 @@ func (a verbs) restore(ctx context.Context, snapshot string, o cmdutil.StartOpti
 	if o.Binary, err = a.ControlPlaneBinary(ctx, o.Quiet); err != nil {
 		return err
 	}
+	title := fmt.Sprintf("Starting cluster %q with the objects of snapshot %s", o.Name, snapshot)
 	if before.State == cluster.Alive {
-		if err := a.stopQuietly(ctx, before); err != nil {
-			return err
-		}
+		title = fmt.Sprintf("Stopping cluster %q%s, and starting it with the objects of snapshot %s",
+			o.Name, cmdutil.InParentheses(cmdutil.PIDOf(before)), snapshot)
 	}
 	o.From, o.Replace, o.Ephemeral = found.Path, true, before.Ephemeral
-	c, err := a.Start(ctx, o, fmt.Sprintf("Starting cluster %q with the objects of snapshot %s", o.Name, snapshot))
+	c, err := a.Restore(ctx, o, title)
 	if err != nil {
-		err = a.ExplainStart(ctx, o, before.Dir, err)
-		if before.State == cluster.NeverStarted || before.Ephemeral {
-			return err
-		}
-		return errors.Join(err, hint.With(fmt.Errorf("cluster %q is stopped and has the objects that it had before", o.Name),
-			"start it: "+a.Command("up", o.Name)))
+		return a.explainRestore(ctx, o, before, err)
 	}
 	if !o.Quiet {
 		fmt.Fprintf(a.Out, "Cluster %q has the %s of snapshot %s.\n", o.Name, objects(found.Objects), snapshot)
@@ -95,20 +91,27 @@ func (a verbs) findSnapshot(given string, read func(string) (cluster.Snapshot, e
 	return found, err
 }
 
-// stopQuietly stops a cluster that is about to start again.
-func (a verbs) stopQuietly(ctx context.Context, s cluster.Status) error {
-	c, err := a.Dock.Open(s.Name)
-	if err != nil {
-		return err
+// explainRestore says why a restore failed, and what became of the cluster.
+func (a verbs) explainRestore(ctx context.Context, o cmdutil.StartOptions, before cluster.Status, err error) error {
+	var start *cluster.StartError
+	if errors.As(err, &start) && start.Reason == cluster.ReasonRestoring {
+		return start
 	}
-	fmt.Fprintf(a.Err, "Stopping cluster %q%s\n", s.Name, cmdutil.InParentheses(cmdutil.PIDOf(s)))
-	stopped := make(chan error, 1)
-	go func() { stopped <- c.Stop() }()
-	select {
-	case err := <-stopped:
-		return err
-	case <-ctx.Done():
-		return hint.With(fmt.Errorf("interrupted: cluster %q is still stopping, and keeps its objects", s.Name),
-			"start it again: "+a.Command("up", s.Name))
+	var failed *cluster.RestoreError
+	stopped := errors.As(err, &failed)
+	why := a.ExplainStart(ctx, o, before.Dir, err)
+	if ctx.Err() != nil {
+		why = errors.New("interrupted: the snapshot is not restored")
 	}
+	now, findErr := a.Dock.Find(o.Name)
+	switch {
+	case findErr != nil:
+		return errors.Join(why, findErr)
+	case stopped && failed.NotStarted == nil:
+		return errors.Join(why, fmt.Errorf("cluster %q runs again with the objects that it had before", o.Name))
+	case now.State == cluster.Stopped || now.State == cluster.Dead || stopped:
+		return errors.Join(why, hint.With(fmt.Errorf("cluster %q is stopped and has the objects that it had before", o.Name),
+			"start it: "+a.Command("up", o.Name)))
+	}
+	return why
 }

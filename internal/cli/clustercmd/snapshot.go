@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -68,7 +67,7 @@ func (a verbs) newSnapshotSave() *cobra.Command {
 		Short: "Save all objects of a cluster to a file",
 		Long: `Saves all objects of a running cluster, at one revision. The cluster keeps running and accepts writes meanwhile.
 The file is complete or does not exist, even if the disk is full. Only you can read it, because it contains the
-Secrets of the cluster.`,
+Secrets of the cluster. With --overwrite, an existing snapshot is replaced, but no other file.`,
 		Example: `  opdock snapshot save base
   opdock snapshot save base --overwrite
   opdock snapshot save ./before-upgrade.snapshot --name prod-copy`,
@@ -85,16 +84,16 @@ func (a verbs) save(ctx context.Context, name, snapshot string, overwrite bool) 
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(path); err == nil && !overwrite {
-		return hint.With(fmt.Errorf("there is already a snapshot at %s", path),
-			"replace it:        --overwrite",
-			"list snapshots:    "+a.Program+" snapshot list")
-	}
 	// Found here, so that a build of the binary shows its progress.
 	if _, err := a.ControlPlaneBinary(ctx, false); err != nil {
 		return err
 	}
-	saved, err := a.Dock.Save(ctx, name, path)
+	saved, err := a.Dock.Save(ctx, name, path, overwrite)
+	if errors.Is(err, fs.ErrExist) {
+		return hint.With(fmt.Errorf("there is already a snapshot at %s", path),
+			"replace it:        --overwrite",
+			"list snapshots:    "+a.Program+" snapshot list")
+	}
 	if err != nil {
 		return err
 	}

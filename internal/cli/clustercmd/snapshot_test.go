@@ -4,7 +4,9 @@
 package clustercmd
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/golden"
+	"github.com/opdock/opdock/internal/target"
 )
 
 func snapshots(all ...cluster.Snapshot) map[string]cluster.Snapshot {
@@ -43,6 +46,10 @@ func TestSnapshot(t *testing.T) {
 		"save-fails": {args: []string{"snapshot", "save", "new"}, code: cmdutil.ExitError, dock: &clitest.FakeDock{
 			SaveErr: &cluster.StartError{Reason: cluster.ReasonDiskFull, Message: "the disk is full", Hint: "free some space"},
 		}},
+		"save-exists": {
+			args: []string{"snapshot", "save", "base"}, code: cmdutil.ExitError, dock: &clitest.FakeDock{Saved: snapshots(baseSnapshot)},
+		},
+		"save-overwrite": {args: []string{"snapshot", "save", "base", "--overwrite"}, dock: &clitest.FakeDock{Saved: snapshots(baseSnapshot)}},
 		"save-no-name":   {args: []string{"snapshot", "save"}, code: cmdutil.ExitUsage},
 		"save-two-names": {args: []string{"snapshot", "save", "a", "b"}, code: cmdutil.ExitUsage},
 		"list":           {args: []string{"snapshot", "list"}, dock: &clitest.FakeDock{Saved: snapshots(baseSnapshot, oldSnapshot)}},
@@ -76,6 +83,8 @@ func TestSnapshotRestore(t *testing.T) {
 		damaged error
 		start   error
 		stopped []string
+		// notStarted is why the cluster does not start again.
+		notStarted error
 		// started is whether the cluster is started, and how.
 		started, ephemeral bool
 	}{
@@ -92,12 +101,24 @@ func TestSnapshotRestore(t *testing.T) {
 			args: []string{"base"}, code: cmdutil.ExitError, stopped: []string{"dock"}, started: true,
 			start: &cluster.StartError{Reason: cluster.ReasonDiskFull, Message: "the disk is full", Hint: "free some space"},
 		},
+		"restore-fails-twice": {
+			args: []string{"base"}, code: cmdutil.ExitError, stopped: []string{"dock"}, started: true, notStarted: errors.New("the disk is full"),
+			start: &cluster.StartError{Reason: cluster.ReasonDiskFull, Message: "the disk is full", Hint: "free some space"},
+		},
+		"restore-stopped-fails": {
+			args: []string{"base", "--name", "old"}, code: cmdutil.ExitError, started: true,
+			start: &cluster.StartError{Reason: cluster.ReasonDiskFull, Message: "the disk is full", Hint: "free some space"},
+		},
+		"restore-twice": {
+			args: []string{"base", "--name", "old"}, code: cmdutil.ExitError, started: true,
+			start: &cluster.StartError{Reason: cluster.ReasonRestoring, Message: "another process is restoring", Hint: "wait"},
+		},
 		"restore-timeout": {args: []string{"base", "--timeout", "0s"}, code: cmdutil.ExitUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dock := &clitest.FakeDock{
 				Binary: "/bin/opdock-controlplane", Clusters: clitest.Clusters(clitest.Alive, clitest.Stopped),
-				Saved: snapshots(baseSnapshot), Damaged: test.damaged,
+				Saved: snapshots(baseSnapshot), Damaged: test.damaged, NotStarted: test.notStarted,
 			}
 			dock.Start = clitest.StartsWell(dock)
 			if test.start != nil {
@@ -158,6 +179,8 @@ func TestFork(t *testing.T) {
 		"fork-not-running": {args: []string{"fork", "--name", "old"}, code: cmdutil.ExitError},
 		"fork-dead":        {args: []string{"fork", "--name", "lost"}, code: cmdutil.ExitError},
 		"fork-no-count":    {args: []string{"fork", "--count", "0"}, code: cmdutil.ExitUsage},
+		"fork-many":        {args: []string{"fork", "--count", "1000"}, code: cmdutil.ExitUsage},
+		"fork-bad-name":    {args: []string{"fork", "Bad_Name"}, code: cmdutil.ExitUsage},
 		"fork-two-names":   {args: []string{"fork", "a", "b"}, code: cmdutil.ExitUsage},
 		"fork-fails": {
 			args: []string{"fork", "copy"}, code: cmdutil.ExitError, want: []string{"copy"},
@@ -189,24 +212,64 @@ func TestFork(t *testing.T) {
 }
 
 func TestForkNames(t *testing.T) {
-	all := []cluster.Status{{Name: "dock"}, {Name: "dock-fork-2"}, {Name: "try-1"}}
+	long := strings.Repeat("a", 31) + "-" + strings.Repeat("b", 8) // as long as a name can be
+	all := []cluster.Status{{Name: "dock"}, {Name: "dock-fork-2"}, {Name: "try-1"}, {Name: "try-2", State: cluster.Incomplete}}
 	for _, test := range []struct {
-		chosen string
-		count  int
-		want   []string
+		source, chosen string
+		count          int
+		want           []string
 	}{
-		{"", 1, []string{"dock-fork-1"}},
-		{"", 3, []string{"dock-fork-1", "dock-fork-3", "dock-fork-4"}},
-		{"try", 1, []string{"try"}},
-		{"try", 2, []string{"try-2", "try-3"}},
+		{"dock", "", 1, []string{"dock-fork-1"}},
+		{"dock", "", 3, []string{"dock-fork-1", "dock-fork-3", "dock-fork-4"}},
+		{"dock", "try", 1, []string{"try"}},
+		{"dock", "try", 2, []string{"try-2", "try-3"}},
+		{long, "", 1, []string{strings.Repeat("a", 31) + "-fork-1"}},
 	} {
-		got, err := forkNames("dock", test.chosen, test.count, all)
+		names, err := newForkNames(test.source, test.chosen, test.count, all)
 		if err != nil {
-			t.Error(err)
+			t.Fatal(err)
+		}
+		var got []string
+		for range test.count {
+			got = append(got, names.next())
 		}
 		clitest.ExpectSame(t, test.chosen, got, test.want)
 	}
-	if _, err := forkNames("dock", "dock", 1, all); err == nil {
+	if _, err := newForkNames("dock", "dock", 1, all); err == nil {
 		t.Error("a name that is taken was given again")
+	}
+}
+
+// TestForkTakesTheNextNumber imitates forks of other processes that were faster.
+func TestForkTakesTheNextNumber(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		want []string
+	}{
+		"automatic": {[]string{"fork", "-q"}, cmdutil.ExitOK, []string{"dock-fork-1", "dock-fork-2", "dock-fork-3"}},
+		"chosen":    {[]string{"fork", "-q", "dock-fork-1"}, cmdutil.ExitError, []string{"dock-fork-1"}},
+	} {
+		dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane", Clusters: clitest.Clusters(clitest.Alive)}
+		start := clitest.StartsWell(dock)
+		dock.Start = func(ctx context.Context, o cluster.Options) (target.Running, error) {
+			switch o.Name {
+			case "dock-fork-1":
+				return nil, &cluster.StartError{Reason: cluster.ReasonLocked, Message: "it is in use"}
+			case "dock-fork-2":
+				return nil, &cluster.StartError{Reason: cluster.ReasonKeptState, Message: "there are objects"}
+			}
+			return start(ctx, o)
+		}
+		code, screen := newConsole(dock).Screen(t.Context(), test.args...)
+		clitest.ExpectCode(t, code, test.code)
+		var tried []string
+		for _, o := range dock.Forked {
+			tried = append(tried, o.Name)
+		}
+		clitest.ExpectSame(t, name, tried, test.want)
+		if last := tried[len(tried)-1]; !strings.Contains(screen, last) {
+			t.Errorf("%s is missing in\n%s", last, screen)
+		}
 	}
 }

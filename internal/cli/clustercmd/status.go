@@ -29,7 +29,8 @@ code 1 otherwise. A cluster is dead if its process ended without a clean stop. I
 and "opdock up" starts it again.
 
 With -o json, a list is printed as an array and a single cluster as an object. The state is one of
-Alive, Dead, Stopped and NeverStarted.`,
+Alive, Dead, Stopped, Incomplete and NeverStarted. An incomplete cluster is one whose objects were never copied
+completely from a snapshot, an import or the original of a fork.`,
 		Example: `  opdock status
   opdock status --name dock
   opdock status --name dock -o json | jq -r .server`,
@@ -93,6 +94,9 @@ func (a verbs) statusOfOne(name string, format cmdutil.OutputFormat) error {
 
 func (a verbs) printStatus(s cluster.Status) error {
 	message, hints := fmt.Sprintf("cluster %q is alive", s.Name), []string(nil)
+	if s.Stopping {
+		message = fmt.Sprintf("cluster %q is alive, but stopping", s.Name)
+	}
 	if s.State != cluster.Alive {
 		message, hints = a.ExplainNotRunning(s)
 	}

@@ -17,6 +17,8 @@ import (
 
 func TestStatus(t *testing.T) {
 	known := clitest.Clusters(clitest.Alive, clitest.Dead, clitest.Stopped)
+	gone := clitest.Dead
+	gone.Name, gone.Ephemeral = "gone", true
 	for name, test := range map[string]struct {
 		clusters map[string]cluster.Status
 		args     []string
@@ -31,6 +33,10 @@ func TestStatus(t *testing.T) {
 		"dead":               {known, []string{"status", "--name", "lost"}, cmdutil.ExitError},
 		"dead-json":          {known, []string{"status", "--name", "lost", "-o", "json"}, cmdutil.ExitError},
 		"stopped":            {known, []string{"status", "--name", "old", "-o", "text"}, cmdutil.ExitError},
+		"dead-ephemeral":     {clitest.Clusters(gone), []string{"status", "--name", "gone"}, cmdutil.ExitError},
+		"incomplete-fork":    {clitest.Clusters(clitest.Incomplete("/state/dock")), []string{"status", "--name", "half"}, cmdutil.ExitError},
+		"incomplete-from":    {clitest.Clusters(clitest.Incomplete("/tmp/a.snapshot")), []string{"status", "--name", "half"}, cmdutil.ExitError},
+		"incomplete-import":  {clitest.Clusters(clitest.Incomplete("/tmp/opdock-import-1/objects")), []string{"status", "--name", "half"}, cmdutil.ExitError},
 		"never-started":      {known, []string{"status", "--name", "who"}, cmdutil.ExitError},
 		"never-started-json": {known, []string{"status", "--name", "who", "-ojson"}, cmdutil.ExitError},
 	} {

@@ -100,8 +100,17 @@ func (a verbs) up(cmd *cobra.Command, o cmdutil.StartOptions) error {
 	if err != nil {
 		return err
 	}
-	if before.State == cluster.Alive {
+	switch {
+	case before.Stopping:
+		if !o.Quiet {
+			fmt.Fprintf(a.Err, "Waiting until cluster %q%s has stopped\n", o.Name, cmdutil.InParentheses(cmdutil.PIDOf(before)))
+		}
+	// Without a PID it is about to start or to end. Start waits until that is known.
+	case before.State == cluster.Alive && before.PID != 0:
 		return a.alreadyUp(cmd, before, o)
+	case before.State == cluster.Incomplete && o.From == "":
+		message, hints := a.ExplainIncomplete(before)
+		return hint.With(errors.New(message), hints...)
 	}
 	if cmd.Flags().Changed("port") && o.Port == 0 {
 		// Without a port, the cluster would use the one from before.
@@ -114,7 +123,7 @@ func (a verbs) up(cmd *cobra.Command, o cmdutil.StartOptions) error {
 			return err
 		}
 	}
-	hasState := before.State != cluster.NeverStarted && !before.Ephemeral
+	hasState := keepsObjects(before)
 	if hasState && o.Ephemeral {
 		return a.wouldLoseState(before)
 	}
@@ -150,6 +159,12 @@ func (a verbs) alreadyUp(cmd *cobra.Command, s cluster.Status, o cmdutil.StartOp
 	for _, name := range []string{"nodes", "port", "ephemeral", "durable", "foreground", "from", "kubernetes", "history", "admission"} {
 		same := name == "ephemeral" && o.Ephemeral == s.Ephemeral || name == "port" && strings.HasSuffix(s.Server, fmt.Sprintf(":%d", o.Port))
 		if cmd.Flags().Changed(name) && !same {
+			if name == "from" {
+				return hint.With(fmt.Errorf("cluster %q is already running%s, and --from is for new clusters",
+					s.Name, cmdutil.InParentheses(cmdutil.PIDOf(s), s.Server)),
+					"replace its objects:   "+a.Command("snapshot restore", s.Name, cmdutil.ShellQuote(o.From)),
+					"start another cluster: "+a.Command("up", "another", "--from", cmdutil.ShellQuote(o.From)))
+			}
 			return hint.With(fmt.Errorf("--%s applies only when a cluster starts, and cluster %q is already running%s",
 				name, s.Name, cmdutil.InParentheses(cmdutil.PIDOf(s), s.Server)),
 				"use it as it is:       "+a.Command("kubectl", s.Name, "get nodes"),
@@ -174,12 +189,17 @@ func (a verbs) snapshotForNew(given string, before cluster.Status) (string, erro
 	if err != nil {
 		return "", err
 	}
-	if before.State != cluster.NeverStarted && !before.Ephemeral {
+	if keepsObjects(before) {
 		return "", hint.With(fmt.Errorf("cluster %q has objects from an earlier run, and --from is for new clusters", before.Name),
 			"replace its objects:  "+a.Command("snapshot restore", before.Name, cmdutil.ShellQuote(given)),
 			"start a new cluster:  "+a.Command("up", "another", "--from", cmdutil.ShellQuote(given)))
 	}
 	return found.Path, nil
+}
+
+// keepsObjects reports whether a cluster has objects that it starts with again.
+func keepsObjects(s cluster.Status) bool {
+	return s.State != cluster.NeverStarted && s.State != cluster.Incomplete && !s.Ephemeral
 }
 
 // wouldLoseState refuses to start a cluster as ephemeral whose state was meant to last: its next stop would remove it.

@@ -28,11 +28,14 @@ func TestUp(t *testing.T) {
 		"ready-after-death":         {"up", "--name", "lost"},
 		"ready-new-ephemeral":       {"up", "--name", "other", "--ephemeral"},
 		"ready-ephemeral-that-died": {"up", "--name", "gone", "--ephemeral"},
+		"ready-after-stop":          {"up", "--name", "ending"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gone := clitest.Dead
 			gone.Name, gone.Ephemeral = "gone", true
-			dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane", Clusters: clitest.Clusters(clitest.Dead, clitest.Stopped, gone)}
+			ending := clitest.Alive
+			ending.Name, ending.Stopping = "ending", true
+			dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane", Clusters: clitest.Clusters(clitest.Dead, clitest.Stopped, gone, ending)}
 			dock.Start = clitest.StartsWell(dock)
 			code, screen := newConsole(dock).Screen(t.Context(), args...)
 			clitest.ExpectCode(t, code, cmdutil.ExitOK)
@@ -93,6 +96,8 @@ func TestUpFails(t *testing.T) {
 		"alive-port":            {args: []string{"up", "--port", "80"}},
 		"alive-nodes":           {args: []string{"up", "--nodes", "3"}},
 		"alive-foreground":      {args: []string{"up", "--foreground"}},
+		"alive-from":            {args: []string{"up", "--from", "base"}},
+		"incomplete":            {args: []string{"up", "--name", "half"}},
 		"alive-history":         {args: []string{"up", "--history", "2h"}},
 		"port-taken": {
 			args: []string{"up", "--name", "other"},
@@ -111,7 +116,7 @@ func TestUpFails(t *testing.T) {
 		"timeout": {args: []string{"up", "--name", "other", "--timeout", "1ms"}, start: clitest.Hangs},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane", Clusters: clitest.Clusters(clitest.Alive, clitest.Stopped), Start: test.start}
+			dock := &clitest.FakeDock{Binary: "/bin/opdock-controlplane", Clusters: clitest.Clusters(clitest.Alive, clitest.Stopped, clitest.Incomplete("/state/dock")), Start: test.start}
 			s := newConsole(dock)
 			code, screen := s.Screen(t.Context(), test.args...)
 			clitest.ExpectCode(t, code, cmdutil.ExitError)

@@ -6,6 +6,7 @@ package cmdutil
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -103,7 +104,12 @@ func (a *App) explain(err error) (message string, hints []string) {
 func (a *App) ExplainNotRunning(s cluster.Status) (message string, hints []string) {
 	start := "start it: " + a.Command("up", s.Name)
 	switch s.State {
+	case cluster.Incomplete:
+		return a.ExplainIncomplete(s)
 	case cluster.Dead:
+		if s.Ephemeral {
+			return a.DescribeDeath(s, "is dead"), []string{"start it again, without its objects, because it was ephemeral: " + a.Command("up", s.Name)}
+		}
 		return a.DescribeDeath(s, "is dead"), []string{"start it again with all its objects: " + a.Command("up", s.Name)}
 	case cluster.Stopped:
 		return fmt.Sprintf("cluster %q is stopped", s.Name), []string{start}
@@ -111,6 +117,20 @@ func (a *App) ExplainNotRunning(s cluster.Status) (message string, hints []strin
 		hints = append([]string{start}, a.KnownClusters()...)
 		return fmt.Sprintf("cluster %q was never started", s.Name), append(hints, a.aliveInstead(s.Name)...)
 	}
+}
+
+// ExplainIncomplete returns the message and hints for a cluster whose objects were never copied completely.
+func (a *App) ExplainIncomplete(s cluster.Status) (message string, hints []string) {
+	message = fmt.Sprintf("cluster %q is incomplete: its process ended before its objects were copied from %s", s.Name, s.Source)
+	switch {
+	case filepath.Dir(s.Source) == filepath.Dir(s.Dir):
+		hints = append(hints, "fork it again: "+a.Command("fork", filepath.Base(s.Source), s.Name))
+	case strings.HasSuffix(s.Source, ".snapshot"):
+		hints = append(hints, "start it from the snapshot again: "+a.Command("up", s.Name, "--from", ShellQuote(s.Source)))
+	default:
+		hints = append(hints, "import the objects again: "+a.Command("import", s.Name, "…"))
+	}
+	return message, append(hints, "remove it: "+a.Command("down", s.Name, "--delete"))
 }
 
 // DescribeDeath returns a message about a cluster that did not stop cleanly.

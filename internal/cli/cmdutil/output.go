@@ -64,6 +64,8 @@ func StateWord(s cluster.State) string {
 		return "dead"
 	case cluster.Stopped:
 		return "stopped"
+	case cluster.Incomplete:
+		return "incomplete"
 	case cluster.NeverStarted:
 		return "never started"
 	default:

@@ -42,6 +42,26 @@ var ErrTimeout = errors.New("timeout")
 
 // Start starts a cluster and shows its progress.
 func (a *App) Start(ctx context.Context, o StartOptions, title string) (target.Running, error) {
+	c, cause, err := a.startWith(ctx, o, title, a.Dock.Start)
+	if err != nil && cause != nil {
+		return nil, cause
+	}
+	return c, err
+}
+
+// Restore replaces the objects of a cluster and shows the progress of its start.
+func (a *App) Restore(ctx context.Context, o StartOptions, title string) (target.Running, error) {
+	c, cause, err := a.startWith(ctx, o, title, a.Dock.Restore)
+	if err != nil && cause != nil {
+		return nil, errors.Join(cause, err) // err says what became of the cluster
+	}
+	return c, err
+}
+
+// startWith also returns why the context ended, if it did.
+func (a *App) startWith(ctx context.Context, o StartOptions, title string,
+	start func(context.Context, cluster.Options) (target.Running, error),
+) (c target.Running, cause, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, ErrTimeout)
 	defer cancel()
 
@@ -58,16 +78,12 @@ func (a *App) Start(ctx context.Context, o StartOptions, title string) (target.R
 	defer stop()
 
 	started := a.Now()
-	c, err := a.Dock.Start(ctx, o.Options)
-	if err != nil {
+	if c, err = start(ctx, o.Options); err != nil {
 		d.failed("not ready", a.Now().Sub(started))
-		if cause := context.Cause(ctx); cause != nil {
-			return nil, cause
-		}
-		return nil, err
+		return nil, context.Cause(ctx), err
 	}
 	d.Done("ready", a.Now().Sub(started))
-	return c, nil
+	return c, nil, nil
 }
 
 // startProgress shows finished steps, and as the running one the first that has not finished: controllers and nodes
@@ -99,15 +115,17 @@ func (a *App) AlreadyUp(s cluster.Status) error {
 
 // ExplainStart turns an error of Start into a message with hints.
 func (a *App) ExplainStart(ctx context.Context, o StartOptions, dir string, err error) error {
+	again, longer := "start it again: "+a.Command("up", o.Name), "wait longer: "+a.Command("up", o.Name, "--timeout", (2*o.Timeout).String())
+	if o.From != "" { // which another start would not have
+		again, longer = "run the same command again", "wait longer: run the same command again with --timeout "+(2*o.Timeout).String()
+	}
 	var start *cluster.StartError
 	switch {
 	case ctx.Err() != nil:
-		return hint.With(fmt.Errorf("interrupted: cluster %q was stopped before it was ready", o.Name),
-			"start it again: "+a.Command("up", o.Name))
+		return hint.With(fmt.Errorf("interrupted: cluster %q was stopped before it was ready", o.Name), again)
 	case errors.Is(err, ErrTimeout):
 		return hint.With(fmt.Errorf("cluster %q was not ready after %s and was stopped", o.Name, o.Timeout),
-			append(a.WhereIsTheLog(o, dir),
-				"wait longer: "+a.Command("up", o.Name, "--timeout", (2*o.Timeout).String()))...)
+			append(a.WhereIsTheLog(o, dir), longer)...)
 	case errors.As(err, &start) && start.Reason == cluster.ReasonLocked:
 		// It was not alive a moment ago: another process has started it.
 		if now, findErr := a.Dock.Find(o.Name); findErr == nil && now.State == cluster.Alive {
