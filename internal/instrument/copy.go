@@ -108,13 +108,9 @@ func eachSource(dir fs.FS, do func(path string, text []byte) error) error {
 func patchAll(dir string) error {
 	patched := 0
 	for _, one := range patches {
-		path := filepath.Join(dir, filepath.FromSlash(one.file))
-		text, err := os.ReadFile(path)
-		if err == nil {
-			text, err = patch(one.file, text, one.edit)
-		}
-		if err == nil {
-			err = os.WriteFile(path, text, 0o600)
+		err := patchFile(dir, one.file, one.edit)
+		if errors.Is(err, fs.ErrNotExist) && one.instead != "" {
+			err = patchFile(dir, one.instead, one.edit)
 		}
 		if err != nil && !one.optional {
 			return err
@@ -131,4 +127,17 @@ func patchAll(dir string) error {
 		return err
 	}
 	return os.WriteFile(path, hookSource, 0o600)
+}
+
+func patchFile(dir, name string, edit func(*source) error) error {
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	patched, err := patch(name, text, edit)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, patched, 0o600)
 }

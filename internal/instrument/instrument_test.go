@@ -6,6 +6,7 @@ package instrument
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,8 +65,8 @@ func TestPatchesOfAllVersions(t *testing.T) {
 	}
 	for _, from := range found {
 		_, version, _ := strings.Cut(filepath.Base(from), "@")
-		if semver.Compare(version, "v0.11.0") < 0 {
-			continue // its loop calls reconcilers directly
+		if semver.Compare(version, "v0.4.0") < 0 {
+			continue // before client-go had rest.Config.Wrap
 		}
 		to, err := copyPatched(from, version, t.TempDir())
 		if err != nil {
@@ -74,6 +75,9 @@ func TestPatchesOfAllVersions(t *testing.T) {
 		}
 		for _, one := range patches {
 			text, err := os.ReadFile(filepath.Join(to, one.file))
+			if errors.Is(err, fs.ErrNotExist) && one.instead != "" {
+				text, err = os.ReadFile(filepath.Join(to, one.instead))
+			}
 			if err != nil || !strings.Contains(string(text), hookName+".") {
 				t.Errorf("%s: %s is not patched: %v", version, one.file, err)
 			}
@@ -97,15 +101,46 @@ func TestTheHookCompilesInOldModules(t *testing.T) {
 	}
 }
 
-// Until 0.10 the method Reconcile was there, and the loop did not call it: marks in it would never come.
-func TestALoopThatCallsTheReconcilerItself(t *testing.T) {
+// TestLoops has the loops of several versions. Until 0.10, the loop calls the reconciler itself, so marks around the
+// controller's method would never be sent. Before 0.7, there is no context.
+func TestLoops(t *testing.T) {
 	t.Parallel()
-	const before = "package controller\n\nfunc (c *Controller) Reconcile(ctx context.Context, req Request) (Result, error) {\n\treturn c.Do.Reconcile(ctx, req)\n}\n\n" +
-		"func (c *Controller) loop(ctx context.Context, req Request) {\n\t_, _ = %s.Reconcile(ctx, req)\n}\n"
-	for calls, works := range map[string]bool{"c": true, "c.Do": false} {
-		_, err := patch("controller.go", fmt.Appendf(nil, before, calls), markReconcile)
-		if (err == nil) != works {
-			t.Errorf("it calls %s.Reconcile: the error is %v", calls, err)
+	const (
+		withContext = "package controller\n\nfunc (c *Controller) Reconcile(ctx context.Context, req Request) (Result, error) {\n\treturn c.Do.Reconcile(ctx, req)\n}\n\n" +
+			"func (c *Controller) loop(ctx context.Context, req Request) {\n\t_, _ = %s\n}\n"
+		without = "package controller\n\nfunc (c *Controller) Reconcile(r Request) (Result, error) {\n\treturn c.Do.Reconcile(r)\n}\n\n" +
+			"func (c *Controller) loop(req Request) {\n\t_, _ = %s\n}\n"
+	)
+	for name, one := range map[string]struct {
+		text, call string
+		want       []string // in this order
+	}{
+		"0.25": {withContext, "c.Reconcile(ctx, req)", []string{
+			"opdockInnerReconcile(ctx context.Context, req Request)", "return c.Do.Reconcile(ctx, req)", "func (c *Controller) Reconcile(ctx context.Context, req Request)",
+			"ctx, opdockEnd := opdockhook.Begin(ctx, c.Name, req)", "= c.opdockInnerReconcile(ctx, req)", "_, _ = c.Reconcile(ctx, req)",
+		}},
+		"0.8": {withContext, "c.Do.Reconcile(ctx, req)", []string{
+			"func (c *Controller) Reconcile(ctx context.Context, req Request)", "func (c *Controller) opdockReconcile(ctx context.Context, req Request)",
+			"ctx, opdockEnd := opdockhook.Begin(ctx, c.Name, req)", "= c.Do.Reconcile(ctx, req)", "_, _ = c.opdockReconcile(ctx, req)",
+		}},
+		"0.6": {without, "c.Do.Reconcile(req)", []string{
+			"func (c *Controller) Reconcile(r Request)", "func (c *Controller) opdockReconcile(r Request)",
+			"opdockEnd := opdockhook.BeginWithoutContext(c.Name, r)", "= c.Do.Reconcile(r)", "_, _ = c.opdockReconcile(req)",
+		}},
+		"an unknown loop": {withContext, "call(ctx, req)", nil},
+	} {
+		got, err := patch("controller.go", fmt.Appendf(nil, one.text, one.call), markReconcile)
+		if (err == nil) != (one.want != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		rest := string(got)
+		for _, want := range one.want {
+			_, after, found := strings.Cut(rest, want)
+			if !found {
+				t.Errorf("%s: %q is missing in\n%s", name, want, got)
+				break
+			}
+			rest = after
 		}
 	}
 }

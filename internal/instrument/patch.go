@@ -26,13 +26,15 @@ const (
 // them differs between versions.
 var patches = []struct {
 	file string
+	// instead is the file to edit in versions without the first one.
+	instead string
 	// edit adds to a file; an error names what it has not found.
 	edit func(*source) error
 	// optional means that the build works without it, with fewer details.
 	optional bool
 }{
 	{file: "pkg/internal/controller/controller.go", edit: markReconcile},
-	{file: "pkg/cluster/cluster.go", edit: wrapConfig("New")},
+	{file: "pkg/cluster/cluster.go", instead: "pkg/manager/manager.go", edit: wrapConfig("New")}, // there is no cluster before 0.8
 	{file: "pkg/client/client.go", edit: wrapConfig("New")},
 	{file: "pkg/client/config/config.go", edit: wrapLoadedConfig, optional: true},
 	{file: "pkg/cache/internal/cache_reader.go", edit: markReads, optional: true},
@@ -132,41 +134,66 @@ func parameters(f *ast.FuncDecl) (names []*ast.Ident) {
 	return names
 }
 
-const renamed = "opdockInner"
+const (
+	renamed = "opdockInner"
+	// reconcilerField is the field of a Controller that holds the reconciler.
+	reconcilerField = "Do"
+)
 
-// markReconcile puts a method around the one that calls the reconciler.
+// markReconcile puts a method around the call of the reconciler. From 0.10 on, the loop calls the controller's method
+// Reconcile, which takes the place of the original one. Earlier loops call the reconciler itself, and call the new
+// method instead.
 func markReconcile(s *source) error {
 	f, err := s.function("Controller", "Reconcile")
 	if err != nil {
 		return err
 	}
 	names := parameters(f)
-	if len(names) != 2 || f.Type.Results == nil || len(f.Type.Results.List) != 2 || len(f.Recv.List[0].Names) != 1 {
+	if len(names) == 0 || len(names) > 2 || f.Type.Results == nil || len(f.Type.Results.List) != 2 || len(f.Recv.List[0].Names) != 1 {
 		return errors.New("method Reconcile has another signature")
 	}
-	if !s.callsMethod(f.Name.Name, f) {
-		return errors.New("method Reconcile is not what calls the reconciler") // before 0.10
-	}
 	receiver := f.Recv.List[0].Names[0].Name
-	signature := s.slice(f.Type.Params.Pos(), f.Type.Params.End())
-	result := s.slice(f.Type.Results.List[0].Type.Pos(), f.Type.Results.List[0].Type.End())
-	s.insert(f.Name.Pos(), len(f.Name.Name), renamed+"Reconcile")
+	outer, inner := "Reconcile", receiver+"."+renamed+"Reconcile"
+	if s.calls(f, f.Name.Name) != nil {
+		s.insert(f.Name.Pos(), len(f.Name.Name), renamed+"Reconcile")
+	} else {
+		call := s.calls(f, reconcilerField, f.Name.Name)
+		if call == nil {
+			return errors.New("no method calls the reconciler")
+		}
+		outer, inner = "opdockReconcile", receiver+"."+reconcilerField+"."+f.Name.Name
+		from := call.Sel.Pos()
+		if field, ok := call.X.(*ast.SelectorExpr); ok {
+			from = field.Sel.Pos()
+		}
+		s.insert(from, int(call.End()-from), outer)
+	}
+	request := names[len(names)-1].Name
+	begin := fmt.Sprintf("opdockEnd := %s.BeginWithoutContext(%s.Name, %s)", hookName, receiver, request) // before 0.7
+	arguments := request
+	if len(names) == 2 {
+		context := names[0].Name
+		begin = fmt.Sprintf("%[1]s, opdockEnd := %[2]s.Begin(%[1]s, %[3]s.Name, %[4]s)", context, hookName, receiver, request)
+		arguments = context + ", " + request
+	}
 	s.insert(f.End(), 0, fmt.Sprintf(`
 
-func %[1]s Reconcile%[2]s (opdockResult %[3]s, opdockErr error) {
-	%[4]s, opdockEnd := %[7]s.Begin(%[4]s, %[6]s.Name, %[5]s)
+func %[1]s %[2]s%[3]s (opdockResult %[4]s, opdockErr error) {
+	%[5]s
 	opdockReturned := false
 	defer func() { opdockEnd(opdockResult, opdockErr, !opdockReturned) }()
-	opdockResult, opdockErr = %[6]s.%[8]sReconcile(%[4]s, %[5]s)
+	opdockResult, opdockErr = %[6]s(%[7]s)
 	opdockReturned = true
 	return opdockResult, opdockErr
 }
-`, s.slice(f.Recv.Pos(), f.Recv.End()), signature, result, names[0].Name, names[1].Name, receiver, hookName, renamed))
+`, s.slice(f.Recv.Pos(), f.Recv.End()), outer, s.slice(f.Type.Params.Pos(), f.Type.Params.End()),
+		s.slice(f.Type.Results.List[0].Type.Pos(), f.Type.Results.List[0].Type.End()), begin, inner, arguments))
 	return nil
 }
 
-// callsMethod reports whether another method of the same type calls the given one on its receiver.
-func (s *source) callsMethod(name string, of *ast.FuncDecl) (found bool) {
+// calls returns the selector of a call in another method of the same type, such as c.Do.Reconcile for the path Do and
+// Reconcile; nil if there is none.
+func (s *source) calls(of *ast.FuncDecl, path ...string) (found *ast.SelectorExpr) {
 	for _, declaration := range s.file.Decls {
 		f, isFunction := declaration.(*ast.FuncDecl)
 		if !isFunction || f.Recv == nil || f.Body == nil || f == of || receiverOf(f) != receiverOf(of) || len(f.Recv.List[0].Names) != 1 {
@@ -174,20 +201,25 @@ func (s *source) callsMethod(name string, of *ast.FuncDecl) (found bool) {
 		}
 		receiver := f.Recv.List[0].Names[0].Name
 		ast.Inspect(f.Body, func(node ast.Node) bool {
-			call, isCall := node.(*ast.CallExpr)
-			if !isCall {
-				return true
+			if call, isCall := node.(*ast.CallExpr); isCall && isPath(call.Fun, append([]string{receiver}, path...)) {
+				found, _ = call.Fun.(*ast.SelectorExpr)
 			}
-			method, isMethod := call.Fun.(*ast.SelectorExpr)
-			if !isMethod || method.Sel.Name != name {
-				return true
-			}
-			on, isName := method.X.(*ast.Ident)
-			found = found || isName && on.Name == receiver
 			return true
 		})
 	}
 	return found
+}
+
+// isPath reports whether an expression consists of names with dots between them.
+func isPath(expression ast.Expr, names []string) bool {
+	last := names[len(names)-1]
+	switch node := expression.(type) {
+	case *ast.Ident:
+		return len(names) == 1 && node.Name == last
+	case *ast.SelectorExpr:
+		return len(names) > 1 && node.Sel.Name == last && isPath(node.X, names[:len(names)-1])
+	}
+	return false
 }
 
 // wrapConfig makes the clients of a function add the reconcile to their requests.

@@ -90,10 +90,13 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 		o.HealthProbeAddress = "0"
 	}
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme:    scheme,
-		Logger:    o.Logger,
-		Cache:     cacheOptions(o),
-		NewClient: o.Why.NewClient,
+		Scheme: scheme,
+		Logger: o.Logger,
+		Cache:  cacheOptions(o),
+		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
+			c, err := o.Why.NewClient(config, options)
+			return &catchingUp{c, catchUpTimeout}, err
+		},
 		Client: client.Options{Cache: &client.CacheOptions{
 			// A pass sees what the pass before it wrote. controller-runtime cannot do that for a list of namespaces;
 			// there, events put right what a pass has not seen.

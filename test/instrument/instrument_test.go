@@ -41,14 +41,14 @@ func TestThisVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(requirements), "\n")
-	dir := newProject(t, "module example.com/operator\n"+rest, string(sums))
+	dir := newProject(t, "main.go.txt", "module example.com/operator\n"+rest, string(sums))
 	proveMarks(t, dir)
 }
 
-func newProject(t *testing.T, module, sums string) string {
+func newProject(t *testing.T, source, module, sums string) string {
 	t.Helper()
 	dir := t.TempDir()
-	main, err := os.ReadFile("testdata/main.go.txt")
+	main, err := os.ReadFile(filepath.Join("testdata", source))
 	if err != nil {
 		t.Fatal(err)
 	}

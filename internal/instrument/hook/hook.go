@@ -1,13 +1,13 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The constraint lets this file have the language of Go 1.21 in modules with an older one, which controller-runtime was before 0.15.
+// controller-runtime before 0.15 declares an older language version. The constraint raises it for this file.
 
 //go:build go1.21
 
-// Package hook marks the reconciles of an operator for a lens that watches it. It is compiled into a copy of controller-runtime, for
-// builds of a developer alone, so it uses nothing but the standard library, in the language of Go 1.21. Without the environment
-// variable it does nothing.
+// Package hook marks the reconciles of an operator for a lens that watches it. It is compiled into a copy of
+// controller-runtime that only development builds use, so it imports only the standard library and uses the language
+// of Go 1.21. Without the environment variable it does nothing.
 package hook
 
 import (
@@ -137,9 +137,29 @@ func put(queue chan mark, m mark) {
 
 type contextKey struct{}
 
+// running maps goroutines to the reconciles that they run. Many reconcilers call clients with context.TODO(), and
+// controller-runtime before 0.7 passes no context at all.
+var running sync.Map
+
+// idOf returns the reconcile that a context or else the calling goroutine belongs to; 0 if there is none.
 func idOf(ctx context.Context) uint64 {
-	id, _ := ctx.Value(contextKey{}).(uint64)
+	if id, known := ctx.Value(contextKey{}).(uint64); known {
+		return id
+	}
+	found, _ := running.Load(goroutine())
+	id, _ := found.(uint64)
 	return id
+}
+
+// goroutine returns the number of the calling goroutine, which the runtime shows only in stack traces.
+func goroutine() uint64 {
+	var buffer [64]byte
+	fields := strings.Fields(string(buffer[:runtime.Stack(buffer[:], false)])) // goroutine 12 [running]:
+	if len(fields) < 2 {
+		return 0
+	}
+	number, _ := strconv.ParseUint(fields[1], 10, 64)
+	return number
 }
 
 // Begin marks the beginning of a reconcile. The caller calls the returned function at its end.
@@ -150,9 +170,11 @@ func Begin(ctx context.Context, controller string, request any) (context.Context
 	}
 	r := reconcile{ID: lastID.Add(1), Controller: controller}
 	r.Namespace, r.Name = nameOf(request)
-	began := time.Now()
+	began, worker := time.Now(), goroutine()
+	running.Store(worker, r.ID)
 	put(queue, mark{Reconcile: &r})
 	return context.WithValue(ctx, contextKey{}, r.ID), func(result any, err error, panicked bool) {
+		running.Delete(worker)
 		ended := r
 		ended.Ended, ended.Duration, ended.Panicked = true, time.Since(began), panicked
 		if err != nil {
@@ -165,6 +187,12 @@ func Begin(ctx context.Context, controller string, request any) (context.Context
 		ended.Requeue, ended.RequeueAfter = resultOf(result)
 		put(queue, mark{Reconcile: &ended})
 	}
+}
+
+// BeginWithoutContext is Begin for reconcilers that get no context.
+func BeginWithoutContext(controller string, request any) func(result any, err error, panicked bool) {
+	_, end := Begin(context.Background(), controller, request)
+	return end
 }
 
 // isTerminal reports whether an error is controller-runtime's terminal error, which is not retried.

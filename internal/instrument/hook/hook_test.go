@@ -5,12 +5,15 @@ package hook
 
 import (
 	"bufio"
+	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"runtime/debug"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -99,6 +102,51 @@ func TestTheCredentialIsSentAtOnce(t *testing.T) {
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != "secret\n" {
 		t.Errorf("it says %q, %v", line, err)
 	}
+}
+
+// TestRequestsWithoutTheContext has reconcilers that do not pass their context on: the goroutine names the reconcile.
+func TestRequestsWithoutTheContext(t *testing.T) {
+	queue := make(chan mark, 16)
+	started = func() chan mark { return queue }
+	t.Cleanup(func() { started = sync.OnceValue(start) })
+	send := func(ctx context.Context) string {
+		inner := &last{}
+		request := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/api/v1/pods", http.NoBody)
+		answer, err := Transport(inner).RoundTrip(request)
+		if err != nil {
+			t.Error(err)
+			return ""
+		}
+		defer answer.Body.Close()
+		return inner.request.Header.Get(header)
+	}
+	elsewhere := func(ctx context.Context) string {
+		sent := make(chan string)
+		go func() { sent <- send(ctx) }()
+		return <-sent
+	}
+	todo := context.Background()
+	ctx, end := Begin(todo, "ships", struct{ Namespace, Name string }{"a", "b"})
+	id := strconv.FormatUint(lastID.Load(), 10)
+	for name, one := range map[string]struct{ got, want string }{
+		"with the context":     {send(ctx), id},
+		"without":              {send(todo), id},
+		"in another goroutine": {elsewhere(ctx), id},
+		"in another goroutine, without a context": {elsewhere(todo), ""},
+	} {
+		if one.got != one.want {
+			t.Errorf("%s: got %q, want %q", name, one.got, one.want)
+		}
+	}
+	end(nil, nil, false)
+	if got := send(todo); got != "" {
+		t.Errorf("after the end: got %q", got)
+	}
+	end = BeginWithoutContext("ships", struct{ Namespace, Name string }{"a", "c"})
+	if got, want := send(todo), strconv.FormatUint(lastID.Load(), 10); got != want {
+		t.Errorf("a reconciler without a context: got %q, want %q", got, want)
+	}
+	end(nil, nil, false)
 }
 
 func BenchmarkCallers(b *testing.B) {

@@ -170,15 +170,18 @@ spec:
     resource: {apiVersion: robot.llleon.io/v1, kind: Robot, metadata: {name: part}, spec: {deploymentName: part, replicas: 1}}
 `, &kappv1.KAPP{})
 	app = fleettest.Await(t, user, app, ready)
-	if err := user.Patch(t.Context(), app, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"suspend": true}}`))); err != nil {
-		t.Fatal(err)
-	}
-	fleettest.Await(t, user, app, func(app *kappv1.KAPP) string {
-		if app.Status.ObservedGeneration != app.Generation {
-			return "it has not seen the change"
+	// The second change is observed after the reconcile of the first one has ended, so the stop does not interrupt that.
+	for _, change := range []string{`{"spec": {"suspend": true}}`, `{"spec": {"suspend": false}}`} {
+		if err := user.Patch(t.Context(), app, client.RawPatch(types.MergePatchType, []byte(change))); err != nil {
+			t.Fatal(err)
 		}
-		return ""
-	})
+		fleettest.Await(t, user, app, func(app *kappv1.KAPP) string {
+			if app.Status.ObservedGeneration != app.Generation {
+				return "it has not seen the change"
+			}
+			return ""
+		})
+	}
 	stop()
 	if code := <-ended; code != exitOK {
 		t.Fatalf("exit code %d:\n%s", code, log.String())

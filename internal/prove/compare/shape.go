@@ -153,8 +153,12 @@ type flattening struct {
 	hidden     bool // the data of a Secret is not shown
 }
 
+// Nudge is an annotation that campaigns write to custom resources, and remove at once. Some operators copy annotations to the objects
+// that they make, and never remove them there.
+const Nudge = "opdock.dev/nudge"
+
 func (f *flattening) add(path, name string, value any) {
-	if slices.Contains(ignored, path) || restarts.MatchString(path) {
+	if name == Nudge || slices.Contains(ignored, path) || restarts.MatchString(path) {
 		return
 	}
 	switch v := value.(type) {

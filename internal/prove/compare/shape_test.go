@@ -168,6 +168,25 @@ metadata:
 	}
 }
 
+// TestCopiesOfTheNudge are no difference: operators may copy annotations of a custom resource to objects and to their templates.
+func TestCopiesOfTheNudge(t *testing.T) {
+	for _, object := range stateOf(t, `
+kind: Deployment
+metadata:
+  name: victory
+  annotations: {opdock.dev/nudge: "true"}
+spec:
+  template:
+    metadata:
+      annotations: {opdock.dev/nudge: "true", captain: nelson}
+`) {
+		want := Fields{"kind": "Deployment", "metadata.name": "victory", "spec.template.metadata.annotations.captain": "nelson"}
+		if got := fieldsOf(object, nil); !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+}
+
 func TestOwnersAreNamed(t *testing.T) {
 	state := stateOf(t, `
 kind: Frigate

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/lens"
-	"github.com/opdock/opdock/internal/prove/world"
-	"github.com/opdock/opdock/why"
 )
 
 const (
-	// firstRetry is how long controller-runtime waits before it retries for the first time; each time it is twice as long.
-	firstRetry = 5 * time.Millisecond
+	// firstRetry is how long controller-runtime waits before it retries for the first time; each time it is twice as long, up to
+	// longestRetry.
+	firstRetry   = 5 * time.Millisecond
+	longestRetry = 1000 * time.Second
 	// fewRetries is how many failures in a row are waited for, and longPause how long the pause before the next attempt is if the
 	// operator is then taken to be stuck: more are as fruitless.
 	fewRetries = 3
@@ -44,7 +44,9 @@ type activity struct {
 	panics  []string
 	// watching are the resources that were watched since the process was started.
 	watching map[string]*watches
-	news     chan struct{}
+	// elections learn from what the operator writes; nil learns nothing.
+	elections *elections
+	news      chan struct{}
 }
 
 // watches are those of a resource.
@@ -61,6 +63,7 @@ type subject struct{ controller, namespace, name string }
 type appointment struct {
 	due      time.Time
 	failures int           // in a row
+	same     int           // the last of them, with the same error
 	failed   time.Time     // when the last of them was; zero if the last time was none
 	pause    time.Duration // between the last failure and the attempt after it
 	healed   bool          // what it failed at may succeed now
@@ -82,14 +85,6 @@ func (a *activity) follow(stream *lens.Stream) {
 // neverEnds says that a resource is written for as long as a cluster or an operator runs.
 func neverEnds(r lens.Resource) bool {
 	return r.Resource == "leases" || r.Resource == "nodes" || r.Resource == "events"
-}
-
-// isElection reports whether a write only renews who the leader is, in an object that is no Lease.
-func isElection(r *lens.Request) bool {
-	if r.Change == nil || len(r.Change.Fields) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(r.Change.Fields, func(one why.Change) bool { return !strings.Contains(one.Path, world.LeaderAnnotation) })
 }
 
 func (a *activity) see(e *lens.Event) {
@@ -121,6 +116,7 @@ func (a *activity) see(e *lens.Event) {
 var lacksRight = regexp.MustCompile(`(?i)user "[^"]*" (cannot |\(groups=.* attempting to grant )|cannot set blockOwnerDeletion`)
 
 func (a *activity) request(r *lens.Request) {
+	a.elections.see(r)
 	if r.Status == 403 && r.Fault == "" && r.Path == "" && lacksRight.MatchString(r.Message) {
 		a.refused = append(a.refused, r)
 	}
@@ -170,6 +166,9 @@ func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 	meeting.due, meeting.failed, meeting.healed = time.Time{}, time.Time{}, false
 	switch {
 	case r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0:
+		if meeting.same++; meeting.failures == 0 || plain(meeting.err) != plain(r.Error) {
+			meeting.same = 1
+		}
 		meeting.failed, meeting.err = time.Now(), r.Error
 		meeting.due = meeting.failed.Add(meeting.back())
 		meeting.failures++
@@ -186,20 +185,26 @@ func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 // back is how long it takes until something that has failed is tried again: twice as long as the last time. Operators may have
 // another rate limiter than the usual one.
 func (m *appointment) back() time.Duration {
-	const most = 12                                                             // 20 s
-	return max(firstRetry<<min(m.failures, most), min(2*m.pause, longestPause)) //nolint:mnd // twice
+	const most = 18                                                                                // more than longestRetry
+	return max(min(firstRetry<<min(m.failures, most), longestRetry), min(2*m.pause, longestPause)) //nolint:mnd // twice
 }
 
 // conflicting is what the API server says if an object was changed in the meantime. The next attempt may know of the change.
 const conflicting = "the object has been modified; please apply your changes to the latest version"
 
 // stuck says that an operator goes on failing.
-func (m *appointment) stuck() bool {
-	return !m.healed && m.failures > fewRetries && m.due.Sub(m.failed) >= longPause && !m.conflicts()
+func (m *appointment) stuck(expected func(string) bool) bool {
+	return !m.healed && m.failures > fewRetries && m.due.Sub(m.failed) >= longPause && !m.conflicts() && !m.surprises(expected)
 }
 
 // conflicts says that the last attempt failed because an object was changed in the meantime.
 func (m *appointment) conflicts() bool { return m.failures > 0 && strings.Contains(m.err, conflicting) }
+
+// surprises says that the last attempt failed at something new, so the next one may succeed. It is far away if the operator failed
+// often before, as operators do that wait for their application.
+func (m *appointment) surprises(expected func(string) bool) bool {
+	return expected != nil && m.failures > 0 && m.err != "" && m.same <= fewRetries && !expected(m.err)
+}
 
 // heal says that what was in the way is gone, so the next attempts are worth waiting for.
 func (a *activity) heal() {
@@ -219,10 +224,13 @@ type outlook struct {
 	stuck   bool      // something is retried and keeps failing
 	failing []string  // with these errors
 	timer   bool      // it does something in the next minute by itself
+	retries bool      // it tries again when it is due, whatever was said about how far ahead that may be
 	news    <-chan struct{}
 }
 
-func (a *activity) outlook(now time.Time, ahead time.Duration) outlook {
+// outlook looks ahead for a time. If it is known at which errors the operator is expected to fail, retries after others are waited for,
+// too.
+func (a *activity) outlook(now time.Time, ahead time.Duration, expected func(failure string) bool) outlook {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	r := outlook{last: a.last, running: len(a.running), news: a.news}
@@ -232,15 +240,15 @@ func (a *activity) outlook(now time.Time, ahead time.Duration) outlook {
 	for _, meeting := range a.next {
 		switch {
 		case meeting.due.IsZero() || meeting.idle > mostTimers:
-		case meeting.stuck():
+		case meeting.stuck(expected):
 			r.stuck = true
 			if meeting.err != "" {
 				r.failing = append(r.failing, meeting.err)
 			}
-		case meeting.due.Sub(now) > ahead && !meeting.healed && !meeting.conflicts():
+		case meeting.due.Sub(now) > ahead && !meeting.healed && !meeting.conflicts() && !meeting.surprises(expected):
 			r.timer = r.timer || meeting.failures == 0 && meeting.due.Sub(now) <= longestPause
 		case r.due.IsZero() || meeting.due.Before(r.due):
-			r.due = meeting.due
+			r.due, r.retries = meeting.due, meeting.failures > 0
 		}
 	}
 	slices.Sort(r.failing)

@@ -101,7 +101,7 @@ func TestOutlook(t *testing.T) {
 		)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := following(test.events...).outlook(time.Now(), nearFuture)
+			got := following(test.events...).outlook(time.Now(), nearFuture, nil)
 			if got.running != test.running || !got.due.IsZero() != test.due || got.stuck != test.stuck || got.blind != test.blind {
 				t.Errorf("got running %d, due %v, stuck %v, blind %v; want %d, %v, %v, %v",
 					got.running, !got.due.IsZero(), got.stuck, got.blind, test.running, test.due, test.stuck, test.blind)
@@ -118,7 +118,7 @@ func TestRetriesBackOff(t *testing.T) {
 			a.see(e)
 		}
 		now := time.Now()
-		if wait, want := a.outlook(now, nearFuture).due.Sub(now), firstRetry<<i; wait > want || wait < want-2*time.Second {
+		if wait, want := a.outlook(now, nearFuture, nil).due.Sub(now), firstRetry<<i; wait > want || wait < want-2*time.Second {
 			t.Errorf("failure %d is retried after %s, want %s", i+1, wait, want)
 		}
 	}
@@ -130,14 +130,14 @@ func TestWatchesThatEndForGood(t *testing.T) {
 	end := one
 	end.Open = false
 	a := following(watching(frigates, true), request(one), request(end))
-	if !a.outlook(time.Now(), nearFuture).blind {
+	if !a.outlook(time.Now(), nearFuture, nil).blind {
 		t.Error("it may begin again in a moment")
 	}
-	if a.outlook(time.Now().Add(longPause), nearFuture).blind {
+	if a.outlook(time.Now().Add(longPause), nearFuture, nil).blind {
 		t.Error("it is waited for without end")
 	}
 	a.see(watching(frigates, false))
-	if !a.outlook(time.Now().Add(longPause), nearFuture).blind {
+	if !a.outlook(time.Now().Add(longPause), nearFuture, nil).blind {
 		t.Error("a cache always watches again")
 	}
 }
@@ -153,7 +153,7 @@ func TestOtherRateLimiters(t *testing.T) {
 			}
 			a.see(e)
 		}
-		return a.outlook(time.Now(), nearFuture)
+		return a.outlook(time.Now(), nearFuture, nil)
 	}
 	const first = 100 * time.Millisecond
 	for i, pause := range []time.Duration{0, first, 2 * first, 4 * first} {
@@ -166,7 +166,7 @@ func TestOtherRateLimiters(t *testing.T) {
 		t.Errorf("after a pause of %s it is not stuck", 8*first)
 	}
 	a.heal()
-	if got := a.outlook(time.Now(), nearFuture); got.stuck || got.due.IsZero() {
+	if got := a.outlook(time.Now(), nearFuture, nil); got.stuck || got.due.IsZero() {
 		t.Errorf("when nothing is in its way: stuck %v, waited for %v", got.stuck, !got.due.IsZero())
 	}
 	if got := fail(16 * first); !got.stuck {
@@ -177,7 +177,7 @@ func TestOtherRateLimiters(t *testing.T) {
 // TestHowFarAheadTimersAreWaitedFor is farther where a mistake would cost more.
 func TestHowFarAheadTimersAreWaitedFor(t *testing.T) {
 	a := following(reconciled(lens.Reconcile{ID: 1, RequeueAfter: nearFuture + time.Second})...)
-	if !a.outlook(time.Now(), nearFuture).due.IsZero() || a.outlook(time.Now(), farFuture).due.IsZero() {
+	if !a.outlook(time.Now(), nearFuture, nil).due.IsZero() || a.outlook(time.Now(), farFuture, nil).due.IsZero() {
 		t.Errorf("a timer of %s is to be waited for only if it is worth it", nearFuture+time.Second)
 	}
 }
@@ -189,7 +189,7 @@ func TestNextAppointmentIsTheFirst(t *testing.T) {
 		a.see(&lens.Event{Reconcile: &lens.Reconcile{Controller: "frigate", Name: name, Ended: true, RequeueAfter: after}})
 	}
 	now := time.Now()
-	if wait := a.outlook(now, nearFuture).due.Sub(now); wait > time.Second {
+	if wait := a.outlook(now, nearFuture, nil).due.Sub(now); wait > time.Second {
 		t.Errorf("the next one is in %s, want a second at most", wait)
 	}
 }
@@ -219,7 +219,7 @@ func TestWhatCountsAsActivity(t *testing.T) {
 			a := newActivity()
 			a.last = time.Time{}
 			a.see(test.event)
-			if got := a.outlook(time.Now(), nearFuture); got.last.IsZero() == test.active {
+			if got := a.outlook(time.Now(), nearFuture, nil); got.last.IsZero() == test.active {
 				t.Errorf("counts as activity: %v, want %v", !got.last.IsZero(), test.active)
 			}
 			if a.written() != test.writes {
@@ -231,7 +231,7 @@ func TestWhatCountsAsActivity(t *testing.T) {
 
 func TestNewsAreTold(t *testing.T) {
 	a := newActivity()
-	news := a.outlook(time.Now(), nearFuture).news
+	news := a.outlook(time.Now(), nearFuture, nil).news
 	a.see(&lens.Event{Delivery: &lens.Delivery{Resource: frigates, Type: "BOOKMARK"}})
 	select {
 	case <-news:
@@ -270,7 +270,7 @@ func TestPanicsAndRefusalsAreTakenOnce(t *testing.T) {
 
 func TestTimersThatAreNotWaitedFor(t *testing.T) {
 	for after, want := range map[time.Duration]bool{time.Second: false, 30 * time.Second: true, time.Hour: false} {
-		if got := following(reconciled(lens.Reconcile{ID: 1, RequeueAfter: after})...).outlook(time.Now(), nearFuture); got.timer != want {
+		if got := following(reconciled(lens.Reconcile{ID: 1, RequeueAfter: after})...).outlook(time.Now(), nearFuture, nil); got.timer != want {
 			t.Errorf("a timer of %s: got %v", after, got.timer)
 		}
 	}

@@ -91,7 +91,8 @@ type campaign struct {
 	before   world.State
 	restless map[string]bool
 	// failing are the errors at which the operator is stuck undisturbed, by what is the same about them each time.
-	failing map[string]string
+	failing  map[string]string
+	learning sync.Mutex // of failing
 	// denied is what the operator's role does not allow it undisturbed, by the title of the finding.
 	denied map[string]bool
 	// checkpoints are snapshots of the cluster before each step.
@@ -104,6 +105,8 @@ type campaign struct {
 	mask  *compare.Mask
 	// own are the names of objects that the operator makes for itself when it is started.
 	own map[string]bool
+	// elections are the objects by which the operator elects its leader.
+	elections *elections
 	// keepsClaims says that the operator deletes no claims of volumes.
 	keepsClaims bool
 	writes      int
@@ -138,7 +141,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Settling == (Settling{}) {
 		o.Settling = DefaultSettling
 	}
-	c := &campaign{o: o, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, own: map[string]bool{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	c := &campaign{o: o, elections: &elections{}, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, own: map[string]bool{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
 	began := time.Now()
 	dir, err := os.MkdirTemp(o.StateDir, "campaign-")
 	if err != nil {
@@ -155,7 +158,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	found := newGathering(c, began)
 	if !o.onlyUpgrade() {
 		c.tell(Progress{Stage: "learning", Text: "running the scenario undisturbed"})
-		wrong, err := c.learn(ctx)
+		wrong, err := c.learnWithKinds(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -180,6 +183,9 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	return found.result(c.built(), ctx.Err() != nil), nil
 }
 
+// isMarked reports whether the beginning and the end of each reconcile are known.
+func (c *campaign) isMarked() bool { return c.operator != nil && c.operator.Marked() }
+
 func (c *campaign) built() built { return built{c.operator.Marked(), c.operator.Digest()} }
 
 func (c *campaign) tell(p Progress) {
@@ -191,18 +197,38 @@ func (c *campaign) tell(p Progress) {
 	c.o.Progress(p)
 }
 
-// prepare builds the operator, and makes the cluster that all others are copies of.
+// learnWithKinds learns, and again with the CRDs of kinds that the operator is found to lack.
+func (c *campaign) learnWithKinds(ctx context.Context) ([]*Observation, error) {
+	for {
+		wrong, err := c.learn(ctx)
+		var lacks *dev.LackingError
+		if !errors.As(err, &lacks) || !c.operator.Need(ctx, lacks.Kinds) {
+			return wrong, err
+		}
+		if err := c.prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// prepare builds the operator, unless that is done, and makes the cluster that all others are copies of.
 func (c *campaign) prepare(ctx context.Context) (err error) {
-	c.tell(Progress{Stage: "building", Text: "starting a cluster"})
+	if c.operator == nil {
+		c.tell(Progress{Stage: "building", Text: "starting a cluster"})
+	} else {
+		c.tell(Progress{Stage: "learning", Text: "starting a cluster with the kinds that the operator needs"})
+	}
 	base, err := cluster.Start(ctx, cluster.Options{Binary: c.o.ControlPlane})
 	if err != nil {
 		return fmt.Errorf("starting a cluster: %w", err)
 	}
 	defer func() { err = errors.Join(err, base.Stop()) }()
 	admin := unlimited(base.Config())
-	c.tell(Progress{Stage: "building", Text: "building the operator"})
-	if c.operator, err = dev.NewOperator(ctx, c.o.Operator, admin); err != nil {
-		return err
+	if c.operator == nil {
+		c.tell(Progress{Stage: "building", Text: "building the operator"})
+		if c.operator, err = dev.NewOperator(ctx, c.o.Operator, admin); err != nil {
+			return err
+		}
 	}
 	if err := c.operator.Install(ctx, admin); err != nil {
 		return err

@@ -172,7 +172,7 @@ func (r *run) conclude(ctx context.Context, step int, over rested, changes int, 
 		}
 		over.add(later)
 	}
-	wrong, excused := r.campaign.excuse(r.judge(step, over, changes), over.failing)
+	wrong, excused := r.campaign.excuse(r.judge(step, over, changes), over, r.board.writes())
 	if excused != "" {
 		result.excused = excused
 	}

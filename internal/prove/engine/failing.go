@@ -21,6 +21,8 @@ func plain(failure string) string { return variable.ReplaceAllString(firstLine(f
 
 // learnFailing keeps at which errors the operator is stuck undisturbed.
 func (c *campaign) learnFailing(failing []string) {
+	c.learning.Lock()
+	defer c.learning.Unlock()
 	for _, one := range failing {
 		if _, known := c.failing[plain(one)]; !known {
 			c.failing[plain(one)] = firstLine(one)
@@ -28,27 +30,107 @@ func (c *campaign) learnFailing(failing []string) {
 	}
 }
 
+// expected returns the error at which the operator is stuck undisturbed as well; empty if it is not.
+func (c *campaign) expected(failure string) string {
+	c.learning.Lock()
+	defer c.learning.Unlock()
+	return c.failing[plain(failure)]
+}
+
+func (c *campaign) isExpected(failure string) bool { return c.expected(failure) != "" }
+
 // failures are the errors at which the operator is stuck undisturbed, for the report.
 func (c *campaign) failures() []string { return slices.Sorted(maps.Values(c.failing)) }
 
-// excuse leaves out of what is wrong what the operator may only have left undone because it is stuck at the same error as undisturbed,
-// and says so. What it has done, it has done.
-func (c *campaign) excuse(wrong []*Observation, failing []string) (blamed []*Observation, excused string) {
-	at := slices.IndexFunc(failing, func(one string) bool { return c.failing[plain(one)] != "" })
-	if at < 0 {
+// tooLate is why a run is not judged in which the operator would have tried again later.
+const tooLate = "the operator backs off from errors, and its next attempt is later than a step may take: raise settle.bound in the scenario"
+
+// excuse leaves out of what is wrong what the operator may only have left undone because it is stuck at the same error
+// as undisturbed, or because its next attempt is too late to wait for, and says so. What it has done is judged, and what
+// it has passed by without doing it. The moments are the writes of the step.
+func (c *campaign) excuse(wrong []*Observation, over rested, moments []seenMoment) (blamed []*Observation, excused string) {
+	reason, failure := "", ""
+	if at := slices.IndexFunc(over.failing, c.isExpected); at >= 0 {
+		reason = "the operator keeps failing, as it does undisturbed: " + shortened(c.expected(over.failing[at]))
+		failure = plain(over.failing[at])
+	} else if over.backsOff {
+		reason = tooLate
+	}
+	if reason == "" {
 		return wrong, ""
 	}
 	for _, o := range wrong {
 		switch o.Verdict {
 		case "unsettled": // as undisturbed
 		case "end-state", "status", "leftovers", "deletion":
-			excused = "the operator keeps failing, as it does undisturbed: " + shortened(c.failing[plain(failing[at])])
+			if failure != "" && (c.precedes(o, failure) || c.skipped(o, moments)) {
+				blamed = append(blamed, o)
+			} else {
+				excused = reason
+			}
 		default:
 			blamed = append(blamed, o)
 		}
 	}
 	return blamed, excused
 }
+
+// precedes reports whether an undisturbed reconcile writes what is wrong before it fails with this error.
+func (c *campaign) precedes(o *Observation, failure string) bool {
+	for _, s := range c.reference[:min(o.Step+1, len(c.reference))] {
+		for _, w := range s.writes {
+			if w.failure == failure && o.Object == nameOf(w.object, w.Namespace, w.Name) && w.includes(o.Fields) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// skipped reports whether the operator has not written what is wrong, although it went on to a write that comes later
+// in the same reconcile undisturbed.
+func (c *campaign) skipped(o *Observation, moments []seenMoment) bool {
+	if o.Step >= len(c.reference) {
+		return false
+	}
+	done := map[Moment]bool{}
+	for _, m := range moments {
+		done[m.Moment] = true
+	}
+	writes := c.reference[o.Step].writes
+	for i, w := range writes {
+		if w.reconcile == 0 || done[w.Moment] || o.Object != nameOf(w.object, w.Namespace, w.Name) || !w.includes(o.Fields) {
+			continue
+		}
+		if slices.ContainsFunc(writes[i+1:], func(later write) bool { return later.reconcile == w.reconcile && done[later.Moment] }) {
+			return true
+		}
+	}
+	return false
+}
+
+func nameOf(kind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return kind + " " + name
+}
+
+// includes reports whether a write changed one of the fields, or made an object of which no field is wrong.
+func (w *write) includes(fields []string) bool {
+	if len(fields) == 0 || fields[0] == "" {
+		return w.Verb == "create" || w.Verb == "apply"
+	}
+	return slices.ContainsFunc(fields, func(wrong string) bool {
+		return slices.ContainsFunc(w.fields, func(written string) bool {
+			wrong, written := dotted.Replace(wrong)+".", dotted.Replace(written)+"."
+			return strings.HasPrefix(wrong, written) || strings.HasPrefix(written, wrong)
+		})
+	})
+}
+
+// dotted writes keys in brackets like other fields.
+var dotted = strings.NewReplacer("[", ".", "]", "", `"`, "")
 
 // longestReason is how much of an error is shown.
 const longestReason = 160

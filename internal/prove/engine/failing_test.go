@@ -18,32 +18,109 @@ import (
 func TestWhatIsLeftUndoneWhileStuck(t *testing.T) {
 	undone, deleted := missing("Service"), &Observation{Verdict: "counts", Object: "PersistentVolumeClaim default/data"}
 	const failure = "connecting to victory-client:2181, attempt 7: no such host"
+	const asUndisturbed = "the operator keeps failing, as it does undisturbed: " + failure
 	for name, test := range map[string]struct {
-		learned, failing []string
-		wrong, blamed    []*Observation
-		excused          bool
+		learned       []string
+		over          rested
+		wrong, blamed []*Observation
+		excused       string
 	}{
-		"it fails as undisturbed":       {[]string{failure}, []string{"connecting to victory-client:2181, attempt 12: no such host"}, []*Observation{undone}, nil, true},
-		"it fails at something else":    {[]string{failure}, []string{"the quota is used up"}, []*Observation{undone}, []*Observation{undone}, false},
-		"it fails at both":              {[]string{failure}, []string{"the quota is used up", failure}, []*Observation{undone}, nil, true},
-		"it fails, but not undisturbed": {nil, []string{failure}, []*Observation{undone}, []*Observation{undone}, false},
-		"it does not fail":              {[]string{failure}, nil, []*Observation{undone}, []*Observation{undone}, false},
-		"what it did is its own":        {[]string{failure}, []string{failure}, []*Observation{undone, deleted}, []*Observation{deleted}, true},
-		"retrying it is no news":        {[]string{failure}, []string{failure}, []*Observation{{Verdict: "unsettled"}}, nil, false},
-		"nothing is wrong":              {[]string{failure}, []string{failure}, nil, nil, false},
+		"it fails as undisturbed":       {[]string{failure}, failing("connecting to victory-client:2181, attempt 12: no such host"), []*Observation{undone}, nil, asUndisturbed},
+		"it fails at something else":    {[]string{failure}, failing("the quota is used up"), []*Observation{undone}, []*Observation{undone}, ""},
+		"it fails at both":              {[]string{failure}, failing("the quota is used up", failure), []*Observation{undone}, nil, asUndisturbed},
+		"it fails, but not undisturbed": {nil, failing(failure), []*Observation{undone}, []*Observation{undone}, ""},
+		"it does not fail":              {[]string{failure}, rested{}, []*Observation{undone}, []*Observation{undone}, ""},
+		"what it did is its own":        {[]string{failure}, failing(failure), []*Observation{undone, deleted}, []*Observation{deleted}, asUndisturbed},
+		"retrying it is no news":        {[]string{failure}, failing(failure), []*Observation{{Verdict: "unsettled"}}, nil, ""},
+		"nothing is wrong":              {[]string{failure}, failing(failure), nil, nil, ""},
+		"it tries again too late":       {nil, rested{backsOff: true}, []*Observation{undone}, nil, tooLate},
+		"what it did until then":        {nil, rested{backsOff: true}, []*Observation{undone, deleted}, []*Observation{deleted}, tooLate},
+		"too late, and all is well":     {nil, rested{backsOff: true}, nil, nil, ""},
 	} {
 		c := sailing()
 		c.failing = map[string]string{}
 		c.learnFailing(test.learned)
-		blamed, excused := c.excuse(test.wrong, test.failing)
-		if !slices.Equal(blamed, test.blamed) || (excused != "") != test.excused {
-			t.Errorf("%s: blamed for %v, excused by %q", name, blamed, excused)
-		}
-		if test.excused && excused != "the operator keeps failing, as it does undisturbed: "+failure {
-			t.Errorf("%s: the reason is %q", name, excused)
+		blamed, excused := c.excuse(test.wrong, test.over, nil)
+		if !slices.Equal(blamed, test.blamed) || excused != test.excused {
+			t.Errorf("%s: blamed for %v, excused by %q, want %q", name, blamed, excused, test.excused)
 		}
 	}
 }
+
+// TestWhatComesBeforeTheFailure has an operator that fails in each reconcile, after it has resized a claim.
+func TestWhatComesBeforeTheFailure(t *testing.T) {
+	const failure = "connecting to victory-client:2181, attempt 7: no such host"
+	claim := Moment{Verb: "update", Resource: "persistentvolumeclaims", Namespace: "default", Name: "data"}
+	written := write{Moment: claim, object: "PersistentVolumeClaim", fields: []string{"metadata.annotations[sea.example.com/size]", "spec.resources.requests.storage"}, failure: plain(failure)}
+	service := write{Moment: Moment{Verb: "create", Resource: "services", Namespace: "default", Name: "victory"}, object: "Service", failure: plain(failure)}
+	wrong := func(object string, step int, fields ...string) *Observation {
+		return &Observation{Verdict: "end-state", Object: object, Step: step, Fields: fields}
+	}
+	const data = "PersistentVolumeClaim default/data"
+	for name, test := range map[string]struct {
+		wrong  *Observation
+		blamed bool
+	}{
+		"it is written before":          {wrong(data, 1, "spec.resources.requests.storage"), true},
+		"a part of what is written":     {wrong(data, 1, "metadata.annotations.sea.example.com/size"), true},
+		"in an earlier step":            {wrong(data, 2, "spec.resources.requests.storage"), true},
+		"in a later step":               {wrong(data, 0, "spec.resources.requests.storage"), false},
+		"another field":                 {wrong(data, 1, "spec.resources.requests.storages"), false},
+		"another object":                {wrong("PersistentVolumeClaim default/logs", 1, "spec.resources.requests.storage"), false},
+		"an object is missing":          {wrong("Service default/victory", 1, ""), true},
+		"an object that it only writes": {wrong(data, 1, ""), false},
+	} {
+		c := sailing()
+		c.failing = map[string]string{}
+		c.learnFailing([]string{failure})
+		c.reference[1].writes = append(c.reference[1].writes, written, service)
+		blamed, excused := c.excuse([]*Observation{test.wrong}, failing("connecting to victory-client:2181, attempt 12: no such host"), nil)
+		if (len(blamed) == 1) != test.blamed || (excused == "") != test.blamed {
+			t.Errorf("%s: blamed for %v, excused by %q", name, blamed, excused)
+		}
+	}
+}
+
+// TestWhatIsPassedBy has an operator that deletes a StatefulSet, resizes its claim and creates it again, in one
+// reconcile. A later one fails.
+func TestWhatIsPassedBy(t *testing.T) {
+	const failure = "connecting to victory-client:2181: no such host"
+	moment := func(verb, resource string) Moment {
+		return Moment{Verb: verb, Resource: resource, Namespace: "default", Name: "data", Nth: 1}
+	}
+	remove, resize, create := moment("delete", "statefulsets"), moment("update", "persistentvolumeclaims"), moment("create", "statefulsets")
+	other := moment("create", "services")
+	for name, test := range map[string]struct {
+		done   []Moment
+		blamed bool
+	}{
+		"it goes on without it":         {[]Moment{remove, create}, true},
+		"it does not go on":             {[]Moment{remove}, false},
+		"it does it":                    {[]Moment{remove, resize, create}, false},
+		"it does what comes separately": {[]Moment{remove, other}, false},
+	} {
+		c := sailing()
+		c.failing = map[string]string{}
+		c.learnFailing([]string{failure})
+		c.reference[1].writes = []write{
+			{Moment: remove, object: "StatefulSet", reconcile: 7},
+			{Moment: resize, object: "PersistentVolumeClaim", fields: []string{"spec.resources.requests.storage"}, reconcile: 7},
+			{Moment: create, object: "StatefulSet", reconcile: 7},
+			{Moment: other, object: "Service", reconcile: 8},
+		}
+		var moments []seenMoment
+		for _, one := range test.done {
+			moments = append(moments, seenMoment{Moment: one})
+		}
+		wrong := &Observation{Verdict: "end-state", Object: "PersistentVolumeClaim default/data", Step: 1, Fields: []string{"spec.resources.requests.storage"}}
+		blamed, _ := c.excuse([]*Observation{wrong}, failing(failure), moments)
+		if (len(blamed) == 1) != test.blamed {
+			t.Errorf("%s: blamed for %v", name, blamed)
+		}
+	}
+}
+
+func failing(errors ...string) rested { return rested{stuck: true, failing: errors} }
 
 func TestErrorsAreKeptOnceAndShort(t *testing.T) {
 	c := sailing()
@@ -57,9 +134,9 @@ func TestErrorsAreKeptOnceAndShort(t *testing.T) {
 
 func TestErrorsOfAnOperatorThatIsStuck(t *testing.T) {
 	failed := reconciled(lens.Reconcile{ID: 1, Error: "not now"})
-	got := following(repeat(9, failed)...).outlook(time.Now(), nearFuture)
+	got := following(repeat(9, failed)...).outlook(time.Now(), nearFuture, nil)
 	expectLines(t, got.failing, "not now")
-	got = following(failed...).outlook(time.Now(), nearFuture)
+	got = following(failed...).outlook(time.Now(), nearFuture, nil)
 	expectLines(t, got.failing)
 }
 

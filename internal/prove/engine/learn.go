@@ -42,6 +42,9 @@ type write struct {
 	fields     []string
 	controller string
 	source     []string // the lines that sent it
+	reconcile  uint64   // 0 if it is unknown
+	// failure is the error that the reconcile ended with, without what is different each time.
+	failure string
 }
 
 // referenceRuns is how often the scenario is run undisturbed.
@@ -63,7 +66,7 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 		})
 	}
 	work.Wait()
-	if err := errors.Join(failed[:]...); err != nil {
+	if err := distinct(failed[:]); err != nil {
 		return nil, err
 	}
 	c.undisturbedRuns = referenceRuns
@@ -159,6 +162,9 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 	if _, err := r.settle(ctx); err != nil {
 		return nil, nil, err
 	}
+	if err := r.operator.Waits(); err != nil {
+		return nil, nil, err
+	}
 	started := r.world.State()
 	if !first {
 		if err := r.shiftVersions(ctx); err != nil {
@@ -177,7 +183,7 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := r.isUsed(); err != nil {
+		if err := errors.Join(r.isUsed(), r.operator.Waits()); err != nil {
 			return nil, nil, err
 		}
 		stages = append(stages, s)
@@ -257,7 +263,7 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 	if err := r.lens.Flush(ctx); err != nil {
 		return nil, err
 	}
-	s.learnWrites(r.board.writes(), r.events(since))
+	s.learnWrites(r.board.writes(), r.events(since), r.campaign.elections)
 	return s, nil
 }
 
@@ -282,28 +288,10 @@ type StepError struct {
 func (e *StepError) Error() string { return fmt.Sprintf("step %q: %v", e.Step, e.Err) }
 func (e *StepError) Unwrap() error { return e.Err }
 
-// events returns the kept events of the lens after a number.
-func (r *run) events(since uint64) (events []*lens.Event) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	last := r.lens.Stream().Last()
-	if last <= since {
-		return nil
-	}
-	for event := range r.lens.Stream().Follow(ctx, since) {
-		copied := *event
-		events = append(events, &copied)
-		if event.Seq >= last {
-			break
-		}
-	}
-	return events
-}
-
 // learnWrites collects the writes of a step.
-func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event) {
+func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event, elects *elections) {
 	requests := map[uint64]*lens.Request{}
-	controllers := map[uint64]string{}
+	controllers, failures := map[uint64]string{}, map[uint64]string{}
 	told := map[lens.Resource]bool{}
 	for _, e := range events {
 		switch {
@@ -311,6 +299,9 @@ func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event) {
 			requests[e.Request.ID] = e.Request
 		case e.Reconcile != nil:
 			controllers[e.Reconcile.ID] = e.Reconcile.Controller
+			if e.Reconcile.Error != "" {
+				failures[e.Reconcile.ID] = plain(e.Reconcile.Error)
+			}
 		case e.Delivery != nil && !e.Delivery.Initial && e.Delivery.Type != "BOOKMARK" && !neverEnds(e.Delivery.Resource):
 			resource := lens.Resource{Group: e.Delivery.Resource.Group, Resource: e.Delivery.Resource.Resource}
 			if !told[resource] {
@@ -321,10 +312,10 @@ func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event) {
 	}
 	for _, m := range moments {
 		r := requests[m.id]
-		if r == nil || r.Change != nil && r.Change.None {
+		if r == nil || r.Change != nil && r.Change.None || elects.has(r) {
 			continue
 		}
-		w := write{Moment: m.Moment, controller: controllers[r.Reconcile], source: r.Source}
+		w := write{Moment: m.Moment, controller: controllers[r.Reconcile], source: r.Source, reconcile: r.Reconcile, failure: failures[r.Reconcile]}
 		if r.Object != nil {
 			w.object = r.Object.Kind
 		}

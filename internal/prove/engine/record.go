@@ -59,7 +59,7 @@ func (r *run) show() error {
 	r.follows.Go(func() {
 		started := false
 		for event := range r.lens.Stream().Follow(context.Background(), 0) {
-			if !isTold(event) {
+			if !r.campaign.isTold(event) {
 				continue
 			}
 			line := r.lineOf(event)

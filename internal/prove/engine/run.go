@@ -72,6 +72,7 @@ func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (
 			err = errors.Join(err, r.close())
 		}
 	}()
+	r.activity.elections = c.elections
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not started within %s", startTimeout))
 	defer cancel()
 	if r.dir, err = os.MkdirTemp(c.o.StateDir, "run-"); err != nil {
@@ -122,6 +123,9 @@ func unlimited(config *rest.Config) *rest.Config {
 
 // startOperator starts the operator, for the first time or again.
 func (r *run) startOperator(ctx context.Context) error {
+	if err := r.campaign.elections.resign(ctx, r.objects); err != nil {
+		return err
+	}
 	r.mutex.Lock()
 	again := r.operator
 	r.mutex.Unlock()
@@ -225,6 +229,24 @@ func (r *run) close() error {
 		failed = append(failed, os.RemoveAll(r.dir))
 	}
 	return errors.Join(failed...)
+}
+
+// events returns the kept events of the lens after a number.
+func (r *run) events(since uint64) (events []*lens.Event) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	last := r.lens.Stream().Last()
+	if last <= since {
+		return nil
+	}
+	for event := range r.lens.Stream().Follow(ctx, since) {
+		copied := *event
+		events = append(events, &copied)
+		if event.Seq >= last {
+			break
+		}
+	}
+	return events
 }
 
 // tail keeps the end of a log.

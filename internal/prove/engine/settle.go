@@ -43,6 +43,8 @@ type rested struct {
 	// stuck says that the operator retries something that keeps failing, with these errors.
 	stuck   bool
 	failing []string
+	// backsOff says that the operator tries again what has failed, but later than a step may take.
+	backsOff bool
 	// timer says that the operator does something soon by itself, which was not waited for.
 	timer bool
 	// unfinished are objects that say that they are not finished.
@@ -51,7 +53,7 @@ type rested struct {
 
 // add is for a step that was waited for once more.
 func (r *rested) add(later rested) {
-	r.busy, r.stuck, r.failing = r.busy || later.busy, later.stuck, later.failing
+	r.busy, r.stuck, r.failing, r.backsOff = r.busy || later.busy, later.stuck, later.failing, later.backsOff
 	r.writes += later.writes
 }
 
@@ -69,10 +71,11 @@ func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, erro
 
 // settleUntil also ends if all has been quiet for as long as usual, and it is enough. As long as it is not, it waits for timers of
 // the operator that go off within the time that a step may take: some look after their objects every half minute. Each is waited for
-// once.
+// once. It also waits for the next attempts after an error that undisturbed runs do not show.
 func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func() bool) (rested, error) {
 	s := r.campaign.o.Settling
-	soon := s.quiet(r.campaign.operator.Marked())
+	marked := r.campaign.isMarked()
+	soon := s.quiet(marked)
 	ahead := nearFuture
 	if factor > 1 {
 		ahead = farFuture
@@ -80,10 +83,13 @@ func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func
 	}
 	began := time.Now() // what was done just before may not have been seen yet
 	horizon := began
+	var expected func(string) bool
 	if enough != nil {
+		expected = r.campaign.isExpected
 		horizon = began.Add(s.Bound + time.Second)
 		s.Bound *= 2
 	}
+	over := began.Add(s.Bound)
 	limit := time.NewTimer(s.Bound)
 	defer limit.Stop()
 	late := time.NewTimer(s.Bound * 3 / 4) //nolint:mnd // what happens after that counts as a loop
@@ -95,13 +101,13 @@ func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func
 		if err != nil {
 			return rested{}, err
 		}
-		doing := r.activity.outlook(now, max(ahead, horizon.Sub(now)))
+		doing := r.activity.outlook(now, max(ahead, horizon.Sub(now)), expected)
 		for _, one := range []time.Time{began, doing.last} {
 			if one.After(last) {
 				last = one
 			}
 		}
-		quiet := s.quiet(r.campaign.operator.Marked())
+		quiet := s.quiet(marked)
 		wake := last.Add(quiet).Sub(now)
 		if wake <= 0 {
 			unfinished := r.unfinished()
@@ -109,13 +115,14 @@ func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func
 				quiet = max(quiet, s.Progress)
 				wake = last.Add(quiet).Sub(now)
 			}
-			if !doing.due.IsZero() {
+			beyond := doing.retries && doing.due.After(over)
+			if !doing.due.IsZero() && !beyond {
 				wake = max(wake, doing.due.Sub(now)+quiet/4) //nolint:mnd // it takes a moment to begin
 			}
 			// A reconcile that waits for held events continues when they are released.
 			waits := r.board.holds() && now.Sub(last) > s.Progress
 			if wake <= 0 && (doing.running == 0 || waits) && !doing.blind {
-				return rested{stuck: doing.stuck, failing: doing.failing, timer: doing.timer, unfinished: unfinished}, nil
+				return rested{stuck: doing.stuck, failing: doing.failing, timer: doing.timer, backsOff: beyond, unfinished: unfinished}, nil
 			}
 		}
 		if enough != nil {

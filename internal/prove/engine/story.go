@@ -28,7 +28,7 @@ func (r *run) tell() (lines []report.Line) {
 	var events []*lens.Event
 	fault := -1
 	for _, e := range r.events(0) {
-		if !isTold(e) {
+		if !r.campaign.isTold(e) {
 			continue
 		}
 		if fault < 0 && isFault(e) {
@@ -86,10 +86,10 @@ func isFault(e *lens.Event) bool {
 }
 
 // isTold leaves out what happens all the time.
-func isTold(e *lens.Event) bool {
+func (c *campaign) isTold(e *lens.Event) bool {
 	switch {
 	case e.Request != nil:
-		return trace.ShowWrites.Wants(e) && !neverEnds(e.Request.Resource)
+		return trace.ShowWrites.Wants(e) && !neverEnds(e.Request.Resource) && !c.elections.has(e.Request)
 	case e.Delivery != nil:
 		return e.Delivery.Fault != ""
 	case e.Reconcile != nil:

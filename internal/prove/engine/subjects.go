@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/prove/compare"
 )
 
 // manager is the field manager of a campaign's writes.
@@ -91,7 +93,7 @@ func (r *run) nudge(ctx context.Context) error {
 			return err
 		}
 		for _, value := range []any{"true", nil} {
-			if err := r.annotate(ctx, live, "opdock.dev/nudge", value); err != nil {
+			if err := r.annotate(ctx, live, compare.Nudge, value); err != nil {
 				return err
 			}
 		}

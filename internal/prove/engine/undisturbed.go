@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +15,22 @@ import (
 )
 
 // Problems at the end of a step that need no comparison.
+
+// distinct joins errors, and names each text once: undisturbed runs do the same, so they mostly fail in the same way.
+func distinct(all []error) error {
+	said := map[string]bool{}
+	var different []error
+	for _, err := range all {
+		if err != nil && !said[err.Error()] {
+			said[err.Error()] = true
+			different = append(different, err)
+		}
+	}
+	if len(different) == 1 {
+		return different[0]
+	}
+	return errors.Join(different...)
+}
 
 // learnDenied keeps which rights the operator lacks undisturbed: that is one finding, and not one of each family as well.
 func (c *campaign) learnDenied(wrong []*Observation) {

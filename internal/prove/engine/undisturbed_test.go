@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"errors"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,5 +81,28 @@ func TestWhatTheOperatorMakesForItselfIsNotCounted(t *testing.T) {
 	c.learnOwn(world.State{lock: &unstructured.Unstructured{Object: map[string]any{}}})
 	if wrong := c.countDifferences(0, nil, got); len(wrong) != 0 {
 		t.Errorf("got %+v", wrong)
+	}
+}
+
+// TestUndisturbedRunsFailOnce is about two runs that fail for the same reason.
+func TestUndisturbedRunsFailOnce(t *testing.T) {
+	ended, full := &StepError{Step: "create", Err: errors.New("no such kind")}, errors.New("the disk is full")
+	for about, test := range map[string]struct {
+		errors []error
+		want   string
+	}{
+		"none":      {[]error{nil, nil}, ""},
+		"one":       {[]error{nil, ended}, ended.Error()},
+		"the same":  {[]error{ended, &StepError{Step: "create", Err: errors.New("no such kind")}}, ended.Error()},
+		"different": {[]error{ended, full}, ended.Error() + "\n" + full.Error()},
+	} {
+		err := distinct(test.errors)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != test.want || test.want != "" && !errors.As(err, new(*StepError)) {
+			t.Errorf("%s: got %q, want %q", about, got, test.want)
+		}
 	}
 }

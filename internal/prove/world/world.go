@@ -5,17 +5,14 @@ package world
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,6 +55,7 @@ type World struct {
 	objects map[Key]*unstructured.Unstructured
 	changes []Change
 	last    time.Time // of a change
+	blind   int       // how many watches have ended and were not begun again yet
 	failed  error
 	news    chan struct{}
 }
@@ -132,115 +130,6 @@ func (w *World) Close() error {
 	return nil
 }
 
-// follow watches a resource. The channel receives one value when what was there is known, or cannot be.
-func (w *World) follow(ctx context.Context, resource schema.GroupVersionResource, kind string) <-chan error {
-	ready := make(chan error, 1)
-	w.work.Go(func() {
-		var once sync.Once
-		tell := func(err error) { once.Do(func() { ready <- err }) }
-		err := w.read(ctx, resource, kind, tell)
-		for (errors.Is(err, errNotYet) || errors.Is(err, errNotThere)) && ctx.Err() == nil {
-			if errors.Is(err, errNotThere) && !w.serves(resource) {
-				tell(nil) // its CRD is being deleted, and discovery was behind
-				return
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(initializing):
-				err = w.read(ctx, resource, kind, tell)
-			}
-		}
-		if ctx.Err() == nil {
-			err = fmt.Errorf("watching %s: %w", resource.Resource, errors.Join(err, io.ErrUnexpectedEOF))
-			w.mutex.Lock()
-			if w.failed == nil {
-				w.failed = err
-			}
-			w.tellLocked()
-			w.mutex.Unlock()
-		}
-		tell(err)
-	})
-	return ready
-}
-
-// errNotYet is the answer of an API server that begins to serve a kind, or cannot tell what is there right now. It takes moments, and nothing tells when it is over.
-var errNotYet = errors.New("the API server does not serve it yet")
-
-// errNotThere is the answer for a kind that is not served any more, or not yet. Discovery tells which, sooner or later.
-var errNotThere = errors.New("the API server does not know it")
-
-// serves reports whether the cluster has a kind. Without a response it is assumed to.
-func (w *World) serves(resource schema.GroupVersionResource) bool {
-	list, err := w.kinds.ServerResourcesForGroupVersion(resource.GroupVersion().String())
-	if err != nil {
-		return !apierrors.IsNotFound(err)
-	}
-	return slices.ContainsFunc(list.APIResources, func(one metav1.APIResource) bool { return one.Name == resource.Resource })
-}
-
-const initializing = 20 * time.Millisecond
-
-// watchFor is longer than any run, so no watch has to be renewed.
-const watchFor = 24 * time.Hour
-
-func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, kind string, ready func(error)) error {
-	path := "/apis/" + resource.Group + "/" + resource.Version
-	if resource.Group == "" {
-		path = "/api/" + resource.Version
-	}
-	query := fmt.Sprintf("?watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=%d", int(watchFor.Seconds()))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.host+path+"/"+resource.Resource+query, http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := w.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	switch response.StatusCode {
-	case http.StatusOK:
-	case http.StatusTooManyRequests:
-		return errNotYet
-	case http.StatusNotFound:
-		return errNotThere
-	default:
-		return fmt.Errorf("the API server answered %s", response.Status)
-	}
-	events := json.NewDecoder(response.Body)
-	known := false // what was there
-	for {
-		var event struct {
-			Type   string         `json:"type"`
-			Object map[string]any `json:"object"`
-		}
-		if err := events.Decode(&event); err != nil {
-			return err
-		}
-		object := &unstructured.Unstructured{Object: wholeNumbers(event.Object).(map[string]any)} //nolint:forcetypeassert // it stays a map
-		switch event.Type {
-		case "BOOKMARK":
-			if object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
-				known = true
-				ready(nil)
-			}
-		case "ERROR":
-			if !known && event.Object["reason"] == string(metav1.StatusReasonTimeout) {
-				return errNotYet // its cache lags behind because the API server is busy
-			}
-			return fmt.Errorf("%v", event.Object["message"])
-		default:
-			if _, elects := object.GetAnnotations()[LeaderAnnotation]; elects || isCommon(kind, object.GetName()) {
-				continue
-			}
-			w.see(Change{At: time.Now(), Type: event.Type, Object: object, Key: Key{
-				Group: resource.Group, Resource: resource.Resource, Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(),
-			}})
-		}
-	}
-}
-
 // LeaderAnnotation is on objects by which processes elect a leader where they do not use Leases. It is written every few seconds.
 const LeaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 
@@ -271,6 +160,11 @@ func wholeNumbers(value any) any {
 func (w *World) see(c Change) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
+	w.seeLocked(c)
+	w.tellLocked()
+}
+
+func (w *World) seeLocked(c Change) {
 	if c.Type == "DELETED" {
 		delete(w.objects, c.Key)
 	} else {
@@ -278,7 +172,6 @@ func (w *World) see(c Change) {
 	}
 	w.changes = append(w.changes, c)
 	w.last = c.At
-	w.tellLocked()
 }
 
 func (w *World) tellLocked() {
@@ -307,9 +200,13 @@ func (w *World) Changes(after int) (all int, since []Change) {
 	return len(w.changes), slices.Clone(w.changes[min(after, len(w.changes)):])
 }
 
-// News returns a channel that is closed at the next change, and when the last one was.
+// News returns a channel that is closed at the next change, and when the last one was: now, while a watch is interrupted, because
+// any change may have happened.
 func (w *World) News() (news <-chan struct{}, last time.Time, err error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
+	if w.blind > 0 {
+		return w.news, time.Now(), w.failed
+	}
 	return w.news, w.last, w.failed
 }

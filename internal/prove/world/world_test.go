@@ -5,27 +5,20 @@ package world
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster/clustertest"
@@ -151,9 +144,9 @@ func TestNumbersAreWhole(t *testing.T) {
 	}
 }
 
-// TestWorldOfAKindThatIsNew watches while the API server begins to serve a kind.
-func TestWorldOfAKindThatIsNew(t *testing.T) {
-	objects, namespace := connect(t), clustertest.Namespace(t)
+// frigates creates a kind in a group of the namespace's name.
+func frigates(t *testing.T, objects client.Client, namespace string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
 	group := namespace + ".example.com"
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "frigates." + group},
@@ -177,14 +170,41 @@ func TestWorldOfAKindThatIsNew(t *testing.T) {
 		}
 	})
 	awaitServed(t, objects, crd)
-	w := follow(t)
-	victory := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": group + "/v1", "kind": "Frigate", "metadata": map[string]any{"name": "victory", "namespace": namespace}, "spec": map[string]any{"guns": int64(104)},
-	}}
-	if err := objects.Create(t.Context(), victory); err != nil {
-		t.Fatal(err)
+	return crd
+}
+
+// aFrigate is an object of the kind.
+func aFrigate(crd *apiextensionsv1.CustomResourceDefinition, namespace, name string) (*unstructured.Unstructured, Key) {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": crd.Spec.Group + "/v1", "kind": "Frigate", "metadata": map[string]any{"name": name, "namespace": namespace}, "spec": map[string]any{"guns": int64(104)},
+	}}, Key{Group: crd.Spec.Group, Resource: "frigates", Kind: "Frigate", Namespace: namespace, Name: name}
+}
+
+// create creates an object, even if discovery does not have its kind yet.
+func create(t *testing.T, objects client.Client, object *unstructured.Unstructured) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), initializing, patience, true, func(ctx context.Context) (bool, error) {
+		err := objects.Create(ctx, object)
+		return err == nil, client.IgnoreNotFound(ignoreNoMatch(err))
+	})
+	if err != nil {
+		t.Fatalf("creating %s: %v", object.GetName(), err)
 	}
-	key := Key{Group: group, Resource: "frigates", Kind: "Frigate", Namespace: namespace, Name: "victory"}
+}
+
+func ignoreNoMatch(err error) error {
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	return err
+}
+
+// TestWorldOfAKindThatIsNew watches while the API server begins to serve a kind.
+func TestWorldOfAKindThatIsNew(t *testing.T) {
+	objects, namespace := connect(t), clustertest.Namespace(t)
+	victory, key := aFrigate(frigates(t, objects, namespace), namespace, "victory")
+	w := follow(t)
+	create(t, objects, victory)
 	await(t, w, key.String()+" is there", func(s State) bool { return s[key] != nil })
 	if guns, _, err := unstructured.NestedInt64(w.State()[key].Object, "spec", "guns"); err != nil || guns != 104 {
 		t.Errorf("got %d guns, %v", guns, err)
@@ -243,46 +263,5 @@ func TestWatchWithoutTime(t *testing.T) {
 	cancel()
 	if w, err := Watch(ctx, clustertest.Shared(t).Config()); err == nil {
 		t.Errorf("got a world, although the context has ended: %v", w.Close())
-	}
-}
-
-// TestWorldOfABusyServer is about an API server whose cache is behind: it says so in the watch, and may be asked again.
-func TestWorldOfABusyServer(t *testing.T) {
-	for about, test := range map[string]struct{ events, want string }{
-		"not yet": {`{"type":"ERROR","object":{"kind":"Status","reason":"Timeout","message":"Too large resource version: 117, current: 106"}}`, errNotYet.Error()},
-		"later": {`{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}
-			{"type":"ERROR","object":{"kind":"Status","reason":"Timeout","message":"it ends"}}`, "it ends"},
-		"something else": {`{"type":"ERROR","object":{"kind":"Status","reason":"Expired","message":"too old"}}`, "too old"},
-	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, test.events) }))
-		w := &World{client: server.Client(), host: server.URL, objects: map[Key]*unstructured.Unstructured{}, news: make(chan struct{})}
-		err := w.read(t.Context(), schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "Pod", func(error) {})
-		if err == nil || err.Error() != test.want {
-			t.Errorf("%s: got %v, want %s", about, err, test.want)
-		}
-		server.Close()
-	}
-}
-
-// TestWorldOfAKindThatGoes is about discovery that is behind: it names a kind whose CRD was deleted.
-func TestWorldOfAKindThatGoes(t *testing.T) {
-	var asked atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("watch") != "" || r.URL.Path != "/apis/sea.example.com/v1" {
-			http.NotFound(w, r)
-			return
-		}
-		list := metav1.APIResourceList{GroupVersion: "sea.example.com/v1", APIResources: []metav1.APIResource{{Name: "boats", Kind: "Boat"}}}
-		if asked.Add(1) < 3 {
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: "ships", Kind: "Ship"})
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(list)
-	}))
-	defer server.Close()
-	w := &World{client: server.Client(), host: server.URL, kinds: discovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: server.URL}), news: make(chan struct{})}
-	ready := w.follow(t.Context(), schema.GroupVersionResource{Group: "sea.example.com", Version: "v1", Resource: "ships"}, "Ship")
-	if err := <-ready; err != nil || w.failed != nil || asked.Load() != 3 {
-		t.Errorf("got %v and %v after discovery was asked %d times", err, w.failed, asked.Load())
 	}
 }
