@@ -16,9 +16,11 @@ import (
 
 // Spec is the spec of a CRD. Fields that the CRD does not set are empty.
 type Spec struct {
-	Group, Kind, Plural string
-	ShortNames          []string
-	Versions            []Version
+	Group, Scope string // the scope is Namespaced or Cluster
+
+	Kind, Plural, Singular string
+	ShortNames             []string
+	Versions               []Version
 }
 
 // Version is one version of a kind.
@@ -33,8 +35,10 @@ type Version struct {
 func Of(definition *unstructured.Unstructured) Spec {
 	var s Spec
 	s.Group, _, _ = unstructured.NestedString(definition.Object, "spec", "group")
+	s.Scope, _, _ = unstructured.NestedString(definition.Object, "spec", "scope")
 	s.Kind, _, _ = unstructured.NestedString(definition.Object, "spec", "names", "kind")
 	s.Plural, _, _ = unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	s.Singular, _, _ = unstructured.NestedString(definition.Object, "spec", "names", "singular")
 	s.ShortNames, _, _ = unstructured.NestedStringSlice(definition.Object, "spec", "names", "shortNames")
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	for _, one := range versions {

@@ -17,7 +17,8 @@ import (
 const definition = `
 spec:
   group: sea.example.com
-  names: {kind: Frigate, plural: frigates, shortNames: [fr]}
+  scope: Namespaced
+  names: {kind: Frigate, plural: frigates, singular: frigate, shortNames: [fr]}
   versions:
   - {name: v1alpha1, served: false}
   - {name: v1beta1, served: true}
@@ -36,8 +37,8 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 func TestOf(t *testing.T) {
 	t.Parallel()
 	got := Of(parse(t, definition))
-	if text := fmt.Sprintf("%v %v %v %v", got.GroupKind(), got.Plural, got.ShortNames, got.ServedVersions()); text !=
-		"Frigate.sea.example.com frigates [fr] [sea.example.com/v1beta1 sea.example.com/v1]" {
+	if text := fmt.Sprintf("%v %v %v %v %v %v", got.GroupKind(), got.Scope, got.Plural, got.Singular, got.ShortNames, got.ServedVersions()); text !=
+		"Frigate.sea.example.com Namespaced frigates frigate [fr] [sea.example.com/v1beta1 sea.example.com/v1]" {
 		t.Errorf("the spec is %s", text)
 	}
 	if last := got.Versions[2]; !last.Storage || last.Fields["subresources"] == nil {

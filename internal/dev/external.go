@@ -6,6 +6,7 @@ package dev
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,12 +41,12 @@ func (s *Session) isDefined(ctx context.Context, definition *unstructured.Unstru
 	return !apierrors.IsNotFound(s.applier.server.Get(ctx, client.ObjectKeyFromObject(definition), live))
 }
 
-// lackingError are kinds that the operator needs and the cluster does not have.
-type lackingError struct{ kinds []project.Wanted }
+// LackingError are kinds that the operator needs and the cluster does not have.
+type LackingError struct{ Kinds []project.Wanted }
 
-func (e *lackingError) Error() string {
-	names := make([]string, 0, len(e.kinds))
-	for _, one := range e.kinds {
+func (e *LackingError) Error() string {
+	names := make([]string, 0, len(e.Kinds))
+	for _, one := range e.Kinds {
 		names = append(names, one.String())
 	}
 	return "a controller waits for " + strings.Join(names, " and ") + ", which the cluster does not have"
@@ -53,6 +54,12 @@ func (e *lackingError) Error() string {
 
 // lackingHint explains what to do about missing kinds.
 const lackingHint = "apply the CRD; the controller starts once it is there. Neither the project nor the modules that it imports have it"
+
+// waitsForNews reports whether a controller has not started and the operator lacks a kind that was not looked for yet.
+func (s *Session) waitsForNews() bool {
+	unknown := func(one project.Wanted) bool { return !s.sought[one] }
+	return len(s.process.ready.idle()) > 0 && slices.ContainsFunc(s.process.ready.missing(), unknown)
+}
 
 // installMissing applies the CRDs of kinds that the operator lacks, if the project's folders or the modules
 // that the operator is built from have them. It returns whether a kind was added.

@@ -5,6 +5,7 @@ package dev
 
 import (
 	"context"
+	"slices"
 
 	"github.com/opdock/opdock/internal/project"
 )
@@ -18,16 +19,74 @@ func (op *Operator) Launch(ctx context.Context, at Place) (*Started, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := started.begin(ctx, at.Line); err != nil {
+	if err := started.beginWithKinds(ctx, at.Line); err != nil {
 		started.Stop()
 		return nil, err
 	}
 	return started, nil
 }
 
+// beginWithKinds starts the process, and again with the CRDs of kinds that it has reported as missing before it ended, or instead of
+// serving its webhooks.
+func (o *Started) beginWithKinds(ctx context.Context, line func(string)) error {
+	for {
+		err := o.begin(ctx, line)
+		if err == nil || o.process == nil || !o.session.installMissing(ctx, o.process.ready.missing()) {
+			return err
+		}
+		o.Stop()
+	}
+}
+
+// Lacks receives something when the log of the operator reports another kind that the cluster does not have.
+func (o *Started) Lacks() <-chan struct{} { return o.process.ready.lacks }
+
+// Complete installs the CRDs of the kinds that the operator lacks, as a session of opdock dev does, and starts it again: it looks for
+// a kind only now and then, or has ended. Complete returns false if there is nothing to install.
+func (o *Started) Complete(ctx context.Context) (bool, error) {
+	if !o.session.installMissing(ctx, o.process.ready.missing()) {
+		return false, ctx.Err()
+	}
+	o.Stop()
+	return true, o.beginWithKinds(ctx, o.line)
+}
+
+// Lacking returns the kinds that the operator lacks, for people, and Idle the controllers whose workers do not run, both by its log.
+func (o *Started) Lacking() (kinds []string) {
+	for _, one := range o.process.ready.missing() {
+		kinds = append(kinds, one.String())
+	}
+	return kinds
+}
+
+// Idle returns the controllers that have not started, by the log of the operator.
+func (o *Started) Idle() []string { return o.process.ready.idle() }
+
 // Stop stops the operator gracefully, and returns when it has ended.
 func (o *Started) Stop() {
 	if o.process != nil {
 		o.process.stop(stopGrace)
 	}
+}
+
+// Waits returns an error if a controller has not started and the operator lacks a kind, by its log.
+func (o *Started) Waits() error {
+	if len(o.process.ready.missing()) == 0 || len(o.Idle()) == 0 {
+		return nil
+	}
+	return o.lacking()
+}
+
+// Need makes Install install the CRDs of these kinds as well, if the project or the modules that it imports have them. It returns
+// false if none of them is new.
+func (op *Operator) Need(ctx context.Context, kinds []project.Wanted) (found bool) {
+	for _, one := range kinds {
+		if slices.Contains(op.needed, one) {
+			continue
+		}
+		if definition, _ := op.options.Project.DefinitionOf(ctx, one, op.options.Main, op.options.Env); definition != nil {
+			op.needed, found = append(op.needed, one), true
+		}
+	}
+	return found
 }

@@ -33,6 +33,8 @@ type Operator struct {
 	builder   *builder
 	manifests manifests
 	flags     flagSet
+	// needed are kinds of other modules that Install installs.
+	needed []project.Wanted
 }
 
 // OperatorOptions selects the operator.
@@ -134,7 +136,11 @@ func (op *Operator) Install(ctx context.Context, admin *rest.Config) error {
 	if err := s.applyBelongings(ctx); err != nil {
 		return err
 	}
-	return s.applyDefinitions(ctx, &round, &todo)
+	if err := s.applyDefinitions(ctx, &round, &todo); err != nil {
+		return err
+	}
+	s.installMissing(ctx, op.needed)
+	return ctx.Err()
 }
 
 // Place is where an operator is started.
@@ -152,6 +158,7 @@ type Place struct {
 type Started struct {
 	session *Session
 	process *process
+	line    func(string) // receives the output
 }
 
 // Start starts the operator, and returns when it is seen to do its work.
@@ -161,6 +168,7 @@ func (op *Operator) Start(ctx context.Context, at Place) (*Started, error) {
 		return nil, err
 	}
 	if err := started.Again(ctx, at.Line); err != nil {
+		started.Stop() // it may wait for something
 		return nil, err
 	}
 	return started, nil
@@ -231,14 +239,20 @@ func (o *Started) Again(ctx context.Context, line func(string)) error {
 	case reached == "":
 		return o.ended()
 	case reached == lacking:
-		return fmt.Errorf("%w; apply its CRD, or add it to the project", &lackingError{o.process.ready.missing()})
+		return o.lacking()
 	}
 	return nil
+}
+
+// lacking is the error for an operator that waits for kinds.
+func (o *Started) lacking() error {
+	return fmt.Errorf("%w; add its CRD to a folder of the project", &LackingError{o.process.ready.missing()})
 }
 
 // begin starts the process, and configures its webhooks on the cluster.
 func (o *Started) begin(ctx context.Context, line func(string)) error {
 	s := o.session
+	o.line = line
 	if err := s.takeCertificates(ctx); err != nil {
 		return err
 	}
@@ -284,6 +298,15 @@ func (e *NotServedError) Unwrap() error { return e.Err }
 type EndedError struct {
 	How  string
 	Tail []string
+	// Lacks are the kinds that its log reports as missing; nil if there are none.
+	Lacks *LackingError
+}
+
+func (e *EndedError) Unwrap() error {
+	if e.Lacks == nil {
+		return nil
+	}
+	return e.Lacks
 }
 
 func (e *EndedError) Error() string {
@@ -301,7 +324,13 @@ func (e *EndedError) Advice() (all []string) {
 	return all
 }
 
-func (o *Started) ended() error { return &EndedError{How: o.process.how(), Tail: o.process.tail()} }
+func (o *Started) ended() error {
+	ended := &EndedError{How: o.process.how(), Tail: o.process.tail()}
+	if kinds := o.process.ready.missing(); len(kinds) > 0 {
+		ended.Lacks = &LackingError{kinds}
+	}
+	return ended
+}
 
 // Kill ends the operator like a crash, and returns when it has ended.
 func (o *Started) Kill() {

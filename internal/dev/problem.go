@@ -25,7 +25,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		samples samplesError
 		names   *apply.RefusedError
 		unread  *manifestsError
-		lacks   *lackingError
+		lacks   *LackingError
 	)
 	if part := (*stepError)(nil); errors.As(err, &part) {
 		step = part.step

@@ -112,6 +112,11 @@ func TestAwaitReady(t *testing.T) {
 	if got := p.awaitReady(t.Context(), ""); got != reconciling {
 		t.Errorf("got %q", got)
 	}
+	p, lines := shell(t, `echo 'Starting workers {"controller": "a"}'; echo 'no matches for kind "Lamp" in version "other.io/v1"'; sleep 1000`)
+	testenv.Eventually(t, "it wrote both", func() bool { return len(lines()) == 2 })
+	if got := p.awaitReady(t.Context(), ""); got != lacking {
+		t.Errorf("one controller runs, another one lacks a kind: got %q", got)
+	}
 	p, _ = shell(t, "exit 1")
 	if got := p.awaitReady(t.Context(), ""); got != "" {
 		t.Errorf("it has ended, and is said to be %s", got)

@@ -65,27 +65,27 @@ type readiness struct {
 	said      bool
 
 	workersRun chan struct{} // closed when the workers of all controllers run
-	lacks      chan struct{} // closed when a kind is known to be missing
+	lacks      chan struct{} // receives something when another kind is known to be missing
 }
 
 func newReadiness() *readiness {
-	return &readiness{announced: map[string]bool{}, started: map[string]bool{}, workersRun: make(chan struct{}), lacks: make(chan struct{})}
+	return &readiness{announced: map[string]bool{}, started: map[string]bool{}, workersRun: make(chan struct{}), lacks: make(chan struct{}, 1)}
 }
 
 // read takes notice of a line. Controllers announce themselves before their workers start, and all at about the same time.
+// Those that are set up later, for example when there is a certificate, are followed as well.
 func (r *readiness) read(line string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if wanted, found := wantedIn(line); found && !slices.Contains(r.wanted, wanted) {
-		if r.wanted = append(r.wanted, wanted); len(r.wanted) == 1 {
-			close(r.lacks)
+		r.wanted = append(r.wanted, wanted)
+		select {
+		case r.lacks <- struct{}{}:
+		default:
 		}
 	}
 	if match := watchesNamespaces.FindStringSubmatch(line); match != nil {
 		r.watched = namespacesIn(match[1])
-	}
-	if r.said {
-		return
 	}
 	switch {
 	case workersStart.MatchString(line):
@@ -97,16 +97,27 @@ func (r *readiness) read(line string) {
 			r.leader, r.lease = true, match[1]
 		}
 	}
-	if len(r.started) == 0 {
-		return
+	if !r.said && len(r.started) > 0 && len(r.idleLocked()) == 0 {
+		r.said = true
+		close(r.workersRun)
 	}
+}
+
+// idle returns the controllers that the log announces, and whose workers it does not report to run.
+func (r *readiness) idle() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.idleLocked()
+}
+
+func (r *readiness) idleLocked() (names []string) {
 	for name := range r.announced {
 		if !r.started[name] {
-			return
+			names = append(names, name)
 		}
 	}
-	r.said = true
-	close(r.workersRun)
+	slices.Sort(names)
+	return names
 }
 
 // wantedIn finds the kind in a line about one that the cluster does not have.
@@ -180,7 +191,7 @@ func (p *process) awaitReady(ctx context.Context, probe string) stage {
 // awaitLacking is the same for an operator that lacks a kind, which may do its work nevertheless.
 func (p *process) awaitLacking(ctx context.Context, probe string) stage {
 	reached := p.await(ctx, probe, nil)
-	if reached == probed || reached == alive {
+	if reached == probed || reached == alive || reached == reconciling && len(p.ready.idle()) > 0 {
 		return lacking // a controller may not have started
 	}
 	return reached
@@ -198,6 +209,11 @@ func (p *process) await(ctx context.Context, probe string, lacks <-chan struct{}
 	defer survived.Stop()
 	var silent <-chan time.Time
 	for {
+		select {
+		case <-lacks: // also if other controllers run
+			return lacking
+		default:
+		}
 		select {
 		case <-p.ready.workersRun:
 			return reconciling

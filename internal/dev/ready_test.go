@@ -62,6 +62,26 @@ INFO Starting workers {"controller": "captain"}`, true},
 	}
 }
 
+// A controller may be set up when others run already, for example once there is a certificate.
+func TestControllersThatDoNotStart(t *testing.T) {
+	r := newReadiness()
+	for _, step := range []struct {
+		line string
+		idle []string
+	}{
+		{`INFO Starting EventSource {"controller": "captain"}`, []string{"captain"}},
+		{`INFO Starting workers {"controller": "captain"}`, nil},
+		{`INFO Starting EventSource {"controller": "mate"}`, []string{"mate"}},
+		{`INFO Starting EventSource {"controller": "cook"}`, []string{"cook", "mate"}},
+		{`INFO Starting workers {"controller": "mate"}`, []string{"cook"}},
+	} {
+		r.read(step.line)
+		if got := r.idle(); !slices.Equal(got, step.idle) {
+			t.Errorf("after %s: %q", step.line, got)
+		}
+	}
+}
+
 func TestMissingKindsAreReadFromTheLog(t *testing.T) {
 	r := newReadiness()
 	for _, line := range []string{
@@ -79,7 +99,13 @@ func TestMissingKindsAreReadFromTheLog(t *testing.T) {
 	select {
 	case <-r.lacks:
 	default:
-		t.Error("the channel is not closed")
+		t.Error("the channel received nothing")
+	}
+	r.read(`no matches for kind "Issuer" in version "cert-manager.io/v1"`)
+	select {
+	case <-r.lacks:
+	default:
+		t.Error("the channel received nothing about another kind")
 	}
 }
 

@@ -170,8 +170,11 @@ func (s *Session) leadWebhooksHere(ctx context.Context) error {
 
 // await waits until the operator does its work.
 func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
-	reached := s.process.awaitReady(ctx, s.plan.probe)
-	if reached == lacking && s.installMissing(ctx, s.process.ready.missing()) {
+	reached := lacking
+	if !s.waitsForNews() {
+		reached = s.process.awaitReady(ctx, s.plan.probe)
+	}
+	for reached == lacking && s.installMissing(ctx, s.process.ready.missing()) {
 		// controller-runtime checks for a kind only every ten seconds; a new process finds it at once.
 		if err := s.restart(ctx, round, todo); err != nil {
 			return err
@@ -188,7 +191,7 @@ func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 		return errEnded
 	case reached == lacking:
 		*todo &^= workAwait
-		return &lackingError{kinds: s.process.ready.missing()}
+		return &LackingError{Kinds: s.process.ready.missing()}
 	}
 	round.State, round.After = string(reached), Duration(time.Since(s.process.began))
 	s.Observer.Works()

@@ -178,7 +178,7 @@ func (s *Session) loop(ctx context.Context, watcher *watcher) error {
 			s.begin(ctx)
 		}
 		var finished chan outcome
-		var ended chan struct{}
+		var ended, lacks chan struct{}
 		var tested chan string
 		if s.tests != nil {
 			tested = s.tests.finished
@@ -186,7 +186,7 @@ func (s *Session) loop(ctx context.Context, watcher *watcher) error {
 		if s.round != nil {
 			finished = s.round.finished
 		} else if s.process != nil && s.process != s.seen {
-			ended = s.process.done
+			ended, lacks = s.process.done, s.process.ready.lacks
 		}
 		select {
 		case <-ctx.Done():
@@ -207,6 +207,10 @@ func (s *Session) loop(ctx context.Context, watcher *watcher) error {
 			s.Screen.Say(text)
 		case <-ended:
 			s.crash(Round{Began: time.Now(), Reason: "the operator " + s.process.how(), Steps: []Step{}})
+		case <-lacks:
+			if s.waitsForNews() {
+				s.add(workAwait, nil, "a controller waits")
+			}
 		case <-s.retry.C:
 			s.add(workRestart|s.leftover, nil, "again")
 			s.leftover = 0
@@ -322,7 +326,7 @@ func (s *Session) crash(round Round) {
 	if taken := portInLog(lines); taken != nil {
 		problem.Hint = taken.Error()
 	} else if kinds := s.process.ready.missing(); len(kinds) > 0 {
-		problem.Hint = (&lackingError{kinds}).Error() + "; " + "apply its CRD"
+		problem.Hint = (&LackingError{kinds}).Error() + "; " + "apply its CRD"
 	}
 	if round.Problem == nil {
 		round.Problem = problem

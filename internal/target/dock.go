@@ -26,13 +26,16 @@ type Running interface {
 // Dock holds the functions of package cluster that the verbs need, as fields that a test can
 // replace.
 type Dock struct {
-	Start  func(context.Context, cluster.Options) (Running, error)
+	Start func(context.Context, cluster.Options) (Running, error)
+	// Restore replaces the objects of a cluster with those of a snapshot.
+	Restore func(context.Context, cluster.Options) (Running, error)
+
 	Open   func(name string) (Running, error)
 	Find   func(name string) (cluster.Status, error)
 	List   func() ([]cluster.Status, error)
 	Delete func(name string) error
-	// Save writes the objects of the cluster of that name to a file.
-	Save func(ctx context.Context, name, path string) (cluster.Snapshot, error)
+	// Save writes the objects of the cluster of that name to a file. Without overwrite, an existing file is an error.
+	Save func(ctx context.Context, name, path string, overwrite bool) (cluster.Snapshot, error)
 	// SnapshotFile returns the path of a snapshot that is given by name or path.
 	SnapshotFile   func(nameOrPath string) (string, error)
 	ReadSnapshot   func(path string) (cluster.Snapshot, error)
@@ -58,6 +61,8 @@ type ControlPlaneVersions struct {
 	Kubernetes string `json:"kubernetes"`
 	Etcd       string `json:"etcd"`
 	Kwok       string `json:"kwok"`
+	// Emulates are the minor versions of Kubernetes that can be selected, such as 1.34.
+	Emulates []string `json:"emulates,omitempty"`
 }
 
 // NewDock returns the functions of package cluster.
@@ -66,13 +71,19 @@ func NewDock() Dock {
 		Start: func(ctx context.Context, o cluster.Options) (Running, error) {
 			return running(cluster.Start(ctx, o))
 		},
+		Restore: func(ctx context.Context, o cluster.Options) (Running, error) {
+			return running(cluster.Restore(ctx, o))
+		},
 		Open: func(name string) (Running, error) { return running(cluster.Open(name)) },
-		Save: func(ctx context.Context, name, path string) (cluster.Snapshot, error) {
+		Save: func(ctx context.Context, name, path string, overwrite bool) (cluster.Snapshot, error) {
 			c, err := cluster.Open(name)
 			if err != nil {
 				return cluster.Snapshot{}, err
 			}
-			return c.Save(ctx, path)
+			if overwrite {
+				return c.Save(ctx, path)
+			}
+			return c.SaveNew(ctx, path)
 		},
 		SnapshotFile:   cluster.SnapshotFile,
 		ReadSnapshot:   cluster.ReadSnapshot,

@@ -26,7 +26,7 @@ func (o *Opener) Open(ctx context.Context, w Which) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if status.State == cluster.Alive {
+	if status.State == cluster.Alive && !status.Stopping {
 		return o.OpenRunning(w)
 	}
 	c, err := o.Start(ctx, w, status)

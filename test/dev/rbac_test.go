@@ -4,6 +4,7 @@
 package dev
 
 import (
+	"errors"
 	"os/exec"
 	"strings"
 	"testing"
@@ -14,13 +15,23 @@ import (
 // opdock runs a command in a project and returns what it prints.
 func (p *project) opdock(t *testing.T, arguments ...string) string {
 	t.Helper()
+	output, code := p.try(t, arguments...)
+	if code != 0 {
+		t.Fatalf("opdock %s exits with %d:\n%s", strings.Join(arguments, " "), code, output)
+	}
+	return output
+}
+
+// try does the same for a command that may fail.
+func (p *project) try(t *testing.T, arguments ...string) (output string, code int) {
+	t.Helper()
 	command := exec.CommandContext(t.Context(), testenv.Program(t), append(arguments, "--dir", p.dir)...)
 	command.Env = p.environment(t)
-	output, err := command.CombinedOutput()
-	if err != nil {
-		t.Fatalf("opdock %s: %v\n%s", strings.Join(arguments, " "), err, output)
+	said, err := command.CombinedOutput()
+	if exited := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exited) {
+		t.Fatalf("opdock %s: %v", strings.Join(arguments, " "), err)
 	}
-	return string(output)
+	return string(said), command.ProcessState.ExitCode()
 }
 
 // TestRightsOfAPlainProject derives the rights of an operator whose project has no service account and no role, and which reads

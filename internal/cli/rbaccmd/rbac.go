@@ -81,8 +81,9 @@ generates the role again, or changes nothing if that fails.
 
 With --record, the command makes a recording first: it starts a private cluster, runs the operator with the
 rights that the project grants, and creates, changes and deletes the samples. With --verify, it does the same
-with the proposed rights and nothing else; the exit code is 1 if a request was refused. Arguments after --
-are flags of the operator, or a command that runs it.`,
+with the proposed rights and nothing else; the exit code is 1 if a request was refused, or if the operator did
+nothing with the samples. CRDs of other kinds that the operator needs are installed from the modules that it
+imports. Arguments after -- are flags of the operator, or a command that runs it.`,
 		Example: `  opdock rbac                              # compare the role with the recordings of this project
   opdock rbac --record                     # run the operator and its samples first
   opdock rbac recording.jsonl --explain    # show each right with its reason and evidence
@@ -180,10 +181,15 @@ func (a verbs) rbac(ctx context.Context, o rbacOptions, files, command []string)
 		return err
 	}
 	if o.record {
-		made, err := a.record(ctx, o, about, command)
+		made, idle, err := a.record(ctx, o, about, command)
 		if err != nil {
 			return err
 		}
+		incomplete, err := judgeRecorded(o, &idle)
+		if err != nil {
+			return err
+		}
+		notes = append(notes, incomplete...)
 		if len(files) > 0 {
 			files = append(files, made) // otherwise it is one of the project's
 		}

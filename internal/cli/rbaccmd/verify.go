@@ -31,6 +31,7 @@ const startTimeout = 2 * time.Minute
 type verified struct {
 	Rights    int                `json:"rights"`
 	Acts      []rehearse.Outcome `json:"acts"`
+	Idle      rehearse.Idle      `json:"idle,omitzero"`
 	Recording string             `json:"recording"`
 }
 
@@ -41,17 +42,17 @@ func (a verbs) verify(ctx context.Context, o rbacOptions, about *subject, report
 	if err != nil {
 		return err
 	}
-	outcomes, recording, err := a.rehearse(ctx, o, about, rehearsal{
+	result, recording, err := a.rehearse(ctx, o, about, rehearsal{
 		flag: "--verify", with: number(uint64(report.Rights()), "proposed right"), identity: withRoles(identity, roles), command: command,
 	})
 	if err != nil {
 		return err
 	}
-	return a.showVerified(o, verified{Rights: report.Rights(), Acts: outcomes, Recording: recording})
+	return a.showVerified(o, verified{Rights: report.Rights(), Acts: result.Acts, Idle: result.Idle, Recording: recording})
 }
 
-// record runs the operator with the rights that the project grants, and returns the recording.
-func (a verbs) record(ctx context.Context, o rbacOptions, about *subject, command []string) (string, error) {
+// record runs the operator with the rights that the project grants, and returns the recording and what the operator did not do.
+func (a verbs) record(ctx context.Context, o rbacOptions, about *subject, command []string) (recording string, idle rehearse.Idle, err error) {
 	identity, found := about.account()
 	with := "the rights that the project grants"
 	if !found {
@@ -62,12 +63,12 @@ func (a verbs) record(ctx context.Context, o rbacOptions, about *subject, comman
 		}
 		roles, err := asObjects([]any{&all})
 		if err != nil {
-			return "", err
+			return "", idle, err
 		}
 		identity, with = withRoles(identity, roles), "all rights, because its manifests have no service account"
 	}
-	_, recording, err := a.rehearse(ctx, o, about, rehearsal{flag: "--record", with: with, identity: identity, command: command})
-	return recording, err
+	result, recording, err := a.rehearse(ctx, o, about, rehearsal{flag: "--record", with: with, identity: identity, command: command})
+	return recording, result.Idle, err
 }
 
 // rehearsal is a run of the operator with certain roles.
@@ -78,39 +79,39 @@ type rehearsal struct {
 }
 
 // rehearse runs the operator and its samples on a cluster of its own, and returns the recording of it.
-func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r rehearsal) (outcomes []rehearse.Outcome, recording string, err error) {
+func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r rehearsal) (result rehearse.Result, recording string, err error) {
 	samples, err := about.project.Samples(ctx)
 	if err != nil {
-		return nil, "", err
+		return result, "", err
 	}
 	if len(samples) == 0 {
-		return nil, "", hint.With(errors.New(r.flag+" needs samples, and the project has none"), "add objects of its kinds to config/samples")
+		return result, "", hint.With(errors.New(r.flag+" needs samples, and the project has none"), "add objects of its kinds to config/samples")
 	}
 	isCommand := len(r.command) > 0 && !strings.HasPrefix(r.command[0], "-")
 	main := ""
 	if !isCommand {
 		if main, err = about.project.Main(o.main); err != nil {
-			return nil, "", err
+			return result, "", err
 		}
 	}
 	dir, err := os.MkdirTemp("", "opdock-rbac-")
 	if err != nil {
-		return nil, "", fmt.Errorf("creating a directory for the operator: %w", err)
+		return result, "", fmt.Errorf("creating a directory for the operator: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	librarylog.Discard()
 	up := cmdutil.StartOptions{Timeout: startTimeout, Foreground: true, Quiet: o.format != formatText}
 	if up.Binary, err = a.ControlPlaneBinary(ctx, false); err != nil {
-		return nil, "", err
+		return result, "", err
 	}
 	cluster, err := a.Start(ctx, up, "Starting a private cluster")
 	if err != nil {
-		return nil, "", err
+		return result, "", err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	admin, _, err := a.Targets().LoadKubeconfig(cluster.Kubeconfig(), "")
 	if err != nil {
-		return nil, "", err
+		return result, "", err
 	}
 	run := rehearse.Options{
 		Namespace: r.identity.Namespace, Dir: about.project.Dir, Env: a.Env, Quiet: o.quiet, Patience: o.timeout,
@@ -124,28 +125,28 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 		run.Start, err = a.buildAndInstall(ctx, o, operatorOf{about.project, main, r.identity, r.command}, admin, dir)
 	}
 	if err != nil {
-		return nil, "", err
+		return result, "", err
 	}
 	if run.Upstream, err = configAs(cluster, r.identity.User()); err != nil {
-		return nil, "", err
+		return result, "", err
 	}
 	objects, err := client.New(admin, client.Options{})
 	if err != nil {
-		return nil, "", fmt.Errorf("connecting to the cluster: %w", err)
+		return result, "", fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	// Recordings are sorted by their names when the oldest are removed.
 	name := a.Now().UTC().Format("20060102T150405.000") + strings.TrimPrefix(r.flag, "-") + ".jsonl"
 	run.Recording = filepath.Join(a.DevStateDir(a.ClusterNameFor(about.project)), recordingsDir, name)
 	d := a.NewDisplay(o.format != formatText)
 	d.Title("Running %s with %s", about.project.Name, r.with)
-	run.Acts = rehearse.Samples(objects, samples, "default", func(text string) { fmt.Fprintf(a.Err, "! %s\n", text) })
+	run.Acts, run.Subjects = rehearse.Samples(objects, samples, "default", func(text string) { fmt.Fprintf(a.Err, "! %s\n", text) })
 	run.Done = func(outcome rehearse.Outcome) { d.Done(describe(outcome), outcome.Took) }
-	outcomes, err = rehearse.Run(ctx, run)
+	result, err = rehearse.Run(ctx, run)
 	var ended *rehearse.EndedError
 	if errors.As(err, &ended) && run.Start == nil {
 		err = fmt.Errorf("%w\n%s", err, log.String())
 	}
-	return outcomes, run.Recording, err
+	return result, run.Recording, err
 }
 
 func describe(outcome rehearse.Outcome) string {
@@ -183,13 +184,44 @@ func (a verbs) showVerified(o rbacOptions, result verified) error {
 		for _, text := range order {
 			fmt.Fprintf(a.Out, "refused: %s (%d times)\n", text, refused[text])
 		}
-		if len(order) == 0 {
+		if len(order) == 0 && !result.Idle.Unproven() {
 			fmt.Fprintln(a.Out, "No request was refused.")
+			if text := result.Idle.Sentence(); text != "" {
+				fmt.Fprintf(a.Err, "! %s: the rights for that were not tried\n", text)
+			}
 		}
 		fmt.Fprintf(a.Err, "Recording: %s\n", result.Recording)
 	}
 	if len(order) > 0 {
 		return &cmdutil.SaidError{Reason: "refused"}
 	}
+	if result.Idle.Unproven() {
+		return didNothing("--verify proves nothing", &result.Idle)
+	}
 	return nil
+}
+
+// judgeRecorded returns a note about a recording that shows too little, or an error if that would remove markers.
+func judgeRecorded(o rbacOptions, idle *rehearse.Idle) (notes []string, err error) {
+	text := idle.Sentence()
+	switch {
+	case text == "":
+		return nil, nil
+	case o.write && idle.Unproven():
+		return nil, didNothing("the recording does not show which rights are needed, and no marker was changed", idle)
+	}
+	return []string{fmt.Sprintf("rights may be missing in this recording: %s; %s", text, advice(idle))}, nil
+}
+
+// didNothing is the error for an operator that did not do its work, so its requests do not show which rights it needs.
+func didNothing(what string, idle *rehearse.Idle) error {
+	return hint.With(fmt.Errorf("%s: %s", what, idle.Sentence()), advice(idle))
+}
+
+// advice says what to do about an operator that did not do its work.
+func advice(idle *rehearse.Idle) string {
+	if len(idle.Lacking) > 0 {
+		return "neither the project nor the modules that it imports have the CRD of the missing kind: add the CRD to a folder of the project, and try again"
+	}
+	return `run the operator and its samples with "opdock dev" to see why`
 }

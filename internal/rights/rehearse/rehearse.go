@@ -10,13 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
-	"sync"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -53,6 +47,8 @@ type Options struct {
 	Patience  time.Duration
 	// Acts are what happens to the operator's objects, one after the other.
 	Acts []Act
+	// Subjects are the objects that exist after an act and that the operator is to reconcile; nil if that is not judged.
+	Subjects func() []Subject
 	// Done is called after each act.
 	Done func(Outcome)
 }
@@ -64,6 +60,13 @@ type Process interface {
 	Err() error
 	// Stop stops it, and returns when it has ended.
 	Stop()
+	// Lacks receives something when the operator is found to lack another kind. Complete installs the CRDs of such kinds and starts
+	// it again, or returns false if it finds none.
+	Lacks() <-chan struct{}
+	Complete(ctx context.Context) (bool, error)
+	// Lacking returns the kinds that it lacks, and Idle the controllers that have not started, as far as that is known.
+	Lacking() []string
+	Idle() []string
 }
 
 // Act is something that is done to the operator's objects.
@@ -105,7 +108,7 @@ func (e *EndedError) Error() string {
 func (e *EndedError) Unwrap() error { return e.Err }
 
 // Run rehearses. It returns the acts that were finished, even if one fails.
-func Run(ctx context.Context, o Options) (outcomes []Outcome, err error) {
+func Run(ctx context.Context, o Options) (result Result, err error) {
 	if o.Quiet == 0 {
 		o.Quiet = DefaultQuiet
 	}
@@ -114,207 +117,145 @@ func Run(ctx context.Context, o Options) (outcomes []Outcome, err error) {
 	}
 	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: o.Upstream, Namespace: o.Namespace})
 	if err != nil {
-		return nil, err
+		return result, err
 	}
 	dir, err := os.MkdirTemp("", "opdock-rehearse-")
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("creating a directory for the kubeconfig: %w", err), proxy.Close())
+		return result, errors.Join(fmt.Errorf("creating a directory for the kubeconfig: %w", err), proxy.Close())
 	}
 	defer os.RemoveAll(dir)
 	recording, err := lens.Record(proxy.Stream(), o.Recording, o.Header, 0)
 	if err != nil {
-		return nil, errors.Join(err, proxy.Close())
+		return result, errors.Join(err, proxy.Close())
 	}
 	defer func() { err = errors.Join(err, proxy.Close(), recording.Close()) }()
 	operator, err := o.begin(ctx, proxy, dir)
 	if err != nil {
-		return nil, err
+		return result, err
 	}
 	defer operator.Stop()
-	watching := newWatching(proxy.Stream())
-	defer watching.stop()
+	s := &stage{Options: &o, operator: operator, watching: newWatching(proxy.Stream())}
+	defer s.watching.stop()
 	for _, act := range append([]Act{{Name: "start", Do: func(context.Context) error { return nil }}}, o.Acts...) {
-		outcome, err := o.perform(ctx, act, operator, watching)
+		outcome, err := s.perform(ctx, act)
 		if err != nil {
-			return outcomes, err
+			return result, err
 		}
-		outcomes = append(outcomes, outcome)
+		result.Acts = append(result.Acts, outcome)
 		if o.Done != nil {
 			o.Done(outcome)
 		}
 	}
-	return outcomes, nil
+	result.Idle = s.idle()
+	return result, nil
+}
+
+// stage is a rehearsal that is under way.
+type stage struct {
+	*Options
+
+	operator Process
+	watching *watching
+	// waited says that the operator had all the time of an act to begin its work.
+	waited bool
 }
 
 // perform does something, and waits until the operator has nothing more to do.
-func (o *Options) perform(ctx context.Context, act Act, operator Process, watching *watching) (Outcome, error) {
+func (s *stage) perform(parent context.Context, act Act) (Outcome, error) {
 	began := time.Now()
 	outcome := Outcome{Act: act.Name}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.Patience, errPatience)
+	ctx, cancel := context.WithTimeoutCause(parent, s.Patience, errPatience)
 	defer cancel()
 	if err := act.Do(ctx); err != nil {
 		if errors.Is(context.Cause(ctx), errPatience) {
 			// What it was refused may be why.
-			return outcome, fmt.Errorf("%s: not finished after %s%s: %w", act.Name, o.Patience, watching.refusals(), err)
+			return outcome, fmt.Errorf("%s: not finished after %s%s: %w", act.Name, s.Patience, s.watching.refusals(), err)
 		}
 		return outcome, fmt.Errorf("%s: %w", act.Name, err)
 	}
-	quiet := time.NewTimer(o.Quiet)
+	quiet, over := time.NewTimer(s.Quiet), time.NewTimer(s.Patience-time.Since(began))
 	defer quiet.Stop()
+	defer over.Stop()
 	for settled := false; !settled; {
 		select {
-		case <-watching.active:
-			quiet.Reset(o.Quiet)
+		case <-s.watching.active:
+			quiet.Reset(s.Quiet)
 		case <-quiet.C:
-			settled = watching.started()
-			quiet.Reset(o.Quiet)
-		case <-operator.Ended():
-			return outcome, &EndedError{Act: act.Name, Err: operator.Err()}
-		case <-ctx.Done():
-			if !errors.Is(context.Cause(ctx), errPatience) {
-				return outcome, ctx.Err()
+			settled = s.watching.started() && !s.mayBegin()
+			quiet.Reset(s.Quiet)
+		case <-s.operator.Lacks():
+			again, err := s.complete(parent, act)
+			if err != nil {
+				return outcome, err
 			}
-			if !watching.started() {
-				return outcome, fmt.Errorf("the operator has sent no request for %s: check whether it uses KUBECONFIG", o.Patience)
+			if again {
+				quiet.Reset(s.Quiet)
+				over.Reset(s.Patience)
 			}
-			outcome.Busy, settled = true, true
+		case <-s.operator.Ended():
+			how := s.operator.Err()
+			again, err := s.complete(parent, act) // it may have ended because it lacks a kind
+			if err != nil {
+				return outcome, err
+			}
+			if !again {
+				return outcome, &EndedError{Act: act.Name, Err: how}
+			}
+			quiet.Reset(s.Quiet)
+			over.Reset(s.Patience)
+		case <-over.C:
+			if !s.watching.started() {
+				return outcome, fmt.Errorf("the operator has sent no request for %s: check whether it uses KUBECONFIG", s.Patience)
+			}
+			outcome.Busy, settled = !s.mayBegin(), true
+			s.waited = true
+		case <-parent.Done():
+			return outcome, parent.Err()
 		}
 	}
-	outcome.Requests, outcome.Refused = watching.take()
+	outcome.Requests, outcome.Refused = s.watching.take()
 	outcome.Took = time.Since(began)
 	return outcome, nil
 }
 
+// complete gives the operator the kinds that it lacks, in the time that an act may take.
+func (s *stage) complete(ctx context.Context, act Act) (again bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	defer cancel()
+	if again, err = s.operator.Complete(ctx); err != nil {
+		return again, fmt.Errorf("%s: starting the operator again with the kinds that it needs: %w", act.Name, err)
+	}
+	return again, nil
+}
+
+// mayBegin reports whether an operator that is quiet has not begun its work, and nothing is known that keeps it from that. Being
+// quiet does not mean then that it has finished.
+func (s *stage) mayBegin() bool {
+	if s.waited || s.watching.wasRefused() || len(s.operator.Lacking()) > 0 {
+		return false
+	}
+	if len(s.operator.Idle()) > 0 {
+		return true
+	}
+	_, all := s.untouched()
+	return all
+}
+
+func (s *stage) untouched() (kinds []Kind, all bool) {
+	if s.Subjects == nil {
+		return nil, false
+	}
+	return s.watching.untouched(s.Subjects())
+}
+
 var errPatience = errors.New("patience")
-
-// watching counts what an operator does.
-type watching struct {
-	// active receives something when the operator has done something.
-	active chan struct{}
-	stop   context.CancelFunc
-
-	mutex    sync.Mutex
-	any      bool
-	requests int
-	refused  []Refusal
-}
-
-func newWatching(stream *lens.Stream) *watching {
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &watching{active: make(chan struct{}, 1), stop: cancel}
-	go func() {
-		for event, lost := range stream.Follow(ctx, 0) {
-			if w.count(event) || lost > 0 {
-				select {
-				case w.active <- struct{}{}:
-				default:
-				}
-			}
-		}
-	}()
-	return w
-}
-
-// neverEnds reports whether a resource changes constantly: leader election, and the heartbeats of nodes.
-func neverEnds(r lens.Resource) bool { return r.Resource == "leases" || r.Resource == "nodes" }
-
-// count reports whether an event shows that the operator is busy.
-func (w *watching) count(e *lens.Event) bool {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	switch {
-	case e.Delivery != nil:
-		return e.Delivery.Type != "BOOKMARK" && !neverEnds(e.Delivery.Resource)
-	case e.Request == nil:
-		return e.Reconcile != nil
-	}
-	r := e.Request
-	w.any = true
-	if r.Verb != "watch" || r.Open {
-		w.requests++
-	}
-	if r.Status == http.StatusForbidden {
-		w.refused = append(w.refused, Refusal{Verb: r.Verb, Resource: r.Resource, Message: r.Message})
-	}
-	return !neverEnds(r.Resource)
-}
-
-func (w *watching) started() bool {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	return w.any
-}
-
-func (w *watching) refusals() string {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if len(w.refused) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d requests were refused, the last: %s)", len(w.refused), w.refused[len(w.refused)-1].Message)
-}
-
-// take returns what was counted since the last time.
-func (w *watching) take() (requests int, refused []Refusal) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	requests, refused = w.requests, w.refused
-	w.requests, w.refused = 0, nil
-	return requests, refused
-}
-
-// process is the operator.
-type process struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
-	err   error // set before ended is closed
-}
 
 // begin starts the operator, in the time that an act may take.
 func (o *Options) begin(ctx context.Context, proxy *lens.Lens, dir string) (Process, error) {
 	if o.Start == nil {
-		return o.start(proxy, dir)
+		return o.runCommand(proxy, dir)
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
 	return o.Start(ctx, proxy, dir)
-}
-
-func (o *Options) start(proxy *lens.Lens, dir string) (*process, error) {
-	kubeconfig, err := proxy.Kubeconfig()
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
-		return nil, fmt.Errorf("writing a kubeconfig: %w", err)
-	}
-	cmd := exec.Command(o.Command[0], o.Command[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = o.Dir, o.Log, o.Log
-	cmd.Env = append(slices.Clone(o.Env), "KUBECONFIG="+path)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it starts ends with it
-	cmd.WaitDelay = stopGrace
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", o.Command[0], err)
-	}
-	p := &process{cmd: cmd, ended: make(chan struct{})}
-	go func() {
-		p.err = cmd.Wait()
-		close(p.ended)
-	}()
-	return p, nil
-}
-
-func (p *process) Ended() <-chan struct{} { return p.ended }
-func (p *process) Err() error             { return p.err }
-
-// Stop stops the operator, and returns when it has ended.
-func (p *process) Stop() {
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM) // it may be gone already
-	select {
-	case <-p.ended:
-	case <-time.After(stopGrace):
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
-		<-p.ended
-	}
 }

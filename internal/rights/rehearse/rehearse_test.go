@@ -20,7 +20,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/informers"
@@ -30,8 +29,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/cluster/clustertest"
@@ -42,6 +39,9 @@ import (
 
 // operatorVariable makes this test binary an operator.
 const operatorVariable = "OPDOCK_TEST_OPERATOR"
+
+// idler is a value of this variable, for an operator that does nothing with the samples.
+const idler = "idler"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(operatorVariable) != "" {
@@ -71,6 +71,11 @@ func operate() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	if os.Getenv(operatorVariable) == idler {
+		_, err := kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+		<-ctx.Done()
+		return err
+	}
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = frigate }))
 	reconcile := func(object any) {
 		found, ok := object.(*corev1.ConfigMap)
@@ -169,15 +174,19 @@ func (h *harbor) rehearse(account string, proposal []rights.Role) (outcomes []Ou
 	if err != nil {
 		h.Fatal(err)
 	}
-	outcomes, err = Run(h.Context(), Options{
+	acts, subjects := Samples(h.admin, []*unstructured.Unstructured{sample}, h.namespace, func(text string) { h.Error(text) })
+	result, err := Run(h.Context(), Options{
 		Upstream: identity.Config(), Command: []string{self}, Env: append(os.Environ(), operatorVariable+"=1"), Log: os.Stderr,
 		Recording: recording, Header: lens.Header{Identity: user}, Quiet: time.Second, Patience: 20 * time.Second,
-		Acts: Samples(h.admin, []*unstructured.Unstructured{sample}, h.namespace, func(text string) { h.Error(text) }),
+		Acts: acts, Subjects: subjects,
 	})
 	if err != nil {
 		h.Fatal(err)
 	}
-	return outcomes, recording
+	if result.Idle.Unproven() {
+		h.Errorf("the operator is taken to do nothing: %s", result.Idle.Sentence())
+	}
+	return result.Acts, recording
 }
 
 func refusals(outcomes []Outcome) (refused []string) {
@@ -272,77 +281,6 @@ func TestRightsOnOwnersAreEnough(t *testing.T) {
 	outcomes, _ = h.rehearse("cadet", without(proposal, "configmaps/finalizers"))
 	if refused := refusals(outcomes); len(refused) == 0 || refused[0] != "create secrets during create the samples" {
 		t.Errorf("without the right to finalizers, the operator was refused %q", refused)
-	}
-}
-
-// TestSamplesThatAreRefused has alternatives under one name, a placeholder and a kind that the cluster does not have.
-func TestSamplesThatAreRefused(t *testing.T) {
-	testenv.ControlPlane(t)
-	h := newHarbor(t, clustertest.Shared(t), clustertest.Namespace(t))
-	sample := func(apiVersion, kind, name string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}}
-	}
-	var notes []string
-	acts := Samples(h.admin, []*unstructured.Unstructured{
-		sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "<name>"), sample("example.com/v1", "Ship", "two"),
-	}, h.namespace, func(text string) { notes = append(notes, text) })
-	for _, act := range acts {
-		if err := act.Do(t.Context()); err != nil {
-			t.Fatalf("%s: %v", act.Name, err)
-		}
-	}
-	if len(notes) != 3 || !strings.Contains(notes[0], "ConfigMap one: ") || !strings.Contains(notes[1], "ConfigMap <name>: ") || !strings.Contains(notes[2], "Ship two: ") {
-		t.Errorf("notes are %q", notes)
-	}
-	none := Samples(h.admin, []*unstructured.Unstructured{sample("v1", "ConfigMap", "<name>")}, h.namespace, nil)
-	if err := none[0].Do(t.Context()); err == nil || !strings.Contains(err.Error(), "<name>") {
-		t.Errorf("if all are refused: %v", err)
-	}
-}
-
-// A webhook that cannot be called is no fault of a sample: what it would have shown is missing.
-func TestAWebhookThatCannotBeCalledEndsTheRehearsal(t *testing.T) {
-	kinds := meta.NewDefaultRESTMapper(nil)
-	kinds.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	broken := fake.NewClientBuilder().WithRESTMapper(kinds).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(ctx context.Context, server client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			if object.GetName() == "two" {
-				return apierrors.NewInternalError(errors.New("failed calling webhook"))
-			}
-			return server.Create(ctx, object, options...)
-		},
-	}).Build()
-	var samples []*unstructured.Unstructured
-	for _, name := range []string{"one", "two"} {
-		samples = append(samples, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "default"}}})
-	}
-	err := Samples(broken, samples, "default", func(text string) { t.Errorf("note: %s", text) })[0].Do(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "ConfigMap two: ") || !strings.Contains(err.Error(), "failed calling webhook") {
-		t.Errorf("the error is %v", err)
-	}
-}
-
-func TestSamplesThatWaitForKubernetes(t *testing.T) {
-	deleted := metav1.Now()
-	for name, test := range map[string]struct {
-		finalizers []string
-		deleted    *metav1.Time
-		want       bool
-	}{
-		"a volume in use":         {[]string{"kubernetes.io/pv-protection"}, &deleted, true},
-		"the operator's":          {[]string{finalizer}, &deleted, false},
-		"both":                    {[]string{"kubernetes.io/pv-protection", finalizer}, &deleted, false},
-		"not deleted":             {[]string{"kubernetes.io/pv-protection"}, nil, false},
-		"deleted at this instant": {nil, &deleted, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			object := &unstructured.Unstructured{}
-			object.SetFinalizers(test.finalizers)
-			object.SetDeletionTimestamp(test.deleted)
-			if got := isLeftToKubernetes(object); got != test.want {
-				t.Errorf("got %t, want %t", got, test.want)
-			}
-		})
 	}
 }
 

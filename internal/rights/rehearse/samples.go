@@ -15,7 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/lens"
 )
 
 // goneInterval is how often it is looked whether an object is gone.
@@ -27,8 +30,8 @@ const changedAnnotation = "opdock.dev/rehearsed"
 // Samples are the acts with the samples of an operator: create, change, delete. Each is done with a client that may do
 // anything. Samples that name no namespace go to the given one, if their kind is in namespaces. A sample that the API server
 // refuses is left out with a note, and so is one that is there already: folders of samples have alternatives under one name. A
-// webhook that cannot be called ends the rehearsal.
-func Samples(objects client.Client, samples []*unstructured.Unstructured, namespace string, note func(string)) []Act {
+// webhook that cannot be called ends the rehearsal. The function that Samples returns as well is for Options.Subjects.
+func Samples(objects client.Client, samples []*unstructured.Unstructured, namespace string, note func(string)) ([]Act, func() []Subject) {
 	placed := make([]*unstructured.Unstructured, 0, len(samples))
 	for _, sample := range samples {
 		sample = sample.DeepCopy()
@@ -48,7 +51,8 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 			return errors.Join(failed...)
 		}
 	}
-	return []Act{
+	var subjects []Subject
+	acts := []Act{
 		{"create the samples", func(ctx context.Context) error {
 			var created []*unstructured.Unstructured
 			var refused []error
@@ -78,7 +82,9 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 				}
 			}
 			placed = created
-			return nil
+			var err error
+			subjects, err = subjectsOf(objects, created)
+			return err
 		}},
 		{"change the samples", each(func(ctx context.Context, sample *unstructured.Unstructured) error {
 			return change(ctx, objects, sample)
@@ -88,6 +94,29 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 		})},
 		{"wait until they are gone", func(ctx context.Context) error { return gone(ctx, objects, placed) }},
 	}
+	return acts, func() []Subject { return subjects }
+}
+
+// subjectsOf returns the samples that the operator is to reconcile: the custom resources, or all if there are none. Others, such as
+// Secrets, are there for these to refer to.
+func subjectsOf(objects client.Client, samples []*unstructured.Unstructured) (subjects []Subject, err error) {
+	isCustom := func(sample *unstructured.Unstructured) bool {
+		return !scheme.Scheme.IsGroupRegistered(sample.GroupVersionKind().Group)
+	}
+	onlyCustom := slices.ContainsFunc(samples, isCustom)
+	for _, sample := range samples {
+		if onlyCustom && !isCustom(sample) {
+			continue
+		}
+		kind := sample.GroupVersionKind()
+		mapping, err := objects.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return nil, fmt.Errorf("looking for the resource of %s: %w", kind.Kind, err)
+		}
+		resource := lens.Resource{Group: kind.Group, Resource: mapping.Resource.Resource}
+		subjects = append(subjects, Subject{Kind: Kind{kind.Group, kind.Kind}, Resource: named(resource, sample.GetNamespace(), sample.GetName())})
+	}
+	return subjects, nil
 }
 
 func create(ctx context.Context, objects client.Client, sample *unstructured.Unstructured, namespace string) error {

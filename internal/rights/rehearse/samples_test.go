@@ -1,0 +1,95 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/testenv"
+)
+
+// TestSamplesThatAreRefused has alternatives under one name, a placeholder and a kind that the cluster does not have.
+func TestSamplesThatAreRefused(t *testing.T) {
+	testenv.ControlPlane(t)
+	h := newHarbor(t, clustertest.Shared(t), clustertest.Namespace(t))
+	sample := func(apiVersion, kind, name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}}
+	}
+	var notes []string
+	acts, _ := Samples(h.admin, []*unstructured.Unstructured{
+		sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "<name>"), sample("example.com/v1", "Ship", "two"),
+	}, h.namespace, func(text string) { notes = append(notes, text) })
+	for _, act := range acts {
+		if err := act.Do(t.Context()); err != nil {
+			t.Fatalf("%s: %v", act.Name, err)
+		}
+	}
+	if len(notes) != 3 || !strings.Contains(notes[0], "ConfigMap one: ") || !strings.Contains(notes[1], "ConfigMap <name>: ") || !strings.Contains(notes[2], "Ship two: ") {
+		t.Errorf("notes are %q", notes)
+	}
+	none, _ := Samples(h.admin, []*unstructured.Unstructured{sample("v1", "ConfigMap", "<name>")}, h.namespace, nil)
+	if err := none[0].Do(t.Context()); err == nil || !strings.Contains(err.Error(), "<name>") {
+		t.Errorf("if all are refused: %v", err)
+	}
+}
+
+// A webhook that cannot be called is no fault of a sample: what it would have shown is missing.
+func TestAWebhookThatCannotBeCalledEndsTheRehearsal(t *testing.T) {
+	kinds := meta.NewDefaultRESTMapper(nil)
+	kinds.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	broken := fake.NewClientBuilder().WithRESTMapper(kinds).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, server client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if object.GetName() == "two" {
+				return apierrors.NewInternalError(errors.New("failed calling webhook"))
+			}
+			return server.Create(ctx, object, options...)
+		},
+	}).Build()
+	var samples []*unstructured.Unstructured
+	for _, name := range []string{"one", "two"} {
+		samples = append(samples, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "default"}}})
+	}
+	acts, _ := Samples(broken, samples, "default", func(text string) { t.Errorf("note: %s", text) })
+	err := acts[0].Do(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap two: ") || !strings.Contains(err.Error(), "failed calling webhook") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestSamplesThatWaitForKubernetes(t *testing.T) {
+	deleted := metav1.Now()
+	for name, test := range map[string]struct {
+		finalizers []string
+		deleted    *metav1.Time
+		want       bool
+	}{
+		"a volume in use":         {[]string{"kubernetes.io/pv-protection"}, &deleted, true},
+		"the operator's":          {[]string{finalizer}, &deleted, false},
+		"both":                    {[]string{"kubernetes.io/pv-protection", finalizer}, &deleted, false},
+		"not deleted":             {[]string{"kubernetes.io/pv-protection"}, nil, false},
+		"deleted at this instant": {nil, &deleted, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &unstructured.Unstructured{}
+			object.SetFinalizers(test.finalizers)
+			object.SetDeletionTimestamp(test.deleted)
+			if got := isLeftToKubernetes(object); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,121 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/opdock/opdock/internal/lens"
+)
+
+// watching counts what an operator does.
+type watching struct {
+	// active receives something when the operator has done something.
+	active chan struct{}
+	stop   context.CancelFunc
+
+	mutex    sync.Mutex
+	any      bool
+	requests int
+	refused  []Refusal
+	// denied says that a request was refused, in any act.
+	denied bool
+	shown  *evidence
+}
+
+func newWatching(stream *lens.Stream) *watching {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &watching{active: make(chan struct{}, 1), stop: cancel, shown: newEvidence()}
+	go func() {
+		for event, lost := range stream.Follow(ctx, 0) {
+			if w.count(event) || lost > 0 {
+				select {
+				case w.active <- struct{}{}:
+				default:
+				}
+			}
+		}
+	}()
+	return w
+}
+
+// neverEnds reports whether a resource changes constantly: leader election, and the heartbeats of nodes.
+func neverEnds(r lens.Resource) bool { return r.Resource == "leases" || r.Resource == "nodes" }
+
+// count reports whether an event shows that the operator is busy.
+func (w *watching) count(e *lens.Event) bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.shown.add(e)
+	switch {
+	case e.Delivery != nil:
+		return e.Delivery.Type != "BOOKMARK" && !neverEnds(e.Delivery.Resource)
+	case e.Request == nil:
+		return e.Reconcile != nil
+	}
+	r := e.Request
+	w.any = true
+	if r.Verb != "watch" || r.Open {
+		w.requests++
+	}
+	if r.Status == http.StatusForbidden {
+		w.refused, w.denied = append(w.refused, Refusal{Verb: r.Verb, Resource: r.Resource, Message: r.Message}), true
+	}
+	return !neverEnds(r.Resource)
+}
+
+func (w *watching) started() bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.any
+}
+
+// wasRefused reports whether a request was refused, which explains why an operator does not go on.
+func (w *watching) wasRefused() bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.denied
+}
+
+func (w *watching) refusals() string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if len(w.refused) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d requests were refused, the last: %s)", len(w.refused), w.refused[len(w.refused)-1].Message)
+}
+
+// take returns what was counted since the last time.
+func (w *watching) take() (requests int, refused []Refusal) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	requests, refused = w.requests, w.refused
+	w.requests, w.refused = 0, nil
+	return requests, refused
+}
+
+// untouched returns the kinds of which the operator has reconciled no object, in the order of the subjects. All says that these are
+// all kinds.
+func (w *watching) untouched(subjects []Subject) (kinds []Kind, all bool) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	touched := map[Kind]bool{}
+	var order []Kind
+	for _, one := range subjects {
+		if _, known := touched[one.Kind]; !known {
+			order = append(order, one.Kind)
+		}
+		touched[one.Kind] = touched[one.Kind] || w.shown.shows(one, subjects)
+	}
+	for _, kind := range order {
+		if !touched[kind] {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, len(order) > 0 && len(kinds) == len(order)
+}
