@@ -21,22 +21,22 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// application is what the fleet writes for an AppService. It is recorded from a running manager, so that every contender
-// writes the same children and the same status, whatever the fleet makes of an AppService today.
+// application holds the objects that the fleet writes for an AppService. They are recorded from a running manager, so
+// every contender writes the same children and the same status, whatever the current fleet writes.
 type application struct {
-	deployment, service []byte // JSON of what the manager sends, without owner and hash
-	status              []byte // JSON of the status when it is ready
+	deployment, service []byte // JSON that the manager sends, without owner reference and hash
+	status              []byte // JSON of the status of a ready AppService
 }
 
-// recorded is the name of the AppService that is recorded. It occurs in nothing else, so that it can be replaced.
+// recorded is the name of the recorded AppService. It occurs nowhere else in its objects, so it can be replaced.
 const recorded = "recorded-application"
 
 // appServiceOwner is the field owner of the controller of AppServices.
 const appServiceOwner = "opdock-appservice"
 
-// recordApplication lets a manager make one AppService, and takes over what it has written.
+// recordApplication runs a manager with one AppService and reads back the objects that the manager wrote.
 func recordApplication(ctx context.Context, e environment, program string) (a application, err error) {
-	say("Recording what the fleet makes of an AppService")
+	say("Recording the objects that the fleet writes for an AppService")
 	return a, withFleet(ctx, e, program, "fleet-recorded", func(f *fleet) error {
 		if _, err := f.createAppServices(ctx, 1, func(int) string { return recorded }); err != nil {
 			return err
@@ -58,7 +58,7 @@ func recordApplication(ctx context.Context, e environment, program string) (a ap
 }
 
 func applicationFrom(app *appv1.AppService, deployment *appsv1.Deployment, service *corev1.Service) (a application, err error) {
-	// What is extracted is what was sent, without what the server has filled in.
+	// Extraction returns the fields that the manager sent, without those that the server defaulted.
 	deployment.ManagedFields, service.ManagedFields = asApplied(deployment), asApplied(service)
 	sentDeployment, err := appsv1ac.ExtractDeployment(deployment, appServiceOwner)
 	if err != nil {
@@ -69,7 +69,7 @@ func applicationFrom(app *appv1.AppService, deployment *appsv1.Deployment, servi
 		return a, err
 	}
 	if sentDeployment.Spec == nil || sentService.Spec == nil {
-		return a, fmt.Errorf("the children of AppService %s have no fields of %s", app.Name, appServiceOwner)
+		return a, fmt.Errorf("the children of AppService %s have no fields owned by %s", app.Name, appServiceOwner)
 	}
 	sentDeployment.OwnerReferences, sentService.OwnerReferences = nil, nil
 	delete(sentDeployment.Annotations, flow.AppliedAnnotation)
@@ -84,7 +84,8 @@ func applicationFrom(app *appv1.AppService, deployment *appsv1.Deployment, servi
 	return a, err
 }
 
-// asApplied makes what an object was created with count as applied, which is what can be extracted.
+// asApplied marks the fields that the controller created an object with as applied, because only applied fields can
+// be extracted.
 func asApplied(object metav1.Object) []metav1.ManagedFieldsEntry {
 	entries := object.GetManagedFields()
 	for i := range entries {
@@ -95,7 +96,7 @@ func asApplied(object metav1.Object) []metav1.ManagedFieldsEntry {
 	return entries
 }
 
-// written is an application under a name of its own.
+// written is a copy of the recorded application under another name.
 type written struct {
 	app        *appv1.AppService
 	status     appv1.AppServiceStatus
@@ -110,11 +111,11 @@ func (a application) as(name string) (w written, err error) {
 		to   any
 	}{{a.deployment, w.deployment}, {a.service, w.service}, {a.status, &w.status}} {
 		if err := json.Unmarshal([]byte(strings.ReplaceAll(string(part.from), recorded, name)), part.to); err != nil {
-			return w, fmt.Errorf("making %s of what was recorded: %w", name, err)
+			return w, fmt.Errorf("creating %s from the recorded application: %w", name, err)
 		}
 	}
 	for _, child := range []client.Object{w.deployment, w.service} {
-		// As long as what the manager writes there.
+		// The value is as long as the hash that the manager writes.
 		annotations := child.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
@@ -125,7 +126,8 @@ func (a application) as(name string) (w written, err error) {
 	return w, nil
 }
 
-// children are to be created for the AppService once it has a UID.
+// children returns the objects to create for the AppService. The AppService must have a UID, for their owner
+// references.
 func (w written) children() []client.Object {
 	owner := metav1.OwnerReference{
 		APIVersion: appv1.GroupVersion.String(), Kind: "AppService", Name: w.app.Name, UID: w.app.UID,

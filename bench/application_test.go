@@ -19,7 +19,8 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// recordedApplication is one as the server shows it, with what the server and others have added.
+// recordedApplication returns an application recorded from objects with fields that the server and other clients
+// added.
 func recordedApplication(t *testing.T) application {
 	t.Helper()
 	sent := func(fields string) []metav1.ManagedFieldsEntry {
@@ -66,10 +67,10 @@ func TestTheSameApplicationUnderAnotherName(t *testing.T) {
 	children := one.children()
 	deployment, service := children[0].(*appsv1.Deployment), children[1].(*corev1.Service)
 	if deployment.Name != "app-7" || deployment.Labels["instance"] != "app-7" || deployment.Spec.Template.Spec.Containers[0].Image != "web" || *deployment.Spec.Replicas != 1 {
-		t.Errorf("the Deployment lacks what was sent: %+v", deployment)
+		t.Errorf("the Deployment lacks fields that the manager sent: %+v", deployment)
 	}
 	if deployment.Spec.RevisionHistoryLimit != nil || deployment.Spec.Template.Spec.DNSPolicy != "" || deployment.ResourceVersion != "" || len(deployment.Annotations) != 1 {
-		t.Errorf("the Deployment has what the server or others have added: %+v", deployment)
+		t.Errorf("the Deployment has fields that the server or other clients added: %+v", deployment)
 	}
 	if service.Spec.ClusterIP != "" || service.Spec.Selector["instance"] != "app-7" || service.Spec.Ports[0].TargetPort.IntValue() != 80 {
 		t.Errorf("the Service is %+v", service.Spec)
@@ -84,7 +85,7 @@ func TestTheSameApplicationUnderAnotherName(t *testing.T) {
 	}
 }
 
-func TestKroIsAskedForTheSame(t *testing.T) {
+func TestKroDefinitionDescribesTheApplication(t *testing.T) {
 	definition, err := kro{app: recordedApplication(t)}.definition()
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +103,7 @@ func TestKroIsAskedForTheSame(t *testing.T) {
 		}
 	}
 	if strings.Contains(string(data), recorded) || strings.Contains(string(data), "ownerReferences") {
-		t.Errorf("there is something left of what was recorded: %s", data)
+		t.Errorf("the definition still contains recorded values: %s", data)
 	}
 }
 

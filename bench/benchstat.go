@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// measured is what one of two ways to do something has measured, again and again.
+// measured holds the samples of one of two ways to do the same thing.
 type measured struct {
 	name    string
-	samples map[string][]time.Duration // by what was measured
+	samples map[string][]time.Duration // by metric
 }
 
-// benchstat is what Go's program of that name says about two ways: medians, how far the samples are apart, and whether the
-// difference could as well be chance.
+// benchstat is the result of Go's program of that name for two sets of samples: medians, variation, and whether each
+// difference is significant.
 type benchstat struct {
 	table string
-	// differs has what was measured and is not the same, beyond chance.
+	// differs reports for each metric whether the difference is significant.
 	differs map[string]bool
 }
 
-// compare lets benchstat, which is built from the tools module, compare two ways to do the same.
+// compare compares two sets of samples with benchstat, which it builds from the tools module.
 func compare(ctx context.Context, e environment, subject string, base, other measured) (benchstat, error) {
 	program := filepath.Join(e.work, "benchstat")
 	build := exec.CommandContext(ctx, "go", "build", "-C", "tools", "-o", program, "golang.org/x/perf/cmd/benchstat")
@@ -54,7 +54,7 @@ func compare(ctx context.Context, e environment, subject string, base, other mea
 	return result, result.read(base)
 }
 
-// lines are the samples as `go test -bench` prints them.
+// lines formats the samples as `go test -bench` prints them.
 func (m measured) lines(subject string) []byte {
 	var text bytes.Buffer
 	for what, samples := range m.samples {
@@ -65,7 +65,7 @@ func (m measured) lines(subject string) []byte {
 	return text.Bytes()
 }
 
-// read finds the verdicts in the table: a difference has a percentage, and chance a tilde.
+// read finds the verdicts in the table: a percentage for a significant difference, a tilde for none.
 func (b benchstat) read(base measured) error {
 	what := ""
 	for line := range strings.Lines(b.table) {
@@ -79,7 +79,7 @@ func (b benchstat) read(base measured) error {
 		}
 	}
 	if len(b.differs) != len(base.samples) {
-		return fmt.Errorf("benchstat's table has other rows than expected:\n%s", b.table)
+		return fmt.Errorf("the table of benchstat does not have the expected rows:\n%s", b.table)
 	}
 	return nil
 }

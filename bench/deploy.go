@@ -40,8 +40,8 @@ func deploy(ctx context.Context, config *rest.Config, name string, replicas int3
 	return waitAvailable(ctx, config, name, replicas)
 }
 
-// waitAvailable watches, so that the answer comes when it is true and not at
-// the next look.
+// waitAvailable returns when all replicas of a Deployment are available. It watches, because polling would add up to
+// one interval to the measured time.
 func waitAvailable(ctx context.Context, config *rest.Config, name string, replicas int32) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -60,7 +60,7 @@ func waitAvailable(ctx context.Context, config *rest.Config, name string, replic
 	return errors.Join(fmt.Errorf("the watch of Deployment %s ended", name), ctx.Err())
 }
 
-// addKwokNode creates a node that kwok's controller takes care of.
+// addKwokNode creates a node that kwok's controller simulates.
 func addKwokNode(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

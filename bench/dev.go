@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// devLimit is how much longer than go build the way from a saved file to a reconciling operator may take.
+// devLimit is how many times as long as go build it may take from saving a file until the operator reconciles.
 const devLimit = 1.5
 
-// devSection measures how long opdock dev takes from a saved file to an operator that reconciles, against the build that it
-// cannot avoid.
+// devSection measures how long opdock dev takes from saving a file until the operator reconciles, against the build
+// that it cannot avoid.
 func devSection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
 	d, err := newDevBench(ctx, filepath.Join(e.work, "dev"), e.binary)
@@ -52,11 +52,11 @@ func devSection(ctx context.Context, e environment) (string, error) {
 		}
 	}
 	controllerRatio := ratio(median(controllerDev), median(controllerBuild))
-	// What a type adds is generating; the rest is the same work.
+	// A changed type adds generating. The rest is the same work.
 	typeLimit := median(typeGenerate) + time.Duration(devLimit*float64(median(typeBuild)))
 	return sectionPage("dev", "Developing", time.Since(began), func(p printer) {
-		p("From saving a file until the new process reconciles, as the status line of `opdock dev` reports it, against running the")
-		p("same commands by hand in a copy of the project with the same change. They took turns in %d rounds.\n", e.runs)
+		p("The time runs from saving a file until the new process reconciles, as the status line of `opdock dev` reports it. It is compared")
+		p("with running the same commands by hand, in a copy of the project with the same change. They took turns in %d rounds.\n", e.runs)
 		p("| change | | median | fastest | slowest |")
 		p("|---|---|---:|---:|---:|")
 		row := func(change, what string, times []time.Duration) {

@@ -19,23 +19,23 @@ import (
 	"github.com/opdock/opdock/internal/dev"
 )
 
-// The files of the project that are changed.
+// The project, and the files in it that the benchmark changes.
 const (
 	devProject    = "test/dev/testdata/ship"
 	devController = "internal/controller/ships.go"
 	devTypes      = "api/v1/ship_types.go"
 )
 
-// devBench has two copies of a project: one is built by hand, and opdock dev runs in the other.
+// devBench has two copies of a project: go build runs by hand in one, and opdock dev runs in the other.
 type devBench struct {
 	opdock string
 	byHand string
 	live   string
-	output string // of go build
+	output string // the binary that go build writes
 
 	command *exec.Cmd
 	rounds  chan dev.Round
-	ended   chan error // receives why opdock dev has ended
+	ended   chan error // receives the error that opdock dev ended with
 }
 
 func newDevBench(ctx context.Context, work, controlPlane string) (*devBench, error) {
@@ -51,7 +51,7 @@ func newDevBench(ctx context.Context, work, controlPlane string) (*devBench, err
 			return nil, err
 		}
 	}
-	// Both begin with everything generated and built.
+	// Both copies start with everything generated and built.
 	if err := runIn(ctx, d.byHand, d.opdock, "generate"); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func newDevBench(ctx context.Context, work, controlPlane string) (*devBench, err
 	return d, d.start(ctx, controlPlane)
 }
 
-// copyDevProject copies the project of the tests, and gives it the modules of this repository.
+// copyDevProject copies the test project and gives it the dependencies of this repository.
 func copyDevProject(dir string) error {
 	if err := os.CopyFS(dir, os.DirFS(devProject)); err != nil {
 		return err
@@ -82,8 +82,8 @@ func copyDevProject(dir string) error {
 func (d *devBench) start(ctx context.Context, controlPlane string) error {
 	d.command = exec.Command(d.opdock, "dev", "-o", "json", "--dir", d.live)
 	d.command.Env = append(os.Environ(), "OPDOCK_CONTROLPLANE="+controlPlane)
-	var said strings.Builder
-	d.command.Stderr = &said
+	var stderr strings.Builder
+	d.command.Stderr = &stderr
 	output, err := d.command.StdoutPipe()
 	if err != nil {
 		return err
@@ -103,19 +103,19 @@ func (d *devBench) start(ctx context.Context, controlPlane string) error {
 			if errors.Is(err, io.EOF) {
 				err = d.command.Wait()
 			}
-			d.ended <- fmt.Errorf("opdock dev has ended: %w\n%s", err, said.String())
+			d.ended <- fmt.Errorf("opdock dev ended: %w\n%s", err, stderr.String())
 			return
 		}
 	}()
 	return d.await(ctx)
 }
 
-// await returns when a round has ended with an operator that reconciles.
+// await returns when a round of opdock dev ends with an operator that reconciles.
 func (d *devBench) await(ctx context.Context) error {
 	select {
 	case round := <-d.rounds:
 		if round.Problem != nil || round.State != "reconciling" {
-			return fmt.Errorf("it does not reconcile: %s %q", round.Line(), round.Details())
+			return fmt.Errorf("the operator does not reconcile: %s %q", round.Line(), round.Details())
 		}
 		return nil
 	case err := <-d.ended:
@@ -131,7 +131,7 @@ func (d *devBench) stop() {
 	}
 }
 
-// saveChange makes a change to a file that is another one in each round.
+// saveChange writes a change to a file that differs from round to round.
 func saveChange(dir, name string, round int) error {
 	file := filepath.Join(dir, name)
 	content, err := os.ReadFile(file)
@@ -147,12 +147,12 @@ func saveChange(dir, name string, round int) error {
 			fmt.Sprintf("type ShipSpec struct {\n\tNew%d string `json:\"new%d,omitempty\"`\n", round+1, round+1))
 	}
 	if changed == string(content) {
-		return fmt.Errorf("%s has no place for a change", file)
+		return fmt.Errorf("%s lacks the line that the benchmark changes", file)
 	}
 	return os.WriteFile(file, []byte(changed), 0o600)
 }
 
-// reload measures from a saved file to an operator that reconciles.
+// reload measures the time from saving a file until the operator reconciles.
 func (d *devBench) reload(ctx context.Context, name string, round int) (time.Duration, error) {
 	began := time.Now()
 	if err := saveChange(d.live, name, round); err != nil {
@@ -162,7 +162,7 @@ func (d *devBench) reload(ctx context.Context, name string, round int) (time.Dur
 	return time.Since(began), err
 }
 
-// build measures go build after a change, if a file is named.
+// build measures go build. If name is not empty, it changes that file first.
 func (d *devBench) build(ctx context.Context, name string, round int) (time.Duration, error) {
 	if name != "" {
 		if err := saveChange(d.byHand, name, round); err != nil {
@@ -184,7 +184,7 @@ func (d *devBench) generate(ctx context.Context, name string, round int) (time.D
 	return time.Since(began), err
 }
 
-// runIn runs a program in a folder; what it prints is part of the error.
+// runIn runs a program in a directory. The error includes the output of the program.
 func runIn(ctx context.Context, dir, program string, arguments ...string) error {
 	command := exec.CommandContext(ctx, program, arguments...)
 	command.Dir = dir

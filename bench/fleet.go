@@ -18,7 +18,7 @@ import (
 	"github.com/opdock/opdock/internal/manager"
 )
 
-// The racers of this section, as they are called in its table.
+// The racers of this section, by their names in its table.
 const (
 	floorRacer = "a plain client"
 	fleetRacer = "the fleet"
@@ -46,7 +46,7 @@ func fleetSection(ctx context.Context, e environment) (string, error) {
 	return sectionPage("fleet", "The fleet", time.Since(began), func(p printer) { writeFleet(p, races, e.fleetRuns) }, fleetGoals(races)), nil
 }
 
-// raceFloor creates AppServices, their children and one status for each by a plain client.
+// raceFloor returns a racer that creates AppServices, their children and one status each with a plain client.
 func raceFloor(app application) func(context.Context, *raced, *cluster.Cluster, int) error {
 	return func(ctx context.Context, r *raced, c *cluster.Cluster, size int) error {
 		fleetClient, err := installFleet(ctx, c)
@@ -60,7 +60,7 @@ func raceFloor(app application) func(context.Context, *raced, *cluster.Cluster, 
 	}
 }
 
-// raceFleet creates AppServices, and a manager that is ready does the rest.
+// raceFleet returns a racer that creates AppServices for a manager that is already running.
 func raceFleet(e environment, program string) func(context.Context, *raced, *cluster.Cluster, int) error {
 	return func(ctx context.Context, r *raced, c *cluster.Cluster, size int) error {
 		fleetClient, err := installFleet(ctx, c)
@@ -78,7 +78,8 @@ func raceFleet(e environment, program string) func(context.Context, *raced, *clu
 	}
 }
 
-// controlled measures how long a controller takes for the applications that create creates, and what it uses meanwhile.
+// controlled measures how long a controller takes until the applications are ready, and the resources it uses
+// meanwhile.
 func (r *raced) controlled(ctx context.Context, e environment, c *cluster.Cluster, f *fleet, size int,
 	create func(context.Context, int, func(int) string) (time.Duration, error),
 ) error {
@@ -105,7 +106,7 @@ func (r *raced) controlled(ctx context.Context, e environment, c *cluster.Cluste
 	return err
 }
 
-// warmUp is the name of an application that exists before the time starts: each racer has handled one by then.
+// warmUp names an application that exists before the clock starts, so each racer has handled one by then.
 func warmUp(int) string { return "warm-up" }
 
 func fleetGoals(races []results) (goals []goal) {
@@ -120,24 +121,24 @@ func fleetGoals(races []results) (goals []goal) {
 }
 
 func writeFleet(p printer, races []results, rounds int) {
-	p("Each AppService has one pod and a Service. %d requests at a time create them. The rest is done either by the fleet's", creators)
-	p("manager or by a plain client, which makes only the requests that no manager can avoid: it creates the Deployment and the")
-	p("Service, and writes the status once, when the Deployment is available. The plain client writes the objects that the manager")
-	p("was recorded to write, with %d workers and the manager's client settings. Before the time starts, each has handled one", manager.DefaultConcurrency)
-	p("AppService. Each run has a new cluster on the same machine. They took turns in %d rounds; the table shows medians.\n", rounds)
+	p("Each AppService has one pod and a Service. %d requests at a time create them. Either the fleet's manager or a plain", creators)
+	p("client does the rest. The plain client makes only the requests that no manager can avoid: it creates the Deployment and the")
+	p("Service, and writes the status once, when the Deployment is available. It writes the same objects as the manager,")
+	p("with %d workers and the manager's client settings. Before the clock starts, each contender has handled one", manager.DefaultConcurrency)
+	p("AppService. Each run has a new cluster on the same machine. The contenders took turns in %d rounds. The table shows medians.\n", rounds)
 	writeRaces(p, races, floorRacer)
 }
 
-// published is how long the API server may go on publishing new kinds after it has established them. What it does then
-// would otherwise be counted for the AppServices alone.
+// published is how long the API server may take to publish new kinds after it established them. Without this pause,
+// that work would count as work for the AppServices.
 const published = 5 * time.Second
 
-// installFleet installs the CRDs, and returns a client that knows the kinds when the cluster has come to rest.
+// installFleet installs the CRDs, waits until the cluster is idle and returns a client for the kinds.
 func installFleet(ctx context.Context, c *cluster.Cluster) (client.WithWatch, error) {
 	if err := controller.Install(ctx, c.Config(), controller.Kinds); err != nil {
 		return nil, err
 	}
-	if err := leaveAlone(ctx, published); err != nil {
+	if err := pause(ctx, published); err != nil {
 		return nil, err
 	}
 	scheme, err := controller.NewScheme()

@@ -21,20 +21,22 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// change is one of the changes that a learner of kubebuilder made by hand, counting the reconciles.
+// change is one of the changes that a kubebuilder beginner made by hand while counting reconciles.
 type change struct {
 	name string
-	// document is what was counted there, for pods of four containers or, where that was not counted, of two.
+	// document is the count in those notes for pods with four containers, or with two where the notes lack that
+	// count.
 	document int
 	make     func(ctx context.Context, f *fleet) error
 
 	reconciles, writes float64
 }
 
-// settled is how long the counters must stand still. It is longer than news may wait that can change nothing but numbers.
+// settled is how long the counters must not change. It is longer than the controllers delay status updates that
+// change only numbers.
 const settled = flow.MinorInterval + 2*time.Second
 
-func changesOfTheDocument() []change {
+func documentedChanges() []change {
 	scale := func(to int32) func(context.Context, *fleet) error {
 		return edit(func(spec *appv1.AppServiceSpec) { spec.Size = ptr.To(to) })
 	}
@@ -54,7 +56,7 @@ func changesOfTheDocument() []change {
 }
 
 func measureChanges(ctx context.Context, e environment, program string) ([]change, error) {
-	changes := changesOfTheDocument()
+	changes := documentedChanges()
 	return changes, withFleet(ctx, e, program, "fleet-changes", func(f *fleet) error {
 		app := &appv1.AppService{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "app"},
@@ -85,7 +87,7 @@ func measureChanges(ctx context.Context, e environment, program string) ([]chang
 	})
 }
 
-// settle waits until the AppService is ready and the manager has had nothing to do for a while.
+// settle waits until the AppService is ready and the manager is idle.
 func (f *fleet) settle(ctx context.Context) (counts, error) {
 	deadline := time.Now().Add(2 * time.Minute)
 	var last counts
@@ -107,7 +109,7 @@ func (f *fleet) settle(ctx context.Context) (counts, error) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	return last, errors.New("the fleet does not come to rest")
+	return last, errors.New("the fleet did not become idle within 2 minutes")
 }
 
 func (f *fleet) app(ctx context.Context) (*appv1.AppService, error) {
@@ -143,7 +145,7 @@ func deletePods(number int) func(context.Context, *fleet) error {
 }
 
 func writeChanges(p printer, changes []change) {
-	p("\nReconciles that a change causes, beside the counts in the notes of someone who was learning kubebuilder; see")
+	p("\nThe reconciles that each change causes, next to the counts in the notes of a kubebuilder beginner. See")
 	p("[how often is a reconciler called](reconciles.md).\n")
 	p("| change | count in the notes | reconciles here | writes here |")
 	p("|---|---:|---:|---:|")

@@ -23,7 +23,7 @@ import (
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
 
-// creators is how many requests are under way at a time.
+// creators is the number of concurrent create requests.
 const creators = 8
 
 func unlimited(config *rest.Config) *rest.Config {
@@ -32,16 +32,15 @@ func unlimited(config *rest.Config) *rest.Config {
 	return config
 }
 
-// createAppServices returns how long it takes until all are ready.
+// createAppServices creates AppServices and returns the time until all of them are ready.
 func (f *fleet) createAppServices(ctx context.Context, size int, name func(int) string) (time.Duration, error) {
 	return createAndAwait(ctx, f.WithWatch, f.namespace, size, &appv1.AppServiceList{},
 		func(i int) client.Object { return appService(name(i)) }, nil, isReady)
 }
 
-// appName is the name of one of many AppServices.
 func appName(i int) string { return fmt.Sprintf("app-%d", i) }
 
-// deleteAppServices returns when nothing is left of them.
+// deleteAppServices deletes all AppServices and returns when their Deployments and pods are gone too.
 func (f *fleet) deleteAppServices(ctx context.Context) error {
 	if err := f.DeleteAllOf(ctx, &appv1.AppService{}, client.InNamespace(f.namespace)); err != nil {
 		return err
@@ -100,13 +99,13 @@ func createAndAwait(ctx context.Context, c client.WithWatch, namespace string, s
 			cancel()
 		}
 	}()
-	// There may be others, such as the one that warmed up the cluster.
-	oursDone := func(object runtime.Object) bool { return names[object.(client.Object).GetName()] && done(object) }
-	err := awaitAll(ctx, c, namespace, list, size, oursDone)
+	// Ignore other objects, such as the one that warmed up the cluster.
+	createdAndDone := func(object runtime.Object) bool { return names[object.(client.Object).GetName()] && done(object) }
+	err := awaitAll(ctx, c, namespace, list, size, createdAndDone)
 	return time.Since(began), err
 }
 
-// awaitAll watches until enough objects are done. Servers end watches now and then; then it looks and watches again.
+// awaitAll watches until enough objects are done. When the server ends the watch, it lists and watches again.
 func awaitAll(ctx context.Context, c client.WithWatch, namespace string, list client.ObjectList, size int, done func(runtime.Object) bool) error {
 	finished := map[string]bool{}
 	note := func(object runtime.Object) error {
@@ -139,5 +138,5 @@ func awaitAll(ctx context.Context, c client.WithWatch, namespace string, list cl
 		}
 		watcher.Stop()
 	}
-	return fmt.Errorf("%d of %d were done: %w", len(finished), size, context.Cause(ctx))
+	return fmt.Errorf("%d of %d objects were done: %w", len(finished), size, context.Cause(ctx))
 }

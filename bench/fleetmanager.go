@@ -27,20 +27,21 @@ import (
 	"github.com/opdock/opdock/internal/manager/command"
 )
 
-// fleet is a cluster with the manager beside it, as a process of its own.
+// fleet is a cluster and the manager that runs against it in a separate process.
 type fleet struct {
 	client.WithWatch
 
 	program, kubeconfig string
-	namespace           string // of its objects
+	namespace           string // where its objects are created
 	log                 *os.File
-	arguments           []string // more than the usual ones
+	arguments           []string // additional arguments
 	through             []string // a command that runs the manager and sets its KUBECONFIG; empty: none
-	foreign             bool     // not a manager of ours, with fewer flags
-	address             string   // of its metrics
-	probes              string   // the address of its probes
+	foreign             bool     // not Opdock's manager: it has fewer flags
+	address             string   // where it serves metrics
+	probes              string   // where it serves probes
 	process             *exec.Cmd
-	// peak is the most memory that the last process had, in bytes, when it was stopped; 0 where the system does not tell.
+	// peak is the peak memory of the last process in bytes, read before the process was stopped. It is 0 where the
+	// system does not report it.
 	peak uint64
 }
 
@@ -55,7 +56,7 @@ func withFleet(ctx context.Context, e environment, program, name string, use fun
 	})
 }
 
-// while runs the manager as long as it is used, and returns when it has ended.
+// while runs the manager while use runs, and returns when the manager has ended.
 func (f *fleet) while(ctx context.Context, e environment, name string, use func() error) (err error) {
 	if f.log, err = os.Create(filepath.Join(e.work, name+".log")); err != nil {
 		return err
@@ -67,7 +68,7 @@ func (f *fleet) while(ctx context.Context, e environment, name string, use func(
 	return errors.Join(use(), f.stop())
 }
 
-// start starts the manager and returns when it answers.
+// start starts the manager and returns when it serves metrics.
 func (f *fleet) start(ctx context.Context) (err error) {
 	if f.address, err = freeport.Address(); err != nil {
 		return err
@@ -87,13 +88,13 @@ func (f *fleet) start(ctx context.Context) (err error) {
 	if err := f.process.Start(); err != nil {
 		return err
 	}
-	return eventually(ctx, "the manager does not answer", func(ctx context.Context) error {
+	return eventually(ctx, "the manager does not serve metrics", func(ctx context.Context) error {
 		_, err := f.metrics(ctx)
 		return err
 	})
 }
 
-// startReady starts the manager and returns when its caches are full, so that nothing of its start is left to do.
+// startReady starts the manager and returns when its caches are synced, so its start-up is not measured.
 func (f *fleet) startReady(ctx context.Context) error {
 	if err := f.start(ctx); err != nil {
 		return err
@@ -115,8 +116,8 @@ func (f *fleet) startReady(ctx context.Context) error {
 	})
 }
 
-// eventually tries again and again, for a minute at most.
-func eventually(ctx context.Context, otherwise string, try func(context.Context) error) error {
+// eventually calls try until it succeeds, for up to a minute.
+func eventually(ctx context.Context, failure string, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
@@ -127,7 +128,7 @@ func eventually(ctx context.Context, otherwise string, try func(context.Context)
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", otherwise, err)
+			return fmt.Errorf("%s: %w", failure, err)
 		}
 	}
 }
@@ -144,13 +145,13 @@ func (f *fleet) stop() error {
 	}
 	err := process.Wait()
 	if err != nil {
-		return fmt.Errorf("the manager ended with: %w", err)
+		return fmt.Errorf("stopping the manager: %w", err)
 	}
 	return nil
 }
 
-// peakOf returns the most memory that a process has had. The rusage of a process that has ended is of no use for this: on Linux
-// it is never less than what its parent had when it was started.
+// peakOf returns the peak memory of a running process. The rusage of an ended process does not help: on Linux it is
+// at least as large as the memory of the parent when it started the process.
 func peakOf(pid int) uint64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -166,13 +167,11 @@ func peakOf(pid int) uint64 {
 
 func (f *fleet) pid() int { return f.process.Process.Pid }
 
-// counts are totals since the manager started.
 type counts struct {
 	writes, reconciles float64
 	cpu                time.Duration
 }
 
-// scrape returns all metrics of the manager.
 func (f *fleet) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.address+"/metrics", nil)
 	if err != nil {
@@ -199,7 +198,7 @@ func (f *fleet) metrics(ctx context.Context) (counts, error) {
 	}, nil
 }
 
-// sum adds up the counters that have one of the values for the label.
+// sum adds up the counters whose label has one of the values.
 func sum(family *dto.MetricFamily, label string, values ...string) (total float64) {
 	for _, metric := range family.GetMetric() {
 		for _, pair := range metric.GetLabel() {
@@ -211,14 +210,13 @@ func sum(family *dto.MetricFamily, label string, values ...string) (total float6
 	return total
 }
 
-// buildManager builds the fleet's manager as its image has it.
+// buildManager builds the fleet's manager with the flags of its image.
 func buildManager(ctx context.Context, output string) error {
 	return goBuild(ctx, output, "./cmd/manager", "-tags", command.BuildTags, "-ldflags=-s -w")
 }
 
-// goBuild builds a program of this module.
 func goBuild(ctx context.Context, output, pkg string, flags ...string) error {
-	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", output}, flags, []string{pkg})...) //nolint:gosec // our own arguments
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", output}, flags, []string{pkg})...) //nolint:gosec // the arguments are constants
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", pkg, err, out)
 	}

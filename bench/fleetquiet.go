@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// quietResult is what a fleet of many objects costs at rest, and when its manager restarts.
+// quietResult is the cost of a fleet with many objects at rest, and of restarting its manager.
 type quietResult struct {
 	size          int
 	idle          time.Duration
@@ -22,7 +22,7 @@ type quietResult struct {
 	empty, full   uint64 // resident bytes of the manager
 }
 
-// quietSection measures what the fleet's manager does at rest, after a restart, and for single changes.
+// quietSection measures the writes of the fleet's manager at rest, after a restart and for single changes.
 func quietSection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
 	program := filepath.Join(e.work, "manager")
@@ -45,8 +45,8 @@ func quietSection(ctx context.Context, e environment) (string, error) {
 
 func quietGoals(quiet quietResult, changes []change) []goal {
 	goals := []goal{
-		{fmt.Sprintf("writes in %s at rest, with %d AppServices", quiet.idle, quiet.size), "0", fmt.Sprintf("%.0f", quiet.idleWrites), quiet.idleWrites == 0},
-		{fmt.Sprintf("writes after a restart, with %d AppServices", quiet.size), "0", fmt.Sprintf("%.0f", quiet.restartWrites), quiet.restartWrites == 0},
+		{fmt.Sprintf("writes in %s at rest with %d AppServices", quiet.idle, quiet.size), "0", fmt.Sprintf("%.0f", quiet.idleWrites), quiet.idleWrites == 0},
+		{fmt.Sprintf("writes after a restart with %d AppServices", quiet.size), "0", fmt.Sprintf("%.0f", quiet.restartWrites), quiet.restartWrites == 0},
 	}
 	more := 0
 	for _, c := range changes {
@@ -111,8 +111,8 @@ func measureQuiet(ctx context.Context, e environment, program string, size int) 
 				break
 			}
 		}
-		// Delayed status writes count as well.
-		if err := leaveAlone(ctx, settled); err != nil {
+		// Wait for delayed status writes, which also count.
+		if err := pause(ctx, settled); err != nil {
 			return err
 		}
 		now, err := f.metrics(ctx)

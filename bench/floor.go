@@ -18,11 +18,11 @@ import (
 	"github.com/opdock/opdock/internal/manager"
 )
 
-// createWithoutManager does by hand what no manager can do without: for each AppService that is created, its children are
-// created, and its status is written once, when the Deployment is available. As many workers do that as the manager has,
-// with a client of the same settings. It returns how long it takes until all are ready.
+// createWithoutManager makes only the requests that no manager can avoid. For each AppService, it creates the
+// children, and writes the status once, when the Deployment is available. It uses as many workers as the manager and
+// a client with the same settings. It returns the time until all AppServices are ready.
 func createWithoutManager(ctx context.Context, c client.WithWatch, a application, size int, name func(int) string) (time.Duration, error) {
-	// What is not a request is done before.
+	// Prepare everything that is not a request before the clock starts.
 	all := make(map[string]written, size)
 	for i := range size {
 		one, err := a.as(name(i))
@@ -34,7 +34,7 @@ func createWithoutManager(ctx context.Context, c client.WithWatch, a application
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	workers, workerContext := errgroup.WithContext(ctx)
-	// Never full, so that who has work to give does not wait.
+	// The channel holds all work, so sending to it never blocks.
 	work := make(chan func(context.Context) error, 2*size)
 	finished := make(chan struct{})
 	for range manager.DefaultConcurrency {

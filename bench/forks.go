@@ -29,17 +29,16 @@ const (
 	sideBySide      = 10
 )
 
-// forkResult is what copies of a cluster cost.
+// forkResult is the cost of copies of a cluster.
 type forkResult struct {
 	restarts, forks []time.Duration
-	together        time.Duration // until the last of several is ready
-	alone           uint64        // bytes of memory of one cluster, its part of shared pages
-	each            uint64        // the same for each of several
+	together        time.Duration // until the last of sideBySide forks is ready
+	alone           uint64        // proportional set size of the original alone, in bytes
+	each            uint64        // the same for each of sideBySide forks
 	save, restore   time.Duration
 	file            int64
 }
 
-// forksSection measures forks and snapshots.
 func forksSection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
 	r, err := measureForks(ctx, e)
@@ -48,9 +47,9 @@ func forksSection(ctx context.Context, e environment) (string, error) {
 	}
 	again, fork := median(r.restarts), median(r.forks)
 	return sectionPage("forks", "Forks and snapshots", time.Since(began), func(p printer) {
-		p("A cluster with %d ConfigMaps, until it is ready. Median of %d rounds, in which restart and fork took turns. The", forkObjects, e.runs)
-		p("original keeps running beside a fork. Memory is the proportional set size, which counts a page that several")
-		p("processes share in parts, %s after the last was ready.\n", settle)
+		p("The times run until a cluster with %d ConfigMaps is ready. They are medians of %d rounds, in which restart and fork took turns. The", forkObjects, e.runs)
+		p("original keeps running beside a fork. Memory is the proportional set size, which divides shared pages among the")
+		p("processes that share them, %s after the last cluster was ready.\n", settle)
 		p("| | median | fastest | slowest |")
 		p("|---|---:|---:|---:|")
 		p("| restart | %s | %s | %s |", ms(again), ms(slices.Min(r.restarts)), ms(slices.Max(r.restarts)))
@@ -78,7 +77,7 @@ func measureForks(ctx context.Context, e environment) (forkResult, error) {
 			return err
 		}
 		var err error
-		if err = leaveAlone(ctx, settle); err != nil {
+		if err = pause(ctx, settle); err != nil {
 			return err
 		}
 		if r.alone, err = proportional(pid); err != nil {
@@ -112,7 +111,8 @@ func measureForks(ctx context.Context, e environment) (forkResult, error) {
 	return r, err
 }
 
-// forkAndRestart measures both in turns. What is restarted is itself a fork, so that both have the same data.
+// forkAndRestart measures restarts and forks in turns. The restarted cluster is itself a fork, so both have the same
+// data.
 func forkAndRestart(ctx context.Context, original *cluster.Cluster, e environment, r *forkResult) error {
 	kept := cluster.Options{Name: "restarted", Binary: e.binary}
 	first, err := original.Fork(ctx, kept)
@@ -169,7 +169,7 @@ func manyForks(ctx context.Context, original *cluster.Cluster, r *forkResult) (e
 	if err := errors.Join(failures...); err != nil {
 		return err
 	}
-	if err := leaveAlone(ctx, settle); err != nil {
+	if err := pause(ctx, settle); err != nil {
 		return err
 	}
 	var sum uint64
@@ -188,7 +188,7 @@ func manyForks(ctx context.Context, original *cluster.Cluster, r *forkResult) (e
 	return nil
 }
 
-// fillWith creates ConfigMaps of about a kilobyte each.
+// fillWith creates ConfigMaps with about 1 kB of data each.
 func fillWith(ctx context.Context, c *cluster.Cluster, objects int) error {
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
@@ -226,7 +226,7 @@ func fillWith(ctx context.Context, c *cluster.Cluster, objects int) error {
 	}
 }
 
-// proportional returns the proportional set size of a process, which only Linux knows.
+// proportional returns the proportional set size of a process. Only Linux reports it.
 func proportional(pid int) (uint64, error) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
@@ -239,5 +239,5 @@ func proportional(pid int) (uint64, error) {
 			return kilobytes << 10, err
 		}
 	}
-	return 0, fmt.Errorf("reading the memory of process %d: there is no Pss", pid)
+	return 0, fmt.Errorf("reading the memory of process %d: smaps_rollup has no Pss", pid)
 }

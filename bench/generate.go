@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// generateConfig makes opdock do what the upstream tools are asked to do.
+// generateConfig makes opdock generate the same files as the upstream tools.
 const generateConfig = `generate:
   paths: [./api/...]
   yamlHeaderFile: hack/boilerplate.yaml.txt
@@ -20,17 +20,17 @@ const generateConfig = `generate:
   client: {applyPackages: [api/shared/v1]}
 `
 
-// changedFile is the source that is changed between two runs.
+// changedFile is the source file that changes between two runs.
 const changedFile = "api/collector/v1/collector_types.go"
 
-// generateResult is one way to generate, and how it did in each round.
+// generateResult holds the measurements of one way to generate.
 type generateResult struct {
 	name, what string
 	times      []time.Duration
-	memory     uint64 // the most that a process has ever had
+	memory     uint64 // peak of the largest process, in bytes
 }
 
-// generateSection measures opdock generate against the programs that it replaces.
+// generateSection measures opdock generate against the tools that it replaces.
 func generateSection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
 	g, err := newGenerateBench(ctx, filepath.Join(e.work, "generate"))
@@ -88,7 +88,7 @@ func atLeast(what string, target, measured float64) goal {
 	return goal{what, fmt.Sprintf("at least %.0f × faster", target), fmt.Sprintf("%.1f × faster", measured), measured >= target}
 }
 
-// time runs something once and notes how long it took and how much memory its largest process had.
+// time runs one way to generate, and stores its duration and the peak memory of its largest process.
 func (g *generateBench) time(ctx context.Context, result *generateResult, run func(context.Context) (uint64, error)) error {
 	began := time.Now()
 	memory, err := run(ctx)
@@ -102,7 +102,7 @@ func (g *generateBench) time(ctx context.Context, result *generateResult, run fu
 	return nil
 }
 
-// changeType adds a field to a type, a new one in each round.
+// changeType adds a type whose field has another name in each round.
 func (g *generateBench) changeType(round int) error {
 	file := filepath.Join(g.ours, changedFile)
 	content, err := os.ReadFile(filepath.Join(g.upstream, changedFile))

@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// ownModule is the module whose kinds are generated for.
+// ownModule is the module with the kinds to generate for.
 const ownModule = "github.com/opdock/opdock"
 
-// generateBench is two copies of the same source, one for each side, and the programs.
+// generateBench has a copy of the source for each side, and the generators.
 type generateBench struct {
-	upstream, ours string // modules
-	tools          string // the folder of the programs
+	upstream, ours string // module directories
+	tools          string // the directory of the generators
 	cache          string
 }
 
@@ -58,17 +58,17 @@ func newGenerateBench(ctx context.Context, work string) (*generateBench, error) 
 	}
 	version, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", "sigs.k8s.io/controller-tools").Output()
 	if err != nil {
-		return nil, fmt.Errorf("asking for the version of controller-tools: %w", err)
+		return nil, fmt.Errorf("finding the version of controller-tools: %w", err)
 	}
 	flags := "-ldflags=-X sigs.k8s.io/controller-tools/pkg/version.version=" + strings.TrimSpace(string(version))
-	build := exec.CommandContext(ctx, "go", append([]string{"build", flags, "-o", g.tools + "/"}, programs...)...) //nolint:gosec // our own list
+	build := exec.CommandContext(ctx, "go", append([]string{"build", flags, "-o", g.tools + "/"}, programs...)...) //nolint:gosec // the list is constant
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building the generators: %w\n%s", err, out)
 	}
 	return g, nil
 }
 
-// runUpstream runs what kubebuilder's Makefile and kube_codegen.sh would run.
+// runUpstream runs the commands of kubebuilder's Makefile and kube_codegen.sh.
 func (g *generateBench) runUpstream(ctx context.Context) (memory uint64, err error) {
 	const header, client = "hack/boilerplate.go.txt", ownModule + "/client"
 	kinds := []string{"app/v1", "app/v1alpha1", "collector/v1", "kapp/v1", "kubegroup/v1", "robot/v1"}
@@ -111,7 +111,7 @@ func (g *generateBench) runOurs(flags ...string) func(context.Context) (uint64, 
 	}
 }
 
-// run runs a program and returns how much memory it had at most.
+// run runs a generator and returns its peak memory.
 func (g *generateBench) run(ctx context.Context, dir string, command ...string) (uint64, error) {
 	process := exec.CommandContext(ctx, filepath.Join(g.tools, command[0]), command[1:]...) //nolint:gosec // built by us
 	process.Dir = dir
@@ -121,7 +121,7 @@ func (g *generateBench) run(ctx context.Context, dir string, command ...string) 
 	}
 	usage, ok := process.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return 0, fmt.Errorf("%s: its memory is not known", command[0])
+		return 0, fmt.Errorf("%s: the system does not report its memory", command[0])
 	}
 	peak := uint64(usage.Maxrss) //nolint:gosec // it is not negative
 	if runtime.GOOS == "linux" {
@@ -130,7 +130,8 @@ func (g *generateBench) run(ctx context.Context, dir string, command ...string) 
 	return peak, nil
 }
 
-// goCache is go's own cache, which follows the user's cache folder unless it is told otherwise.
+// goCache returns Go's default cache. Go would otherwise put its cache below XDG_CACHE_HOME, which is a new
+// directory.
 func goCache() string {
 	if dir := os.Getenv("GOCACHE"); dir != "" {
 		return dir
@@ -142,7 +143,7 @@ func goCache() string {
 	return filepath.Join(dir, "go-build")
 }
 
-// compare runs both sides once and expects the same files.
+// compare runs both sides once and checks that they write the same files.
 func (g *generateBench) compare(ctx context.Context) error {
 	if _, err := g.runUpstream(ctx); err != nil {
 		return err
@@ -159,11 +160,11 @@ func (g *generateBench) compare(ctx context.Context) error {
 		return err
 	}
 	if len(got) != len(want) {
-		return fmt.Errorf("upstream's tools leave %d files and opdock %d", len(want), len(got))
+		return fmt.Errorf("the upstream tools write %d files, but opdock writes %d", len(want), len(got))
 	}
 	for name, content := range want {
 		if !bytes.Equal(got[name], content) {
-			return fmt.Errorf("%s is not what upstream's tools write", name)
+			return fmt.Errorf("%s differs from the file that the upstream tools write", name)
 		}
 	}
 	return nil

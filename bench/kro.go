@@ -24,20 +24,21 @@ import (
 	"github.com/opdock/opdock/cluster"
 )
 
-// kro is the controller that Opdock's fleet is compared with, and what is installed for it.
+// kro is the controller that the fleet is compared with, and the objects to install for it.
 type kro struct {
 	program, version string
-	crds             string // the folder of its CRDs
+	crds             string // the directory of its CRDs
 	app              application
 }
 
-// The racers besides those of the fleet.
+// The racers that join those of the fleet.
 const (
 	kroDefault = "kro, default"
 	kroTuned   = "kro, tuned"
 )
 
-// kroArguments are those of kro's own chart; tuned are as many workers as users would give it at most, and no limits.
+// kroArguments has the arguments of kro's own chart. The tuned racer adds as many workers as a user could reasonably
+// configure, and removes the rate limits.
 var kroArguments = map[string][]string{
 	kroDefault: {"--zap-log-level=info", "--zap-encoder=console", "--zap-devel=false"},
 	kroTuned: {
@@ -46,7 +47,7 @@ var kroArguments = map[string][]string{
 	},
 }
 
-// kroSection measures the fleet beside kro, for the same application.
+// kroSection measures the fleet and kro with the same application.
 func kroSection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
 	program := filepath.Join(e.work, "manager")
@@ -71,11 +72,11 @@ func kroSection(ctx context.Context, e environment) (string, error) {
 		races = append(races, one)
 	}
 	return sectionPage("kro", "The fleet and kro", time.Since(began), func(p printer) {
-		p("The same application, one Deployment and one Service, as an AppService and as an instance of a ResourceGraphDefinition")
-		p("of kro %s, built from its Go module. Both write the same fields and are ready when the Deployment is available. \"kro,", k.version)
+		p("The same application, with one Deployment and one Service, runs as an AppService and as an instance of a ResourceGraphDefinition")
+		p("of kro %s, which is built from its Go module. Both write the same fields and are ready when the Deployment is available. \"kro,", k.version)
 		p("default\" runs with the arguments of its chart; \"kro, tuned\" has 16 workers and no rate limits. The fleet runs as")
-		p("installed. Neither elects a leader. As above, they took turns in %d rounds, each run has a new cluster, and each has", e.fleetRuns)
-		p("handled one application before the time starts.\n")
+		p("installed. Neither elects a leader. As above, the contenders took turns in %d rounds, and each run has a new cluster. Each contender has", e.fleetRuns)
+		p("handled one application before the clock starts.\n")
 		writeRaces(p, races, fleetRacer)
 	}, kroGoals(races)), nil
 }
@@ -96,10 +97,10 @@ func kroGoals(races []results) (goals []goal) {
 	return goals
 }
 
-// kroModule is where kro is pinned, apart from everything else.
+// kroModule is a separate module that pins kro, so its dependencies do not affect ours.
 const kroModule, kroPath = "bench/kro", "github.com/kubernetes-sigs/kro"
 
-// buildKro builds kro from its module, which has its CRDs as well.
+// buildKro builds kro from its module, which also contains the CRDs.
 func buildKro(ctx context.Context, e environment) (kro, error) {
 	say("Building kro")
 	k := kro{program: filepath.Join(e.work, "kro")}
@@ -109,17 +110,17 @@ func buildKro(ctx context.Context, e environment) (kro, error) {
 	}
 	out, err := exec.CommandContext(ctx, "go", "list", "-C", kroModule, "-m", "-f", "{{.Version}}\n{{.Dir}}", kroPath).Output()
 	if err != nil {
-		return k, fmt.Errorf("finding the module of kro: %w", err)
+		return k, fmt.Errorf("finding the module directory of kro: %w", err)
 	}
 	version, dir, found := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if !found {
-		return k, fmt.Errorf("the module of kro is not in the module cache: %q", out)
+		return k, fmt.Errorf("kro is not in the module cache: %q", out)
 	}
 	k.version, k.crds = version, filepath.Join(dir, "helm", "crds")
 	return k, nil
 }
 
-// kroKind is the kind that kro makes of the definition.
+// kroKind is the kind that kro serves for the definition.
 var kroKind = schema.GroupVersionKind{Group: "kro.run", Version: "v1alpha1", Kind: "Application"}
 
 func (k kro) race(e environment, name string) func(context.Context, *raced, *cluster.Cluster, int) error {
@@ -134,7 +135,7 @@ func (k kro) race(e environment, name string) func(context.Context, *raced, *clu
 		f := &fleet{WithWatch: kroClient, program: k.program, kubeconfig: c.Kubeconfig(), namespace: metav1.NamespaceDefault, foreign: true, arguments: kroArguments[name]}
 		defined := false
 		return r.controlled(ctx, e, c, f, size, func(ctx context.Context, size int, name func(int) string) (time.Duration, error) {
-			if !defined { // before it is warmed up
+			if !defined { // for the warm-up, which comes first
 				defined = true
 				if err := k.define(ctx, kroClient); err != nil {
 					return 0, err
@@ -154,7 +155,7 @@ func kroApplication(name string) client.Object {
 	return object
 }
 
-// define creates the definition, and returns when kro serves the kind and the cluster has come to rest.
+// define creates the definition, and returns when kro serves the kind and the cluster is idle.
 func (k kro) define(ctx context.Context, c client.Client) error {
 	definition, err := k.definition()
 	if err != nil {
@@ -175,10 +176,10 @@ func (k kro) define(ctx context.Context, c client.Client) error {
 	}); err != nil {
 		return err
 	}
-	return leaveAlone(ctx, published)
+	return pause(ctx, published)
 }
 
-// definition makes a ResourceGraphDefinition of what was recorded.
+// definition builds a ResourceGraphDefinition from the recorded application.
 func (k kro) definition() (*unstructured.Unstructured, error) {
 	var deployment, service map[string]any
 	for from, to := range map[*[]byte]*map[string]any{&k.app.deployment: &deployment, &k.app.service: &service} {
@@ -212,7 +213,7 @@ func (k kro) definition() (*unstructured.Unstructured, error) {
 	return definition, nil
 }
 
-// at returns what is below the names and numbers of items, and an empty object if there is none.
+// at returns the object at a path of field names and list indexes, or an empty object if there is none.
 func at(object map[string]any, path ...any) map[string]any {
 	var found any = object
 	for _, step := range path {

@@ -25,27 +25,28 @@ import (
 
 const (
 	lensRequests = 600
-	// lensRate is how many events pass the lens in a second, for lensFor. They come from lensWatches watches of the same objects,
-	// because two cores do not write that many objects in a second while they also serve the watches.
+	// lensRate is the number of events per second that pass the lens, for lensFor. lensWatches watches of the same
+	// objects multiply the events, because two cores cannot write that many objects and serve the watches.
 	lensRate    = 1000
 	lensWatches = 10
 	lensFor     = 5 * time.Second
-	// lensWriters is how many write at a time, each to an object of its own.
+	// lensWriters is the number of concurrent writers. Each writes to a separate object.
 	lensWriters = 8
-	// lensRecording bounds the recording of the flood: less than a flood of 20,000 writes would need.
+	// lensRecording limits the recording of the flood. A flood of 20,000 writes needs more.
 	lensRecording = 8 << 20
 )
 
-// lensed is what was measured of the lens, with and without it in the same run.
+// lensed holds the measurements with and without the lens, from the same run.
 type lensed struct {
 	get, update [2]time.Duration // medians, directly and through the lens
-	// events arrived directly and through the lens; added is the median of how much later they came through the lens.
+	// events is the number of events that arrived both ways. added is the median of how much later they arrived
+	// through the lens.
 	events int
 	rate   float64
 	added  time.Duration
-	// cpu is what a write costs this process, client included, directly and through the lens.
+	// cpu is the CPU time of this process per write, client included, directly and through the lens.
 	cpu [2]time.Duration
-	// heaps are what is in use after each quarter of the flood.
+	// heaps is the heap in use after each quarter of the flood.
 	heaps     []uint64
 	flood     time.Duration
 	recording int64
@@ -54,7 +55,7 @@ type lensed struct {
 	builds lensedBuilds
 }
 
-// lensSection measures what it costs to look at an operator through the lens.
+// lensSection measures the cost of running an operator behind the lens.
 func lensSection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
 	var r lensed
@@ -79,7 +80,7 @@ func lensSection(ctx context.Context, e environment) (string, error) {
 	return r.page(e, time.Since(began)), nil
 }
 
-// measureProxy measures single requests, events and a flood. The lens and its clients are in this process.
+// measureProxy measures single requests, events and a flood. The lens and its clients run in this process.
 func (r *lensed) measureProxy(ctx context.Context, e environment) error {
 	return withCluster(ctx, cluster.Options{Name: "lens", Binary: e.binary}, func(c *cluster.Cluster, _ int) error {
 		proxy, err := lens.Start(ctx, lens.Options{Upstream: c.Config()})
@@ -87,11 +88,11 @@ func (r *lensed) measureProxy(ctx context.Context, e environment) error {
 			return err
 		}
 		defer proxy.Close()
-		direct, err := mapsOf(c.Config())
+		direct, err := configMapsOf(c.Config())
 		if err != nil {
 			return err
 		}
-		through, err := mapsOf(proxy.Config())
+		through, err := configMapsOf(proxy.Config())
 		if err != nil {
 			return err
 		}
@@ -100,7 +101,7 @@ func (r *lensed) measureProxy(ctx context.Context, e environment) error {
 				return fmt.Errorf("creating a ConfigMap: %w", err)
 			}
 		}
-		sides := [2]maps{direct, through}
+		sides := [2]configMaps{direct, through}
 		say("Lens: requests")
 		if err := r.measureRequests(ctx, sides); err != nil {
 			return err
@@ -114,15 +115,14 @@ func (r *lensed) measureProxy(ctx context.Context, e environment) error {
 	})
 }
 
-// maps is a client for ConfigMaps.
-type maps interface {
+type configMaps interface {
 	Create(context.Context, *corev1.ConfigMap, metav1.CreateOptions) (*corev1.ConfigMap, error)
 	Update(context.Context, *corev1.ConfigMap, metav1.UpdateOptions) (*corev1.ConfigMap, error)
 	Get(context.Context, string, metav1.GetOptions) (*corev1.ConfigMap, error)
 	watcher
 }
 
-func mapsOf(config *rest.Config) (maps, error) {
+func configMapsOf(config *rest.Config) (configMaps, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
@@ -136,8 +136,8 @@ func configMap(i, value int) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("lens-%d", i)}, Data: map[string]string{"value": strconv.Itoa(value)}}
 }
 
-// measureRequests lets both sides take turns.
-func (r *lensed) measureRequests(ctx context.Context, sides [2]maps) error {
+// measureRequests sends the same requests directly and through the lens, in turns.
+func (r *lensed) measureRequests(ctx context.Context, sides [2]configMaps) error {
 	var gets, updates [2][]time.Duration
 	for i := range lensRequests {
 		for side := range sides {
@@ -159,8 +159,8 @@ func (r *lensed) measureRequests(ctx context.Context, sides [2]maps) error {
 	return nil
 }
 
-// write lets all writers write, so many times in all and at most at a rate; 0 for as fast as they can.
-func write(ctx context.Context, side maps, count, rate int) error {
+// write lets the writers make count updates in total, at up to rate updates per second. A rate of 0 is unlimited.
+func write(ctx context.Context, side configMaps, count, rate int) error {
 	var working sync.WaitGroup
 	problems := make(chan error, lensWriters)
 	began := time.Now()
@@ -186,8 +186,8 @@ func write(ctx context.Context, side maps, count, rate int) error {
 	}
 }
 
-// measureFlood writes directly first, and then much more through a lens that records.
-func (r *lensed) measureFlood(ctx context.Context, e environment, proxy *lens.Lens, sides [2]maps) error {
+// measureFlood writes directly first, and then four times as much through a lens that records.
+func (r *lensed) measureFlood(ctx context.Context, e environment, proxy *lens.Lens, sides [2]configMaps) error {
 	quarter := e.lensWrites / 4
 	path := filepath.Join(e.work, "lens.jsonl")
 	recording, err := lens.Record(proxy.Stream(), path, lens.Header{}, lensRecording)
@@ -227,7 +227,7 @@ func (r *lensed) measureFlood(ctx context.Context, e environment, proxy *lens.Le
 	return nil
 }
 
-// cpuHere is what this process has used.
+// cpuHere returns the CPU time of this process.
 func cpuHere() time.Duration {
 	var used syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {

@@ -17,10 +17,10 @@ func TestCPUOfProcess(t *testing.T) {
 		t.Errorf("got %s and %v, want 1.68s", got, err)
 	}
 	if _, err := parseCPU("42 (a) S 1"); err == nil {
-		t.Error("a line that was cut is no error")
+		t.Error("parseCPU accepts a truncated line")
 	}
 	if now, err := cpuOfProcess(os.Getpid()); err != nil || now > time.Hour {
-		t.Errorf("this process has used %s, %v", now, err)
+		t.Errorf("the CPU time of this process is %s, %v", now, err)
 	}
 }
 
@@ -44,10 +44,10 @@ func TestLensPageNamesLosingFigures(t *testing.T) {
 		"| added to a watch event, median | ≤ 1 ms at 1000/s | 100 µs at 600/s | **missed** |",
 		"| build with marks, against `go build`, when only the operator changed | at most 1.15 × | 1.10 × | met |",
 		"| through the lens | 5.00 s | 5.00 s | 5.00 s | 0.0 s | 0.00 s | 0.70 s |",
-		"40 MB before that load, 60 MB after it, 61 MB at most",
+		"40 MB before the load, 60 MB after it, 61 MB at most",
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q:\n%s", want, page)
+			t.Errorf("the page does not contain %q:\n%s", want, page)
 		}
 	}
 	for line := range strings.Lines(page) {

@@ -14,37 +14,39 @@ import (
 	"github.com/opdock/opdock/internal/instrument"
 )
 
-// lensBuildLimit is how much longer than go build the build with marks may take, and lensBuilds how often each is measured.
+// lensBuildLimit is how many times as long as go build the build with marks may take. lensBuilds is how often each is
+// measured.
 const (
 	lensBuildLimit = 1.15
 	lensBuilds     = 5
 )
 
-// lensedBuilds are builds of a scaffolded project: plain ones, and those that mark reconciles for the lens.
+// lensedBuilds holds the times of plain builds of a scaffolded project, and of builds that mark reconciles for the
+// lens.
 type lensedBuilds struct {
-	// first is the first build with marks. It also compiles what depends on controller-runtime.
+	// first is the first build with marks. It also compiles the packages that depend on controller-runtime.
 	first         time.Duration
 	plain, marked []time.Duration
 }
 
 func (b *lensedBuilds) ratio() float64 { return ratio(median(b.marked), median(b.plain)) }
 
-// markedBuild is a project that is built both ways.
+// markedBuild is a project to build with and without marks.
 type markedBuild struct {
 	project instrument.Project
 	changes int
 }
 
-// measureLensBuilds lets both builds take turns after a change to the operator.
+// measureLensBuilds builds with and without marks in turns, each time after a change to the operator.
 func measureLensBuilds(ctx context.Context, e environment, programs string) (b lensedBuilds, err error) {
-	say("Lens: a project")
+	say("Lens: scaffolding a project")
 	s := &scaffoldBench{work: filepath.Join(e.work, "lens-build"), programs: programs}
 	if _, err := s.ours(ctx, "marked"); err != nil {
 		return b, err
 	}
 	m := &markedBuild{project: instrument.Project{
 		Dir: filepath.Join(s.work, "marked"), Env: os.Environ(),
-		// A folder of its own for the copies lets the first build find nothing in Go's build cache.
+		// With a separate directory for the copies, the first build finds none of them in Go's build cache.
 		CopiesDir: filepath.Join(e.work, "instrumented"), StateDir: filepath.Join(e.work, "instrumented-state"),
 	}}
 	if _, err := m.build(ctx, false); err != nil {
@@ -72,17 +74,17 @@ func measureLensBuilds(ctx context.Context, e environment, programs string) (b l
 	return b, nil
 }
 
-// build changes the package of the controller and builds the operator, with the flags of opdock dev.
+// build changes the controller package and builds the operator, with the flags of opdock dev.
 func (m *markedBuild) build(ctx context.Context, marked bool) (time.Duration, error) {
 	m.changes++
-	source := fmt.Sprintf("package controller\n\n// Change is another one for each build.\nvar Change = func() int { return %d }\n", m.changes)
+	source := fmt.Sprintf("package controller\n\n// Change differs in each build.\nvar Change = func() int { return %d }\n", m.changes)
 	if err := os.WriteFile(filepath.Join(m.project.Dir, "internal", "controller", "change.go"), []byte(source), 0o600); err != nil {
 		return 0, err
 	}
 	began := time.Now()
 	var flags []string
 	if marked {
-		// opdock dev asks before each build whether what it has prepared still fits.
+		// opdock dev checks before each build whether the prepared copy is still up to date.
 		how, err := m.project.Prepare(ctx)
 		if err != nil {
 			return 0, err
@@ -94,9 +96,9 @@ func (m *markedBuild) build(ctx context.Context, marked bool) (time.Duration, er
 }
 
 func (b *lensedBuilds) write(p printer) {
-	p("The build that marks reconciles for the lens, against the same `go build` without marks, each after another change to the")
-	p("package of the controller of a scaffolded project. They took turns, %d times each. The time with marks includes the check that", len(b.plain))
-	p("`opdock dev` makes before each build. The first build with marks, which also compiles what depends on controller-runtime, took")
+	p("The build that marks reconciles for the lens is compared with the same `go build` without marks. Before each build, the")
+	p("controller package of a scaffolded project changes. They took turns, %d times each. The time with marks includes the check that", len(b.plain))
+	p("`opdock dev` makes before each build. The first build with marks also compiles the packages that depend on controller-runtime. It took")
 	p("%s.\n", ms(b.first))
 	p("| build | median | fastest | slowest |")
 	p("|---|---:|---:|---:|")

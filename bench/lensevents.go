@@ -19,13 +19,13 @@ type watcher interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// arrival is one version of an object at one of several watches.
+// arrival identifies one version of an object at one of several watches.
 type arrival struct {
 	watch   int
 	version string
 }
 
-// arrivals are when events arrived at the watches of one side.
+// arrivals holds the times at which events arrived at the watches of one side.
 type arrivals struct {
 	mutex sync.Mutex
 	at    map[arrival]time.Time
@@ -37,7 +37,7 @@ func (a *arrivals) count() int {
 	return len(a.at)
 }
 
-// follow notes the events of a watch until it is stopped.
+// follow stores the arrival times of the events of a watch until it is stopped.
 func (a *arrivals) follow(number int, events <-chan watch.Event) {
 	for event := range events {
 		if object, ok := event.Object.(*corev1.ConfigMap); ok && event.Type == watch.Modified {
@@ -49,15 +49,15 @@ func (a *arrivals) follow(number int, events <-chan watch.Event) {
 	}
 }
 
-// measureEvents watches the same objects directly and through the lens while they are written at a rate.
-func (r *lensed) measureEvents(ctx context.Context, sides [2]maps) error {
+// measureEvents watches the same objects directly and through the lens while they are written at a fixed rate.
+func (r *lensed) measureEvents(ctx context.Context, sides [2]configMaps) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	seen := [2]arrivals{{at: map[arrival]time.Time{}}, {at: map[arrival]time.Time{}}}
 	var following sync.WaitGroup
 	for number := range lensWatches {
 		for turn := range sides {
-			// The server sends an event to one watch after the other, so neither side may always be the first.
+			// The server sends an event to one watch after the other, so the sides take turns at being first.
 			side := (number + turn) % len(sides)
 			watching, err := sides[side].Watch(ctx, metav1.ListOptions{})
 			if err != nil {

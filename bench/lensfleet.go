@@ -19,26 +19,26 @@ import (
 	"github.com/opdock/opdock/cluster"
 )
 
-// The racers of this section, as they are called in its table.
+// The racers of this section, by their names in its table.
 const (
 	directRacer  = "directly"
 	throughRacer = "through the lens"
 )
 
-// lensApps is how many AppServices the fleet makes ready, and lensLimit how much longer it may take through the lens.
+// lensApps is the number of AppServices that the fleet makes ready. lensLimit is how many times as long it may take
+// through the lens.
 const (
 	lensApps  = 100
 	lensLimit = 1.10
 )
 
-// lensUse is what the process of a lens used in one run.
+// lensUse is the resource usage of the lens process in one run.
 type lensUse struct {
 	cpu                   time.Duration // while the AppServices became ready
 	before, after, atMost uint64        // resident bytes
 	recording             int           // bytes
 }
 
-// lensedFleet is the fleet, directly and through a lens.
 type lensedFleet struct {
 	results
 	uses []lensUse
@@ -46,8 +46,8 @@ type lensedFleet struct {
 
 func (f *lensedFleet) ratio() float64 { return f.of(throughRacer, tookOf) / f.of(directRacer, tookOf) }
 
-// measureLensFleet lets the fleet make AppServices ready, directly and behind `opdock trace`, which is a lens as a process of its
-// own.
+// measureLensFleet lets the fleet make AppServices ready, directly and through a lens. `opdock trace` runs the lens
+// in a separate process.
 func measureLensFleet(ctx context.Context, e environment, programs string) (f lensedFleet, err error) {
 	f.results, err = race(ctx, e, lensApps, e.lensRuns, []racer{
 		{directRacer, func(ctx context.Context, r *raced, c *cluster.Cluster, size int) error {
@@ -66,7 +66,7 @@ func measureLensFleet(ctx context.Context, e environment, programs string) (f le
 				return err
 			}
 			if lines := bytes.Count(seen, []byte("\n")); float64(lines) < r.writes*float64(size) {
-				return fmt.Errorf("the recording of %d AppServices has only %d lines: the manager did not go through the lens", size, lines)
+				return fmt.Errorf("the recording of %d AppServices has only %d lines: the manager did not connect through the lens", size, lines)
 			}
 			use.recording = len(seen)
 			f.uses = append(f.uses, use)
@@ -76,7 +76,8 @@ func measureLensFleet(ctx context.Context, e environment, programs string) (f le
 	return f, err
 }
 
-// raceLens measures how long a manager that is ready takes for AppServices, and what a lens in front of it uses meanwhile.
+// raceLens measures how long a running manager takes to make AppServices ready, and the resources that the lens uses
+// meanwhile.
 func raceLens(ctx context.Context, e environment, r *raced, c *cluster.Cluster, size int, program string, through []string, use *lensUse) error {
 	fleetClient, err := installFleet(ctx, c)
 	if err != nil {
@@ -111,7 +112,7 @@ func raceLens(ctx context.Context, e environment, r *raced, c *cluster.Cluster, 
 	return err
 }
 
-// begin notes what a lens has before the load. Without a lens there is nothing to note.
+// begin stores the usage of the lens before the load. Without a lens it does nothing.
 func (u *lensUse) begin(ctx context.Context, pid int) (cpu time.Duration, err error) {
 	if u == nil {
 		return 0, nil
@@ -138,11 +139,11 @@ func (u *lensUse) end(ctx context.Context, pid int, since time.Duration) (err er
 // clockTick is the unit of CPU time in /proc, the same on all architectures that Go supports.
 const clockTick = 10 * time.Millisecond
 
-// cpuOfProcess returns the CPU time of a process since its start, without that of processes that it has started.
+// cpuOfProcess returns the CPU time of a process since its start, without its child processes.
 func cpuOfProcess(pid int) (time.Duration, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if os.IsNotExist(err) {
-		return 0, nil // the system does not tell
+		return 0, nil // the system does not report it
 	}
 	if err != nil {
 		return 0, err
@@ -150,8 +151,8 @@ func cpuOfProcess(pid int) (time.Duration, error) {
 	return parseCPU(string(content))
 }
 
-// parseCPU reads PID (NAME) STATE and, eleven fields later, the time in user mode and in the kernel. The name may have spaces and
-// brackets.
+// parseCPU reads the time in user mode and in the kernel, eleven fields after PID (NAME) STATE. The name may contain
+// spaces and brackets.
 func parseCPU(stat string) (time.Duration, error) {
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	const user, kernel = 11, 12
@@ -169,7 +170,7 @@ func parseCPU(stat string) (time.Duration, error) {
 	return total, nil
 }
 
-// ofUses returns the median of something over the runs through the lens.
+// ofUses returns the median of a value over the runs through the lens.
 func (f *lensedFleet) ofUses(what func(lensUse) float64) float64 {
 	values := make([]float64, len(f.uses))
 	for i, use := range f.uses {
@@ -180,8 +181,8 @@ func (f *lensedFleet) ofUses(what func(lensUse) float64) float64 {
 }
 
 func (f *lensedFleet) write(p printer) {
-	p("The fleet's manager makes %d AppServices Ready, directly and as `opdock trace --quiet -- manager`: a lens that records, as a", f.size)
-	p("process of its own beside the manager. Each run has a new cluster; they took turns, %d times each. CPU time counts from the", len(f.uses))
+	p("The fleet's manager makes %d AppServices Ready, directly and as `opdock trace --quiet -- manager`, which runs", f.size)
+	p("a recording lens as a separate process. Each run has a new cluster. The contenders took turns, %d times each. CPU time counts from the", len(f.uses))
 	p("first AppService until the last one is Ready.\n")
 	p("| %d AppServices | until Ready, median | fastest | slowest | CPU time of the control plane | of the manager | of the lens |", f.size)
 	p("|---|---:|---:|---:|---:|---:|---:|")
@@ -195,7 +196,7 @@ func (f *lensedFleet) write(p printer) {
 		p("| %s | %.2f s | %.2f s | %.2f s | %.1f s | %.2f s | %s |", one.name, f.of(one.name, tookOf), least.took.Seconds(), most.took.Seconds(),
 			f.of(one.name, serverOf), f.of(one.name, cpuOfRace), lensCPU)
 	}
-	p("\nResident memory of the lens process (`opdock trace`): %.0f MB before that load, %.0f MB after it, %.0f MB at most. Its recording has %.1f MB.\n",
+	p("\nResident memory of the lens process (`opdock trace`): %.0f MB before the load, %.0f MB after it, %.0f MB at most. Its recording has %.1f MB.\n",
 		f.ofUses(func(u lensUse) float64 { return float64(u.before) / 1e6 }), f.ofUses(func(u lensUse) float64 { return float64(u.after) / 1e6 }),
 		f.ofUses(func(u lensUse) float64 { return float64(u.atMost) / 1e6 }), f.ofUses(func(u lensUse) float64 { return float64(u.recording) / 1e6 }))
 }

@@ -22,10 +22,10 @@ func mib[T int64 | uint64 | int](bytes T) string {
 }
 
 func (r *lensed) writeRequests(p printer) {
-	p("One client without a rate limit, directly and through the lens, taking turns; medians of %d requests each. The lens and its", lensRequests)
-	p("client run in one process, so the CPU time includes both. For watch events, %d watches go through the lens and %d do not, while their", lensWatches, lensWatches)
-	p("objects are written %d times per second for %s. So %d events per second pass the lens; %.0f were reached. Each event is compared", lensRate/lensWatches, lensFor, lensRate, r.rate)
-	p("with the same event of a direct watch. What is added is negative if most events arrived through the lens first, which happens when")
+	p("One client without a rate limit sends requests directly and through the lens, in turns. The table shows medians of %d requests each. The lens and its", lensRequests)
+	p("client run in one process, so the CPU time includes both. For watch events, %d watches go through the lens and %d are direct, while their", lensWatches, lensWatches)
+	p("objects are written %d times per second for %s. So the target is %d events per second through the lens. This run reached %.0f. Each event is compared", lensRate/lensWatches, lensFor, lensRate, r.rate)
+	p("with the same event of a direct watch. The added time is negative if most events arrived through the lens first. This happens when")
 	p("both sides compete for the same cores.\n")
 	p("| | directly | through the lens | added |")
 	p("|---|---:|---:|---:|")
@@ -36,7 +36,7 @@ func (r *lensed) writeRequests(p printer) {
 }
 
 func (r *lensed) writeFlood(p printer, writes int) {
-	p("\nThe flood has %d writes (the full one: `-lens-writes 100000`), as fast as they go, and a recording of at most %s.\n", writes, mib(lensRecording))
+	p("\nThe flood sends %d writes as fast as possible, with a recording of at most %s. For a longer flood, use `-lens-writes`.\n", writes, mib(lensRecording))
 	p("| flood | after 1/4 | 1/2 | 3/4 | at the end | recording | writes per second |")
 	p("|---|---:|---:|---:|---:|---:|---:|")
 	p("| heap in use | %s | %s | %s | %s | %s | %.0f |\n", mib(r.heaps[0]), mib(r.heaps[1]), mib(r.heaps[2]), mib(r.heaps[3]), mib(r.recording),
@@ -44,7 +44,7 @@ func (r *lensed) writeFlood(p printer, writes int) {
 }
 
 func (r *lensed) goals() []goal {
-	// The stream of the lens keeps up to 32 MiB of events, and is not full after a short first quarter.
+	// The stream of the lens keeps up to 32 MiB of events, and may not be full after the first quarter.
 	const kept = 32 << 20
 	least, most := r.heaps[0], r.heaps[len(r.heaps)-1]
 	within := func(added time.Duration) bool { return added <= time.Millisecond }
@@ -55,7 +55,7 @@ func (r *lensed) goals() []goal {
 		},
 		{"added to a get, median", "≤ 1 ms", us(r.get[1] - r.get[0]), within(r.get[1] - r.get[0])},
 		{"added to an update, median", "≤ 1 ms", us(r.update[1] - r.update[0]), within(r.update[1] - r.update[0])},
-		// Fewer events than that show nothing about the goal.
+		// At a lower rate, the result shows nothing about the goal.
 		{
 			"added to a watch event, median", fmt.Sprintf("≤ 1 ms at %d/s", lensRate), fmt.Sprintf("%s at %.0f/s", us(r.added), r.rate),
 			within(r.added) && r.rate >= 0.95*lensRate,

@@ -17,9 +17,9 @@ import (
 	"github.com/opdock/opdock/cluster"
 )
 
-// loadResult is how a cluster does with many pods.
+// loadResult holds the measurements of a cluster with many pods.
 type loadResult struct {
-	ready        time.Duration // from creating the Deployment to all pods Ready
+	ready        time.Duration // from creating the Deployment until all pods are Ready
 	readyLimited time.Duration // the same with kube-controller-manager's default client limits
 	idle, loaded uint64        // resident bytes
 }
@@ -27,10 +27,10 @@ type loadResult struct {
 // upstreamQPS is the default of kube-controller-manager --kube-api-qps.
 const upstreamQPS = 20
 
-// settle is how long a cluster is left alone before its memory is read.
+// settle is how long a cluster must be idle before its memory is read.
 const settle = 20 * time.Second
 
-// loadSection measures a cluster with many pods, and the build of the programs.
+// loadSection measures a cluster with many pods, and a build without changes.
 func loadSection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
 	load, err := measureLoad(ctx, e.binary, e.work, e.pods)
@@ -57,7 +57,7 @@ func loadSection(ctx context.Context, e environment) (string, error) {
 func measureLoad(ctx context.Context, binary, work string, pods int) (loadResult, error) {
 	var result loadResult
 	err := withCluster(ctx, cluster.Options{Name: "load", Binary: binary}, func(c *cluster.Cluster, pid int) (err error) {
-		say("Load: %d pods, after %s of quiet", pods, settle)
+		say("Load: %d pods, after %s at rest", pods, settle)
 		if result.idle, err = residentAfter(ctx, pid); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func measureLoad(ctx context.Context, binary, work string, pods int) (loadResult
 		return result, err
 	}
 
-	// The flag is for this comparison, so it has no place in cluster.Options.
+	// Only this comparison needs the flag, so it is not part of cluster.Options.
 	limited := filepath.Join(work, "limited")
 	script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" --controller-qps %d\n", binary, upstreamQPS)
 	if err := os.WriteFile(limited, []byte(script), 0o700); err != nil { //nolint:gosec // it must be executable
@@ -108,15 +108,14 @@ func timeDeploy(ctx context.Context, c *cluster.Cluster, pods int) (time.Duratio
 }
 
 func residentAfter(ctx context.Context, pid int) (uint64, error) {
-	if err := leaveAlone(ctx, settle); err != nil {
+	if err := pause(ctx, settle); err != nil {
 		return 0, err
 	}
 	return residentNow(ctx, pid)
 }
 
-// residentNow returns the resident bytes of a process.
 func residentNow(ctx context.Context, pid int) (uint64, error) {
-	// ps knows this on every system.
+	// ps reports this on every system.
 	out, err := exec.CommandContext(ctx, "ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec // a number
 	if err != nil {
 		return 0, fmt.Errorf("reading the memory of process %d: %w", pid, err)
@@ -125,21 +124,21 @@ func residentNow(ctx context.Context, pid int) (uint64, error) {
 	return kilobytes << 10, err
 }
 
-// leaveAlone lets a cluster finish what it does after a change, such as publishing new kinds.
-func leaveAlone(ctx context.Context, long time.Duration) error {
+// pause gives a cluster time to finish its work after a change, such as publishing new kinds.
+func pause(ctx context.Context, duration time.Duration) error {
 	select {
-	case <-time.After(long):
+	case <-time.After(duration):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// measureRebuild times a build when there is nothing to build.
+// measureRebuild times a build without changes.
 func measureRebuild(ctx context.Context) (time.Duration, error) {
 	say("Building again with nothing changed")
 	var took time.Duration
-	for range 2 { // the first one makes sure that there is nothing to do
+	for range 2 { // the first build leaves nothing to do for the second
 		began := time.Now()
 		if out, err := exec.CommandContext(ctx, "make", "build").CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("make build: %w\n%s", err, out)

@@ -1,10 +1,9 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what Opdock promises and writes the results to
-// docs/benchmarks.md. All figures of a table come from one run on one machine,
-// with the contenders taking turns. Compare their ratios: the load of the
-// machine affects all contenders alike.
+// Command bench measures what Opdock promises and writes the results to docs/benchmarks.md. All figures of a table
+// come from one run on one machine, with the contenders taking turns. Compare their ratios: the load of the machine
+// affects all contenders alike.
 package main
 
 import (
@@ -35,20 +34,21 @@ func status() int {
 	return 0
 }
 
-// environment holds what all sections need.
+// environment holds the settings that all sections share.
 type environment struct {
 	binary string // the control plane
 	work   string // a directory that is removed at the end
 	runs   int
 	pods   int
-	// fleetRuns is how often each size of fleet is measured, and idle how long it is observed at rest.
+	// fleetRuns is the number of runs for each size of fleet. idle is how long the fleet is observed at rest.
 	fleetRuns            int
 	fleetSizes, kroSizes []int
 	idle                 time.Duration
-	profiles             string // the folder for profiles; empty: none
-	// flood is how long a recorder is flooded with events.
+	profiles             string // the directory for profiles; empty: none
+	// flood is how long a recorder is loaded with events.
 	flood time.Duration
-	// lensWrites is how many writes flood the lens, and lensRuns how often the fleet runs directly and through it.
+	// lensWrites is the number of writes that flood the lens. lensRuns is how often the fleet runs directly and
+	// through it.
 	lensWrites, lensRuns int
 }
 
@@ -73,7 +73,7 @@ var sections = []struct {
 }
 
 func run(ctx context.Context) error {
-	ctrllog.SetLogger(logr.Discard()) // envtest's; it complains where there is none
+	ctrllog.SetLogger(logr.Discard()) // without a logger, controller-runtime prints a warning
 	var e environment
 	flag.IntVar(&e.runs, "runs", 7, "number of runs of each contender")
 	flag.IntVar(&e.pods, "pods", 1000, "number of pods that the load test creates")
@@ -101,7 +101,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(e.work)
-	// Keeps named clusters of the benchmark apart from those of the user.
+	// The user's named clusters are not affected.
 	if err := os.Setenv("OPDOCK_HOME", filepath.Join(e.work, "home")); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", section.name, err)
 		}
 		if text == "" {
-			continue // not measurable here; it has printed why
+			continue // not measurable here; the section printed the reason
 		}
 		fmt.Print("\n", text)
 		measured[section.name] = text

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// pageFrames is what test/browser/frames prints; see there for what the fields mean.
+// pageFrames is the output of test/browser/frames, which documents the fields.
 type pageFrames struct {
 	Objects             int     `json:"objects"`
 	EventsPerSecond     int     `json:"eventsPerSecond"`
@@ -31,13 +31,13 @@ type pageFrames struct {
 	Browser             string  `json:"browser"`
 }
 
-// pageScales are the two ways in which the page shows time, and what is measured of each.
+// pageScales are the two time scales of the page.
 var pageScales = []string{"time", "steps"}
 
-// pageSection measures in Chromium how evenly the page draws. The browser is driven by a program of another module.
+// pageSection measures the frame rate of the page in Chromium. A program of another module drives the browser.
 func pageSection(ctx context.Context, e environment) (string, error) {
 	if path, _ := exec.LookPath("chromium"); path == "" {
-		say("Page: not measured, because there is no Chromium: make chromium")
+		say("Page: not measured, because Chromium is not installed; run `make chromium`")
 		return "", nil
 	}
 	began := time.Now()
@@ -54,7 +54,7 @@ func pageSection(ctx context.Context, e environment) (string, error) {
 			return "", fmt.Errorf("measuring the page: %w", err)
 		}
 		if err := json.Unmarshal(out, &results[i]); err != nil {
-			return "", fmt.Errorf("reading what test/browser/frames printed: %w", err)
+			return "", fmt.Errorf("reading the output of test/browser/frames: %w", err)
 		}
 	}
 	first := results[0]

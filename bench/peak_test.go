@@ -14,9 +14,9 @@ func TestThePeakOfAProcess(t *testing.T) {
 		t.Skip("only Linux reports the peak memory of a process")
 	}
 	if peak := peakOf(os.Getpid()); peak < 1e6 || peak > 1e12 {
-		t.Errorf("this process had %d bytes at most", peak)
+		t.Errorf("the peak memory of this process is %d bytes", peak)
 	}
 	if peak := peakOf(-1); peak != 0 {
-		t.Errorf("a process that is not there had %d bytes", peak)
+		t.Errorf("the peak memory of a process that does not exist is %d bytes", peak)
 	}
 }

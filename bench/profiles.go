@@ -17,8 +17,8 @@ import (
 	"github.com/opdock/opdock/cluster"
 )
 
-// profile takes profiles of the control plane and the manager while a racer runs, if they are wanted. The function that it
-// returns ends that and writes the files, which are for `go tool pprof`.
+// profile starts profiles of the control plane and the manager if they are enabled. The function that it returns
+// waits for them and writes files for `go tool pprof`.
 func (r *raced) profile(ctx context.Context, c *cluster.Cluster) (end func() error) {
 	if r.profiles == "" {
 		return func() error { return nil }
@@ -50,7 +50,6 @@ func (r *raced) profile(ctx context.Context, c *cluster.Cluster) (end func() err
 	}
 }
 
-// download writes a profile of the manager to a file.
 func (r *raced) download(ctx context.Context, path, kind string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.profiled+path, nil)
 	if err != nil {
@@ -71,5 +70,5 @@ func (r *raced) download(ctx context.Context, path, kind string) error {
 	return os.WriteFile(r.profiles+".manager."+kind, data, 0o600)
 }
 
-// profileSeconds is how long a profile takes, which is less than most runs do.
+// profileSeconds is the duration of a profile. It is shorter than most runs.
 const profileSeconds = "10"

@@ -18,25 +18,25 @@ import (
 	"github.com/opdock/opdock/prove"
 )
 
-// What a campaign on a scaffolded operator has to reach.
+// The goals of a campaign on a scaffolded operator.
 const (
 	proveRunsPerHour = 1200
 	proveLongest     = 10 * time.Minute
 	proveMemory      = 4 << 30
 )
 
-// proveSection runs a whole campaign with default settings on a project as opdock scaffolds it.
+// proveSection runs a whole campaign with default settings on a newly scaffolded project.
 func proveSection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
 	s := &scaffoldBench{work: filepath.Join(e.work, "prove"), programs: filepath.Join(e.work, "prove-programs")}
-	say("Building opdock, and a project")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", s.programs+"/", "./cmd/opdock").CombinedOutput(); err != nil { //nolint:gosec // our own folder
+	say("Building opdock and a project")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", s.programs+"/", "./cmd/opdock").CombinedOutput(); err != nil { //nolint:gosec // a directory of the benchmark
 		return "", fmt.Errorf("building: %w\n%s", err, out)
 	}
 	if _, err := s.ours(ctx, "proven"); err != nil {
 		return "", err
 	}
-	say("Proving it, which takes minutes")
+	say("Running a campaign, which takes minutes")
 	command := exec.CommandContext(ctx, filepath.Join(s.programs, "opdock"), "prove", "--output", "json") //nolint:gosec // built above
 	command.Dir, command.Env, command.Stderr = filepath.Join(s.work, "proven"), append(os.Environ(), "OPDOCK_CONTROLPLANE="+e.binary), os.Stderr
 	var output strings.Builder
@@ -48,7 +48,7 @@ func proveSection(ctx context.Context, e environment) (string, error) {
 	go func() { ended <- command.Wait() }()
 	memory, err := peakOfTree(command.Process.Pid, ended)
 	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) { // 1: there are findings
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) { // 1 means that there are findings
 		return "", err
 	}
 	var report prove.Report
@@ -58,9 +58,9 @@ func proveSection(ctx context.Context, e environment) (string, error) {
 	totals := report.Totals()
 	perHour := float64(totals.Judged()) / report.Took.Hours()
 	return sectionPage("prove", "A campaign of opdock prove", time.Since(began), func(p printer) {
-		p("`opdock prove` with default settings, on an operator as `opdock init` and `opdock create api` make it. The time begins with")
-		p("the build of the operator and ends with the report. A run counts if it was disturbed and came to a verdict. Memory is the")
-		p("proportional set size of the command and of all processes that it starts, looked at each second.\n")
+		p("`opdock prove` runs with default settings on an operator created by `opdock init` and `opdock create api`. The time begins with")
+		p("the build of the operator and ends with the report. A run counts if it was disturbed and reached a verdict. Memory is the")
+		p("proportional set size of the command and of all processes that it starts, sampled every second.\n")
 		p("| time | disturbed runs | undisturbed runs | not judged | findings | flaky findings | memory, peak |")
 		p("|---:|---:|---:|---:|---:|---:|---:|")
 		p("| %s | %d | %d | %d | %d | %d | %d MB |", report.Took.Round(time.Second), totals.Judged(), totals.Undisturbed, totals.Failed, totals.Findings, totals.Flaky, memory>>20)
@@ -72,7 +72,8 @@ func proveSection(ctx context.Context, e environment) (string, error) {
 	}), nil
 }
 
-// peakOfTree looks at the memory of a process and of all that it has started, until it has ended. It returns how it ended.
+// peakOfTree samples the memory of a process and its descendants until it ends. It returns the error that the process
+// ended with.
 func peakOfTree(pid int, ended <-chan error) (peak uint64, err error) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -89,7 +90,7 @@ func peakOfTree(pid int, ended <-chan error) (peak uint64, err error) {
 func memoryOfTree(pid int, children map[int][]int) uint64 {
 	sum, err := proportional(pid)
 	if err != nil {
-		sum = 0 // it has just ended
+		sum = 0 // the process has just ended
 	}
 	for _, child := range children[pid] {
 		sum += memoryOfTree(child, children)
@@ -97,16 +98,16 @@ func memoryOfTree(pid int, children map[int][]int) uint64 {
 	return sum
 }
 
-// childrenByParent returns the processes that each process has started.
+// childrenByParent returns the child processes of each process.
 func childrenByParent() map[int][]int {
 	children := map[int][]int{}
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has just ended
+			continue // the process has just ended
 		}
-		// PID (NAME) STATE PARENT …, where the name may have spaces and brackets.
+		// PID (NAME) STATE PARENT …, where the name may contain spaces and brackets.
 		_, rest, _ := strings.Cut(string(content[strings.LastIndexByte(string(content), ')')+1:]), " ")
 		fields := strings.Fields(rest)
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))

@@ -17,36 +17,35 @@ import (
 	"github.com/opdock/opdock/cluster"
 )
 
-// racer is one of several ways to get applications running, each on a cluster of its own.
+// racer is one of several ways to get applications running, each on a new cluster.
 type racer struct {
 	name string // in the table
-	// run creates applications on a new cluster. Whatever has to be there before is ready when it starts the clock.
+	// run creates applications on a new cluster. It starts the clock when all preparations are done.
 	run func(ctx context.Context, r *raced, c *cluster.Cluster, size int) error
 }
 
-// raced is what a run of a racer took.
+// raced holds the measurements of one run of a racer.
 type raced struct {
-	profiles string // the beginning of the names of files to write profiles to; empty: none
-	profiled string // the address at which the manager serves its profiles; empty: nowhere
+	profiles string // the prefix of the files for profiles; empty: none
+	profiled string // where the manager serves profiles; empty: nowhere
 
 	took   time.Duration // from the first request until all are ready
-	server time.Duration // CPU time of the control plane meanwhile, with all its controllers
-	// Of the process of the controller, if there is one: CPU time meanwhile, resident bytes afterwards and at most, and
-	// writing requests for each application.
+	server time.Duration // CPU time of the control plane in that time, with all its controllers
+	// These fields describe the controller process, if there is one: CPU time in that time, resident bytes at the end
+	// and at the peak, and write requests per application.
 	cpu            time.Duration
 	resident, peak uint64
 	writes         float64
 }
 
-// results are the runs of each racer for one number of applications, in the order of the racers.
+// results holds the runs of each racer for one number of applications, in the order of the racers.
 type results struct {
 	size   int
 	racers []racer
 	runs   [][]raced
 }
 
-// race lets the racers take turns. Each round another one begins, so that none always has the machine as the same other
-// one has left it.
+// race lets the racers take turns. Another racer begins each round, so none of them always follows the same one.
 func race(ctx context.Context, e environment, size, rounds int, racers []racer) (results, error) {
 	all := results{size: size, racers: racers, runs: make([][]raced, len(racers))}
 	for round := range rounds {
@@ -61,7 +60,7 @@ func race(ctx context.Context, e environment, size, rounds int, racers []racer) 
 				return racers[i].run(ctx, &one, c, size)
 			})
 			if err != nil {
-				return all, fmt.Errorf("%d by %s: %w", size, racers[i].name, err)
+				return all, fmt.Errorf("%d applications, %s: %w", size, racers[i].name, err)
 			}
 			all.runs[i] = append(all.runs[i], one)
 			say("%d applications, round %d of %d, %s: %s, control plane %s, controller %s, %d MB (peak %d MB), %.2f writes each",
@@ -71,7 +70,7 @@ func race(ctx context.Context, e environment, size, rounds int, racers []racer) 
 	return all, nil
 }
 
-// timed runs what is measured on a cluster, and notes how long it takes there.
+// timed runs do, and measures its duration and the CPU time of the control plane.
 func (r *raced) timed(ctx context.Context, c *cluster.Cluster, do func() (time.Duration, error)) error {
 	before, err := serverCPU(ctx, c)
 	if err != nil {
@@ -109,7 +108,7 @@ func serverCPU(ctx context.Context, c *cluster.Cluster) (time.Duration, error) {
 	return 0, fmt.Errorf("the control plane does not serve the metric %s", name)
 }
 
-// of returns the median of something over the runs of a racer.
+// of returns the median of a value over the runs of a racer.
 func (r results) of(name string, what func(raced) float64) float64 {
 	i := slices.IndexFunc(r.racers, func(one racer) bool { return one.name == name })
 	values := make([]float64, len(r.runs[i]))
@@ -123,14 +122,14 @@ func (r results) of(name string, what func(raced) float64) float64 {
 	return values[len(values)/2]
 }
 
-func tookOf(r raced) float64     { return r.took.Seconds() }
-func serverOf(r raced) float64   { return r.server.Seconds() }
-func cpuOfRace(r raced) float64  { return r.cpu.Seconds() }
-func residentOf(r raced) float64 { return float64(r.resident) / 1e6 }
-func mostOf(r raced) float64     { return float64(r.peak) / 1e6 }
-func writesOf(r raced) float64   { return r.writes }
+func tookOf(r raced) float64       { return r.took.Seconds() }
+func serverOf(r raced) float64     { return r.server.Seconds() }
+func cpuOfRace(r raced) float64    { return r.cpu.Seconds() }
+func residentOf(r raced) float64   { return float64(r.resident) / 1e6 }
+func peakMemoryOf(r raced) float64 { return float64(r.peak) / 1e6 }
+func writesOf(r raced) float64     { return r.writes }
 
-// writeRaces writes a table of all races, with how long each racer took against one of them.
+// writeRaces writes a table of all races, with the time of each racer against the base.
 func writeRaces(p printer, all []results, base string) {
 	p("| applications | | until Ready, median | fastest | slowest | against %s | CPU time of the control plane | CPU time of the controller | its memory afterwards | its peak memory | its writes per application |", base)
 	p("|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
@@ -140,7 +139,7 @@ func writeRaces(p printer, all []results, base string) {
 			slowest := slices.MaxFunc(r.runs[i], func(a, b raced) int { return int(a.took - b.took) })
 			controller := "| | | |"
 			if r.of(one.name, residentOf) > 0 {
-				controller = fmt.Sprintf("%.2f s | %.0f MB | %.0f MB | %.2f |", r.of(one.name, cpuOfRace), r.of(one.name, residentOf), r.of(one.name, mostOf), r.of(one.name, writesOf))
+				controller = fmt.Sprintf("%.2f s | %.0f MB | %.0f MB | %.2f |", r.of(one.name, cpuOfRace), r.of(one.name, residentOf), r.of(one.name, peakMemoryOf), r.of(one.name, writesOf))
 			}
 			p("| %d | %s | %.1f s | %.1f s | %.1f s | %s | %.1f s | %s", r.size, one.name, r.of(one.name, tookOf), fastest.took.Seconds(), slowest.took.Seconds(),
 				times(r.of(one.name, tookOf)/r.of(base, tookOf)), r.of(one.name, serverOf), controller)

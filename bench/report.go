@@ -13,13 +13,12 @@ import (
 	"github.com/opdock/opdock/cluster"
 )
 
-// goal is a figure that Opdock promises, and whether this run met it.
+// goal is a figure that Opdock promises, and the result of this run.
 type goal struct {
 	what, target, measured string
 	met                    bool
 }
 
-// printer writes lines of the page.
 type printer func(format string, args ...any)
 
 // sectionPage returns the text of a section: its tables and, at the end, its goals.
@@ -44,7 +43,7 @@ func sectionPage(name, title string, took time.Duration, body func(printer), goa
 	return reflow(page.String())
 }
 
-// joinPage joins the sections. It keeps the old text of sections that were not measured this time.
+// joinPage joins the sections. It keeps the old text of the sections that were not measured.
 func joinPage(old string, order []string, measured map[string]string) string {
 	var page strings.Builder
 	page.WriteString(reflow(fmt.Sprintf(`# Benchmarks
@@ -77,10 +76,11 @@ func oldSection(page, name string) string {
 	return marker(name) + "\n" + rest
 }
 
-// columns is the longest line of prose on the page.
+// columns is the maximum length of a line of prose on the page.
 const columns = 118
 
-// reflow breaks lines of prose, whose length depends on the figures in them. Tables, headings and code stay as they are.
+// reflow breaks lines of prose, because their length depends on the figures in them. It does not change tables,
+// headings and code.
 func reflow(page string) string {
 	var text strings.Builder
 	var words []string

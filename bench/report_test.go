@@ -18,6 +18,6 @@ func TestReflow(t *testing.T) {
 		t.Errorf("reflow:\n%s\nwant:\n%s", got, want)
 	}
 	if again := reflow(want); again != want {
-		t.Errorf("reflow changes its own result:\n%s", again)
+		t.Errorf("reflow changes text that it has already reflowed:\n%s", again)
 	}
 }

@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// scaffoldLimit is how much of the time of kubebuilder's steps our own may take.
+// scaffoldLimit is the goal for opdock, as a share of the time of kubebuilder's commands.
 const scaffoldLimit = 0.5
 
-// scaffoldSection measures the way from an empty folder to an operator that is built, against what kubebuilder runs for the
-// same.
+// scaffoldSection measures the time from an empty directory to a compiled operator, against the commands that
+// kubebuilder runs for it.
 func scaffoldSection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
 	s := &scaffoldBench{work: filepath.Join(e.work, "scaffold"), programs: filepath.Join(e.work, "scaffold-programs")}
 	say("Building opdock and controller-gen")
-	build := exec.CommandContext(ctx, "go", "build", "-o", s.programs+"/", "./cmd/opdock", "sigs.k8s.io/controller-tools/cmd/controller-gen") //nolint:gosec // our own folder
+	build := exec.CommandContext(ctx, "go", "build", "-o", s.programs+"/", "./cmd/opdock", "sigs.k8s.io/controller-tools/cmd/controller-gen") //nolint:gosec // a directory of the benchmark
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building: %w\n%s", err, out)
 	}
-	// What both need of other modules is compiled before, and not measured.
+	// This compiles the dependencies of both sides, so they are not measured.
 	if _, err := s.theirs(ctx, "warm"); err != nil {
 		return "", err
 	}
@@ -46,8 +46,8 @@ func scaffoldSection(ctx context.Context, e environment) (string, error) {
 	}
 	share := ratio(median(ours), median(theirs))
 	return sectionPage("scaffold", "A new project", time.Since(began), func(p printer) {
-		p("From an empty directory to a compiled operator. All dependencies are downloaded and compiled beforehand. Each round uses")
-		p("another module name, so Go compiles the packages of the project again. For kubebuilder, only the commands that it and its")
+		p("The time runs from an empty directory to a compiled operator. All dependencies are downloaded and compiled beforehand. Each round uses")
+		p("a new module name, so Go compiles the packages of the project again. For kubebuilder, only the commands that it and its")
 		p("Makefile run are measured, not kubebuilder itself. They took turns in %d rounds.\n", e.runs)
 		p("| | median | fastest | slowest |")
 		p("|---|---:|---:|---:|")
@@ -56,11 +56,11 @@ func scaffoldSection(ctx context.Context, e environment) (string, error) {
 	}, []goal{{"a new operator, against kubebuilder's commands", fmt.Sprintf("at most %.2f ×", scaffoldLimit), times(share), share <= scaffoldLimit}}), nil
 }
 
-// scaffoldBench makes the same project again and again, under other names.
+// scaffoldBench creates the same project repeatedly, under different names.
 type scaffoldBench struct{ work, programs string }
 
 func (s *scaffoldBench) ours(ctx context.Context, name string) (time.Duration, error) {
-	dir, err := s.folder(name)
+	dir, err := s.makeDir(name)
 	if err != nil {
 		return 0, err
 	}
@@ -69,9 +69,10 @@ func (s *scaffoldBench) ours(ctx context.Context, name string) (time.Duration, e
 	return time.Since(began), err
 }
 
-// theirs runs what kubebuilder's init and create api, and the target build of its Makefile, run after files were written.
+// theirs runs the commands that kubebuilder's init and create api run after writing files, and the build target of
+// its Makefile.
 func (s *scaffoldBench) theirs(ctx context.Context, name string) (time.Duration, error) {
-	dir, err := s.folder(name)
+	dir, err := s.makeDir(name)
 	if err != nil {
 		return 0, err
 	}
@@ -110,12 +111,12 @@ func (s *scaffoldBench) create() []string {
 	return []string{"opdock", "create", "api", "--group", "sea", "--version", "v1", "--kind", "Frigate"}
 }
 
-func (s *scaffoldBench) folder(name string) (string, error) {
+func (s *scaffoldBench) makeDir(name string) (string, error) {
 	dir := filepath.Join(s.work, name)
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// forgetIndirect leaves in go.mod what kubebuilder writes there before go mod tidy: what is imported.
+// forgetIndirect reduces go.mod to direct dependencies, which is what kubebuilder writes before it runs go mod tidy.
 func forgetIndirect(dir string) error {
 	path := filepath.Join(dir, "go.mod")
 	content, err := os.ReadFile(path)

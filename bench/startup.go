@@ -23,11 +23,11 @@ import (
 // contender is one way to get an API server or a cluster.
 type contender struct {
 	key, name, until string
-	// start returns how long it took, and cleans up after itself.
+	// start returns the time it took. It cleans up after itself.
 	start func(ctx context.Context, run int) (time.Duration, error)
 }
 
-// timing is what a contender achieved.
+// timing holds the times of a contender.
 type timing struct {
 	contender
 	times []time.Duration
@@ -64,14 +64,14 @@ func startupSection(ctx context.Context, e environment) (string, error) {
 	}
 	cold, again, envtest := median[coldStart], median[restart], median[envtestStart]
 	return sectionPage("startup", "Start-up", time.Since(began), func(p printer) {
-		p("The time starts before the first process does. The contenders took turns in %d rounds.\n", e.runs)
+		p("The clock starts before the first process. The contenders took turns in %d rounds.\n", e.runs)
 		p("| contender | until | median | fastest | slowest | against envtest |")
 		p("|---|---|---:|---:|---:|---:|")
 		for _, t := range timings {
 			p("| %s | %s | %s | %s | %s | %s |", t.name, t.until, ms(t.median()), ms(slices.Min(t.times)), ms(slices.Max(t.times)), times(ratio(t.median(), envtest)))
 		}
-		p("\nA restart does everything that a new start does, except that it does not write the initial objects. These are a small")
-		p("part of a start this short, so a restart takes more than half of it. Against envtest, it takes %s.", times(ratio(again, envtest)))
+		p("\nA restart does everything that a new start does, except writing the initial objects. Writing them is a small")
+		p("part of such a short start, so a restart takes more than half as long. Against envtest, it takes %s.", times(ratio(again, envtest)))
 	}, []goal{
 		{"a new cluster until a Deployment is Available, against envtest's API server alone", "at most 0.40 ×", times(ratio(cold, envtest)), ratio(cold, envtest) <= 0.4},
 		{"a new cluster until a Deployment is Available, on an idle machine with two cores", "under 1 s", ms(cold), cold < time.Second},
@@ -119,8 +119,7 @@ func measureStartup(ctx context.Context, binary string, programs upstream, work 
 	return timings, nil
 }
 
-// startToAvailable measures from before the process exists until a new
-// Deployment is Available.
+// startToAvailable measures from before the process starts until a new Deployment is Available.
 func startToAvailable(ctx context.Context, o cluster.Options, name string) (time.Duration, error) {
 	began := time.Now()
 	c, err := cluster.Start(ctx, o)
@@ -132,15 +131,15 @@ func startToAvailable(ctx context.Context, o cluster.Options, name string) (time
 	return took, errors.Join(err, c.Stop())
 }
 
-// keepCluster leaves behind a stopped cluster with a Deployment in it.
+// keepCluster creates and stops a cluster that contains a Deployment.
 func keepCluster(ctx context.Context, binary string) (cluster.Options, error) {
 	o := cluster.Options{Name: "kept", Binary: binary}
 	_, err := startToAvailable(ctx, o, "web")
 	return o, err
 }
 
-// restartToAvailable measures from before the process exists until the cluster
-// is back: ready for use, with its Deployment Available as it was.
+// restartToAvailable measures from before the process starts until the cluster is ready and its Deployment is
+// Available again.
 func restartToAvailable(ctx context.Context, o cluster.Options) (time.Duration, error) {
 	began := time.Now()
 	c, err := cluster.Start(ctx, o)

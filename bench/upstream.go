@@ -11,16 +11,16 @@ import (
 	"path/filepath"
 )
 
-// upstream are the paths of programs that Opdock is compared with.
+// upstream holds the paths of the programs that Opdock is compared with.
 type upstream struct {
-	dir     string // holds etcd and kube-apiserver, as envtest wants it
+	dir     string // holds etcd and kube-apiserver, as envtest requires
 	kwokctl string
 }
 
 func (u upstream) path(name string) string { return filepath.Join(u.dir, name) }
 
-// buildUpstream builds the stand-alone programs from the very modules that the
-// control plane is linked from, and kwokctl from the tools module.
+// buildUpstream builds the stand-alone programs from the same modules as the control plane, and kwokctl from the
+// tools module.
 func buildUpstream(ctx context.Context) (upstream, error) {
 	dir, err := filepath.Abs("bin/bench")
 	if err != nil {

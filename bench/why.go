@@ -18,32 +18,33 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// Recording is compared with not recording in many short rounds: in each, two managers have whySize AppServices each.
+// Recording is compared with not recording in many short rounds. In each round, two managers reconcile whySize
+// AppServices each.
 const (
 	whySize   = 100
-	whyRounds = 4 // for each time that other contenders run
+	whyRounds = 4 // rounds for each run of other contenders
 )
 
-// whyRun is what a manager needed for them.
+// whyRun holds the measurements of a manager in one round.
 type whyRun struct {
-	took      time.Duration         // to Ready
-	reconcile time.Duration         // of the reconciler, on average, which is mostly waiting
-	cpu       time.Duration         // of the process, from the first object on
+	took      time.Duration         // until all are Ready
+	reconcile time.Duration         // mean duration, mostly spent waiting
+	cpu       time.Duration         // of the process, from the first object
 	count     uint64                // reconciles of all kinds in that time
 	summary   why.ControllerSummary // empty without a recorder
 }
 
-// cpuEach is the CPU time of the manager for each reconcile, with all that belongs to it: watches, caches, requests.
+// cpuEach returns the CPU time of the manager per reconcile, including watches, caches and requests.
 func (r whyRun) cpuEach() time.Duration { return r.cpu / time.Duration(max(1, r.count)) }
 
-// whyResult has the runs with a recorder and those without, round by round.
+// whyResult holds the runs with and without a recorder, by round.
 type whyResult struct {
 	off, on                 []whyRun
 	residentOff, residentOn uint64 // with the AppServices of the last round
 }
 
-// compared is how much more of something a manager that records takes, and the standard error of that, which is how far
-// rounds differ. It is over all rounds, because each has its share in it.
+// compared returns the ratio of a value with a recorder to the value without, and its standard error. The ratio is of
+// the sums over all rounds, so every round contributes.
 func (r whyResult) compared(of func(whyRun) time.Duration) (more, uncertain float64) {
 	var on, off time.Duration
 	for i := range r.on {
@@ -63,7 +64,7 @@ func cpuOfRun(r whyRun) time.Duration { return r.cpu }
 
 func reconcileOfRun(r whyRun) time.Duration { return r.reconcile }
 
-// whySection measures what it costs to record why objects are reconciled.
+// whySection measures the cost of recording why objects are reconciled.
 func whySection(ctx context.Context, e environment) (string, error) {
 	began := time.Now()
 	program := filepath.Join(e.work, "manager")
@@ -83,8 +84,8 @@ func whySection(ctx context.Context, e environment) (string, error) {
 		return "", err
 	}
 	cost := measureCost(e.runs)
-	single, err := compare(ctx, e, "ThousandEvents", measured{"without", map[string][]time.Duration{"time": thousands(cost.without)}},
-		measured{"off", map[string][]time.Duration{"time": thousands(cost.off)}})
+	single, err := compare(ctx, e, "ThousandEvents", measured{"without", map[string][]time.Duration{"time": perThousand(cost.without)}},
+		measured{"off", map[string][]time.Duration{"time": perThousand(cost.off)}})
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +114,7 @@ func whySection(ctx context.Context, e environment) (string, error) {
 	}), nil
 }
 
-// samplesOf are what benchstat compares, for each AppService.
+// samplesOf returns the samples per AppService, for benchstat.
 func samplesOf(runs []whyRun) map[string][]time.Duration {
 	samples := map[string][]time.Duration{}
 	for _, run := range runs {
@@ -123,7 +124,7 @@ func samplesOf(runs []whyRun) map[string][]time.Duration {
 	return samples
 }
 
-// cpuOf is the CPU time that a manager has used since it started.
+// cpuOf returns the CPU time of a manager since it started.
 func cpuOf(families map[string]*dto.MetricFamily) (used time.Duration) {
 	for _, metric := range families["process_cpu_seconds_total"].GetMetric() {
 		used += seconds(metric.GetCounter().GetValue())
@@ -131,7 +132,8 @@ func cpuOf(families map[string]*dto.MetricFamily) (used time.Duration) {
 	return used
 }
 
-// reconcilesOf is how many reconciles of a controller there were, or of all, and how long they took together.
+// reconcilesOf returns the number of reconciles and their total duration, for one controller or, if controller is
+// empty, for all.
 func reconcilesOf(families map[string]*dto.MetricFamily, controller string) (count uint64, took time.Duration) {
 	for _, metric := range families["controller_runtime_reconcile_time_seconds"].GetMetric() {
 		if controller != "" && !slices.ContainsFunc(metric.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == controller }) {
@@ -145,24 +147,24 @@ func reconcilesOf(families map[string]*dto.MetricFamily, controller string) (cou
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// summaryOf asks a manager what it has counted of AppServices.
-func summaryOf(ctx context.Context, address string) (of why.ControllerSummary, err error) {
+// summaryOf requests the summary of the AppService controller from a manager.
+func summaryOf(ctx context.Context, address string) (found why.ControllerSummary, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/why/summary", nil)
 	if err != nil {
-		return of, err
+		return found, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return of, err
+		return found, err
 	}
 	defer response.Body.Close()
 	var summary why.Summary
 	if err := json.NewDecoder(response.Body).Decode(&summary); err != nil {
-		return of, err
+		return found, err
 	}
 	index := slices.IndexFunc(summary.Controllers, func(c why.ControllerSummary) bool { return c.Name == "appservice" })
 	if index < 0 || summary.Controllers[index].Reconciles == 0 {
-		return of, fmt.Errorf("the manager has recorded nothing: %+v", summary)
+		return found, fmt.Errorf("the manager has recorded no reconciles of AppServices: %+v", summary)
 	}
 	return summary.Controllers[index], nil
 }

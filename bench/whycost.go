@@ -27,19 +27,19 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// whyCost is what a single event that leads to a reconcile costs, and its CPU time, with that of collecting the garbage.
+// whyCost is the cost of a single event and its reconcile. The CPU time includes garbage collection.
 type whyCost struct {
 	without, off, on     []testing.BenchmarkResult
-	huge                 testing.BenchmarkResult // recorded, of an object with thousands of fields that all change
+	huge                 testing.BenchmarkResult // recorded, for an object with perThousand of changed fields
 	withoutCPU, recorded []time.Duration
 }
 
 func (c whyCost) offRatio() float64 {
-	return ratio(median(thousands(c.off)), median(thousands(c.without)))
+	return ratio(median(perThousand(c.off)), median(perThousand(c.without)))
 }
 
-// thousands are how long a thousand of what was measured take, which is finer than the nanoseconds of a single one.
-func thousands(results []testing.BenchmarkResult) []time.Duration {
+// perThousand returns the time of a thousand operations, because single ones take only a few nanoseconds.
+func perThousand(results []testing.BenchmarkResult) []time.Duration {
 	took := make([]time.Duration, len(results))
 	for i, one := range results {
 		took[i] = time.Duration(1000 * float64(one.T) / float64(one.N))
@@ -48,42 +48,42 @@ func thousands(results []testing.BenchmarkResult) []time.Duration {
 }
 
 func measureCost(runs int) (cost whyCost) {
-	say("An event and a reconcile, without a recorder, with one that is off, and with one that is on")
+	say("Recorder: an event and its reconcile, without a recorder, with the recorder off, and with the recorder on")
 	var off *why.Recorder
-	without := func() {
-		cost.without = append(cost.without, benchmarkWhy(&handler.EnqueueRequestForObject{}, nothingToDo, flooded(1, 1), flooded(1, 2)))
+	measureWithout := func() {
+		cost.without = append(cost.without, benchmarkWhy(&handler.EnqueueRequestForObject{}, noopReconciler, deploymentVersion(1, 1), deploymentVersion(1, 2)))
 	}
-	withoutOne := func() { cost.off = append(cost.off, benchmarkRecorder(off)) }
+	measureOff := func() { cost.off = append(cost.off, benchmarkRecorder(off)) }
 	for round := range 2 * runs {
-		// Once one is the first, and then the other.
+		// They take turns at being first.
 		if round%2 == 0 {
-			without()
-			withoutOne()
+			measureWithout()
+			measureOff()
 		} else {
-			withoutOne()
-			without()
+			measureOff()
+			measureWithout()
 		}
 		cost.on = append(cost.on, benchmarkRecorder(why.New(why.Options{})))
-		cost.withoutCPU = append(cost.withoutCPU, cpuOfEach(&handler.EnqueueRequestForObject{}, nothingToDo))
+		cost.withoutCPU = append(cost.withoutCPU, cpuOfEach(&handler.EnqueueRequestForObject{}, noopReconciler))
 		recording := why.New(why.Options{}).Controller("bench", &appsv1.Deployment{})
-		cost.recorded = append(cost.recorded, cpuOfEach(recording.Handler(&handler.EnqueueRequestForObject{}), recording.Reconciler(nothingToDo)))
+		cost.recorded = append(cost.recorded, cpuOfEach(recording.Handler(&handler.EnqueueRequestForObject{}), recording.Reconciler(noopReconciler)))
 	}
 	recording := why.New(why.Options{}).Controller("bench", &appsv1.Deployment{})
-	cost.huge = benchmarkWhy(recording.Handler(&handler.EnqueueRequestForObject{}), recording.Reconciler(nothingToDo), huge(flooded(1, 1)), huge(flooded(1, 2)))
+	cost.huge = benchmarkWhy(recording.Handler(&handler.EnqueueRequestForObject{}), recording.Reconciler(noopReconciler), huge(deploymentVersion(1, 1)), huge(deploymentVersion(1, 2)))
 	return cost
 }
 
-// cpuOfEach is the CPU time of this process for an event and its reconcile, on all cores.
+// cpuOfEach returns the CPU time of this process per event and reconcile, on all cores.
 func cpuOfEach(h handler.EventHandler, r reconcile.Reconciler) time.Duration {
 	const many = 100_000
-	old, now := flooded(1, 1), flooded(1, 2)
+	old, now := deploymentVersion(1, 1), deploymentVersion(1, 2)
 	ctx, request := context.Background(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(old)}
 	runtime.GC()
 	began := ownCPU()
 	for range many {
-		h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, nowhere)
+		h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, discardQueue)
 		if _, err := r.Reconcile(ctx, request); err != nil {
-			panic(err) // it does nothing
+			panic(err) // it never fails
 		}
 	}
 	runtime.GC()
@@ -98,10 +98,10 @@ func ownCPU() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-var nothingToDo = reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+var noopReconciler = reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
 
-// nowhere is a queue that takes no time, and the same one for all events, as that of a controller is.
-var nowhere = &noQueue{}
+// discardQueue is a queue that discards requests. All events share it, as in a controller.
+var discardQueue = &noQueue{}
 
 type noQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -112,7 +112,7 @@ func (*noQueue) Add(reconcile.Request) {}
 
 func benchmarkRecorder(r *why.Recorder) testing.BenchmarkResult {
 	c := r.Controller("bench", &appsv1.Deployment{})
-	return benchmarkWhy(c.Handler(&handler.EnqueueRequestForObject{}), c.Reconciler(nothingToDo), flooded(1, 1), flooded(1, 2))
+	return benchmarkWhy(c.Handler(&handler.EnqueueRequestForObject{}), c.Reconciler(noopReconciler), deploymentVersion(1, 1), deploymentVersion(1, 2))
 }
 
 func benchmarkWhy(h handler.EventHandler, r reconcile.Reconciler, old, now *appsv1.Deployment) testing.BenchmarkResult {
@@ -121,7 +121,7 @@ func benchmarkWhy(h handler.EventHandler, r reconcile.Reconciler, old, now *apps
 		b.Helper()
 		b.ReportAllocs()
 		for b.Loop() {
-			h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, nowhere)
+			h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, discardQueue)
 			if _, err := r.Reconcile(ctx, request); err != nil {
 				b.Fatal(err)
 			}
@@ -129,10 +129,10 @@ func benchmarkWhy(h handler.EventHandler, r reconcile.Reconciler, old, now *apps
 	})
 }
 
-// hugeFields is how many fields a huge object has beside the usual ones.
+// hugeFields is the number of additional fields of a huge object.
 const hugeFields = 5000
 
-// huge adds fields to a Deployment, with values of their own in each version.
+// huge adds fields to a Deployment. Their values differ between versions.
 func huge(d *appsv1.Deployment) *appsv1.Deployment {
 	container := &d.Spec.Template.Spec.Containers[0]
 	for i := range hugeFields {
@@ -141,9 +141,9 @@ func huge(d *appsv1.Deployment) *appsv1.Deployment {
 	return d
 }
 
-// flooded is a Deployment as the fleet makes them, in one of many versions.
-func flooded(index, version int) *appsv1.Deployment {
-	d := aDeployment(appName(index))
+// deploymentVersion returns one of many versions of a Deployment like those of the fleet.
+func deploymentVersion(index, version int) *appsv1.Deployment {
+	d := fleetDeployment(appName(index))
 	at := metav1.NewTime(time.Unix(int64(version), 0))
 	d.UID, d.ResourceVersion = types.UID(d.Name), strconv.Itoa(version)
 	d.ManagedFields = []metav1.ManagedFieldsEntry{
@@ -157,8 +157,8 @@ func flooded(index, version int) *appsv1.Deployment {
 	return d
 }
 
-// aDeployment is much like one that the fleet makes.
-func aDeployment(name string) *appsv1.Deployment {
+// fleetDeployment returns a Deployment like those of the fleet.
+func fleetDeployment(name string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: labels},
@@ -183,7 +183,7 @@ func writeCost(p printer, c whyCost, single benchstat) {
 	p("\n| update of a Deployment and the reconcile it causes, medians | time | allocations | bytes | CPU time |")
 	p("|---|---:|---:|---:|---:|")
 	row := func(name string, results []testing.BenchmarkResult, cpu string) {
-		p("| %s | %d ns | %d | %d | %s |", name, (median(thousands(results)) / 1000).Nanoseconds(), results[0].AllocsPerOp(), results[0].AllocedBytesPerOp(), cpu)
+		p("| %s | %d ns | %d | %d | %s |", name, (median(perThousand(results)) / 1000).Nanoseconds(), results[0].AllocsPerOp(), results[0].AllocedBytesPerOp(), cpu)
 	}
 	row("without a recorder", c.without, median(c.withoutCPU).String())
 	row("recorder off", c.off, "")

@@ -20,10 +20,10 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// floodObjects are more than a recorder keeps records of.
+// floodObjects is more than the number of objects a recorder keeps records of.
 const floodObjects = 5_000
 
-// floodResult is the heap of a process whose recorder gets more than it can keep.
+// floodResult is the heap of a process whose recorder receives more events than it can keep.
 type floodResult struct {
 	took                 time.Duration
 	events               int
@@ -35,24 +35,24 @@ func (r floodResult) growth() float64 {
 	return float64(r.after) / float64(max(1, r.early))
 }
 
-// measureFlood sends events as fast as they can be recorded, while a reader does not read.
+// measureFlood sends events as fast as they can be recorded, while a client requests the stream and does not read it.
 func measureFlood(ctx context.Context, lasting time.Duration) (result floodResult, err error) {
-	say("A flood of events for %s", lasting)
+	say("Recorder: sustained load for %s", lasting)
 	recorder := why.New(why.Options{})
-	stop, err := askWithoutReading(ctx, recorder)
+	stop, err := openUnreadStream(ctx, recorder)
 	if err != nil {
 		return result, err
 	}
 	defer stop()
 	c := recorder.Controller("flood", &appsv1.Deployment{})
-	h, r := c.Handler(&handler.EnqueueRequestForObject{}), c.Reconciler(nothingToDo)
+	h, r := c.Handler(&handler.EnqueueRequestForObject{}), c.Reconciler(noopReconciler)
 	result.before = heap()
 	began := time.Now()
 	for time.Since(began) < lasting && ctx.Err() == nil {
 		index := result.events % floodObjects
-		old, now := flooded(index, result.events), flooded(index, result.events+1)
-		h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, nowhere)
-		// Many are folded into the next one of the same object, and a tenth of the objects is never reconciled.
+		old, now := deploymentVersion(index, result.events), deploymentVersion(index, result.events+1)
+		h.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: now}, discardQueue)
+		// Many events are folded into the next one of the same object. A tenth of the objects is never reconciled.
 		if result.events%3 == 0 && index%10 != 0 {
 			if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(now)}); err != nil {
 				return result, err
@@ -67,7 +67,7 @@ func measureFlood(ctx context.Context, lasting time.Duration) (result floodResul
 	return result, ctx.Err()
 }
 
-// heap is what is in use.
+// heap returns the heap in use.
 func heap() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -75,8 +75,8 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// askWithoutReading opens a stream of records and leaves it alone.
-func askWithoutReading(ctx context.Context, r *why.Recorder) (stop func(), err error) {
+// openUnreadStream requests a stream of records and does not read it.
+func openUnreadStream(ctx context.Context, r *why.Recorder) (stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err

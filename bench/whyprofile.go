@@ -18,29 +18,29 @@ import (
 	"github.com/opdock/opdock/internal/freeport"
 )
 
-// profiled is for how long a profile is taken of a manager that records, while AppServices are created all the time.
+// profiled is how long a manager that records is profiled, while AppServices are created all the time.
 const profiled = 3 * time.Minute
 
-// whyProfile is where the CPU time of a manager that records goes.
+// whyProfile is the CPU time of a manager that records, by owner.
 type whyProfile struct {
 	all, recorder, collector time.Duration
 	samples                  int
 	reconciles               uint64
 }
 
-// share is that of the recorder, with its part of what the garbage collector does on the side: as if all the time of a
-// program caused the same garbage.
+// share returns the share of the recorder, including its part of concurrent garbage collection. It assumes that all
+// code causes garbage in proportion to its CPU time.
 func (w whyProfile) share() float64 { return ratio(w.recorder, max(1, w.all-w.collector)) }
 
-// each is what recording takes for a reconcile, with the events that led to it, which are recorded before it begins.
+// each returns the CPU time of recording per reconcile. It includes recording the events that caused the reconcile.
 func (w whyProfile) each() time.Duration {
 	return time.Duration(w.share() * float64(w.all) / float64(max(1, w.reconciles)))
 }
 
-// profileWhy runs a manager that records and looks where it spends its time. Other than a comparison with one that does not
-// record, this does not depend on how fast the machine is in which minute.
+// profileWhy profiles a manager that records. Unlike a comparison of two managers, a profile does not depend on how
+// the speed of the machine varies.
 func profileWhy(ctx context.Context, e environment, program string) (found whyProfile, err error) {
-	say("A profile of recording, %s long", profiled)
+	say("Recorder: profile of %s", profiled)
 	err = withFleet(ctx, e, program, "why-profile", func(f *fleet) error {
 		if err := f.stop(); err != nil {
 			return err
@@ -57,11 +57,11 @@ func profileWhy(ctx context.Context, e environment, program string) (found whyPr
 		if err := f.startReady(ctx); err != nil {
 			return err
 		}
-		creating, enough := context.WithCancel(ctx)
+		createContext, stopCreating := context.WithCancel(ctx)
 		created := make(chan error, 1)
-		go func() { created <- f.keepCreating(creating) }()
+		go func() { created <- f.keepCreating(createContext) }()
 		taken, err := takeProfile(ctx, profiles, profiled)
-		enough()
+		stopCreating()
 		if err := errors.Join(err, <-created); err != nil {
 			return err
 		}
@@ -79,8 +79,7 @@ func profileWhy(ctx context.Context, e environment, program string) (found whyPr
 	return found, err
 }
 
-// keepCreating creates AppServices until it is told to stop, always as many more as are measured otherwise, each time in a
-// namespace of their own.
+// keepCreating creates batches of whySize AppServices until ctx is done, each in a new namespace.
 func (f *fleet) keepCreating(ctx context.Context) error {
 	for batch := 0; ctx.Err() == nil; batch++ {
 		f.namespace = fmt.Sprintf("batch-%d", batch)
@@ -112,9 +111,9 @@ func takeProfile(ctx context.Context, address string, lasting time.Duration) (*p
 	return profile.Parse(response.Body)
 }
 
-// readWhyProfile adds up the samples by whom they belong to.
+// readWhyProfile adds up the samples by owner.
 func readWhyProfile(taken *profile.Profile) (found whyProfile) {
-	value := len(taken.SampleType) - 1 // nanoseconds; the one before counts samples
+	value := len(taken.SampleType) - 1 // nanoseconds; the value before it is the number of samples
 	for _, sample := range taken.Sample {
 		took := time.Duration(sample.Value[value])
 		found.all += took
@@ -131,17 +130,17 @@ func readWhyProfile(taken *profile.Profile) (found whyProfile) {
 
 const (
 	whyPackage        = "github.com/opdock/opdock/why."
-	whyBuilder        = whyPackage + "(*Builder)." // does what controller-runtime's builder does, recording or not
+	whyBuilder        = whyPackage + "(*Builder)." // works like controller-runtime's builder, with or without a recorder
 	collectorFunction = "runtime.gcBgMarkWorker"
 )
 
-// owners are those who may be called by a recorder, or call it, and whose time is their own.
+// owners are the prefixes of functions that a sample can belong to. The recorder may call them or be called by them.
 var owners = []string{whyBuilder, whyPackage, collectorFunction, "github.com/opdock/opdock/", "sigs.k8s.io/controller-runtime/", "k8s.io/client-go/"}
 
-// owner is whose time a sample is: the one of the owners who is nearest to where the program was. What the recorder wraps is
-// called by it and yet not its own, and what it calls in other libraries is.
+// owner returns the owner of the innermost function of a sample that has one. So the code that the recorder wraps is
+// not counted for the recorder, but the libraries that it calls are.
 func owner(sample *profile.Sample) string {
-	for _, location := range sample.Location { // the innermost first
+	for _, location := range sample.Location { // innermost first
 		for _, line := range location.Line {
 			for _, one := range owners {
 				if line.Function != nil && strings.HasPrefix(line.Function.Name, one) {

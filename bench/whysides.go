@@ -15,15 +15,15 @@ import (
 	"github.com/opdock/opdock/internal/freeport"
 )
 
-// side is one of two managers that run at the same time on one cluster, with namespaces of their own. So whatever else the
-// machine does, it does to both.
+// side is one of two managers that run at the same time on one cluster, in separate namespaces. The load of the
+// machine affects both alike.
 type side struct {
 	*fleet
-	// records is the address of the recorder; empty if there is none.
+	// records is the address of the recorder. It is empty if there is none.
 	records string
 }
 
-// measureWhy lets one side record and the other one not, and the other way round in the next round.
+// measureWhy lets one side record. The sides change roles after each round.
 func measureWhy(ctx context.Context, e environment, program string) (result whyResult, err error) {
 	err = withFleet(ctx, e, program, "why", func(f *fleet) error {
 		if err := f.stop(); err != nil {
@@ -34,7 +34,7 @@ func measureWhy(ctx context.Context, e environment, program string) (result whyR
 			one := *f
 			one.namespace = fmt.Sprintf("side-%d", i)
 			sides[i] = &side{fleet: &one}
-			defer sides[i].stop() //nolint:errcheck // it is stopped already, unless something else has gone wrong
+			defer sides[i].stop() //nolint:errcheck // already stopped, except after an error
 			if err := f.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: one.namespace}}); err != nil {
 				return err
 			}
@@ -54,8 +54,8 @@ func measureWhy(ctx context.Context, e environment, program string) (result whyR
 	return result, err
 }
 
-// measureWhyRound lets two new managers have their AppServices, and the cluster be rid of them. It looks at the memory if that
-// is asked for, which takes a while.
+// measureWhyRound starts two new managers, measures them with their AppServices, and deletes the AppServices. It
+// reads the memory only on request, because that takes a while.
 func measureWhyRound(ctx context.Context, on, off *side, result *whyResult, memory bool) (err error) {
 	if on.records, err = freeport.Address(); err != nil {
 		return err
@@ -69,7 +69,7 @@ func measureWhyRound(ctx context.Context, on, off *side, result *whyResult, memo
 		}
 		return group.Wait()
 	}
-	// They are started one after the other, so that they do not choose the same ports.
+	// They start one after the other, so they do not choose the same ports.
 	for _, s := range []*side{on, off} {
 		if err := s.begin(ctx); err != nil {
 			return err
@@ -97,7 +97,6 @@ func measureWhyRound(ctx context.Context, on, off *side, result *whyResult, memo
 	})
 }
 
-// begin starts the manager.
 func (s *side) begin(ctx context.Context) error {
 	s.arguments = []string{"--namespaces", s.namespace}
 	if s.records != "" {
@@ -106,7 +105,7 @@ func (s *side) begin(ctx context.Context) error {
 	return s.startReady(ctx)
 }
 
-// beforeRun remembers what the manager has needed to start.
+// beforeRun stores the CPU time and the reconciles of the start-up.
 func beforeRun(ctx context.Context, s *side, run *whyRun) error {
 	before, err := s.scrape(ctx)
 	if err != nil {
@@ -122,7 +121,8 @@ func duringRun(ctx context.Context, s *side, run *whyRun) (err error) {
 	return err
 }
 
-// afterRun asks twice, so that a recorder has nothing left to find out when the time is looked at.
+// afterRun scrapes the metrics twice. The first scrape makes the recorder process its backlog, so the CPU time of the
+// second includes that work.
 func afterRun(ctx context.Context, s *side, run *whyRun) error {
 	if _, err := s.scrape(ctx); err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pagedemo serves the page with a made-up fleet, for those who work on it.
+// Command pagedemo serves the page with a simulated fleet, for work on the page itself.
 package main
 
 import (
@@ -21,9 +21,9 @@ func main() { os.Exit(status()) }
 func status() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	address := flag.String("address", "127.0.0.1:8765", "where the page is served")
-	objects := flag.Int("objects", 60, "how many objects there are")
-	events := flag.Int("events", 4, "how many events there are in a second")
+	address := flag.String("address", "127.0.0.1:8765", "address to serve the page on")
+	objects := flag.Int("objects", 60, "number of objects")
+	events := flag.Int("events", 4, "number of events per second")
 	flag.Parse()
 	world := demo.New(*objects, time.Now())
 	running, err := page.Start(page.Options{Title: "made-up fleet", Tree: world.Model, Records: world.Endpoint, Findings: world.Endpoint.Findings,

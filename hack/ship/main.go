@@ -1,8 +1,8 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command ship makes what users install: dist/install.yaml, the image of the manager, and the files that the Helm chart
-// shares with config. It is run in the root of the repository, by make.
+// Command ship builds what users install: dist/install.yaml, the image of the manager, and the files that the Helm
+// chart shares with config. make runs it in the root of the repository.
 package main
 
 import (
@@ -33,9 +33,9 @@ func run(args []string) error {
 		return errors.New(usage)
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
-	version := flags.String("version", "", "version, which is the tag of the image; default: that in config")
-	image := flags.String("image", "", "where the image is, without a tag; default: the name in config")
-	output := flags.String("output", "dist", "folder to write to")
+	version := flags.String("version", "", "version and image tag; default: the version in config")
+	image := flags.String("image", "", "image name without a tag; default: the name in config")
+	output := flags.String("output", "dist", "directory to write to")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms of the image")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -101,11 +101,11 @@ func buildImage(output, version string, platforms []string) error {
 	if err != nil {
 		return err
 	}
-	folder := filepath.Join(output, "image")
-	if err := layout.WriteFolder(folder); err != nil {
+	dir := filepath.Join(output, "image")
+	if err := layout.WriteFolder(dir); err != nil {
 		return fmt.Errorf("writing the image: %w", err)
 	}
-	archive, err := os.Create(folder + ".tar")
+	archive, err := os.Create(dir + ".tar")
 	if err != nil {
 		return err
 	}
@@ -116,6 +116,6 @@ func buildImage(output, version string, platforms []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("wrote %s and %s.tar: %s:%s@%s\n", folder, folder, ship.ImageName, version, digest)
+	fmt.Printf("wrote %s and %s.tar: %s:%s@%s\n", dir, dir, ship.ImageName, version, digest)
 	return nil
 }

@@ -22,19 +22,19 @@ const (
 	recreate = appsv1.RecreateDeploymentStrategyType
 )
 
-// Change is one thing that the learner did.
+// Change is one of the changes that the learner made.
 type Change struct {
-	// Name is what it is called on the command line, and Title in tables.
+	// Name identifies the change on the command line. Title describes it in tables.
 	Name, Title string
-	// From is how things are before.
+	// From is the state before the change.
 	From State
 
-	// to is how they are to be afterwards, and deletes how many pods are deleted: it is one or the other.
+	// Either to is the new state, or deletes is the number of pods to delete.
 	to      State
 	deletes int
 }
 
-// Changes are all of them, in an order in which few need anything to be done before.
+// Changes returns all changes, in an order that needs little preparation between them.
 func Changes() []Change {
 	three, four, two := State{3, rolling}, State{4, rolling}, State{2, rolling}
 	scale := func(from, to int32) Change {
@@ -60,7 +60,7 @@ func Changes() []Change {
 	}
 }
 
-// ChangeNames are the names of all changes.
+// ChangeNames returns the names of all changes.
 func ChangeNames() []string {
 	var names []string
 	for _, change := range Changes() {
@@ -69,7 +69,7 @@ func ChangeNames() []string {
 	return names
 }
 
-// ChooseChanges returns the changes of these names, in their usual order, and all if there are none.
+// ChooseChanges returns the changes with these names in their usual order, or all changes if names is empty.
 func ChooseChanges(names []string) ([]Change, error) {
 	if len(names) == 0 {
 		return Changes(), nil
@@ -93,7 +93,7 @@ func ChooseChanges(names []string) ([]Change, error) {
 	return chosen, nil
 }
 
-// State is how things are afterwards.
+// State returns the state after the change.
 func (c *Change) State() State {
 	if c.deletes > 0 {
 		return c.From

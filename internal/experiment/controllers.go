@@ -22,24 +22,23 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// appServiceName is the name of the fleet's controller.
+// appServiceName is the name of the fleet's controller of AppServices.
 const appServiceName = "appservice"
 
-// fleetKinds are the kinds that are needed.
 func fleetKinds() []controller.Kind {
 	return slices.DeleteFunc(slices.Clone(controller.Kinds), func(kind controller.Kind) bool { return kind.Kind != "AppService" })
 }
 
-// recorded is a recorder that is read from time to time.
+// recorded is a recorder whose records are read in steps.
 type recorded struct {
 	*why.Recorder
 
 	mutex sync.Mutex
-	// read is the last record of each namespace that was read.
+	// read is the ID of the last record that was read, by namespace.
 	read map[string]uint64
 }
 
-// newRecorded returns one that keeps everything there is to say about a change.
+// newRecorded returns a recorder that keeps all details of a change.
 func newRecorded(scheme *runtime.Scheme) *recorded {
 	const plenty = 1000
 	return &recorded{read: map[string]uint64{}, Recorder: why.New(why.Options{
@@ -47,7 +46,7 @@ func newRecorded(scheme *runtime.Scheme) *recorded {
 	})}
 }
 
-// last is the newest record of a namespace.
+// last returns the ID of the newest record of a namespace.
 func (r *recorded) last(namespace string) uint64 {
 	records := r.Records(why.Query{Namespace: namespace, Limit: 1})
 	if len(records) == 0 {
@@ -56,7 +55,7 @@ func (r *recorded) last(namespace string) uint64 {
 	return records[0].ID
 }
 
-// news are the records of a namespace since the last call, by controller.
+// news returns the records of a namespace since the last call, by controller.
 func (r *recorded) news(namespace string) map[string][]*why.Record {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -69,7 +68,7 @@ func (r *recorded) news(namespace string) map[string][]*why.Record {
 	return byController
 }
 
-// startControllers starts all controllers. They end with the function that is returned.
+// startControllers starts all controllers. The returned function stops them.
 func (e *experiment) startControllers(ctx context.Context) (stop func() error, err error) {
 	scheme := e.client.Scheme()
 	e.naive, e.witness, e.fleet = newRecorded(scheme), newRecorded(scheme), newRecorded(scheme)
@@ -81,7 +80,7 @@ func (e *experiment) startControllers(ctx context.Context) (stop func() error, e
 	if err != nil {
 		return nil, err
 	}
-	// In all namespaces, as the fleet usually runs: with a list of them it cannot read its own writes.
+	// The fleet runs in all namespaces, as usual. With a list of namespaces, a reconcile may not see earlier writes.
 	fleet, err := manager.New(e.config, manager.Options{Kinds: fleetKinds(), Logger: e.Logger, Why: e.fleet.Recorder})
 	if err != nil {
 		return nil, err
@@ -102,7 +101,7 @@ func (e *experiment) startControllers(ctx context.Context) (stop func() error, e
 	}, nil
 }
 
-// newManager returns a manager that looks at these namespaces only.
+// newManager returns a manager that watches only these namespaces.
 func (e *experiment) newManager(namespaces []string, recorder *why.Recorder, setUp func(ctrl.Manager, *why.Recorder) error) (ctrl.Manager, error) {
 	inNamespaces := map[string]cache.Config{}
 	for _, namespace := range namespaces {

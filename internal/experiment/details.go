@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// details lists the events of each change. Rows that differ in nothing but the containers stand together, and what was the same
-// for all of them is there once.
+// details lists the events of each change. Rows that differ only in the number of containers are grouped, and lists
+// that are the same for all of them appear once.
 func (r *Result) details() string {
 	var order []string
 	rows := map[string][]*Row{}
@@ -108,7 +108,7 @@ func markdownEvent(e *Event) string {
 	return text
 }
 
-// meanings is what tells traces apart for a reader: names of pods, for example, do not.
+// meanings returns what distinguishes traces for a reader. It ignores the names of pods, for example.
 func meanings(trace *Trace) (all []string) {
 	for i := range trace.Events {
 		e := &trace.Events[i]

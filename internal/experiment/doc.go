@@ -1,15 +1,16 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package experiment repeats what a learner of kubebuilder once did by hand: change a Deployment in ten ways, and count how
-// often that calls a reconciler. It does so on a real control plane, for the reconciler that explains the learner's numbers
-// and for the fleet's AppService, and says of each event what it was.
+// Package experiment repeats an experiment that a kubebuilder beginner, the learner, once made by hand: change a
+// Deployment in ten ways, and count how often each change calls a reconciler. It makes the changes on a real control
+// plane, for the reconciler that explains the learner's numbers and for the fleet's AppService, and explains each
+// event.
 //
-//   - changes.go and document.go are what is changed, and what the learner counted.
-//   - subject.go is what is changed: a Deployment, or an AppService. Both have pods of as many containers as are asked for.
-//   - naive.go and witness.go are the controllers that are recorded beside the fleet's.
-//   - trace.go makes events, reconciles and writes of what package why has recorded; explain.go puts them into words.
-//   - run.go and scenario.go make the changes, and rest.go waits until all is quiet again.
-//   - possible.go says how many events a change could have been.
+//   - changes.go lists the changes, and document.go the numbers in the learner's notes.
+//   - subject.go holds the objects to change: a Deployment and an AppService, with any number of containers per pod.
+//   - naive.go and witness.go are controllers that are recorded beside the fleet's.
+//   - trace.go builds events, reconciles and writes from the records of package why. explain.go explains them.
+//   - run.go and scenario.go make the changes. rest.go waits until a change has no more effects.
+//   - possible.go computes how many events a change can trigger.
 //   - table.go, page.go and details.go show the result.
 package experiment

@@ -3,8 +3,9 @@
 
 package experiment
 
-// counted is what the learner noted: how many events each change triggered, by the number of containers in each pod. It says
-// of the changes of the strategy that they are the same in both directions, and with four replicas the same as with two.
+// counted holds the learner's notes: how many events each change triggered, by the number of containers in each pod.
+// The notes say that a change of the strategy has the same count in both directions, and the same count with four
+// replicas as with two.
 var counted = map[int]map[string]int{
 	4: {
 		"delete-1": 2, "delete-2": 2,
@@ -18,7 +19,7 @@ var counted = map[int]map[string]int{
 	},
 }
 
-// Counted is what the learner noted of a change; nil if nothing.
+// Counted returns the number that the learner noted for a change, or nil if there is none.
 func Counted(change string, containers int) *int {
 	if count, ok := counted[containers][change]; ok {
 		return &count

@@ -12,7 +12,7 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// Subject is what an event was about.
+// Subject names the object of an event.
 func (e *Event) Subject() string {
 	if e.Object == nil {
 		return "the reconciler itself"
@@ -20,7 +20,7 @@ func (e *Event) Subject() string {
 	return e.Object.Kind + " " + e.Object.Name
 }
 
-// Meaning says in a few words what an event tells, from nothing but what has changed in it.
+// Meaning explains an event in a few words. It uses only the changes in the event.
 func (e *Event) Meaning() string {
 	switch {
 	case e.Type == why.Created:
@@ -70,9 +70,9 @@ func (e *Event) podMeaning() string {
 	}
 }
 
-// countMeanings puts the numbers in the status of a Deployment, a ReplicaSet or an AppService into words.
+// countMeanings explains the changed numbers in the status of a Deployment, a ReplicaSet or an AppService.
 func (e *Event) countMeanings() (parts []string) {
-	say := func(path, more, fewer string) bool {
+	describe := func(path, more, fewer string) bool {
 		by := e.difference(path)
 		switch {
 		case by > 0:
@@ -85,18 +85,18 @@ func (e *Event) countMeanings() (parts []string) {
 	if e.changed("status.observedGeneration") != nil {
 		parts = append(parts, "the new spec was observed")
 	}
-	counted := say("status.replicas", "more", "fewer")
+	counted := describe("status.replicas", "more", "fewer")
 	if e.difference("status.readyReplicas") > 0 || !counted {
-		counted = say("status.readyReplicas", "ready", "no longer ready") || counted
+		counted = describe("status.readyReplicas", "ready", "no longer ready") || counted
 	}
 	if !counted {
-		counted = say("status.availableReplicas", "available", "no longer available")
+		counted = describe("status.availableReplicas", "available", "no longer available")
 	}
 	if !counted {
-		counted = say("status.unavailableReplicas", "missing", "no longer missing")
+		counted = describe("status.unavailableReplicas", "missing", "no longer missing")
 	}
 	if !counted {
-		say("status.terminatingReplicas", "stopping", "stopped")
+		describe("status.terminatingReplicas", "stopping", "stopped")
 	}
 	return parts
 }
@@ -109,14 +109,14 @@ func (e *Event) changed(path string) *why.Change {
 	return &e.Changes[index]
 }
 
-// difference is by how much a number has grown.
+// difference returns by how much a number has grown.
 func (e *Event) difference(path string) int {
 	c := e.changed(path)
 	if c == nil {
 		return 0
 	}
 	number := func(text string) int {
-		value, _ := strconv.Atoi(text) // a field that is not there counts as 0
+		value, _ := strconv.Atoi(text) // a missing field counts as 0
 		return value
 	}
 	return number(c.New) - number(c.Old)
@@ -129,7 +129,7 @@ func podCount(n int) string {
 	return fmt.Sprintf("%d pods", n)
 }
 
-// Writers are who made the change, as far as the object says.
+// Writers names the field managers that made the change, if they are known.
 func (e *Event) Writers() string {
 	var names []string
 	for _, w := range e.By {
@@ -140,7 +140,7 @@ func (e *Event) Writers() string {
 	return strings.Join(names, ", ")
 }
 
-// Fields are what has changed, without what goes with every change of a condition.
+// Fields lists the changed fields, without those that change with every condition.
 func (e *Event) Fields() string {
 	type group struct {
 		text  string
@@ -169,7 +169,7 @@ func (e *Event) Fields() string {
 	return strings.Join(fields, ", ")
 }
 
-// field puts a change into a few words; none if it says nothing.
+// field describes a change in a few words. It returns an empty string if the change adds no information.
 func field(c why.Change) string {
 	path := strings.TrimPrefix(c.Path, "metadata.")
 	if status, found := strings.CutPrefix(path, "status."); found {
@@ -178,7 +178,7 @@ func field(c why.Change) string {
 	if condition, found := strings.CutPrefix(path, "conditions[type="); found {
 		name, rest, _ := strings.Cut(condition, "]")
 		if rest != "" && rest != ".status" {
-			return "" // its time, reason, message and generation go with it
+			return "" // the time, reason, message and generation change with the status
 		}
 		path = "condition " + name
 	}
@@ -189,7 +189,7 @@ func field(c why.Change) string {
 	return path + " " + value(c.Old) + " → " + value(c.New)
 }
 
-// value is a value of JSON as short as it can be read.
+// value returns a short, readable form of a JSON value.
 func value(text string) string {
 	switch {
 	case text == "":
@@ -208,7 +208,7 @@ func unquote(text string) string {
 	return text
 }
 
-// WritesOf are the writes of a reconcile, in a few words.
+// WritesOf lists the writes of a reconcile in a few words.
 func (r *Reconcile) WritesOf() string {
 	var writes []string
 	for _, w := range r.Writes {

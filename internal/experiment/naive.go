@@ -22,30 +22,30 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// Watching is what a naive controller watches. The learner's notes do not say what theirs watched, so that there are several
-// of them, which see the same changes at the same time.
+// Watching describes what a naive controller watches. The learner's notes do not say what theirs watched, so several
+// controllers observe the same changes at the same time.
 type Watching struct {
-	// Name is that of the controller, and Title what it is called in tables.
+	// Name is the name of the controller. Title describes it in tables.
 	Name, Title string
 
 	replicaSets, pods bool
 }
 
-// Watchings are the naive controllers. The first one is the one that the learner's numbers fit.
+// Watchings are the naive controllers. The learner's numbers fit the first one.
 var Watchings = []Watching{
 	{Name: "deployments", Title: "Deployments"},
 	{Name: "replicasets", Title: "Deployments and ReplicaSets", replicaSets: true},
 	{Name: "pods", Title: "Deployments, ReplicaSets and pods", replicaSets: true, pods: true},
 }
 
-// naive is a reconciler as a tutorial leaves it: it is called for every event, looks at everything, and writes what it has
-// found, whether that is new or not. What it finds are addresses of pods, because that is what the learner's kind was for.
+// naive is a reconciler as in a tutorial: each event calls it, it reads everything, and it writes the result even if
+// nothing changed. The result is the addresses of pods, because the learner's kind collected them.
 type naive struct {
 	client.Client
 	watching Watching
 }
 
-// setUp adds the controller to a manager, without any predicate.
+// setUp adds the controller to a manager, without a predicate.
 func (n *naive) setUp(mgr ctrl.Manager, recorder *why.Recorder) error {
 	n.Client = recorder.Client(mgr.GetClient())
 	builder := why.ControllerManagedBy(mgr, recorder).Named(n.watching.Name).For(&appsv1.Deployment{})
@@ -90,7 +90,6 @@ func (n *naive) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, nil
 }
 
-// setUpNaive adds all naive controllers.
 func setUpNaive(mgr ctrl.Manager, recorder *why.Recorder) error {
 	var errs []error
 	for _, watching := range Watchings {

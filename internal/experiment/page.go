@@ -19,7 +19,7 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// page is what the template needs. The prose is there, and what depends on the numbers comes from here.
+// page is the data of the template. The template holds the prose; texts that depend on the numbers come from here.
 type page struct {
 	*Result
 	Flags, Table, Fits, Details          string
@@ -29,7 +29,7 @@ type page struct {
 	Foldable                             time.Duration
 }
 
-// Page returns the result as a page of the documentation.
+// Page returns the result as a documentation page.
 func (r *Result) Page() ([]byte, error) {
 	p := page{
 		Result: r, Flags: r.flags(), Table: r.mainTable(), Fits: r.fitTable(), Details: r.details(), RunNote: r.runNote(),
@@ -91,7 +91,7 @@ func (r *Result) fitTable() string {
 	return text.String()
 }
 
-// raceNote says in how many rows the runs did not agree.
+// raceNote reports in how many rows the runs differ.
 func (r *Result) raceNote() string {
 	if r.Runs == 1 {
 		return "Run it a few times (`--runs 5`) to see it."
@@ -105,7 +105,7 @@ func (r *Result) raceNote() string {
 	return fmt.Sprintf("In %d runs here, the number of events of the naive reconciler varied in %d of %d rows.", r.Runs, differ, len(r.Rows))
 }
 
-// containersNote compares the rows that differ in nothing but the containers.
+// containersNote compares rows that differ only in the number of containers.
 func (r *Result) containersNote() string {
 	byChange := map[string][]Spread{}
 	for i := range r.Rows {
@@ -130,7 +130,7 @@ func (r *Result) containersNote() string {
 		compared, same, overlap)
 }
 
-// bestNote says what fits best, if anything does.
+// bestNote names the best fit, if there is one.
 func (r *Result) bestNote() string {
 	fits := r.Fits()
 	best := slices.MaxFunc(fits, func(a, b Fit) int { return cmp.Compare(a.Within, b.Within) })
@@ -146,7 +146,7 @@ func (r *Result) bestNote() string {
 	return "The best fit: " + best.Watching.Title + "."
 }
 
-// fitNote says which of the learner's numbers are possible.
+// fitNote reports which of the learner's numbers are possible.
 func (r *Result) fitNote() string {
 	fit := r.Fits()[0]
 	var text strings.Builder
@@ -163,7 +163,7 @@ func (r *Result) fitNote() string {
 	return text.String()
 }
 
-// queueNote says how often events were folded into one reconcile.
+// queueNote reports how often events were folded into one reconcile.
 func (r *Result) queueNote() string {
 	folded := 0
 	for i := range r.Rows {

@@ -13,11 +13,11 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// foldable is how close together two writes of a controller have to be so that it would have made one of them, had it been
-// a little slower.
+// foldable is the maximum time between two writes of a controller that a slightly slower controller would have
+// combined.
 const foldable = 100 * time.Millisecond
 
-// Range is in which bounds a number of events is a matter of luck.
+// Range holds the minimum and the maximum number of events that a race allows.
 type Range struct {
 	Least int `json:"least"`
 	Most  int `json:"most"`
@@ -25,7 +25,7 @@ type Range struct {
 
 func (r Range) has(value int) bool { return r.Least <= value && value <= r.Most }
 
-// String is one number if both bounds are the same.
+// String returns one number if the minimum and the maximum are equal.
 func (r Range) String() string {
 	if r.Least == r.Most {
 		return strconv.Itoa(r.Least)
@@ -33,13 +33,13 @@ func (r Range) String() string {
 	return fmt.Sprintf("%d–%d", r.Least, r.Most)
 }
 
-// possible says how many events the same change could have been on a server of the learner's time: fewer, if a controller
-// writes once where it wrote twice in quick succession, and more, if pods that were counted together are counted one by one.
+// possible returns how many events the same change can trigger on a server of the learner's time. There are fewer if
+// a controller combines two writes in quick succession, and more if it counts pods one by one instead of together.
 func possible(events []Event) (r Range) {
-	var last []*Event // of each object
+	var last []*Event // the last event of each object
 	for i := range events {
 		e := &events[i]
-		if e.isSince() {
+		if e.onlyStoppingPods() {
 			continue
 		}
 		r.Most += e.steps()
@@ -59,7 +59,7 @@ func possible(events []Event) (r Range) {
 	return r
 }
 
-// follows reports whether both events would be one, if their writer had been slower.
+// follows reports whether a slower writer would have combined both events into one.
 func (e *Event) follows(before *Event) bool {
 	return e.isStatus() && before.isStatus() && e.Writers() == before.Writers() && e.Seen.Sub(before.Seen) < foldable
 }
@@ -68,7 +68,8 @@ func (e *Event) isStatus() bool {
 	return len(e.Changes) > 0 && !slices.ContainsFunc(e.Changes, func(c why.Change) bool { return !strings.HasPrefix(c.Path, "status.") })
 }
 
-// steps is how many events it could have been: one for each pod that was counted, unless they come from one write of one number.
+// steps returns the maximum number of events that this one stands for: one for each counted pod, unless one write
+// changed a single number.
 func (e *Event) steps() int {
 	steps := 0
 	if e.changed("status.observedGeneration") != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// TestRun makes two of the changes on a real control plane. How many events there are is a race, so that only what is true of
-// every run is checked.
+// TestRun makes two of the changes on a real control plane. The number of events depends on a race, so the test only
+// checks what is true of every run.
 func TestRun(t *testing.T) {
 	config := fleettest.Config(t)
 	chosen, err := ChooseChanges([]string{"delete-1", "recreate-2"})
@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	reports := 0
-	prefix := clustertest.Namespace(t) + "-" // another one each time
+	prefix := clustertest.Namespace(t) + "-" // unique for each run
 	result, err := Run(t.Context(), config, Options{
 		Changes: chosen, Containers: []int{2}, Runs: 1, ReadyAfter: time.Second, Prefix: prefix,
 		Progress: func(p Progress) {
@@ -59,11 +59,11 @@ func checkRow(t *testing.T, row *Row) {
 			t.Errorf("%s, %s: %s events, %s reconciles, %s writes", row.Title, m.Controller, m.Events, m.Reconciles, m.Writes)
 		}
 		if i > 0 && m.Events.Median < row.Naive[i-1].Events.Median {
-			t.Errorf("%s: who watches more sees less: %s and %s", row.Title, m.Events, row.Naive[i-1].Events)
+			t.Errorf("%s: a controller that watches more got fewer events: %s and %s", row.Title, m.Events, row.Naive[i-1].Events)
 		}
 	}
 	app := &row.AppService
-	// The naive reconciler is called for each event, unless it is busy.
+	// Each event calls the naive reconciler, unless it is busy.
 	if app.Reconciles.Median == 0 || app.Reconciles.Median > row.Plain().Events.Median {
 		t.Errorf("%s: the AppService is reconciled %s times, and the naive reconciler gets %s events", row.Title, app.Reconciles, row.Plain().Events)
 	}
@@ -72,7 +72,7 @@ func checkRow(t *testing.T, row *Row) {
 	}
 }
 
-// checkDeletedPod looks for the pod that was deleted, where pods are watched.
+// checkDeletedPod checks the events of the deleted pod, where pods are watched.
 func checkDeletedPod(t *testing.T, row *Row) {
 	t.Helper()
 	seen := row.Naive[len(row.Naive)-1].Trace.Events
@@ -82,14 +82,14 @@ func checkDeletedPod(t *testing.T, row *Row) {
 	}
 	deleted := seen[index].Object
 	if !slices.ContainsFunc(seen, func(e Event) bool { return e.Type == why.Deleted && e.Object.UID == deleted.UID }) {
-		t.Errorf("%s has not gone", deleted.Name)
+		t.Errorf("%s was not deleted", deleted.Name)
 	}
 	if !slices.ContainsFunc(row.AppService.Seen, func(e Event) bool { return e.Type == why.Deleted && e.Object.Kind == "Pod" }) {
-		t.Error("no pod of the AppService has gone")
+		t.Error("no pod of the AppService was deleted")
 	}
 }
 
-// checkStrategy knows exactly what a change of the strategy is.
+// checkStrategy checks the exact events, because a change of the strategy always has the same ones.
 func checkStrategy(t *testing.T, row *Row) {
 	t.Helper()
 	for i := range row.Naive {
@@ -124,7 +124,7 @@ func checkContainers(t *testing.T, prefix string) {
 			t.Fatal(err)
 		}
 		if len(pods.Items) != 2 || len(pods.Items[0].Spec.Containers) != 2 {
-			t.Errorf("in %s there are %d pods", namespace, len(pods.Items))
+			t.Errorf("namespace %s has %d pods", namespace, len(pods.Items))
 		}
 	}
 }

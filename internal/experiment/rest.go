@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// naiveRest is how long nothing has to happen until it is over for a naive reconciler, which never waits by itself.
+	// naiveRest is how long a naive reconciler must be idle before a change counts as complete.
 	naiveRest = 2 * time.Second
-	// fleetRest is the same for the fleet. It is longer than news may wait there that can change nothing but numbers.
+	// fleetRest is the same for the fleet. It is longer than the fleet delays events that change only numbers.
 	fleetRest = flow.MinorInterval + naiveRest
 
-	// patience is how long all of it may take.
-	patience = 2 * time.Minute
-	interval = 20 * time.Millisecond
+	// restTimeout is the maximum time until a change is complete.
+	restTimeout = 2 * time.Minute
+	interval    = 20 * time.Millisecond
 )
 
-// await waits until nothing is missing.
+// await waits until missing returns an empty string.
 func await(ctx context.Context, missing func(context.Context) (string, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, restTimeout)
 	defer cancel()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -41,7 +41,8 @@ func await(ctx context.Context, missing func(context.Context) (string, error)) e
 	}
 }
 
-// awaitRest waits until a number, of everything that happens, has not changed for a while and nothing is missing either.
+// awaitRest waits until the number that happened returns has not changed for the time rest, and missing returns an
+// empty string.
 func awaitRest(ctx context.Context, rest time.Duration, happened func() uint64, missing func(context.Context) (string, error)) error {
 	last, since := happened(), time.Now()
 	return await(ctx, func(ctx context.Context) (string, error) {

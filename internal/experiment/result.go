@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Result is what was seen.
+// Result holds the measurements of an experiment.
 type Result struct {
 	// Kubernetes is the version of the control plane.
 	Kubernetes string `json:"kubernetes"`
 	// Runs is how often each change was made.
 	Runs int `json:"runs"`
-	// ReadyAfter is how long a pod took to become ready, or a little longer.
+	// ReadyAfter is the minimum time until a pod became ready.
 	ReadyAfter time.Duration `json:"readyAfter"`
 	Rows       []Row         `json:"rows"`
 }
@@ -43,43 +43,42 @@ func ReadResult(from io.Reader) (*Result, error) {
 	return &r, nil
 }
 
-// Row is a change, for a number of containers.
+// Row is a change and a number of containers, with its measurements.
 type Row struct {
 	Change     string `json:"change"`
 	Title      string `json:"title"`
 	Containers int    `json:"containers"`
-	// Counted is what the learner noted; nil if nothing.
+	// Counted is the number that the learner noted, or nil if there is none.
 	Counted *int `json:"counted"`
-	// Naive are the naive controllers, in the order of Watchings.
+	// Naive holds the naive controllers, in the order of Watchings.
 	Naive []Measured `json:"naive"`
-	// AppService is the fleet's.
+	// AppService is the fleet's controller.
 	AppService Measured `json:"appService"`
 }
 
-// Measured is what a change led to in a controller.
+// Measured holds the effects of a change on a controller.
 type Measured struct {
 	Controller string `json:"controller"`
-	// Events is how many events came from what the controller watches, whether it was called for them or not, Then how many
-	// of them a server of the learner's time would have sent as well, and Possible how many it could have been there.
+	// Events is the number of events for watched objects, whether they called the controller or not. Then is the
+	// number without events that the learner's server did not send. Possible is the range of that number.
 	Events     Spread `json:"events"`
 	Then       Spread `json:"then"`
 	Possible   Range  `json:"possible"`
 	Reconciles Spread `json:"reconciles"`
 	Writes     Spread `json:"writes"`
-	// Trace is a run with the usual numbers, and Seen are the events that came in it, if the controller was not called
-	// for all of them.
+	// Trace is a typical run. Seen holds all its events, if some of them did not call the controller.
 	Trace Trace   `json:"trace"`
 	Seen  []Event `json:"seen,omitempty"`
 }
 
-// Spread is a number that was measured several times.
+// Spread is the median and the range of a number over all runs.
 type Spread struct {
 	Median int `json:"median"`
 	Least  int `json:"least"`
 	Most   int `json:"most"`
 }
 
-// String is the median, and in which bounds the runs differed if they did.
+// String returns the median, followed by the range if the runs differ.
 func (s Spread) String() string {
 	if s.Least == s.Most {
 		return strconv.Itoa(s.Median)
@@ -87,13 +86,13 @@ func (s Spread) String() string {
 	return fmt.Sprintf("%d (%d–%d)", s.Median, s.Least, s.Most)
 }
 
-// newSpread takes the lower one of two medians, so that it is one that was seen.
+// newSpread uses the lower of two medians, so the median is a number that occurred.
 func newSpread(values []int) Spread {
 	sorted := slices.Sorted(slices.Values(values))
 	return Spread{Median: sorted[(len(sorted)-1)/2], Least: sorted[0], Most: sorted[len(sorted)-1]}
 }
 
-// observation is what one run showed of one controller. Seen is nil if it was called for all it saw.
+// observation is what one controller did in one run. seen is nil if every event called the controller.
 type observation struct {
 	trace Trace
 	seen  []Event
@@ -108,14 +107,14 @@ func (o *observation) events() []Event {
 
 func (o *observation) then() (count int) {
 	for _, e := range o.events() {
-		if !e.isSince() {
+		if !e.onlyStoppingPods() {
 			count++
 		}
 	}
 	return count
 }
 
-// newMeasured makes one of several runs.
+// newMeasured summarises several runs.
 func newMeasured(controller string, runs []observation) Measured {
 	var events, then, reconciles, writes []int
 	for i := range runs {
@@ -142,7 +141,7 @@ func newMeasured(controller string, runs []observation) Measured {
 	return m
 }
 
-// distance is how far a run is from the medians.
+// distance returns how far a run is from the medians.
 func distance(m Measured, o *observation) int {
 	off := func(a, b int) int { return max(a-b, b-a) }
 	return off(m.Events.Median, len(o.events())) + off(m.Then.Median, o.then()) + off(m.Reconciles.Median, len(o.trace.Reconciles)) + off(m.Writes.Median, o.trace.Writes)

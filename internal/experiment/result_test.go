@@ -61,7 +61,7 @@ func TestPageOfASavedResult(t *testing.T) {
 	golden(t, "page.md", page)
 	for _, wrong := range []string{"", "[]", `{"rows": []}`, `{"rows": [{"title": "x", "naive": []}]}`, `{"runs": 1, "rows": [{"naive": [{}, {}, {}], "appService": {"seen": [{}]}}]}`} {
 		if _, err := ReadResult(strings.NewReader(wrong)); err == nil {
-			t.Errorf("%q is no result", wrong)
+			t.Errorf("%q was accepted as a result", wrong)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestWitnessNamesWriters(t *testing.T) {
 
 func TestFits(t *testing.T) {
 	result := scene()
-	// Of scale-3-1 five and four were noted, and four of scale-3-4 with two containers only. Five is one too many.
+	// The notes have five and four for scale-3-1, and four for scale-3-4 with two containers only. Five is too many.
 	if fit := result.Fits()[0]; fit.Rows != 3 || fit.Within != 2 || fit.Seen != 0 || fit.Off != 4 {
 		t.Errorf("got %+v", fit)
 	}
@@ -139,17 +139,17 @@ func TestPossible(t *testing.T) {
 		causes []why.Cause
 		want   Range
 	}{
-		"nothing":                             {nil, Range{0, 0}},
-		"the change and its notice":           {[]why.Cause{scaled, seen}, Range{2, 2}},
-		"two pods fewer, in two or one":       {[]why.Cause{scaled, seen, fewer}, Range{2, 4}},
-		"not on that server":                  {[]why.Cause{scaled, seen, fewer, stopped}, Range{2, 4}},
-		"not folded, for it came later":       {[]why.Cause{scaled, seen, later(fewer)}, Range{3, 4}},
-		"one number, whatever it is":          {[]why.Cause{missing}, Range{1, 1}},
-		"ready one by one":                    {[]why.Cause{scaled, missing, later(ready)}, Range{3, 4}},
-		"objects are not folded":              {[]why.Cause{seen, updated(replicaSet, "", manager, change("status.replicas", "1", "2"))}, Range{2, 2}},
-		"writers are not folded":              {[]why.Cause{seen, updated(theDeployment, "", by("other", ""), change("status.replicas", "1", "2"))}, Range{2, 2}},
-		"a status is not folded with a spec":  {[]why.Cause{updated(theDeployment, "", manager, change("spec.replicas", "1", "2")), seen}, Range{2, 2}},
-		"as many as there are of other kinds": {[]why.Cause{{Type: why.Created, Object: onePod}, {Type: why.Deleted, Object: onePod}}, Range{2, 2}},
+		"nothing":                            {nil, Range{0, 0}},
+		"the change and its observation":     {[]why.Cause{scaled, seen}, Range{2, 2}},
+		"two pods fewer, in two or one":      {[]why.Cause{scaled, seen, fewer}, Range{2, 4}},
+		"not on that server":                 {[]why.Cause{scaled, seen, fewer, stopped}, Range{2, 4}},
+		"too late to be folded":              {[]why.Cause{scaled, seen, later(fewer)}, Range{3, 4}},
+		"one write of one number":            {[]why.Cause{missing}, Range{1, 1}},
+		"ready one by one":                   {[]why.Cause{scaled, missing, later(ready)}, Range{3, 4}},
+		"objects are not folded":             {[]why.Cause{seen, updated(replicaSet, "", manager, change("status.replicas", "1", "2"))}, Range{2, 2}},
+		"writers are not folded":             {[]why.Cause{seen, updated(theDeployment, "", by("other", ""), change("status.replicas", "1", "2"))}, Range{2, 2}},
+		"a status is not folded with a spec": {[]why.Cause{updated(theDeployment, "", manager, change("spec.replicas", "1", "2")), seen}, Range{2, 2}},
+		"one for each event of other kinds":  {[]why.Cause{{Type: why.Created, Object: onePod}, {Type: why.Deleted, Object: onePod}}, Range{2, 2}},
 	} {
 		trace := newTrace([]*why.Record{record(nil, test.causes...)})
 		if got := possible(trace.Events); got != test.want {
@@ -184,12 +184,12 @@ func TestEveryCountIsThatOfAChange(t *testing.T) {
 		for name := range counts {
 			noted++
 			if !slices.Contains(ChangeNames(), name) {
-				t.Errorf("%s, of %d containers, is no change", name, containers)
+				t.Errorf("%s with %d containers is not a change", name, containers)
 			}
 		}
 	}
 	if noted != 19 {
-		t.Errorf("%d counts were noted, and not 19", noted)
+		t.Errorf("%d counts were noted, want 19", noted)
 	}
 }
 

@@ -23,30 +23,30 @@ import (
 
 // Options are the settings of the experiment.
 type Options struct {
-	// Changes to make; all if empty.
+	// Changes are the changes to make. If it is empty, all are made.
 	Changes []Change
-	// Containers are the numbers of containers that pods shall have.
+	// Containers are the numbers of containers per pod to try.
 	Containers []int
 	// Runs is how often each change is made.
 	Runs int
 	// ReadyAfter is how long pods take to become ready.
 	ReadyAfter time.Duration
-	// Prefix is what the namespaces are called that are made for it.
+	// Prefix is the prefix of the names of the namespaces to create.
 	Prefix string
-	// Progress is told of each change that has been measured, from one goroutine at a time.
+	// Progress is called after each measured change. Calls do not overlap.
 	Progress func(Progress)
 	Logger   logr.Logger
 }
 
-// Progress is how far the experiment is.
+// Progress describes how far the experiment is.
 type Progress struct {
 	Done, Total int
-	// Message is what has been done last, and Elapsed how long that took.
+	// Message describes the last step, and Elapsed is its duration.
 	Message string
 	Elapsed time.Duration
 }
 
-// Run makes all changes on a cluster, which should have nothing else to do. It leaves its objects behind.
+// Run makes all changes on a cluster, which should be otherwise idle. It does not delete its objects.
 func Run(ctx context.Context, config *rest.Config, o Options) (*Result, error) {
 	if len(o.Changes) == 0 {
 		o.Changes = Changes()
@@ -69,23 +69,22 @@ func Run(ctx context.Context, config *rest.Config, o Options) (*Result, error) {
 	return result, nil
 }
 
-// experiment is one run of it.
 type experiment struct {
 	Options
 	config *rest.Config
 	client client.Client
-	// controllers are those that are recorded; set by startControllers.
+	// The recorders of the controllers, set by startControllers.
 	naive, witness, fleet *recorded
 
-	// burst is held while there is something going on in the cluster that is to be counted, so that the scenarios disturb
-	// each other as little as possible. They wait for rest together.
+	// burst is held while a scenario causes work in the cluster, so the scenarios disturb each other as little as
+	// possible. They wait for rest at the same time.
 	burst sync.Mutex
 
-	mutex       sync.Mutex // guards what follows, and calls of Progress
+	mutex       sync.Mutex // guards the fields below, and serialises calls of Progress
 	done, total int
 }
 
-// prepare installs what is needed, and returns the version of the server.
+// prepare installs the CRDs, creates the namespaces with their sidecar policies, and returns the version of the server.
 func (e *experiment) prepare(ctx context.Context) (version string, err error) {
 	kinds := fleetKinds()
 	if err := controller.Install(ctx, e.config, kinds); err != nil {
@@ -134,7 +133,7 @@ func (e *experiment) namespaces(of func(containers int) string) (names []string)
 	return names
 }
 
-// behaviour is that of the pods.
+// behaviour returns the value of behaviourAnnotation for the pods.
 func (e *experiment) behaviour() string {
 	if e.ReadyAfter == 0 {
 		return ""
@@ -142,7 +141,7 @@ func (e *experiment) behaviour() string {
 	return "ready-after=" + e.ReadyAfter.String()
 }
 
-// measure runs all scenarios side by side, and makes rows of what they show.
+// measure runs all scenarios concurrently, and builds rows from their observations.
 func (e *experiment) measure(ctx context.Context) ([]Row, error) {
 	naive, fleet := make([]*scenario, len(e.Containers)), make([]*scenario, len(e.Containers))
 	group, ctx := errgroup.WithContext(ctx)

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// scenario is one subject, to which all changes are made.
+// scenario is one subject and the changes made to it.
 type scenario struct {
 	*experiment
 	subject subject
 	title   string
 	rest    time.Duration
-	// happened is a number that changes whenever something has happened.
+	// happened returns a number that grows with every record.
 	happened func() uint64
-	// observe returns what each controller has seen since it was last called.
+	// observe returns the observations of each controller since the last call.
 	observe func() map[string]observation
 
 	state State
-	// seen are the observations by change and controller, one for each run.
+	// seen holds the observations by change and controller, one for each run.
 	seen []map[string][]observation
 }
 
@@ -81,24 +81,25 @@ func (s *scenario) run(ctx context.Context) error {
 	return nil
 }
 
-// begin creates the subject as the first change needs it.
+// begin creates the subject in the state that the first change starts from.
 func (s *scenario) begin(ctx context.Context) error {
 	first := s.Changes[0].From
 	return s.disturb(ctx, first, func() error { return s.subject.create(ctx, first) })
 }
 
-// make makes a change, after what has to be done first, and waits until nothing comes of it any more.
+// make brings the subject to the state that the change starts from, makes the change, and waits until it has no more
+// effects.
 func (s *scenario) make(ctx context.Context, change *Change) error {
 	if s.state != change.From {
 		if err := s.disturb(ctx, change.From, func() error { return s.subject.set(ctx, change.From) }); err != nil {
 			return err
 		}
 	}
-	s.observe() // what came before does not count
+	s.observe() // discard the records of the preparation
 	return s.disturb(ctx, change.State(), func() error { return change.make(ctx, s.subject) })
 }
 
-// disturb does something, and waits until all is as the state says and has been quiet for a while.
+// disturb calls do, and waits until the subject has reached the state and been quiet for a while.
 func (s *scenario) disturb(ctx context.Context, state State, do func() error) error {
 	missing := func(ctx context.Context) (string, error) { return s.subject.missing(ctx, state) }
 	err := func() error {

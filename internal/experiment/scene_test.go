@@ -9,7 +9,6 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// The objects of a scene.
 var (
 	theDeployment = &why.Object{Kind: "Deployment", Group: "apps", Version: "v1", Namespace: "n", Name: "web", UID: "d"}
 	theApp        = &why.Object{Kind: "AppService", Namespace: "n", Name: "web", UID: "a"}
@@ -22,7 +21,7 @@ func by(manager, subresource string) []why.Writer {
 
 func change(path, from, to string) why.Change { return why.Change{Path: path, Old: from, New: to} }
 
-// updated is an event, whose version makes it recognisable.
+// updated returns an update event. The version identifies the event.
 func updated(object *why.Object, version string, writers []why.Writer, changes ...why.Change) why.Cause {
 	return why.Cause{
 		Type: why.Updated, Object: object, ResourceVersion: version, By: writers, Changes: changes, Changed: len(changes),
@@ -34,7 +33,7 @@ func record(writes []why.Write, causes ...why.Cause) *why.Record {
 	return &why.Record{Causes: causes, Folded: len(causes), Writes: writes, Written: len(writes), Outcome: why.Succeeded}
 }
 
-// What happens when three replicas become one.
+// The events of scaling from three replicas to one.
 var (
 	scaled = updated(theDeployment, "1", by(fieldOwner, ""), change("spec.replicas", "3", "1"))
 	seen   = updated(theDeployment, "2", by("kube-controller-manager", "status"), change("status.observedGeneration", "1", "2"))
@@ -45,7 +44,7 @@ var (
 
 var writeAddresses = []why.Write{{Verb: "update", Object: why.Object{Kind: "ConfigMap"}, NoChange: true}}
 
-// scene is a result as a short run could have it.
+// scene returns a result as a short run produces it.
 func scene() *Result {
 	naive := []observation{
 		{trace: newTrace([]*why.Record{record(writeAddresses, scaled), record(writeAddresses, seen), record(writeAddresses, fewer, stopped)})},

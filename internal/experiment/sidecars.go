@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// addSidecars lets the API server add containers to all new pods of a namespace until they have as many as they should. It
-// returns once it does.
+// addSidecars makes the API server add containers to all new pods of a namespace, up to the given number. It returns
+// when the policy is in effect.
 func addSidecars(ctx context.Context, c client.Client, namespace string, containers int) error {
 	var sidecars []string
 	for i := 2; i <= containers; i++ {
@@ -59,7 +59,7 @@ func addSidecars(ctx context.Context, c client.Client, namespace string, contain
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "web"}}},
 		}
 		if err := c.Create(ctx, pod, client.DryRunAll); err != nil {
-			return err.Error(), nil //nolint:nilerr // it may be refused as long as the namespace has no service account
+			return err.Error(), nil //nolint:nilerr // the server refuses pods until the namespace has a service account
 		}
 		if len(pod.Spec.Containers) == containers {
 			return "", nil

@@ -21,37 +21,37 @@ import (
 )
 
 const (
-	// objectName is the name of the Deployment, or AppService, in each namespace.
+	// objectName is the name of the Deployment or AppService in each namespace.
 	objectName = "web"
-	// fieldOwner is under which name changes are made, so that records can tell them from all that follows.
+	// fieldOwner is the field manager of the changes. Records distinguish the changes from their consequences by it.
 	fieldOwner = "learner"
-	// behaviourAnnotation says how simulated pods behave.
+	// behaviourAnnotation controls how simulated pods behave.
 	behaviourAnnotation = "opdock.dev/behaviour"
 )
 
-// subject is what is changed.
+// subject is the object that the changes are made to.
 type subject interface {
 	create(ctx context.Context, state State) error
 	set(ctx context.Context, state State) error
 	deletePods(ctx context.Context, number int) error
-	// missing says what keeps it from being as the state says, and is empty if nothing does.
+	// missing explains why the subject is not in the state yet. It returns an empty string if it is.
 	missing(ctx context.Context, state State) (string, error)
 }
 
-// place is where the pods of a subject are.
+// place is the namespace of a subject and its pods.
 type place struct {
 	client.Client
 	namespace string
 }
 
-// deletePods deletes the first ones by name, one after the other, as kubectl does.
+// deletePods deletes the first pods by name, one after the other, like kubectl.
 func (p *place) deletePods(ctx context.Context, number int) error {
 	pods, err := p.pods(ctx)
 	if err != nil {
 		return err
 	}
 	if len(pods) < number {
-		return fmt.Errorf("there are only %d pods", len(pods))
+		return fmt.Errorf("deleting pods: only %d pods exist", len(pods))
 	}
 	for i := range pods[:number] {
 		if err := p.Delete(ctx, &pods[i]); err != nil {
@@ -70,7 +70,7 @@ func (p *place) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// missingPods also counts those that are on their way out.
+// missingPods also counts pods that are being deleted.
 func (p *place) missingPods(ctx context.Context, want int32) (string, error) {
 	pods, err := p.pods(ctx)
 	if err != nil || len(pods) == int(want) {
@@ -79,7 +79,7 @@ func (p *place) missingPods(ctx context.Context, want int32) (string, error) {
 	return fmt.Sprintf("%d pods exist instead of %d", len(pods), want), nil
 }
 
-// missingFrom says what keeps a Deployment from having been rolled out.
+// missingFrom explains why the rollout of a Deployment is not complete.
 func missingFrom(d *appsv1.Deployment, state State) string {
 	status := d.Status
 	switch want := state.Replicas; {
@@ -93,7 +93,7 @@ func missingFrom(d *appsv1.Deployment, state State) string {
 	return ""
 }
 
-// deploymentSubject is a Deployment that is changed directly, as the learner did.
+// deploymentSubject is a Deployment that is changed directly, as in the learner's experiment.
 type deploymentSubject struct {
 	place
 	containers int
@@ -144,8 +144,7 @@ func (s *deploymentSubject) missing(ctx context.Context, state State) (string, e
 	return s.missingPods(ctx, state.Replicas)
 }
 
-// appServiceSubject is an AppService. It has one container in each pod; a policy adds the others to the pods, as it is done
-// with sidecars.
+// appServiceSubject is an AppService. Its pods have one container. A policy adds the others, like sidecars.
 type appServiceSubject struct {
 	place
 	behaviour string

@@ -10,14 +10,14 @@ import (
 	"text/tabwriter"
 )
 
-// WriteText writes the result for a terminal: a table, and then what the events were.
+// WriteText writes the result for a terminal: a table, followed by the events.
 func (r *Result) WriteText(w io.Writer) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(cells ...any) {
 		for i, cell := range cells {
 			if i == 0 {
-				// The only column that is aligned to the left.
+				// Only this column is aligned to the left.
 				fmt.Fprintf(table, "%-*s\t", r.titleWidth(), cell)
 				continue
 			}
@@ -50,9 +50,9 @@ func (r *Result) titleWidth() (width int) {
 	return width
 }
 
-// notes say how to read the numbers.
+// notes explain the numbers.
 func (r *Result) notes() string {
-	text := "Counted is the number that a learner of kubebuilder noted. The naive reconciler watches Deployments without a predicate.\n" +
+	text := "Counted is the number that a kubebuilder beginner noted. The naive reconciler watches Deployments without a predicate.\n" +
 		"Possible is the range of events at that time: events can be folded, and pods can be counted one by one."
 	if r.Runs > 1 {
 		text += fmt.Sprintf("\nEach change was made %d times. The numbers are medians", r.Runs)

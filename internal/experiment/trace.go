@@ -11,13 +11,13 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// Trace is what one change led to, as one controller saw it.
+// Trace holds the effects of one change on one controller.
 type Trace struct {
-	// Events are those that the controller was called for, in the order in which they were seen.
+	// Events are the events that called the controller, in their order of arrival.
 	Events []Event `json:"events"`
-	// Reconciles are the calls, in their order.
+	// Reconciles are the calls of the reconciler, in order.
 	Reconciles []Reconcile `json:"reconciles"`
-	// Writes is how many requests they made that write.
+	// Writes is the number of write requests of all reconciles.
 	Writes int `json:"writes"`
 }
 
@@ -29,7 +29,7 @@ type Event struct {
 	By      []why.Writer  `json:"by,omitempty"`
 	// Reconcile is the index of the reconcile that it was folded into.
 	Reconcile int `json:"reconcile"`
-	// ResourceVersion is the object's after the event, and Seen when the event arrived.
+	// ResourceVersion is the version of the object after the event. Seen is when the event arrived.
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
 	Seen            time.Time `json:"seen"`
 }
@@ -42,7 +42,7 @@ type Reconcile struct {
 	Findings []why.Finding `json:"findings,omitempty"`
 }
 
-// newTrace makes a trace of records.
+// newTrace builds a trace from records.
 func newTrace(records []*why.Record) Trace {
 	t := Trace{Events: []Event{}, Reconciles: []Reconcile{}}
 	for i, r := range records {
@@ -58,7 +58,7 @@ func newTrace(records []*why.Record) Trace {
 	return t
 }
 
-// nameWriters takes from a witness who has changed what, where a trace does not know it.
+// nameWriters copies missing writers of events from the trace of a witness.
 func (t *Trace) nameWriters(witness *Trace) {
 	for i := range t.Events {
 		e := &t.Events[i]
@@ -73,16 +73,16 @@ func (t *Trace) nameWriters(witness *Trace) {
 	}
 }
 
-// isSince reports whether an event is about nothing but pods that are stopping, which Deployments and ReplicaSets have counted by
-// default since Kubernetes 1.35. The learner's server did not know of that field.
-func (e *Event) isSince() bool { return e.only("status.terminatingReplicas") }
+// onlyStoppingPods reports whether an event only reports stopping pods. Deployments and ReplicaSets have counted these
+// by default since Kubernetes 1.35, so the learner's server did not send such events.
+func (e *Event) onlyStoppingPods() bool { return e.only("status.terminatingReplicas") }
 
-// same reports whether both are the same event, seen by two controllers.
+// same reports whether two controllers got the same event.
 func (e *Event) same(other *Event) bool {
 	return e.Type == other.Type && e.ResourceVersion == other.ResourceVersion && e.Object != nil && other.Object != nil && e.Object.UID == other.Object.UID
 }
 
-// only reports whether an event changed nothing but these fields.
+// only reports whether an event changed only these fields.
 func (e *Event) only(paths ...string) bool {
 	for _, change := range e.Changes {
 		if !slices.ContainsFunc(paths, func(path string) bool { return change.Path == path || strings.HasPrefix(change.Path, path+".") }) {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Plain is the naive controller that the learner's numbers fit.
+// Plain returns the naive controller that the learner's numbers fit.
 func (r *Row) Plain() *Measured { return &r.Naive[0] }
 
-// Size returns the number of containers in its pods, in words.
+// Size returns the number of containers per pod, in words.
 func (r *Row) Size() string { return containerCount(r.Containers) }
 
 func containerCount(n int) string {
@@ -23,7 +23,7 @@ func containerCount(n int) string {
 	return fmt.Sprintf("%d containers", n)
 }
 
-// CountedText is what the learner noted.
+// CountedText returns the number that the learner noted, as text.
 func (r *Row) CountedText() string {
 	if r.Counted == nil {
 		return "–"
@@ -31,7 +31,7 @@ func (r *Row) CountedText() string {
 	return strconv.Itoa(*r.Counted)
 }
 
-// Verdict compares what was seen here with what the learner noted.
+// Verdict compares the numbers of this run with the number that the learner noted.
 func (r *Row) Verdict() string {
 	plain := r.Plain()
 	text := events(plain.Events) + " here"
@@ -58,7 +58,7 @@ func events(s Spread) string {
 	return s.String() + " events"
 }
 
-// Ignored returns which events led to no reconcile, in a few words.
+// Ignored summarises the events that led to no reconcile.
 func (m *Measured) Ignored() string {
 	counts, order := map[string]int{}, []string{}
 	for i := range m.Seen {
@@ -84,7 +84,7 @@ func (m *Measured) Ignored() string {
 	return strings.Join(parts, ", ")
 }
 
-// CausesOf are the events that led to a reconcile.
+// CausesOf returns the events that led to a reconcile.
 func (t *Trace) CausesOf(reconcile int) (causes []Event) {
 	for _, e := range t.Events {
 		if e.Reconcile == reconcile {
@@ -96,15 +96,15 @@ func (t *Trace) CausesOf(reconcile int) (causes []Event) {
 
 func (s Spread) has(value int) bool { return s.Least <= value && value <= s.Most }
 
-// Fit is how well the numbers of a naive controller fit what the learner noted.
+// Fit describes how well the numbers of a naive controller fit the learner's notes.
 type Fit struct {
 	Watching Watching
-	// Rows is how many numbers the learner noted, Within how many of them are possible, Seen how many of those were seen
-	// here, and Off how far the medians are from all of them together.
+	// Rows is how many numbers the learner noted, Within how many of them are possible, and Seen how many of those
+	// occurred here. Off is the sum of the differences between the medians and the notes.
 	Rows, Within, Seen, Off int
 }
 
-// Fits compares what was watched.
+// Fits compares all naive controllers with the notes.
 func (r *Result) Fits() []Fit {
 	fits := make([]Fit, len(Watchings))
 	for i, watching := range Watchings {
@@ -127,7 +127,7 @@ func (r *Result) Fits() []Fit {
 	return fits
 }
 
-// Totals are sums of medians over all rows.
+// Totals holds sums of medians over all rows.
 type Totals struct{ Events, Reconciles, Writes int }
 
 func (t *Totals) add(m *Measured) {
@@ -145,7 +145,7 @@ func (r *Result) Sums() (naive, appService Totals) {
 	return naive, appService
 }
 
-// Differs reports whether any number was not the same in all runs.
+// Differs reports whether any number differs between runs.
 func (r *Result) Differs() bool {
 	differs := func(m *Measured) bool {
 		return m.Events.Least != m.Events.Most || m.Reconciles.Least != m.Reconciles.Most || m.Writes.Least != m.Writes.Most

@@ -16,10 +16,11 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// witnessName is that of the controller that sees what AppService's sees, before any predicate, and does nothing.
+// witnessName is the name of a controller that gets the same events as the AppService controller, before any
+// predicate, and does nothing.
 const witnessName = "witness"
 
-// setUpWitness adds it to a manager. Of what an AppService can be made into, it watches what is made of ours.
+// setUpWitness adds the witness to a manager. It watches only the kinds of children that this AppService has.
 func setUpWitness(mgr ctrl.Manager, recorder *why.Recorder) error {
 	return why.ControllerManagedBy(mgr, recorder).Named(witnessName).
 		For(&appv1.AppService{}).

@@ -13,7 +13,7 @@ import (
 	"github.com/opdock/opdock/internal/crdspec"
 )
 
-// Columns are what a kind's definition has kubectl print, and so what its author finds worth seeing at a glance.
+// Columns are the printer columns of a kind: the fields that its author wants kubectl to show.
 type Columns []column
 
 type column struct {
@@ -21,10 +21,10 @@ type column struct {
 	path *jsonpath.JSONPath
 }
 
-// shownElsewhere are columns that the tree has its own place for.
+// shownElsewhere are columns that the tree already shows in another place.
 var shownElsewhere = map[string]bool{"Ready": true, "Age": true}
 
-// ColumnsOf returns the columns of a version that a CustomResourceDefinition gives, without those for -o wide.
+// ColumnsOf returns the columns that a CustomResourceDefinition defines for a version, without those for -o wide.
 func ColumnsOf(definition *unstructured.Unstructured, version string) (Columns, error) {
 	var columns Columns
 	for _, one := range crdspec.Of(definition).Versions {
@@ -49,7 +49,7 @@ func ColumnsOf(definition *unstructured.Unstructured, version string) (Columns, 
 	return columns, nil
 }
 
-// describe is "size 2, available 2, http://web.default.svc".
+// describe returns text such as "size 2, available 2, http://web.default.svc".
 func (c Columns) describe(object *unstructured.Unstructured) string {
 	var texts []string
 	for _, column := range c {
@@ -58,7 +58,7 @@ func (c Columns) describe(object *unstructured.Unstructured) string {
 			continue
 		}
 		text := value.String()
-		if !strings.Contains(text, "://") { // an address needs no introduction
+		if !strings.Contains(text, "://") { // an address needs no label
 			text = strings.ToLower(column.name) + " " + text
 		}
 		texts = append(texts, text)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// conditionsIn are the conditions of the kinds that have them.
+// conditionsIn returns the conditions of kinds that have them.
 func conditionsIn(object client.Object) []Condition {
 	var result []Condition
 	add := func(kind, status any, reason, message string, since metav1.Time) {
@@ -51,7 +51,7 @@ func conditionsIn(object client.Object) []Condition {
 	return result
 }
 
-// conditionsOf leaves out what is no condition, instead of failing: the tree shows what there is.
+// conditionsOf skips invalid conditions instead of failing, so the tree shows the others.
 func conditionsOf(object *unstructured.Unstructured) []metav1.Condition {
 	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	var conditions []metav1.Condition

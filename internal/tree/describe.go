@@ -33,8 +33,7 @@ func DescribeFleet(object client.Object, gvk schema.GroupVersionKind, columns Co
 	return o
 }
 
-// Describe describes the state of an object in a few words. Kubernetes' own kinds must be Go
-// types.
+// Describe describes the state of an object in a few words. Objects of Kubernetes' own kinds must be Go types.
 func Describe(object client.Object, gvk schema.GroupVersionKind) Object {
 	o := Object{
 		Group: gvk.Group, Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
@@ -79,7 +78,7 @@ func (o *Object) describe(object client.Object) {
 		}
 		o.Status = strings.Join(slices.Compact(hosts), ", ")
 	case *policyv1.PodDisruptionBudget:
-		o.Status = Plural(int(object.Status.DisruptionsAllowed), "pod") + " may go"
+		o.Status = Plural(int(object.Status.DisruptionsAllowed), "disruption") + " allowed"
 	case *networkingv1.NetworkPolicy:
 		o.Status = Plural(len(object.Spec.Ingress), "ingress rule")
 	case *unstructured.Unstructured:
@@ -176,7 +175,8 @@ func (o *Object) describeService(service *corev1.Service) {
 func (o *Object) describeAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) {
 	o.Status = fmt.Sprintf("%d to %d pods", ptr.Deref(a.Spec.MinReplicas, 1), a.Spec.MaxReplicas)
 	for _, condition := range a.Status.Conditions {
-		// Without metrics it leaves the number of pods alone, which is no reason for alarm: simulated pods have none.
+		// Without metrics, the autoscaler does not change the number of pods. This is not an error: simulated pods
+		// have none.
 		if condition.Type == autoscalingv2.ScalingActive && condition.Status == corev1.ConditionFalse {
 			o.Detail = condition.Reason
 		}

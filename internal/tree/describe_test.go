@@ -36,7 +36,7 @@ func TestDescribe(t *testing.T) {
 		status string
 		detail string
 	}{
-		"deployment on its way": {&appsv1.Deployment{
+		"deployment in progress": {&appsv1.Deployment{
 			Spec: appsv1.DeploymentSpec{Replicas: two}, Status: appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 2},
 		}, Busy, "2/2 available, 1 updated", ""},
 		"deployment there": {&appsv1.Deployment{
@@ -46,7 +46,7 @@ func TestDescribe(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: two},
 			Status: appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2},
 		}, Busy, "2/2 available", ""},
-		"deployment too late": {&appsv1.Deployment{
+		"deployment past its deadline": {&appsv1.Deployment{
 			Spec: appsv1.DeploymentSpec{Replicas: two}, Status: appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2, Conditions: []appsv1.DeploymentCondition{
 				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "timed out"},
 			}},
@@ -82,7 +82,7 @@ func TestDescribe(t *testing.T) {
 			}},
 		}, Plain, "2 to 6 pods", "FailedGetResourceMetric"},
 		"ingress": {&networkingv1.Ingress{Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: "a.example"}, {Host: "b.example"}}}}, Plain, "a.example, b.example", ""},
-		"budget":  {&policyv1.PodDisruptionBudget{Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1}}, Plain, "1 pod may go", ""},
+		"budget":  {&policyv1.PodDisruptionBudget{Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1}}, Plain, "1 disruption allowed", ""},
 		"policy":  {&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{}, {}}}}, Plain, "2 ingress rules", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestDescribeFleet(t *testing.T) {
 		detail string
 	}{
 		"new":       {`{}`, Busy, "New: no controller has written its status yet", "size 2"},
-		"old news":  {`{conditions: [{type: Ready, status: "True", observedGeneration: 2}]}`, Busy, "Changed: its status is about an earlier spec", "size 2"},
+		"outdated":  {`{conditions: [{type: Ready, status: "True", observedGeneration: 2}]}`, Busy, "Changed: its status describes an earlier spec", "size 2"},
 		"ready":     {`{availableReplicas: 2, url: "http://web", conditions: [{type: Ready, status: "True", observedGeneration: 3}]}`, Good, "Ready", "size 2, available 2, http://web"},
 		"waiting":   {`{conditions: [{type: Ready, status: "False", reason: RollingOut, message: wait, observedGeneration: 3}]}`, Busy, "Reconciling (RollingOut): wait", "size 2"},
 		"suspended": {`{conditions: [{type: Ready, status: Unknown, reason: Suspended, message: asleep, observedGeneration: 3}]}`, Paused, "Suspended: asleep", "size 2"},
@@ -139,7 +139,7 @@ func TestDescribeFleet(t *testing.T) {
 				t.Errorf("got %d %q %q, want %d %q %q", got.State, got.Why(), got.Detail, test.state, test.why, test.detail)
 			}
 			if len(got.Owners) != 2 || got.Owners[0] != "b" {
-				t.Errorf("the controller is not the first of the owners: %v", got.Owners)
+				t.Errorf("the controller is not the first owner: %v", got.Owners)
 			}
 		})
 	}

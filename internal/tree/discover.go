@@ -32,16 +32,16 @@ import (
 )
 
 // Discovery maintains a tree of all custom resources of a cluster and the objects that belong to them, while kinds
-// come and go. It is for unknown operators.
+// are added and removed. Use it for operators whose kinds are not known.
 type Discovery struct {
 	Model *Model
-	// Changed, if set, is called as Sources says.
+	// Changed, if set, is called as described for Sources.
 	Changed func(kind schema.GroupVersionKind, old, now client.Object)
-	// Problem is called with what could not be watched, from several goroutines.
+	// Problem is called with errors of watches, from several goroutines.
 	Problem func(error)
 }
 
-// definitionKind is what tells about kinds.
+// definitionKind is the kind that defines other kinds.
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // Run watches until the context ends.
@@ -60,7 +60,7 @@ func (d Discovery) Run(ctx context.Context, config *rest.Config) error {
 	notify := func(any) {
 		select {
 		case changed <- struct{}{}:
-		default: // it will be looked at anyway
+		default: // an update is already due
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -70,7 +70,7 @@ func (d Discovery) Run(ctx context.Context, config *rest.Config) error {
 		return fmt.Errorf("watching kinds: %w", err)
 	}
 	go func() {
-		// It returns nil when the context ends, and has nothing else to say.
+		// It always returns nil, when the context ends.
 		_ = definitions.Start(ctx)
 	}()
 	if !definitions.WaitForCacheSync(ctx) {
@@ -79,12 +79,12 @@ func (d Discovery) Run(ctx context.Context, config *rest.Config) error {
 	return d.follow(ctx, config, definitions, changed)
 }
 
-// follow watches the common kinds all the time, and each kind of custom resource as long as it is defined.
+// follow watches the common kinds permanently, and each kind of custom resource while it is defined.
 func (d Discovery) follow(ctx context.Context, config *rest.Config, definitions client.Reader, changed <-chan struct{}) error {
 	watch := func(ctx context.Context, from Sources) {
 		from.Scheme, from.Foreign, from.Changed = clientgoscheme.Scheme, true, d.Changed
 		err := onceServed(ctx, func(ctx context.Context) error { return Follow(ctx, config, from, d.Model, func() {}) })
-		// Kinds that are gone before they were ever listed are no problem.
+		// It is not an error if a kind disappears before it was listed.
 		if err != nil && ctx.Err() == nil {
 			d.Problem(err)
 		}
@@ -113,17 +113,17 @@ func (d Discovery) follow(ctx context.Context, config *rest.Config, definitions 
 type definedKind struct {
 	kind    schema.GroupVersionKind
 	columns Columns
-	// definition and generation tell one definition from another, and from what it was before.
+	// definition and generation identify a version of a definition.
 	definition types.UID
 	generation int64
-	// ending means that its definition is being deleted, and its objects with it.
+	// ending means that the definition and its objects are being deleted.
 	ending bool
 }
 
-// kindWatches watches each kind by itself, so that a kind that comes or goes does not disturb the others.
+// kindWatches watches each kind separately, so adding or removing a kind does not disturb the others.
 type kindWatches struct {
 	model *Model
-	// watch watches a kind until the context ends, and does not change the model after it has returned.
+	// watch watches a kind until the context ends. It does not change the model after it has returned.
 	watch   func(context.Context, definedKind)
 	running map[schema.GroupKind]kindWatch
 }
@@ -133,8 +133,8 @@ type kindWatch struct {
 	task *task
 }
 
-// update watches the kinds that are defined now and no others. A watch ends before the next of the same kind begins, and the
-// objects of a kind that is not defined any more are gone.
+// update watches exactly the kinds that are now defined. A watch ends before the next watch of the same kind begins.
+// The objects of kinds that are no longer defined are removed.
 func (w *kindWatches) update(ctx context.Context, defined []definedKind) {
 	if w.running == nil {
 		w.running = map[schema.GroupKind]kindWatch{}
@@ -146,7 +146,7 @@ func (w *kindWatches) update(ctx context.Context, defined []definedKind) {
 	for name, running := range w.running {
 		now, still := wanted[name]
 		if still && now.definition == running.kind.definition && (now.ending || now.generation == running.kind.generation) {
-			delete(wanted, name) // while it ends, its watch still sees how its objects go
+			delete(wanted, name) // the running watch still reports the deletion of its objects
 			continue
 		}
 		running.task.end()
@@ -168,7 +168,7 @@ func (w *kindWatches) end() {
 	}
 }
 
-// task is a function that runs until it is ended.
+// task is a function that runs until it is stopped.
 type task struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -184,17 +184,17 @@ func begin(ctx context.Context, run func(context.Context)) *task {
 	return t
 }
 
-// end returns when the function has.
+// end stops the function and returns when it has ended.
 func (t *task) end() {
 	t.cancel()
 	<-t.ended
 }
 
-// servedInterval is how often a kind is looked for that a definition promises.
+// servedInterval is how often a watch is retried while the server does not serve the kind yet.
 const servedInterval = 100 * time.Millisecond
 
-// onceServed watches, and does so again if a kind was not found: a definition is established a moment before the server
-// tells that it has the kind. If the definition goes instead, the context ends.
+// onceServed retries a watch while the kind is not found. The API server establishes a definition a moment before
+// discovery includes the kind. The context ends if the definition is deleted.
 func onceServed(ctx context.Context, watch func(context.Context) error) error {
 	var failed error
 	err := wait.PollUntilContextCancel(ctx, servedInterval, true, func(ctx context.Context) (bool, error) {
@@ -204,7 +204,7 @@ func onceServed(ctx context.Context, watch func(context.Context) error) error {
 	return cmp.Or(failed, err)
 }
 
-// definedKinds returns the kinds that can be used now, and those that are about to go.
+// definedKinds returns the kinds that are served, and those that are being deleted.
 func definedKinds(ctx context.Context, definitions client.Reader) ([]definedKind, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(definitionKind)
@@ -220,7 +220,7 @@ func definedKinds(ctx context.Context, definitions client.Reader) ([]definedKind
 		}
 		columns, err := ColumnsOf(definition, kind.Version)
 		if err != nil {
-			columns = nil // a kind whose columns cannot be read is shown without
+			columns = nil // show a kind without its columns if they cannot be read
 		}
 		kinds = append(kinds, definedKind{
 			kind: kind, columns: columns, definition: definition.GetUID(), generation: definition.GetGeneration(),
@@ -230,7 +230,8 @@ func definedKinds(ctx context.Context, definitions client.Reader) ([]definedKind
 	return kinds, nil
 }
 
-// kindOf is the kind that a definition defines, in the version in which its objects are stored, and whether it is served.
+// kindOf returns the kind that a definition defines and whether it can be used. It prefers the storage version to other
+// served versions.
 func kindOf(definition *unstructured.Unstructured) (schema.GroupVersionKind, bool) {
 	spec := crdspec.Of(definition)
 	kind := spec.GroupKind().WithVersion("")
@@ -242,7 +243,7 @@ func kindOf(definition *unstructured.Unstructured) (schema.GroupVersionKind, boo
 	return kind, kind.Version != "" && crdspec.IsEstablished(definition)
 }
 
-// commonChildren are what operators make. Of Secrets only the metadata is ever asked for.
+// commonChildren returns the kinds that operators usually create. For Secrets, only the metadata is read.
 func commonChildren() []client.Object {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// watched notes which kinds are watched, and fails the test if two watches of a kind overlap.
+// watched records which kinds are watched. It fails the test if two watches of a kind overlap.
 type watched struct {
 	t       *testing.T
 	mutex   sync.Mutex
@@ -29,7 +29,7 @@ func (w *watched) watch(ctx context.Context, k definedKind) {
 	name := fmt.Sprintf("%s/%d", k.kind.Kind, k.generation)
 	w.mutex.Lock()
 	if w.running[k.kind.Kind] {
-		w.t.Errorf("the watch of %s begins before the one before has ended", name)
+		w.t.Errorf("the watch of %s begins before the previous one has ended", name)
 	}
 	w.running[k.kind.Kind] = true
 	w.begun = append(w.begun, name)
@@ -53,13 +53,13 @@ func TestKindsComeAndGo(t *testing.T) {
 	frigate, ferry := kind("Frigate", "a", 1), kind("Ferry", "b", 1)
 	for name, test := range map[string]struct {
 		steps [][]definedKind
-		begun []string // by the steps
-		left  []string // kinds of which objects are left
+		begun []string // watches that the steps begin
+		left  []string // kinds whose objects remain
 	}{
 		"one more":       {[][]definedKind{{frigate}, {frigate, ferry}}, []string{"Frigate/1", "Ferry/1"}, []string{"Ferry", "Frigate"}},
-		"one is gone":    {[][]definedKind{{frigate, ferry}, {frigate}}, []string{"Ferry/1", "Frigate/1"}, []string{"Frigate"}},
-		"one is going":   {[][]definedKind{{ferry}, {ending(kind("Ferry", "b", 2))}}, []string{"Ferry/1"}, []string{"Ferry"}},
-		"it is gone":     {[][]definedKind{{ferry}, {ending(kind("Ferry", "b", 2))}, {}}, []string{"Ferry/1"}, nil},
+		"one is deleted": {[][]definedKind{{frigate, ferry}, {frigate}}, []string{"Ferry/1", "Frigate/1"}, []string{"Frigate"}},
+		"one is ending":  {[][]definedKind{{ferry}, {ending(kind("Ferry", "b", 2))}}, []string{"Ferry/1"}, []string{"Ferry"}},
+		"it has ended":   {[][]definedKind{{ferry}, {ending(kind("Ferry", "b", 2))}, {}}, []string{"Ferry/1"}, nil},
 		"another schema": {[][]definedKind{{ferry}, {kind("Ferry", "b", 2)}}, []string{"Ferry/1", "Ferry/2"}, []string{"Ferry"}},
 		"recreated":      {[][]definedKind{{ferry}, {kind("Ferry", "c", 1)}}, []string{"Ferry/1", "Ferry/1"}, nil},
 		"going already":  {[][]definedKind{{ending(ferry)}}, nil, []string{"Ferry"}},
@@ -88,13 +88,13 @@ func TestKindsComeAndGo(t *testing.T) {
 				left = append(left, o.Kind)
 			}
 			if slices.Sort(left); strings.Join(left, " ") != strings.Join(test.left, " ") {
-				t.Errorf("objects of %q are left, want %q", left, test.left)
+				t.Errorf("objects of %q remain, want %q", left, test.left)
 			}
 		})
 	}
 }
 
-// What is left of a watch before is removed by the next one, once that has listed everything.
+// The next watch removes objects that an earlier watch left behind, once it has listed everything.
 func TestAWatchSweeps(t *testing.T) {
 	m := NewModel()
 	for _, o := range []Object{
@@ -112,11 +112,11 @@ func TestAWatchSweeps(t *testing.T) {
 		left = append(left, string(o.UID))
 	}
 	if slices.Sort(left); strings.Join(left, " ") != "apps new other stays" {
-		t.Errorf("left are %q", left)
+		t.Errorf("%q remain", left)
 	}
 }
 
-// A kind may be found only a moment after its definition says that it is there.
+// The server may serve a kind a moment after its definition is established.
 func TestAKindThatIsNotServedYet(t *testing.T) {
 	missing := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "ship.example.com", Kind: "Frigate"}}
 	other := errors.New("no such server")
@@ -135,7 +135,7 @@ func TestAKindThatIsNotServedYet(t *testing.T) {
 				return test.answers[asked-1]
 			})
 			if !errors.Is(err, test.want) || asked != len(test.answers) {
-				t.Errorf("asked %d times: %v", asked, err)
+				t.Errorf("tried %d times: %v", asked, err)
 			}
 		})
 	}

@@ -1,10 +1,11 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree models custom resources with all objects that belong to them, by their actual owner references, down
-// to the pods.
+// Package tree models custom resources and all objects that belong to them, by their owner references, down to the
+// pods.
 //
-// Watch feeds a Model with the kinds of the fleet, and Discovery with all custom resources of a cluster, whatever kinds come
-// and go. Describe says in a few words how an object is, and Grow makes a tree of objects; both are pure. How a tree looks is
-// decided elsewhere: package terminal draws it with characters, and package page serves it to browsers.
+// Watch fills a Model with the kinds of the fleet, and Discovery fills it with all custom resources of a cluster,
+// while kinds are added and removed. Describe describes the state of an object in a few words, and Grow builds trees
+// of objects. Both are pure functions. Package terminal draws a tree with characters, and package page serves it to
+// browsers.
 package tree

@@ -17,8 +17,8 @@ type Branch struct {
 	Children []*Branch
 }
 
-// Grow builds trees of objects by their owner references. The roots are objects of the fleet; objects that belong to
-// none of them are left out.
+// Grow builds trees of objects by their owner references. The roots are objects of the fleet. Objects that belong to
+// no root are left out.
 func Grow(objects []Object) []*Branch {
 	branches := make(map[types.UID]*Branch, len(objects))
 	for _, o := range objects {
@@ -34,7 +34,7 @@ func Grow(objects []Object) []*Branch {
 		}
 	}
 	sortBranches(roots)
-	// Objects that own each other in a cycle belong to no root, so going down from the roots comes to an end.
+	// Objects that own each other in a cycle belong to no root, so this recursion ends.
 	for _, root := range roots {
 		root.sort()
 	}
@@ -57,13 +57,13 @@ func (b *Branch) sort() {
 	}
 }
 
-// Kinds that events and trees treat in their own way.
+// Kinds that events and trees treat specially.
 const (
 	podKind        = "Pod"
 	replicaSetKind = "ReplicaSet"
 )
 
-// kindOrder puts what matters most first; other kinds follow by name.
+// kindOrder puts the most important kinds first. Other kinds follow by name.
 var kindOrder = []string{"KAPP", "AppService", "PodCluster", "Robot", "Collector", "Deployment", "ReplicaSet", "Pod", "Service", "Ingress", "HorizontalPodAutoscaler"}
 
 func sortBranches(branches []*Branch) {
@@ -75,7 +75,7 @@ func sortBranches(branches []*Branch) {
 	}
 	slices.SortFunc(branches, func(a, b *Branch) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Kind, b.Kind),
-			// Of two ReplicaSets the newer one is the one to look at.
+			// A newer ReplicaSet is more interesting than an older one.
 			compareAge(a, b), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 }
@@ -87,7 +87,7 @@ func compareAge(a, b *Branch) int {
 	return b.Created.Compare(a.Created)
 }
 
-// Visit calls the function for the branch's object and for all below it.
+// Visit calls see for the object of the branch and for all objects below it.
 func (b *Branch) Visit(see func(Object)) {
 	see(b.Object)
 	for _, child := range b.Children {
@@ -95,7 +95,7 @@ func (b *Branch) Visit(see func(Object)) {
 	}
 }
 
-// Healthy reports whether nothing in the branch is on its way or in trouble.
+// Healthy reports whether no object in the branch is busy or bad.
 func (b *Branch) Healthy() bool {
 	healthy := true
 	b.Visit(func(o Object) { healthy = healthy && o.State != Busy && o.State != Bad })

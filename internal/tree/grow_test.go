@@ -25,18 +25,18 @@ func TestGrow(t *testing.T) {
 		objects []Object
 		want    string
 	}{
-		"nothing":                          {nil, ""},
-		"a root":                           {[]Object{app}, "web"},
-		"a stranger is left out":           {[]Object{app, missing}, "web"},
-		"by owner references":              {[]Object{newer, deployment, app}, "web(web(web-b))"},
-		"the newer ReplicaSet first":       {[]Object{older, newer, deployment, app}, "web(web(web-b web-a))"},
-		"the fleet below the fleet":        {[]Object{app, part, kapp}, "store(part) web"},
-		"the owner is gone":                {[]Object{part, newer}, "part"},
-		"the controller before others":     {[]Object{app, kapp, of(Object{Kind: "Service", Name: "s"}, app, kapp)}, "store web(s)"},
-		"another owner if there is no one": {[]Object{kapp, of(Object{Kind: "Service", Name: "s"}, app, kapp)}, "store(s)"},
-		"owners in a cycle":                {[]Object{of(first, second), of(second, first), app}, "web"},
-		"its own owner":                    {[]Object{of(first, first), app}, "web"},
-		"another namespace later":          {[]Object{of(Object{Kind: "AppService", Name: "a", Namespace: "team", Fleet: true}), app}, "web a"},
+		"nothing":                         {nil, ""},
+		"a root":                          {[]Object{app}, "web"},
+		"an unrelated object is left out": {[]Object{app, missing}, "web"},
+		"by owner references":             {[]Object{newer, deployment, app}, "web(web(web-b))"},
+		"the newer ReplicaSet first":      {[]Object{older, newer, deployment, app}, "web(web(web-b web-a))"},
+		"the fleet below the fleet":       {[]Object{app, part, kapp}, "store(part) web"},
+		"the owner does not exist":        {[]Object{part, newer}, "part"},
+		"the controller before others":    {[]Object{app, kapp, of(Object{Kind: "Service", Name: "s"}, app, kapp)}, "store web(s)"},
+		"another owner without the first": {[]Object{kapp, of(Object{Kind: "Service", Name: "s"}, app, kapp)}, "store(s)"},
+		"owners in a cycle":               {[]Object{of(first, second), of(second, first), app}, "web"},
+		"its own owner":                   {[]Object{of(first, first), app}, "web"},
+		"another namespace later":         {[]Object{of(Object{Kind: "AppService", Name: "a", Namespace: "team", Fleet: true}), app}, "web a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := outline(Grow(test.objects)); got != test.want {
@@ -46,7 +46,7 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// outline is "parent(child child)".
+// outline returns text such as "parent(child child)".
 func outline(branches []*Branch) string {
 	var texts []string
 	for _, b := range branches {
@@ -67,11 +67,11 @@ func TestModelTellsOfChanges(t *testing.T) {
 	<-m.Changed()
 	select {
 	case <-m.Changed():
-		t.Error("any number of changes is one piece of news")
+		t.Error("several changes were signalled more than once")
 	default:
 	}
 	if roots := m.Snapshot().Roots; len(roots) != 0 {
-		t.Errorf("what was removed is still there: %s", outline(roots))
+		t.Errorf("removed objects are still in the tree: %s", outline(roots))
 	}
 }
 
@@ -87,6 +87,6 @@ func TestModelForgetsOldEvents(t *testing.T) {
 		t.Errorf("%d events are kept", len(events))
 	}
 	if latest := noon.Add((10*keptEvents - 1) * time.Second); !events[0].Time.Equal(latest) {
-		t.Errorf("the latest event is of %v, not %v", events[0].Time, latest)
+		t.Errorf("the latest event is from %v, want %v", events[0].Time, latest)
 	}
 }

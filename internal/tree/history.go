@@ -9,17 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// keptRemovals is the number of removed objects that are remembered for readers. A reader that comes later gets
-// everything again.
+// keptRemovals is how many removed objects are kept for readers. A reader that comes later gets all objects again.
 const keptRemovals = 1000
 
-// history says at which revision of the model each object changed last. It grows no larger than the model, however slow
-// those are who want to know: they only remember how far they have come.
+// history holds the revision of the model at which each object last changed. Readers only keep their last revision,
+// so slow readers do not make it grow.
 type history struct {
 	revision uint64
 	at       map[types.UID]uint64
 	removals []removal
-	// forgotten is the revision up to which removals are no longer known.
+	// forgotten is the revision up to which removals were dropped.
 	forgotten uint64
 	next      chan struct{}
 }
@@ -54,15 +53,15 @@ func (h *history) advance() {
 
 // Delta holds the changes since a revision.
 type Delta struct {
-	// Revision is the one to ask with next time.
+	// Revision is the argument of the next call of Since.
 	Revision uint64
-	// Whole means that Objects are all there are, and those not among them are gone.
+	// Whole means that Objects contains all objects, and all others were removed.
 	Whole   bool
 	Objects []Object
 	Removed []types.UID
 }
 
-// Since returns the changes after a revision; 0 is before everything.
+// Since returns the changes after a revision. Revision 0 returns all objects.
 func (m *Model) Since(revision uint64) Delta {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -83,7 +82,7 @@ func (m *Model) Since(revision uint64) Delta {
 	return delta
 }
 
-// Next returns a channel that is closed at the next change of an object. Any number may wait for it.
+// Next returns a channel that is closed at the next change of an object. Several readers may share it.
 func (m *Model) Next() <-chan struct{} {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

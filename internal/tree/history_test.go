@@ -25,16 +25,16 @@ func TestSinceTellsOnlyWhatHasChanged(t *testing.T) {
 	model.Set(Object{UID: "2", Name: "two"})
 	first := model.Since(0)
 	if got := names(first); !first.Whole || !slices.Equal(got, []string{"one", "two"}) {
-		t.Fatalf("at first it tells %v, whole %v", got, first.Whole)
+		t.Fatalf("the first delta has %v, whole %v", got, first.Whole)
 	}
 	if nothing := model.Since(first.Revision); nothing.Whole || len(nothing.Objects)+len(nothing.Removed) > 0 {
-		t.Errorf("nothing has changed, and it tells %+v", nothing)
+		t.Errorf("nothing changed, but the delta is %+v", nothing)
 	}
 	next := model.Next()
 	model.Set(Object{UID: "2", Name: "two"})
 	select {
 	case <-next:
-		t.Error("an object that is as before counts as a change")
+		t.Error("setting an equal object counts as a change")
 	default:
 	}
 	model.Set(Object{UID: "2", Name: "two", Status: "Ready"})
@@ -43,15 +43,15 @@ func TestSinceTellsOnlyWhatHasChanged(t *testing.T) {
 	<-next
 	second := model.Since(first.Revision)
 	if got := names(second); second.Whole || !slices.Equal(got, []string{"two"}) || !slices.Equal(second.Removed, []types.UID{"1"}) {
-		t.Errorf("it tells %v and %v gone, whole %v", got, second.Removed, second.Whole)
+		t.Errorf("the delta has %v and removes %v, whole %v", got, second.Removed, second.Whole)
 	}
 	model.Set(Object{UID: "1", Name: "one"})
 	if back := model.Since(first.Revision); len(back.Removed) > 0 {
-		t.Errorf("%v is said to be gone, and is back", back.Removed)
+		t.Errorf("the delta removes %v, which exists again", back.Removed)
 	}
 }
 
-// A reader that has waited too long gets everything again, and the model has not kept all changes meanwhile.
+// A reader that waits too long gets all objects again, because the model drops old removals.
 func TestSinceForgets(t *testing.T) {
 	model := NewModel()
 	model.Set(Object{UID: "stays", Name: "stays"})
@@ -62,12 +62,12 @@ func TestSinceForgets(t *testing.T) {
 		model.Remove(uid)
 	}
 	if kept := len(model.history.removals); kept > 2*keptRemovals {
-		t.Errorf("%d removals are kept", kept)
+		t.Errorf("the model keeps %d removals", kept)
 	}
 	if late := model.Since(early); !late.Whole || !slices.Equal(names(late), []string{"stays"}) {
-		t.Errorf("it tells %v, whole %v", names(late), late.Whole)
+		t.Errorf("the delta has %v, whole %v", names(late), late.Whole)
 	}
 	if other := model.Since(1 << 40); !other.Whole {
-		t.Error("a revision that is not of this model is taken for one")
+		t.Error("a revision of another model was accepted")
 	}
 }

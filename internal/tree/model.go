@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// keptEvents is how many of the latest events are remembered: more than the largest screen shows.
+// keptEvents is how many of the latest events are kept. It is more than the largest screen shows.
 const keptEvents = 100
 
 // Model holds the current objects. Its methods are safe for concurrent use.
@@ -33,7 +33,7 @@ func NewModel() *Model {
 	}
 }
 
-// Changed receives something after changes, once for any number of them.
+// Changed receives a value after changes. Several changes may cause only one value.
 func (m *Model) Changed() <-chan struct{} { return m.changed }
 
 // Set adds or replaces an object.
@@ -41,14 +41,14 @@ func (m *Model) Set(o Object) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	if before, known := m.objects[o.UID]; known && reflect.DeepEqual(before, o) {
-		return // what has changed is not shown
+		return // only fields changed that are not shown
 	}
 	m.objects[o.UID] = o
 	m.history.set(o.UID)
 	m.notify()
 }
 
-// Remove takes an object out.
+// Remove removes an object.
 func (m *Model) Remove(uid types.UID) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -60,7 +60,7 @@ func (m *Model) Remove(uid types.UID) {
 	m.notify()
 }
 
-// RemoveKind takes out all objects of a kind but those to keep; nil keeps none.
+// RemoveKind removes all objects of a kind except those to keep. A nil map keeps none.
 func (m *Model) RemoveKind(kind schema.GroupKind, keep map[types.UID]bool) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -77,7 +77,7 @@ func (m *Model) RemoveKind(kind schema.GroupKind, keep map[types.UID]bool) {
 	}
 }
 
-// AddEvent adds an event, or replaces it if it has happened again.
+// AddEvent adds an event, or replaces an earlier version of it.
 func (m *Model) AddEvent(e Event) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -99,15 +99,15 @@ func (m *Model) notify() {
 
 // Snapshot is the model at one moment.
 type Snapshot struct {
-	// Roots are the fleet's objects that belong to no other, in order.
+	// Roots are the objects of the fleet that belong to no other object, sorted.
 	Roots []*Branch
 	// Fleet are all objects of the fleet, in the same order.
 	Fleet []Object
-	// Events are those about objects in the tree, the latest first.
+	// Events are the events of objects in the tree, latest first.
 	Events []Event
 }
 
-// Snapshot puts what is known in order.
+// Snapshot returns the trees and events, sorted.
 func (m *Model) Snapshot() Snapshot {
 	m.mutex.Lock()
 	objects, events := slices.Collect(maps.Values(m.objects)), sortEvents(m.events)
@@ -127,8 +127,8 @@ func (m *Model) Snapshot() Snapshot {
 	return s
 }
 
-// worthReading leaves out events that are about none of the objects, that all goes well with pods, and of warnings that
-// are all alike those before the last.
+// worthReading drops events of objects that are not in the tree, normal events of pods and ReplicaSets, and all but
+// the latest of equal warnings.
 func worthReading(events []Event, rootOf map[types.UID]types.UID) []Event {
 	type likeness struct {
 		root         types.UID

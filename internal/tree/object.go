@@ -9,61 +9,61 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// State is the state of an object at a glance.
+// State summarises the state of an object.
 type State int
 
 const (
-	// Plain objects are neither ready nor not, such as a Service.
+	// Plain objects have no readiness, such as a Service.
 	Plain State = iota
-	// Good objects are as they should be.
+	// Good objects are in their desired state.
 	Good
-	// Busy objects are on their way.
+	// Busy objects are in progress.
 	Busy
-	// Bad objects do not get any further.
+	// Bad objects have failed or do not make progress.
 	Bad
 	// Paused objects are suspended on purpose.
 	Paused
 )
 
-// Object holds what is shown of an object.
+// Object holds the fields of an object that are shown.
 type Object struct {
 	Group, Kind     string
 	Namespace, Name string
 	UID             types.UID
-	// Owners are the objects it belongs to, its controller first.
+	// Owners are the objects that own it, its controller first.
 	Owners     []types.UID
 	Created    time.Time
 	Generation int64
 	Deleting   bool
-	// Fleet marks the kinds of the fleet, whose objects are where trees begin.
+	// Fleet marks objects of the fleet's kinds. Trees begin with them.
 	Fleet bool
-	// Spent marks what is kept only to go back to: revisions, and ReplicaSets without pods.
+	// Spent marks objects that exist only for a rollback: revisions, and ReplicaSets without pods.
 	Spent bool
 
 	State State
-	// Status is how it is, in a word or two.
+	// Status is the state in one or two words.
 	Status string
-	// Detail is what else is worth knowing.
+	// Detail is additional information.
 	Detail string
-	// Reason and Message contain why it is not ready, for programs and for people.
+	// Reason and Message explain why it is not ready, for programs and for people.
 	Reason, Message string
-	// Conditions are the conditions of the object, in its order.
+	// Conditions are the conditions of the object, in their order.
 	Conditions []Condition
 }
 
-// Condition is what kinds of all sorts have in common about their conditions.
+// Condition holds the fields that conditions of all kinds have in common.
 type Condition struct {
 	Type, Status    string
 	Reason, Message string
 	Since           time.Time
 }
 
-// Event is what is shown of an event.
+// Event holds the fields of an event that are shown.
 type Event struct {
 	UID     types.UID
 	Time    time.Time
 	Warning bool
-	// Regarding is the object that it is about.
+	// Regarding is the object of the event.
 	Regarding  types.UID
 	Kind, Name string
 	Reason     string

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// noon is when everything is looked at in these tests.
+// noon is the current time in these tests.
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// of makes an object that belongs to others. Its UID is its kind and name, so that a test can say which one it means.
+// of returns an object with owners. Its UID is its kind and name, so a test can refer to it.
 func of(o Object, owners ...Object) Object {
 	if o.Namespace == "" {
 		o.Namespace = "default"

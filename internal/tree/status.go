@@ -15,31 +15,32 @@ import (
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
 
-// Condition types and phases that many operators use, in the order in which they count. kstatus knows Ready, Reconciling and
-// Stalled only, and takes every other object for current.
+// Condition types and phases that many operators use, in order of precedence. kstatus supports only Ready,
+// Reconciling and Stalled, and considers every other object current.
 var (
-	// positiveTypes mean that all is well if they are true: kubebuilder's scaffold has Available, others the rest.
+	// positiveTypes mean success if they are true. kubebuilder's scaffold uses Available; other operators use the
+	// rest.
 	positiveTypes = []string{
 		sharedv1.ConditionReady, "Available", "Succeeded", "Complete", "Completed", "Healthy", "Synced", "Reconciled", "ReconcileSuccess",
 		"Deployed", "Running", "Active", "Established", "Programmed", "Accepted", "Valid",
 	}
-	// negativeTypes mean that something is wrong if they are true.
+	// negativeTypes mean a failure if they are true.
 	negativeTypes = []string{sharedv1.ConditionStalled, "Failed", "Degraded", "ReconcileError", "ReconcileFailed", "Error", "ErrorOccurred"}
-	// busyTypes mean that it is in progress if they are true.
+	// busyTypes mean progress if they are true.
 	busyTypes = []string{sharedv1.ConditionReconciling, "Progressing", "Updating", "Pending"}
 
 	goodPhases = []string{
 		"ready", "available", "running", "active", "bound", "succeeded", "success", "complete", "completed", "healthy", "done", "deployed", "synced", "ok",
 	}
 	badPhases = []string{"failed", "failure", "error", "errored", "degraded", "unhealthy", "invalid", "crashed", "lost"}
-	// phaseFields are where operators without conditions say how an object is.
+	// phaseFields are the fields in which operators without conditions report the state.
 	phaseFields = []string{"phase", "state", "health", "status"}
 )
 
-// statusNew is the word for an object that nothing is known about.
+// statusNew is the status of an object without a written status.
 const statusNew = "New"
 
-// describeStatus says how a custom resource is, by the conditions or other fields of its status.
+// describeStatus describes the state of a custom resource by the conditions or other fields of its status.
 func (o *Object) describeStatus(object *unstructured.Unstructured) {
 	o.State = Busy
 	status, _, _ := unstructured.NestedMap(object.Object, "status")
@@ -48,7 +49,7 @@ func (o *Object) describeStatus(object *unstructured.Unstructured) {
 	case len(conditions) == 0 && !hasContent(status):
 		o.Status, o.Message = statusNew, "no controller has written its status yet"
 	case outdated(object, status, conditions):
-		o.Status, o.Message = "Changed", "its status is about an earlier spec"
+		o.Status, o.Message = "Changed", "its status describes an earlier spec"
 	case len(conditions) > 0:
 		o.describeConditions(conditions)
 	default:
@@ -83,7 +84,8 @@ func isZero(value any) bool {
 	return value == nil || reflect.ValueOf(value).IsZero()
 }
 
-// outdated says that a controller has not come to the current spec yet, as far as it tells which one it has seen.
+// outdated reports whether the controller has not observed the current spec yet, if the status says which one it
+// observed.
 func outdated(object *unstructured.Unstructured, status map[string]any, conditions []metav1.Condition) bool {
 	generation := object.GetGeneration()
 	if observed, found, _ := unstructured.NestedInt64(status, "observedGeneration"); found && observed != 0 && observed < generation {
@@ -106,7 +108,7 @@ func (o *Object) describeConditions(conditions []metav1.Condition) {
 	case positive != nil && positive.Status == metav1.ConditionTrue:
 		o.State, o.Status = Good, positive.Type
 	case isReady && positive.Status == metav1.ConditionUnknown:
-		// Suspended, as a rule: the reason says it better than the status.
+		// Usually Suspended. The reason is more specific than the status.
 		o.State, o.Status, o.Message = Paused, positive.Reason, positive.Message
 	case isReady:
 		o.Status, o.Reason, o.Message = sharedv1.ConditionReconciling, positive.Reason, positive.Message
@@ -121,7 +123,7 @@ func (o *Object) describeConditions(conditions []metav1.Condition) {
 	}
 }
 
-// describeUnknown shows the condition that has changed last, without a judgement: what it means is not known.
+// describeUnknown shows the condition that changed last. It is not judged, because its meaning is unknown.
 func (o *Object) describeUnknown(conditions []metav1.Condition) {
 	last := conditions[0]
 	for _, one := range conditions[1:] {
@@ -135,8 +137,8 @@ func (o *Object) describeUnknown(conditions []metav1.Condition) {
 	}
 }
 
-// describePhase reads a status without conditions. One that says nothing about health is current, as kstatus has it: a
-// controller has written it.
+// describePhase reads a status without conditions. A status without health information is current, as in kstatus,
+// because a controller has written it.
 func (o *Object) describePhase(status map[string]any) {
 	if ready, found, _ := unstructured.NestedBool(status, "ready"); found {
 		o.Status = "Not ready"

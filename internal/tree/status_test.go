@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Unknown operators have conditions and phases of all kinds.
+// Unknown operators use many different conditions and phases.
 func TestDescribeOthersStatus(t *testing.T) {
 	for name, test := range map[string]struct {
 		status string // as YAML
@@ -31,16 +31,16 @@ func TestDescribeOthersStatus(t *testing.T) {
 		"complete, as a Job":   {`{conditions: [{type: Complete, status: "True"}]}`, Good, "Complete"},
 		"succeeded":            {`{conditions: [{type: Succeeded, status: "True"}]}`, Good, "Succeeded"},
 		"failed":               {`{conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded}]}`, Bad, "Failed (BackoffLimitExceeded)"},
-		"ready sums up":        {`{conditions: [{type: Ready, status: "True"}, {type: Degraded, status: "True"}]}`, Good, "Ready"},
+		"ready comes first":    {`{conditions: [{type: Ready, status: "True"}, {type: Degraded, status: "True"}]}`, Good, "Ready"},
 		"unknown type":         {`{conditions: [{type: Docked, status: "True", reason: Moored, lastTransitionTime: "2026-01-02T00:00:00Z"}]}`, Plain, "Docked (Moored)"},
 		"unknown type, untrue": {`{conditions: [{type: Docked, status: "False"}]}`, Plain, "Docked False"},
 		"the last of unknown types": {`{conditions: [{type: Docked, status: "True", lastTransitionTime: "2026-01-02T00:00:00Z"},
   {type: Loaded, status: "True", lastTransitionTime: "2026-01-03T00:00:00Z"}]}`, Plain, "Loaded"},
-		"old news":             {`{observedGeneration: 2, conditions: [{type: Available, status: "True"}]}`, Busy, "Changed: its status is about an earlier spec"},
-		"old news, by type":    {`{conditions: [{type: Available, status: "True", observedGeneration: 2}]}`, Busy, "Changed: its status is about an earlier spec"},
-		"old news of a phase":  {`{observedGeneration: 2, phase: Running}`, Busy, "Changed: its status is about an earlier spec"},
+		"outdated":             {`{observedGeneration: 2, conditions: [{type: Available, status: "True"}]}`, Busy, "Changed: its status describes an earlier spec"},
+		"outdated condition":   {`{conditions: [{type: Available, status: "True", observedGeneration: 2}]}`, Busy, "Changed: its status describes an earlier spec"},
+		"outdated phase":       {`{observedGeneration: 2, phase: Running}`, Busy, "Changed: its status describes an earlier spec"},
 		"phase":                {`{phase: Running, message: fine}`, Good, "Running"},
-		"phase, on its way":    {`{phase: Provisioning, message: soon}`, Busy, "Provisioning: soon"},
+		"phase, in progress":   {`{phase: Provisioning, message: soon}`, Busy, "Provisioning: soon"},
 		"phase, bad":           {`{phase: Failed, reason: R, message: broke}`, Bad, "Failed (R): broke"},
 		"phase, unknown":       {`{state: Anchored}`, Plain, "Anchored"},
 		"ready":                {`{ready: true}`, Good, "Ready"},

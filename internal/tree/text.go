@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Why is how an object is, with the reason if it is not ready.
+// Why returns the status, with the reason if the object is not ready.
 func (o Object) Why() string {
 	text := o.Status
 	if o.Reason != "" {
@@ -22,7 +22,7 @@ func (o Object) Why() string {
 	return Clean(text)
 }
 
-// Age is a time that has passed, in as few characters as make sense.
+// Age formats a duration in few characters.
 func Age(d time.Duration) string {
 	d = max(d, 0)
 	switch {

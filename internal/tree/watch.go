@@ -24,37 +24,38 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// Sources are what a tree is made of.
+// Sources selects the objects of a tree.
 type Sources struct {
 	Scheme *runtime.Scheme
-	// Fleet are the kinds that trees begin with, and what is worth seeing of each.
+	// Fleet are the kinds that trees begin with, and the columns to show of each.
 	Fleet map[schema.GroupVersionKind]Columns
-	// Children are the other kinds, of which only objects with the labels are watched.
+	// Children are the other kinds. Only their objects with the labels are watched.
 	Children []client.Object
 	Labels   labels.Selector
-	// Foreign says that the kinds are not ours: their objects may do without conditions, and are not new for the lack of them.
+	// Foreign means that the kinds belong to another operator. Their objects may have no conditions, and do not count
+	// as new without them.
 	Foreign bool
 	// Namespaces to watch; all if empty.
 	Namespaces []string
-	// WithoutEvents leaves out the events of the API server, for a watch beside another one that has them.
+	// WithoutEvents excludes events of the API server, because another watch already includes them.
 	WithoutEvents bool
-	// Changed, if set, is told about every object that appears, changes or goes after the first look: old is nil for one that
-	// appears, and now for one that goes. It must not change them.
+	// Changed, if set, is called for every object that is created, updated or deleted after the first list. old is
+	// nil for a created object, and now is nil for a deleted one. It must not change them.
 	Changed func(kind schema.GroupVersionKind, old, now client.Object)
 }
 
-// syncTimeout is how long the first lists may take. They never end if one of them is forbidden.
+// syncTimeout is the maximum time for the first lists. If one of them is forbidden, they never complete.
 const syncTimeout = time.Minute
 
-// Watch keeps the model up to date until the context ends. It returns once the model has all there is.
+// Watch updates the model until the context ends. It returns when the model is complete.
 func Watch(ctx context.Context, config *rest.Config, from Sources, model *Model) error {
 	result := make(chan error, 2)
 	go func() { result <- Follow(ctx, config, from, model, func() { result <- nil }) }()
 	return <-result
 }
 
-// Follow keeps the model up to date until the context ends, and calls synced once the model has all there is. When it
-// returns, the model is not changed any more. Objects of the fleet's kinds that are gone when it begins are removed.
+// Follow updates the model until the context ends, and calls synced when the model is complete. After it has
+// returned, the model does not change. It removes objects of the fleet's kinds that no longer exist when it starts.
 func Follow(ctx context.Context, config *rest.Config, from Sources, model *Model, synced func()) error {
 	options := cache.Options{
 		Scheme:           from.Scheme,
@@ -85,7 +86,7 @@ func Follow(ctx context.Context, config *rest.Config, from Sources, model *Model
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// It returns nil when the context ends and all informers have stopped, and has nothing else to say.
+		// It always returns nil, when the context has ended and all informers have stopped.
 		_ = informers.Start(ctx)
 	}()
 	defer func() {
@@ -103,7 +104,7 @@ func Follow(ctx context.Context, config *rest.Config, from Sources, model *Model
 	return nil
 }
 
-// follower puts what a cache's informers see into a model.
+// follower copies the objects of informers to a model.
 type follower struct {
 	informers cache.Cache
 	model     *Model
@@ -111,19 +112,19 @@ type follower struct {
 	synced    []toolscache.InformerSynced
 
 	mutex sync.Mutex
-	// seen are the objects of the first lists; nil once those are complete.
+	// seen are the objects of the first lists. It is nil when the lists are complete.
 	seen map[types.UID]bool
 }
 
 func (f *follower) handleAll(ctx context.Context) error {
 	for gvk, columns := range f.sources.Fleet {
-		// Not as its Go type, into which an object that an older schema let through might not fit.
+		// Objects that were written under an older schema may not fit the Go type.
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
 		describe := func(o client.Object) Object {
 			described := DescribeFleet(o, gvk, columns)
 			if f.sources.Foreign && described.Status == statusNew {
-				// Many operators never write a status, so that it may be long since it was reconciled.
+				// Many operators never write a status, so a missing status does not mean that the object is new.
 				described.State, described.Status, described.Message = Plain, "", ""
 			}
 			return described
@@ -148,7 +149,7 @@ func (f *follower) handleAll(ctx context.Context) error {
 	return f.handle(ctx, &eventsv1.Event{}, f.events())
 }
 
-// sweep removes what is left of the fleet's objects from a watch before this one.
+// sweep removes objects of the fleet that an earlier watch left behind.
 func (f *follower) sweep() {
 	f.mutex.Lock()
 	seen := f.seen
@@ -168,7 +169,7 @@ func (f *follower) set(o Object) {
 	f.model.Set(o)
 }
 
-// changed reports changes of one kind, if a callback is set.
+// changed returns the callback for one kind.
 func (s Sources) changed(kind schema.GroupVersionKind) func(old, now client.Object) {
 	if s.Changed == nil {
 		return func(client.Object, client.Object) {}
@@ -217,11 +218,12 @@ func (f *follower) events() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    add,
 		UpdateFunc: func(_, object any) { add(object) },
-		// An event that the server forgets has happened all the same.
+		// Deleted events stay, because they have happened.
 	}
 }
 
-// handle gives the objects of a kind to a handler. It counts as synced once the handler has had all there are.
+// handle passes the objects of a kind to a handler. The kind counts as synced when the handler has received all
+// objects.
 func (f *follower) handle(ctx context.Context, kind client.Object, handler toolscache.ResourceEventHandler) error {
 	informer, err := f.informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 	if err != nil {

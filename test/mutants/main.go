@@ -1,10 +1,11 @@
 // Copyright The Opdock Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutants finds out which defects of the fleet opdock prove finds: it brings one after the other to a copy of this
-// repository, and runs a campaign on each. Arguments are the names of mutants, or how they begin; all are run without any.
+// Command mutants checks which defects of the fleet opdock prove finds. It applies one defect at a time to a copy of
+// this repository, and runs a campaign on each. Arguments are names of mutants or their prefixes. Without arguments,
+// it runs all of them.
 //
-// What came of them is kept in results.json, from which the page docs/mutants.md is made.
+// It keeps the results in results.json, and writes docs/mutants.md from them.
 package main
 
 import (
@@ -35,9 +36,9 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctrl.SetLogger(logr.Discard())
-	budget := flag.Duration("budget", 5*time.Minute, "how long a campaign may begin new runs")
+	budget := flag.Duration("budget", 5*time.Minute, "how long a campaign may start new runs")
 	parallel := flag.Int("parallel", prove.DefaultParallel, "number of runs at the same time")
-	missing := flag.Bool("missing", false, "only those that have no result yet")
+	missing := flag.Bool("missing", false, "only mutants without a result")
 	flag.Parse()
 	if err := all(ctx, os.Stdout, flag.Args(), prove.Options{Budget: *budget, Parallel: *parallel}, *missing); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -86,7 +87,8 @@ func all(ctx context.Context, out io.Writer, wanted []string, o prove.Options, o
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
 		fmt.Fprintf(out, "  %s %s after %s, %d runs in %s: %s%s\n", one.Family, one.Verdict, seconds(one.After), one.Runs, seconds(one.Took), one.Title, one.Failed)
-		// Now, since the rest takes long; and others may run the rest.
+		// Write after each mutant, because the rest takes long. Another process may run other mutants, so read the
+		// file again.
 		if results, err = read(resultsFile); err != nil {
 			return err
 		}
@@ -131,7 +133,7 @@ func patch(ctx context.Context, dir, file string, options ...string) error {
 	return command(ctx, dir, "git", append(append([]string{"apply"}, options...), file)...)
 }
 
-// copyTree copies the files of the repository that git knows or would add, as they are.
+// copyTree copies the tracked and the untracked, but not the ignored files of the repository.
 func copyTree(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -164,7 +166,7 @@ func read(file string) (map[string]result, error) {
 	return results, nil
 }
 
-// write keeps the results of mutants that there still are, and makes the page of them.
+// write drops the results of mutants that no longer exist, and writes the results and the page.
 func write(known []mutant, results map[string]result) error {
 	for name := range results {
 		if !slices.ContainsFunc(known, func(m mutant) bool { return m.Name == name }) {

@@ -12,32 +12,31 @@ import (
 	"time"
 )
 
-// mutant is a defect that a patch brings to the fleet.
+// mutant is a defect that a patch adds to the fleet.
 type mutant struct {
 	Name string
-	// Broken says what is wrong then, Kind whose scenario shows it, and Families are those that are tried.
+	// Broken describes the defect, Kind selects the scenario that shows it, and Families are the families to try.
 	Broken   string
 	Kind     string
 	Families []string
-	// Files are what the patch changes.
+	// Files are the files that the patch changes.
 	Files []string
 	path  string
 }
 
-// result is how a campaign on a mutant ended.
+// result is the result of a campaign on a mutant.
 type result struct {
-	// Family, Verdict and Title are those of the first finding that was confirmed; empty if there was none.
+	// Family, Verdict and Title describe the first confirmed finding. They are empty if there is none.
 	Family  string        `json:"family,omitempty"`
 	Verdict string        `json:"verdict,omitempty"`
 	Title   string        `json:"title,omitempty"`
-	After   time.Duration `json:"after,omitempty"` // the beginning of the campaign
+	After   time.Duration `json:"after,omitempty"` // since the start of the campaign
 	Runs    int           `json:"runs"`
 	Took    time.Duration `json:"took"`
-	// Failed says why the campaign could not be run.
+	// Failed is the error of a campaign that could not run.
 	Failed string `json:"failed,omitempty"`
 }
 
-// mutants reads all patches of a directory.
 func mutants(dir string) ([]mutant, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.patch"))
 	if err != nil {
@@ -61,11 +60,12 @@ func mutants(dir string) ([]mutant, error) {
 	return all, nil
 }
 
-// parse reads the header of a patch: fields whose values may go on in the next line, up to an empty line.
+// parse reads the header of a patch, which ends at the first empty line. The value of a field may continue on the
+// next line.
 func parse(name, content string) (mutant, error) {
 	header, patch, found := strings.Cut(content, "\n\n")
 	if !found {
-		return mutant{}, errors.New("there is no empty line between the header and the patch")
+		return mutant{}, errors.New("add an empty line between the header and the patch")
 	}
 	fields, last := map[string]string{}, ""
 	for _, line := range strings.Split(header, "\n") {

@@ -18,7 +18,7 @@ import (
 
 const root = "../.."
 
-// TestMutantsStillApply keeps the patches from rotting: each applies to the code as it is, and changes controllers only.
+// TestMutantsStillApply checks that each patch applies to the current code and changes only controllers.
 func TestMutantsStillApply(t *testing.T) {
 	all, err := mutants(filepath.Join(root, patches))
 	if err != nil {
@@ -34,10 +34,10 @@ func TestMutantsStillApply(t *testing.T) {
 		check := exec.CommandContext(t.Context(), "git", "apply", "--check", m.path)
 		check.Dir = root
 		if output, err := check.CombinedOutput(); err != nil {
-			t.Errorf("%s does not apply any more, so make it again: %v\n%s", m.Name, err, output)
+			t.Errorf("%s no longer applies; recreate the patch: %v\n%s", m.Name, err, output)
 		}
 		if !strings.HasPrefix(m.Name, m.Kind+"-") {
-			t.Errorf("%s is about %s: begin its name like that", m.Name, m.Kind)
+			t.Errorf("the name of %s does not begin with its kind, %s", m.Name, m.Kind)
 		}
 		if len(m.Files) == 0 {
 			t.Errorf("%s changes nothing", m.Name)
@@ -47,12 +47,12 @@ func TestMutantsStillApply(t *testing.T) {
 				t.Errorf("%s: %v", m.Name, err)
 			}
 			if !strings.HasPrefix(file, "internal/controller/"+m.Kind+"/") && !strings.HasPrefix(file, "internal/flow/") {
-				t.Errorf("%s changes %s, which is no part of the controller", m.Name, file)
+				t.Errorf("%s changes %s, which is not part of the controller", m.Name, file)
 			}
 		}
 		for _, family := range m.Families {
 			if !slices.Contains(prove.Families(), family) {
-				t.Errorf("%s names the family %q, which there is not", m.Name, family)
+				t.Errorf("%s names the family %q, which does not exist", m.Name, family)
 			}
 		}
 		if _, err := scenario.Load(filepath.Join(root, scenarios, m.Kind+".yaml")); err != nil {
@@ -64,7 +64,7 @@ func TestMutantsStillApply(t *testing.T) {
 	}
 }
 
-// TestPageIsCurrent says that docs/mutants.md is what the results say.
+// TestPageIsCurrent checks that docs/mutants.md matches the results.
 func TestPageIsCurrent(t *testing.T) {
 	all, err := mutants(filepath.Join(root, patches))
 	if err != nil {
@@ -76,7 +76,7 @@ func TestPageIsCurrent(t *testing.T) {
 	}
 	for _, m := range all {
 		if _, known := results[m.Name]; !known {
-			t.Logf("%s was not tried yet: make mutants MUTANTS=%s", m.Name, m.Name)
+			t.Logf("%s has no result; run make mutants MUTANTS=%s", m.Name, m.Name)
 		}
 	}
 	content, err := os.ReadFile(filepath.Join(root, pageFile))
@@ -84,7 +84,7 @@ func TestPageIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(content) != page(all, results) {
-		t.Errorf("%s is not what the results say: run make mutants", pageFile)
+		t.Errorf("%s does not match the results; run make mutants", pageFile)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, bad := range []string{"", "Broken: a\nKind: robot\n\ndiff", "Kind: robot\nFamilies: crash\n\ndiff"} {
 		if _, err := parse("bad", bad); err == nil {
-			t.Errorf("%q is taken", bad)
+			t.Errorf("%q was accepted", bad)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestPage(t *testing.T) {
 		"| `d` | D. | not tried yet |  |  |  |",
 	} {
 		if !strings.Contains(got, want) {
-			t.Errorf("the page lacks %q:\n%s", want, got)
+			t.Errorf("the page does not contain %q:\n%s", want, got)
 		}
 	}
 }

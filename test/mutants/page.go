@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// introduction is what the page says before its table.
+// introduction is the text before the table.
 const introduction = `# Mutants of the fleet
 
 Does [` + "`opdock prove`" + `](prove.md) find defects? ` + "`make mutants`" + ` breaks the five operators of this repository on
 purpose, one defect at a time, and runs a short campaign on each: with the scenario of the kind, with the families that
 the patch names, and with ` + "`--fail-fast`" + `. The patches are in [test/mutants](../test/mutants).
 
-A mutant is killed if a finding was confirmed. Defects that show in undisturbed runs are counted as well. The time is
+A mutant is killed if a finding was confirmed. Defects that show in undisturbed runs count, too. The time runs
 from the start of the campaign, which begins with the build, to the run that first showed the finding. It depends on the
 machine: several campaigns and other work shared two cores.
 
-This page is written by ` + "`make mutants`" + `.
+` + "`make mutants`" + ` writes this page; do not edit it.
 
 `
 
-// page is docs/mutants.md.
+// page returns docs/mutants.md.
 func page(all []mutant, results map[string]result) string {
 	var text strings.Builder
 	text.WriteString(introduction)

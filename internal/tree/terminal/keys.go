@@ -5,11 +5,11 @@ package terminal
 
 import "strings"
 
-// Action is what the user wants.
+// Action is a command of the user.
 type Action int
 
-// What a user can want. Unfold shows all of the tree, through which one can then move, or folds it again; moving through
-// a folded tree unfolds it.
+// The commands of the user. Unfold shows the whole tree, for scrolling, or folds it again. Scrolling in a folded tree
+// unfolds it.
 const (
 	Quit Action = iota + 1
 	Unfold
@@ -21,7 +21,7 @@ const (
 	Bottom
 )
 
-// keys are what terminals send, longer sequences before those that they begin with.
+// keys are the sequences that terminals send. Longer sequences come before their prefixes.
 var keys = []struct {
 	input  string
 	action Action
@@ -32,11 +32,10 @@ var keys = []struct {
 	{"\x1b[H", Top}, {"\x1bOH", Top}, {"\x1b[1~", Top}, {"g", Top},
 	{"\x1b[F", Bottom}, {"\x1bOF", Bottom}, {"\x1b[4~", Bottom}, {"G", Bottom},
 	{" ", Unfold}, {"\r", Unfold},
-	{"q", Quit}, {"Q", Quit}, {"\x03", Quit}, {"\x04", Quit}, // also Ctrl-C and Ctrl-D, which a raw terminal does not act upon
+	{"q", Quit}, {"Q", Quit}, {"\x03", Quit}, {"\x04", Quit}, // Ctrl-C and Ctrl-D, too: a raw terminal sends no signals
 }
 
-// Actions are what the user means by what was typed, which may be several keys at once. Keys without a meaning are
-// skipped.
+// Actions returns the actions for the input, which may contain several keys. It skips unknown keys.
 func Actions(input string) []Action {
 	var actions []Action
 next:
@@ -53,7 +52,7 @@ next:
 	return actions
 }
 
-// skip drops one key; of an escape sequence that is not known, all of it, so that its letters do not count as keys.
+// skip drops one key. It drops all of an unknown escape sequence, so its letters do not count as keys.
 func skip(input string) string {
 	if !strings.HasPrefix(input, "\x1b[") {
 		return input[1:]
@@ -66,7 +65,7 @@ func skip(input string) string {
 	return ""
 }
 
-// Do does what the user wants, as far as it is about the view.
+// Do runs the actions that affect the view.
 func (v *View) Do(action Action) {
 	page := max(v.page-1, 1)
 	switch action {
@@ -92,5 +91,5 @@ func (v *View) scroll(to int) {
 	if !v.unfolded {
 		v.unfolded, to = true, 0
 	}
-	v.offset = max(to, 0) // Lines knows where the end is
+	v.offset = max(to, 0) // Lines limits it at the end
 }

@@ -20,7 +20,7 @@ func TestActions(t *testing.T) {
 		"\x1bOA\x1b[5~\x1b[6~": {Up, PageUp, PageDown},
 		"kj gG":                {Up, Down, Unfold, Top, Bottom},
 		"x\x1bé\x00":           nil,
-		// A key that means nothing here, followed by one that does: its letters must not count.
+		// An unknown key sequence before a known key: its letters must not count.
 		"\x1b[1;5q\x1b[Aq": {Up, Quit},
 		"\x1b[200":         nil,
 	} {
@@ -53,7 +53,7 @@ func TestScrolling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, action := range test.actions {
 				view.Do(action)
-				screen() // as between two keys
+				screen() // draw between two keys
 			}
 			if got := screen(); (got == top) != test.same {
 				t.Errorf("got\n%s", got)
@@ -64,6 +64,6 @@ func TestScrolling(t *testing.T) {
 	golden.Compare(t, "view/bottom", screen())
 	view.Do(Unfold)
 	if got := screen(); got != folded {
-		t.Errorf("it is not folded again:\n%s", got)
+		t.Errorf("the tree is not folded again:\n%s", got)
 	}
 }

@@ -26,7 +26,7 @@ type span struct {
 	text  string
 }
 
-// line is text that does not know yet how much room there is for it.
+// line is text that is not cut to a width yet.
 type line []span
 
 func (l line) width() int {
@@ -37,7 +37,7 @@ func (l line) width() int {
 	return total
 }
 
-// cut makes the line fit; where something is missing there is an ellipsis.
+// cut shortens the line to fit, and ends it with an ellipsis.
 func (l line) cut(room int) line {
 	if l.width() <= room {
 		return l
@@ -57,7 +57,7 @@ func (l line) cut(room int) line {
 	return result
 }
 
-// pad fills the line up with blanks.
+// pad fills the line with blanks.
 func (l line) pad(room int) line {
 	if missing := room - l.width(); missing > 0 {
 		return append(l[:len(l):len(l)], span{normal, strings.Repeat(" ", missing)})
@@ -77,7 +77,7 @@ func (l line) render(colour bool) string {
 	return strings.TrimRight(text.String(), " ")
 }
 
-// wrap breaks text into at most so many lines; the last one is cut if there is more.
+// wrap breaks text into up to most lines. The last line holds the rest and may be too long.
 func wrap(text string, room, most int) []string {
 	var lines []string
 	current := ""
@@ -101,7 +101,7 @@ func wrap(text string, room, most int) []string {
 	return append(lines, current)
 }
 
-// columns is how wide a text is on a terminal.
+// columns returns the width of a text on a terminal.
 func columns(text string) int {
 	total := 0
 	for _, r := range text {

@@ -20,7 +20,7 @@ func TestCut(t *testing.T) {
 		{line{{normal, "abc"}, {bold, "def"}}, 5, "abcd…"},
 		{line{{normal, "abc"}, {bold, "def"}}, 3, "ab…"},
 		{line{{normal, "abc"}}, 1, "…"},
-		// A wide character that fits only by half is left out.
+		// A wide character is left out if only half of it fits.
 		{line{{normal, "世界界"}}, 6, "世界界"},
 		{line{{normal, "世界界"}}, 5, "世界…"},
 		{line{{normal, "世界界"}}, 4, "世…"},
@@ -69,9 +69,9 @@ func TestScreenIsDrawnOnlyWhenSomethingHasChanged(t *testing.T) {
 	}
 	s.Close()
 	if text := out.String(); strings.Count(text, "\x1b[2J") != 1 {
-		t.Errorf("the screen flickers, because it is cleared again and again: %q", text)
+		t.Errorf("the screen was cleared more than once, so it flickers: %q", text)
 	}
 	if text := out.String(); !strings.HasPrefix(text, "\x1b[?1049h") || !strings.HasSuffix(text, "\x1b[?1049l") {
-		t.Errorf("the terminal is not given back: %q", text)
+		t.Errorf("the terminal was not restored: %q", text)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/opdock/opdock/internal/tree"
 )
 
-// findings returns the sentences about what goes wrong. They take a third of the room at most; those beyond are counted.
+// findings returns the lines of the findings. They use up to a third of the room. The last line counts those that do
+// not fit.
 func (v *View) findings(room, width int) []line {
 	most := room / 3
 	var lines []line
@@ -19,7 +20,7 @@ func (v *View) findings(room, width int) []line {
 		wrapped := wrap(tree.Clean(text), width-4, 2)
 		left := most - len(lines)
 		if i < len(v.Findings)-1 {
-			left-- // to count the others in
+			left-- // keep a line to count the others
 		}
 		if len(wrapped) > left {
 			if most > len(lines) {
@@ -38,7 +39,7 @@ func (v *View) findings(room, width int) []line {
 	return lines
 }
 
-// addressLines returns the page's address, over several lines in a window that is narrower than it.
+// addressLines returns the page's address, split over several lines if the window is narrower.
 func (v *View) addressLines(width, height int) []string {
 	if v.Address == "" {
 		return nil
@@ -50,12 +51,12 @@ func (v *View) addressLines(width, height int) []string {
 		rest = rest[count:]
 	}
 	if len(lines) > height-2 {
-		return nil // there is no room for it, and a part of it would be of no use
+		return nil // no room; part of an address is useless
 	}
 	return lines
 }
 
-// footer returns the last lines: the address, as many hints as fit beside it, and which part of the tree is seen.
+// footer returns the last lines: the address, as many hints as fit beside it, and the position in the tree.
 func (v *View) footer(address []string, position string, width int) []line {
 	if len(address) > 1 {
 		var lines []line
@@ -88,8 +89,8 @@ func (v *View) footer(address []string, position string, width int) []line {
 	return []line{append(last, span{dim, position})}
 }
 
-// fitDetail leaves something out if a detail with an address is too long: the first parts, and the address only if it does
-// not fit by itself. Whatever is left may be cut.
+// fitDetail shortens a detail with an address if it is too long. It drops the first parts, and drops the address only
+// if that does not fit alone. The result may still be cut.
 func fitDetail(detail string, room int) string {
 	parts := strings.Split(detail, ", ")
 	at := slices.IndexFunc(parts, func(part string) bool { return strings.Contains(part, "://") })

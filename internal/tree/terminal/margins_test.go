@@ -10,7 +10,7 @@ import (
 	"github.com/opdock/opdock/internal/tree"
 )
 
-// A part of an address leads nowhere, so it is shown completely or, where there is no room at all, not shown.
+// Part of an address is useless, so the address is shown completely or not at all.
 func TestTheAddressIsNeverCut(t *testing.T) {
 	const address = "http://127.0.0.1:43210"
 	s := scene()
@@ -26,7 +26,7 @@ func TestTheAddressIsNeverCut(t *testing.T) {
 				text := strings.Join(lines, "")
 				whole := strings.Contains(text, address)
 				if width >= len(address) && !whole || !whole && strings.Contains(text, "http://127") {
-					t.Fatalf("in a window of %dx%d the address is not complete:\n%s", width, height, strings.Join(lines, "\n"))
+					t.Fatalf("the address is not complete in a window of %dx%d:\n%s", width, height, strings.Join(lines, "\n"))
 				}
 			}
 		}
@@ -62,6 +62,6 @@ func TestFindingsStandAboveTheTree(t *testing.T) {
 		t.Errorf("got\n%s", strings.Join(lines, "\n"))
 	}
 	if small := strings.Join(view.Lines(tree.Snapshot{}, noon, 40, 8), "\n"); !strings.Contains(small, "2 findings not shown here") {
-		t.Errorf("findings for which there is no room are not counted:\n%s", small)
+		t.Errorf("findings that do not fit are not counted:\n%s", small)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/opdock/opdock/internal/tree"
 )
 
-// row is one line of the tree before it is known how wide the window is.
+// row is one line of the tree, before its width is known.
 type row struct {
-	indent  string // lines from the parents
+	indent  string // connecting lines
 	state   tree.State
 	kind    string
 	name    string
@@ -22,19 +22,19 @@ type row struct {
 	detail  string
 	created time.Time
 	root    bool
-	// message, if there is one, is the whole row: the reason of the object above.
+	// message, if set, replaces all other fields. It is the reason of the object above.
 	message string
 }
 
 const (
-	// maxTroubled is how many pods that are not ready are shown one by one.
+	// maxTroubled is how many pods that are not ready have a row each.
 	maxTroubled = 4
 
 	podKind        = "Pod"
 	replicaSetKind = "ReplicaSet"
 )
 
-// shortKinds are kinds whose names take up too much room, as kubectl and its users call them.
+// shortKinds are short names, as kubectl has them, for kinds with long names.
 var shortKinds = map[string]string{"HorizontalPodAutoscaler": "HPA", "PodDisruptionBudget": "PDB"}
 
 func kindName(kind string) string {
@@ -50,13 +50,13 @@ type fold int
 const (
 	// open shows all of it.
 	open fold = iota
-	// trimmed shows nothing below what is healthy.
+	// trimmed hides the objects below healthy ones.
 	trimmed
-	// closed shows the root, and why it stands still if it does.
+	// closed shows only the root, and its message if it is bad.
 	closed
 )
 
-// rowsOf returns the lines of a root and of what is shown below it.
+// rowsOf returns the rows of a root and of the visible objects below it.
 func rowsOf(b *tree.Branch, namespace string, f fold) []row {
 	root := rowOf(b, "")
 	root.root = true
@@ -76,7 +76,7 @@ func rowsOf(b *tree.Branch, namespace string, f fold) []row {
 	return rows
 }
 
-// contentsOf names what is below: "Deployment, Service, 3 pods".
+// contentsOf summarises the objects below a branch: "Deployment, Service, 3 pods".
 func contentsOf(b *tree.Branch) string {
 	var kinds []string
 	count := map[string]int{}
@@ -116,12 +116,12 @@ func rowOf(b *tree.Branch, indent string) row {
 	return r
 }
 
-// below are the rows of what belongs to a branch.
+// below returns the rows of the objects below a branch.
 func below(b *tree.Branch, indent string, f fold) []row {
 	var result []row
 	items := itemsOf(b)
 	if b.State == tree.Bad && b.Message != "" {
-		// Why it stands still is what the user is looking for, so it gets the room that it needs.
+		// The user looks for this message, so it gets as much room as it needs.
 		bar := "│  "
 		if len(items) == 0 {
 			bar = "   "
@@ -149,13 +149,13 @@ func below(b *tree.Branch, indent string, f fold) []row {
 	return result
 }
 
-// item is a child, or several in one row.
+// item is a row for one child or for several.
 type item struct {
 	row    row
 	branch *tree.Branch // nil if there is nothing to show below the row
 }
 
-// itemsOf returns the children of a branch, its pods folded: those that are ready into one row, the others too if there are
+// itemsOf returns the children of a branch. Ready pods share one row, and so do pods that are not ready if there are
 // many of them.
 func itemsOf(b *tree.Branch) []item {
 	var result []item
@@ -176,7 +176,7 @@ func itemsOf(b *tree.Branch) []item {
 	} else if len(ready) > 1 {
 		result = append(result, item{row: podsRow(ready, tree.Good, "pods ready")})
 	}
-	slices.SortStableFunc(troubled, func(x, y *tree.Branch) int { return int(y.State) - int(x.State) }) // the worst first
+	slices.SortStableFunc(troubled, func(x, y *tree.Branch) int { return int(y.State) - int(x.State) }) // worst first
 	for i, pod := range troubled {
 		if left := troubled[i:]; i == maxTroubled && len(left) > 1 {
 			result = append(result, item{row: podsRow(left, left[0].State, "more pods not ready")})
@@ -187,7 +187,7 @@ func itemsOf(b *tree.Branch) []item {
 	return result
 }
 
-// itemOf shows a healthy ReplicaSet in one row with its pods.
+// itemOf returns the item of a child. A healthy ReplicaSet and its pods share one row.
 func itemOf(b *tree.Branch) item {
 	r := rowOf(b, "")
 	if b.Kind == replicaSetKind && b.State == tree.Good && len(b.Children) > 0 && b.Healthy() {
@@ -202,7 +202,7 @@ func podsRow(pods []*tree.Branch, state tree.State, what string) row {
 	r.detail = pods[0].Name + " … " + pods[len(pods)-1].Name
 	for _, pod := range pods {
 		if r.created.Before(pod.Created) {
-			r.created = pod.Created // the youngest tells since when there are so many
+			r.created = pod.Created // the pods have been complete since the youngest was created
 		}
 	}
 	return r

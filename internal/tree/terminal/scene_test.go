@@ -12,10 +12,10 @@ import (
 	"github.com/opdock/opdock/internal/tree"
 )
 
-// noon is when everything is looked at in these tests.
+// noon is the current time in these tests.
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// of makes an object that belongs to others. Its UID is its kind and name, so that a test can say which one it means.
+// of returns an object with owners. Its UID is its kind and name, so a test can refer to it.
 func of(o tree.Object, owners ...tree.Object) tree.Object {
 	if o.Namespace == "" {
 		o.Namespace = "default"
@@ -30,7 +30,7 @@ func of(o tree.Object, owners ...tree.Object) tree.Object {
 	return o
 }
 
-// application is a root with what belongs to an AppService; ready says how many of its pods are.
+// application returns a root and the objects of an AppService. ready is the number of its ready pods.
 func application(name string, pods, ready int, root tree.Object) []tree.Object {
 	root.Kind, root.Name, root.Fleet = "AppService", name, true
 	root = of(root)
@@ -53,7 +53,7 @@ func application(name string, pods, ready int, root tree.Object) []tree.Object {
 	return objects
 }
 
-// scene is a fleet in which all sorts of things happen.
+// scene returns a fleet with objects in many states.
 func scene() tree.Snapshot {
 	m := tree.NewModel()
 	set := func(objects ...tree.Object) {

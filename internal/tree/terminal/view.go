@@ -10,45 +10,46 @@ import (
 	"github.com/opdock/opdock/internal/tree"
 )
 
-// View is how a snapshot is shown.
+// View controls how a snapshot is shown.
 type View struct {
-	// Title is where all of this happens.
+	// Title names the cluster.
 	Title string
-	// Namespace is the one that goes without saying.
+	// Namespace is the default namespace, which is not shown for each object.
 	Namespace string
-	// Address is where the page is; empty if there is none. It is never cut: a part of an address leads nowhere.
+	// Address is the address of the page, or empty if there is none. It is never cut, because part of an address is
+	// useless.
 	Address string
-	// Hints are what the user can do, the most important first. Those for which there is no room are left out.
+	// Hints say what the user can do, most important first. Hints that do not fit are left out.
 	Hints []string
-	// Findings are sentences about what goes wrong, which stand above everything else.
+	// Findings are sentences about problems. They come first.
 	Findings []string
 	// Began is when the run began.
 	Began  time.Time
 	Colour bool
 
-	// unfolded shows the whole tree, from the line offset on. Lines keeps offset within the tree and notes in page how
-	// many lines of it are seen at once.
+	// unfolded shows the whole tree, from line offset. Lines keeps offset within the tree, and stores in page how
+	// many lines of the tree are visible.
 	unfolded     bool
 	offset, page int
 }
 
 const (
-	// maxEvents is how many events are worth looking at.
+	// maxEvents is the maximum number of events.
 	maxEvents = 8
-	// maxMessage is how many lines a reason may take.
+	// maxMessage is the maximum number of lines of a message.
 	maxMessage = 3
-	// gap is between columns.
+	// gap is the number of blanks between columns.
 	gap = 2
-	// narrow is from where on there is room for ages.
+	// narrow is the minimum width that has room for ages.
 	narrow = 60
 )
 
-// Lines returns what a window of that size shows; they are never wider or more.
+// Lines returns the content of a window. It has no more lines and no wider lines than fit.
 func (v *View) Lines(s tree.Snapshot, now time.Time, width, height int) []string {
 	if width < 1 || height < 1 {
 		return nil
 	}
-	// Header, footer and the blank lines beside them, as far as there is room for them.
+	// Leave room for header, footer and the blank lines beside them, if they fit.
 	room := height - 1
 	blank := height >= 10
 	address := v.addressLines(width, height)
@@ -101,7 +102,7 @@ func (v *View) header(s tree.Snapshot, now time.Time, width int) line {
 	return append(left.cut(width-right.width()-gap).pad(width-right.width()), right...)
 }
 
-// tree is what is seen of the tree, and which part of it that is if it is not all.
+// tree returns the visible lines of the tree, and the position if not all of them are visible.
 func (v *View) tree(s tree.Snapshot, room int, now time.Time, width int) (lines []line, position string) {
 	if !v.unfolded {
 		return v.fit(s.Roots, room, now, width), ""
@@ -120,13 +121,13 @@ func (v *View) tree(s tree.Snapshot, room int, now time.Time, width int) (lines 
 	return lines[v.offset:last], fmt.Sprintf("  lines %d to %d of %d", v.offset+1, last, len(lines))
 }
 
-// folding is the order in which parts of the tree are given up when there is no room for all of it.
+// folding is the order in which parts of the tree are folded until it fits.
 var folding = []struct {
 	healthy bool
 	to      fold
 }{{true, closed}, {false, trimmed}, {false, closed}}
 
-// fit folds as much as is needed for the tree to fit, from below.
+// fit folds the tree from below until it fits.
 func (v *View) fit(roots []*tree.Branch, room int, now time.Time, width int) []line {
 	if len(roots) == 0 {
 		return []line{{{dim, " No objects of the fleet yet."}}}
@@ -149,7 +150,7 @@ func (v *View) fit(roots []*tree.Branch, room int, now time.Time, width int) []l
 	if total <= room {
 		return v.draw(blocks, now, width)
 	}
-	// Still too many: those in trouble come first, in one line each, and what is left out is counted.
+	// There are still too many rows. Show one line per root, bad ones first, and count the rest.
 	var kept []row
 	for _, state := range []tree.State{tree.Bad, tree.Busy, tree.Paused, tree.Good, tree.Plain} {
 		for i, block := range blocks {
@@ -169,7 +170,7 @@ func (v *View) fit(roots []*tree.Branch, room int, now time.Time, width int) []l
 	return append(v.draw([][]row{kept[:room-1]}, now, width), more)
 }
 
-// rowLines is how many lines the rows take.
+// rowLines returns how many lines the rows need.
 func rowLines(rows []row, width int) int {
 	total := 0
 	for _, r := range rows {
@@ -242,8 +243,8 @@ func (r row) draw(titleWidth int, now time.Time, width int) line {
 	return result
 }
 
-// leastEvents is how many lines are kept free for events: some, even if they could be used to unfold the tree, but none
-// that are needed to say why something stands still.
+// leastEvents returns how many lines to reserve for events. Events have priority over unfolding the tree, but not
+// over messages of bad objects.
 func (v *View) leastEvents(s tree.Snapshot, room, width int) int {
 	if len(s.Events) == 0 || room < 12 {
 		return 0

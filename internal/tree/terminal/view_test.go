@@ -54,13 +54,13 @@ func TestViewFitsIntoEveryWindow(t *testing.T) {
 	}
 }
 
-// What is wrong has to be seen in every window that can show anything: folding begins with what is well.
+// Every window that shows anything must show problems, because folding begins with healthy objects.
 func TestViewShowsTroubleBeforeAnythingElse(t *testing.T) {
 	s := scene()
 	for height := 4; height < 70; height++ {
 		text := strings.Join(testView().Lines(s, noon, 100, height), "\n")
 		if !strings.Contains(text, "✗ AppService shop") {
-			t.Errorf("a window of %d lines does not show what is wrong:\n%s", height, text)
+			t.Errorf("a window of %d lines does not show the problem:\n%s", height, text)
 		}
 	}
 }
