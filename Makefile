@@ -180,6 +180,13 @@ $(GINKGO): test/conformance/upstream/go.mod test/conformance/upstream/go.sum
 	@CGO_ENABLED=0 go -C test/conformance/upstream build -o ../../../$@ github.com/onsi/ginkgo/v2/ginkgo
 	@touch $@
 
+# Edits the children of the fleet at random, with other edits each time: make soak EDITS=100
+EDITS := 500
+.PHONY: soak
+soak: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
+soak: build ## Make 500 random edits to the children of each kind of the fleet
+	go test -vet=off -timeout 120m -count 1 -run 'TestRandomEditor|TestTwins' ./test/drift -seed 0 -edits $(EDITS)
+
 # Runs a campaign on each kind of the fleet, which must find nothing. PROVE passes flags to opdock prove: make prove
 # KINDS=robot PROVE="--families crash --budget 2m"
 KINDS := appservice collector kapp podcluster robot

@@ -102,7 +102,8 @@ func (r *Reconciler[T]) whenStatusIsLost() predicate.Predicate {
 }
 
 // IgnoreStatus is for children whose status does not matter: it selects changes of their spec, labels and
-// annotations. Not all types have a generation, but a writer that changes our fields takes their ownership.
+// annotations. Not all types have a generation, but a writer that changes our fields takes their ownership. A writer that
+// uses our name takes nothing, because the fields are its own already: only the time of the entry changes.
 func IgnoreStatus() predicate.Predicate {
 	return predicate.Or(
 		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
@@ -111,7 +112,7 @@ func IgnoreStatus() predicate.Predicate {
 			DeleteFunc:  func(event.DeleteEvent) bool { return false },
 			GenericFunc: func(event.GenericEvent) bool { return false },
 			UpdateFunc: func(e event.UpdateEvent) bool {
-				return !slices.EqualFunc(wholeEntries(e.ObjectOld), wholeEntries(e.ObjectNew), sameFields)
+				return !slices.EqualFunc(wholeEntries(e.ObjectOld), wholeEntries(e.ObjectNew), sameEntry)
 			},
 		})
 }
@@ -126,6 +127,6 @@ func wholeEntries(object client.Object) (whole []metav1.ManagedFieldsEntry) {
 	return whole
 }
 
-func sameFields(a, b metav1.ManagedFieldsEntry) bool {
-	return a.Manager == b.Manager && a.Operation == b.Operation && (a.FieldsV1 == nil) == (b.FieldsV1 == nil) && (a.FieldsV1 == nil || a.FieldsV1.Equal(*b.FieldsV1))
+func sameEntry(a, b metav1.ManagedFieldsEntry) bool {
+	return a.Manager == b.Manager && a.Operation == b.Operation && a.Time.Equal(b.Time) && a.FieldsV1.Equal(*b.FieldsV1)
 }

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,11 +58,7 @@ var lives = []struct {
 // Two owners live through the same specs. The children of one are edited all the time, and still become those of the other.
 func TestTwins(t *testing.T) {
 	config := fleettest.Config(t)
-	start := *seed
-	if start == 0 {
-		start = uint64(time.Now().UnixNano())
-	}
-	t.Logf("to see the same edits again: -seed %d", start)
+	start := startingSeed(t)
 	for i, life := range lives {
 		t.Run(life.kind, func(t *testing.T) {
 			t.Parallel()

@@ -6,7 +6,6 @@ package podcluster
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,24 +35,16 @@ func podIndexKeys(object client.Object) []string {
 func ownerKey(uid types.UID) string      { return "uid/" + string(uid) }
 func instanceKey(instance string) string { return "instance/" + instance }
 
-// findPods collects the PodCluster's pods. It adopts pods without a controller, and releases pods that lost the
-// labels.
+// findPods collects the PodCluster's pods, and adopts pods without a controller. A pod that it controls belongs to it
+// whatever its labels are: they will be restored. To release the pod would leave its number without a pod, because the
+// name stays taken.
 func (r *Reconciler) findPods(ctx context.Context, s *scope) error {
 	owned, err := r.listPods(ctx, s.cluster, ownerKey(s.cluster.UID))
 	if err != nil {
 		return err
 	}
 	for i := range owned {
-		pod := &owned[i]
-		switch {
-		case isMatching(s.cluster, pod):
-			s.addMember(pod)
-		case pod.DeletionTimestamp.IsZero():
-			if _, err := r.release(ctx, s, pod); err != nil {
-				return err
-			}
-			s.pass.Changed("Released Pod %s", pod.Name)
-		}
+		s.addMember(&owned[i])
 	}
 	labelled, err := r.listPods(ctx, s.cluster, instanceKey(s.cluster.Name))
 	if err != nil {
@@ -88,16 +79,6 @@ func (r *Reconciler) listPods(ctx context.Context, cluster *kubegroupv1.PodClust
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
 	return list.Items, nil
-}
-
-// isMatching reports whether an object has the labels of the PodCluster.
-func isMatching(cluster *kubegroupv1.PodCluster, object client.Object) bool {
-	for name, value := range selector(cluster) {
-		if object.GetLabels()[name] != value {
-			return false
-		}
-	}
-	return true
 }
 
 // isPredecessors reports whether an object belongs to a PodCluster that had the same name and was deleted. It will be
@@ -144,18 +125,4 @@ func adopt[T client.Object](ctx context.Context, r *Reconciler, s *scope, object
 	}
 	s.pass.Changed("Adopted %s", before.GetName())
 	return object, nil
-}
-
-// release removes the owner reference from a pod whose labels no longer match, and returns the updated pod.
-func (r *Reconciler) release(ctx context.Context, s *scope, pod *corev1.Pod) (*corev1.Pod, error) {
-	released := pod.DeepCopy()
-	released.OwnerReferences = slices.DeleteFunc(released.OwnerReferences, func(reference metav1.OwnerReference) bool {
-		return reference.UID == s.cluster.UID
-	})
-	patch := client.MergeFromWithOptions(pod, client.MergeFromWithOptimisticLock{})
-	// Without the labels it may not be in the cache, so do not wait for the cache.
-	if err := r.Client.Patch(ctx, released, patch, fieldOwner, client.DisableReadYourWritesConsistency); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("releasing pod %s: %w", pod.Name, err)
-	}
-	return released, nil
 }

@@ -23,7 +23,7 @@ import (
 // podDrift is the difference between a pod and its revision that other writers caused. Changes by admission when the
 // pod was created are not drift.
 type podDrift struct {
-	// labels and annotations of the template that have another value, or are missing.
+	// labels and annotations of the template, and labels of the PodCluster, that have another value or are missing.
 	labels, annotations map[string]string
 	// images of the template, by the names of the containers that have another one.
 	images map[string]string
@@ -43,10 +43,16 @@ var lasting = []string{
 
 // findDrift compares the pods with the revisions that they follow.
 func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
+	labels := identity(s.cluster)
 	for _, m := range s.world.members {
-		if revision := s.world.revisions[m.hash]; revision != nil && !m.terminating {
-			m.drift = driftOf(s.pass, m.pod, revision.template)
+		if m.terminating {
+			continue
 		}
+		var template *sharedv1.PodTemplate
+		if revision := s.world.revisions[m.hash]; revision != nil {
+			template = revision.template
+		}
+		m.drift = driftOf(s.pass, m.pod, labels, template)
 	}
 	return nil
 }
@@ -58,11 +64,31 @@ type ownership interface {
 }
 
 // driftOf returns nil if there is none. Values are compared first, which is cheap. Only where one differs the server's
-// records are read: a value that is still ours was changed by admission.
-func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *podDrift {
+// records are read: a value that is still ours was changed by admission. Without a template, because the revision of the
+// pod is unknown, only the labels are compared that every pod of the PodCluster has.
+func driftOf(owned ownership, pod *corev1.Pod, identity map[string]string, template *sharedv1.PodTemplate) *podDrift {
 	found := podDrift{labels: map[string]string{}, annotations: map[string]string{}, images: map[string]string{}}
-	foreign := owned.ForeignFields(pod, "Pod")
 	var fields []string
+	for _, name := range slices.Sorted(maps.Keys(identity)) {
+		if pod.Labels[name] != identity[name] {
+			found.labels[name] = identity[name]
+			fields = append(fields, "metadata.labels."+name+" was changed")
+		}
+	}
+	if template != nil {
+		fields = append(fields, found.compare(owned, pod, template)...)
+	}
+	if len(fields)+len(found.lasting) == 0 {
+		return nil
+	}
+	slices.Sort(found.lasting)
+	found.text = strings.Join(slices.Concat(found.lasting, fields), ", ")
+	return &found
+}
+
+// compare adds the differences between a pod and its template, and returns those that can be changed back as text.
+func (d *podDrift) compare(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) (fields []string) {
+	foreign := owned.ForeignFields(pod, "Pod")
 	if template.Metadata != nil {
 		differing := func(what string, want, have, into map[string]string) {
 			for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -73,8 +99,8 @@ func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *
 				fields = append(fields, "metadata."+what+"."+name+" was changed")
 			}
 		}
-		differing("labels", template.Metadata.Labels, pod.Labels, found.labels)
-		differing("annotations", template.Metadata.Annotations, pod.Annotations, found.annotations)
+		differing("labels", template.Metadata.Labels, pod.Labels, d.labels)
+		differing("annotations", template.Metadata.Annotations, pod.Annotations, d.annotations)
 	}
 	compareImages := func(list string, want []sharedv1.Container, have []corev1.Container) {
 		for i := range want {
@@ -82,7 +108,7 @@ func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *
 			if index < 0 || have[index].Image == want[i].Image || owned.OwnsField(pod, "spec", list, fieldpath.KeyByFields("name", want[i].Name), "image") {
 				continue
 			}
-			found.images[want[i].Name] = want[i].Image
+			d.images[want[i].Name] = want[i].Image
 			change := "spec." + list + "[" + want[i].Name + "].image was changed"
 			if manager, known := foreign["spec."+list+"[].image"]; known {
 				change += " by " + manager
@@ -96,15 +122,10 @@ func driftOf(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) *
 		index := slices.IndexFunc(lasting, func(field string) bool { return name == field || strings.HasPrefix(name, field+".") })
 		// A manager that has set the existing value has changed nothing.
 		if index >= 0 && !sameValue(strings.TrimPrefix(lasting[index], "spec."), &template.Spec, &pod.Spec) {
-			found.lasting = append(found.lasting, name+" was changed by "+manager)
+			d.lasting = append(d.lasting, name+" was changed by "+manager)
 		}
 	}
-	if len(fields)+len(found.lasting) == 0 {
-		return nil
-	}
-	slices.Sort(found.lasting)
-	found.text = strings.Join(slices.Concat(found.lasting, fields), ", ")
-	return &found
+	return fields
 }
 
 // defaultTolerationSeconds is the server's default toleration of a lost node.

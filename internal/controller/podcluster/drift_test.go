@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/internal/flow"
 )
 
 // records play the server's: which fields are still ours, and which ones others have set.
@@ -46,6 +47,14 @@ func TestDriftOf(t *testing.T) {
 		{
 			name: "another label", edit: func(p *corev1.Pod) { p.Labels["tier"] = "evil" },
 			want: "metadata.labels.tier was changed", metadata: true,
+		},
+		{
+			name: "another label of the PodCluster", edit: func(p *corev1.Pod) { p.Labels[flow.LabelInstance] = "mine" },
+			want: "metadata.labels.app.kubernetes.io/instance was changed", metadata: true,
+		},
+		{
+			name: "no labels", edit: func(p *corev1.Pod) { p.Labels = nil },
+			want: "metadata.labels.app.kubernetes.io/instance was changed, metadata.labels.tier was changed", metadata: true,
 		},
 		{
 			name: "no annotation", edit: func(p *corev1.Pod) { p.Annotations = nil },
@@ -89,7 +98,7 @@ func TestDriftOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"tier": "ring", labelOrdinal: "0"}, Annotations: map[string]string{"note": "mine"}},
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"tier": "ring", labelOrdinal: "0", flow.LabelInstance: "ring"}, Annotations: map[string]string{"note": "mine"}},
 				Spec: corev1.PodSpec{
 					Containers:     []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "injected", Image: "sidecar"}},
 					InitContainers: []corev1.Container{{Name: "first", Image: "busybox"}},
@@ -102,7 +111,7 @@ func TestDriftOf(t *testing.T) {
 				},
 			}
 			test.edit(pod)
-			found := driftOf(test.records, pod, template)
+			found := driftOf(test.records, pod, map[string]string{flow.LabelInstance: "ring"}, template)
 			text := ""
 			if found != nil {
 				text = found.text

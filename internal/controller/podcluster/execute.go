@@ -164,15 +164,16 @@ func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome 
 	if !metav1.IsControlledBy(pod, s.cluster) {
 		return outcome{err: r.yield(ctx, s, pod), taken: true}
 	}
-	if isMatching(s.cluster, pod) && pod.Labels[flow.LabelManagedBy] == flow.ManagedBy {
+	if pod.Labels[flow.LabelManagedBy] == flow.ManagedBy {
 		return outcome{err: flow.Waiting("Creating", "pod %s was just created", name), taken: true}
 	}
-	// It has lost labels and is out of our sight.
-	released, err := r.release(ctx, s, pod)
-	if err != nil {
-		return outcome{err: err}
+	if !pod.DeletionTimestamp.IsZero() {
+		return outcome{err: r.yield(ctx, s, pod), taken: true}
 	}
-	return outcome{change: "Released Pod " + name, err: r.yield(ctx, s, released), taken: true}
+	// The cache does not hold it, because it has lost that label.
+	hidden := memberOf(s.cluster.Name, pod)
+	hidden.drift = driftOf(s.pass, pod, identity(s.cluster), nil)
+	return r.labelPod(ctx, s, action{verb: label, ordinal: hidden.ordinal, member: hidden})
 }
 
 // yield waits until the pod that has a name is gone. It is reported only if it is overdue.
@@ -218,6 +219,9 @@ func (r *Reconciler) mendPod(ctx context.Context, s *scope, a action) outcome {
 // labelPod gives a pod the label with its number, and the labels and annotations of its template that it has lost.
 func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 	after := a.member.pod.DeepCopy()
+	if after.Labels == nil {
+		after.Labels = map[string]string{}
+	}
 	after.Labels[labelOrdinal] = strconv.Itoa(a.ordinal)
 	if !a.member.drift.ofMetadata() {
 		return r.patchPod(ctx, s, a.member.pod, after, "Labelled Pod %s")

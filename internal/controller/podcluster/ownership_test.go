@@ -4,6 +4,7 @@
 package podcluster_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -95,27 +96,30 @@ func TestOrphansAreAdopted(t *testing.T) {
 	s.awaitImages("web", "web-0=a web-1=a")
 }
 
-func TestPodsThatLoseTheirLabelsAreReleased(t *testing.T) {
+func TestPodsThatLoseTheirLabelsGetThemBack(t *testing.T) {
 	t.Parallel()
 	for name, patch := range map[string]string{
 		"of the instance": `{"metadata": {"labels": {"app.kubernetes.io/instance": "mine"}}}`,
 		"of the fleet":    `{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`,
+		"all":             `{"metadata": {"labels": null}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
-			cluster := s.awaitReady(s.create("web", "{podReplicas: 2, image: a}"))
-			released := s.pod("web-1")
-			s.patch(released, patch)
-			cluster = s.awaitStalled(cluster, flow.ReasonResourceExists)
-			if live := s.pod("web-1"); live.UID != released.UID || metav1.GetControllerOf(live) != nil {
-				t.Errorf("the pod was not released: %+v", live.ObjectMeta)
+			cluster := s.awaitReady(s.create("web", "{podReplicas: 2, image: a, updateStrategy: {type: OnDelete}}"))
+			before := s.pod("web-1")
+			s.patch(s.pod("web-1"), patch)
+			fleettest.Await(t, s, s.podNamed("web-1"), func(pod *corev1.Pod) string {
+				for _, label := range []string{flow.LabelManagedBy, flow.LabelKind, flow.LabelInstance, appsv1.PodIndexLabel} {
+					if pod.Labels[label] != before.Labels[label] {
+						return fmt.Sprintf("the labels are %v", pod.Labels)
+					}
+				}
+				return ""
+			})
+			if live := s.pod("web-1"); live.UID != before.UID || !metav1.IsControlledBy(live, cluster) {
+				t.Errorf("the pod was replaced or released: %+v", live.ObjectMeta)
 			}
-			// If the labels are restored, the pod is adopted again.
-			s.patch(s.pod("web-1"), `{"metadata": {"labels": {"app.kubernetes.io/instance": "web", "app.kubernetes.io/managed-by": "opdock"}}}`)
-			cluster = s.awaitReady(cluster)
-			if live := s.pod("web-1"); live.UID != released.UID || !metav1.IsControlledBy(live, cluster) {
-				t.Errorf("the pod was not adopted again: %+v", live.ObjectMeta)
-			}
+			s.awaitReady(cluster)
 		})
 	}
 }

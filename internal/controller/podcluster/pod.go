@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
+	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/workload"
 )
 
@@ -23,6 +24,13 @@ const labelKind = "podcluster"
 // selector are the labels of the PodCluster's pods and revisions.
 func selector(cluster *kubegroupv1.PodCluster) map[string]string {
 	return workload.SelectorLabels(labelKind, cluster.Name)
+}
+
+// identity are the labels by which the PodCluster and the cache of the manager find a pod.
+func identity(cluster *kubegroupv1.PodCluster) map[string]string {
+	labels := selector(cluster)
+	labels[flow.LabelManagedBy] = flow.ManagedBy
+	return labels
 }
 
 func controllerRef(cluster *kubegroupv1.PodCluster) metav1.OwnerReference {
