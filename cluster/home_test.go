@@ -106,7 +106,7 @@ func TestLogRotates(t *testing.T) {
 	}
 }
 
-func TestTellingLines(t *testing.T) {
+func TestExcerptOfALog(t *testing.T) {
 	many := strings.Repeat("line\n", 50)
 	cases := map[string]struct {
 		log, first, last string

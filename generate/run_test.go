@@ -183,7 +183,7 @@ func TestHandWrittenFileIsNotOverwritten(t *testing.T) {
 	}
 }
 
-func TestApplyTakesBackWhatItHasDone(t *testing.T) {
+func TestApplyRollsBack(t *testing.T) {
 	dir := plain().write(t)
 	m := module{dir: dir, path: "example.com/plain"}
 	before := tree(t, dir)

@@ -82,7 +82,7 @@ func TestCampaignThatCannotBeKept(t *testing.T) {
 	}
 }
 
-func TestOpenSaysWhatIsWrong(t *testing.T) {
+func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Open(filepath.Join(dir, "nothing.json")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want that there is none", err)

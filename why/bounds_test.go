@@ -37,7 +37,7 @@ func (s *stage) serveBounded(b serving.Bounds) string {
 
 // Those who ask and do not read what they get take all places there are, and lose them again: after a while, and sooner if
 // others wait for them.
-func TestAnswersThatNobodyReadsHoldUpNobody(t *testing.T) {
+func TestUnreadResponsesDelayNoOther(t *testing.T) {
 	const connections = 8
 	for name, b := range map[string]serving.Bounds{
 		"given up": {Connections: connections, Streams: 1, Within: 100 * time.Millisecond, Stuck: time.Hour},

@@ -124,7 +124,7 @@ func TestLogLines(t *testing.T) {
 }
 
 // However many loops there are, the log gets each of them once in a while at most.
-func TestLoopsAreToldOnce(t *testing.T) {
+func TestLoopsAreReportedOnce(t *testing.T) {
 	var told loops
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	count := func(at time.Time) (number int) {

@@ -46,7 +46,7 @@ func awaitSummary(t *testing.T, address string) (s Summary) {
 }
 
 // Each controller adds its recorder to the manager, and the environment decides whether it serves.
-func TestRecorderServesWhereItIsTold(t *testing.T) {
+func TestRecorderServesAtTheGivenAddress(t *testing.T) {
 	address, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)

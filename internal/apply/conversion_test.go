@@ -5,7 +5,7 @@ package apply
 
 import "testing"
 
-func TestWhoServesConversion(t *testing.T) {
+func TestConversionServer(t *testing.T) {
 	serves := func(service ID) bool { return service == ID{Kind: "Service", Namespace: "sea", Name: "hooks"} }
 	for name, test := range map[string]struct {
 		conversion string

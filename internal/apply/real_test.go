@@ -321,7 +321,7 @@ spec:
 	}
 }
 
-func TestWhoMayOnlyWorkInANamespace(t *testing.T) {
+func TestRightsInOneNamespace(t *testing.T) {
 	admin := server(t)
 	namespace := clustertest.Namespace(t)
 	applied(t, admin, parse(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: jane},

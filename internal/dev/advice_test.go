@@ -37,7 +37,7 @@ func TestMissingRightsAreReadFromTheLog(t *testing.T) {
 	}
 }
 
-func TestCreatingInVainIsReadFromTheLog(t *testing.T) {
+func TestFailedCreationIsReadFromTheLog(t *testing.T) {
 	var said []string
 	a := newAdvice(func(text string) { said = append(said, text) })
 	a.roundIsOver()

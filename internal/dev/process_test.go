@@ -194,7 +194,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-func TestWhatGoSaysWhileItBuilds(t *testing.T) {
+func TestProgressOfGoBuild(t *testing.T) {
 	var progress []string
 	o := &buildOutput{progress: func(text string) { progress = append(progress, text) }}
 	for _, line := range []string{

@@ -178,7 +178,7 @@ func TestChooseChanges(t *testing.T) {
 	}
 }
 
-func TestEveryCountIsThatOfAChange(t *testing.T) {
+func TestCountsMatchChanges(t *testing.T) {
 	noted := 0
 	for containers, counts := range counted {
 		for name := range counts {

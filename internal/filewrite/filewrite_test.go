@@ -138,7 +138,7 @@ func TestALinkStaysALink(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyHasDoneAlreadyIsNoProblem(t *testing.T) {
+func TestApplyOfExistingContent(t *testing.T) {
 	dir := t.TempDir()
 	testenv.WriteFile(t, filepath.Join(dir, "file"), "new")
 	if err := Apply(t.Context(), dir, []Change{{Path: "file", Content: []byte("new"), Mode: 0o600}}); err != nil {

@@ -155,7 +155,7 @@ func TestRecoveryCanBeKilledToo(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyHasEditedSinceIsLeftAlone(t *testing.T) {
+func TestLaterEditsAreKept(t *testing.T) {
 	dir, _ := lastStep(t, "apply")
 	testenv.WriteFile(t, filepath.Join(dir, "changed"), "by hand")
 	want := tree(t, dir)
@@ -198,7 +198,7 @@ func TestALineThatIsNotCompleteWasNeverActedUpon(t *testing.T) {
 	}
 }
 
-func TestAJournalFromSomebodyElseReachesNothingButTheProject(t *testing.T) {
+func TestForeignJournalReachesOnlyTheProject(t *testing.T) {
 	const (
 		evil      = `"before":"ZXZpbA==","mode":493`
 		temporary = ".opdock-ABCDEFGHIJKL.tmp"

@@ -77,7 +77,7 @@ func TestTheFirstTroubleOfTheNewestPods(t *testing.T) {
 	}
 }
 
-func TestReadyIsNotForThoseWhoLeave(t *testing.T) {
+func TestReadyExcludesTerminatingPods(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
 	if !IsReady(pod) {
 		t.Error("it is ready")

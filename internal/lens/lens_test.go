@@ -604,7 +604,7 @@ func TestFaultsInWatches(t *testing.T) {
 	}
 }
 
-func TestSlowReadersHoldUpNobody(t *testing.T) {
+func TestSlowReadersDelayNoOther(t *testing.T) {
 	t.Parallel()
 	s := newStream(64 << 10)
 	for i := range 1000 {

@@ -66,7 +66,7 @@ func TestListenerAcceptsOnlySoMany(t *testing.T) {
 }
 
 // A client that does not read makes room for one that waits; one that is only quiet does not.
-func TestListenerDropsWhoDoesNotRead(t *testing.T) {
+func TestListenerDropsSlowReaders(t *testing.T) {
 	limited, accepted, _ := accept(t, 2, 10*time.Millisecond)
 	quiet := dial(t, limited)
 	quietSide := <-accepted

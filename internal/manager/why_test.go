@@ -24,9 +24,9 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// TestFleetSaysWhy looks at all kinds at work with a recorder: each reconcile has known causes, and those of a user's change
+// TestFleetRecordsWhy looks at all kinds at work with a recorder: each reconcile has known causes, and those of a user's change
 // say what it was and whose.
-func TestFleetSaysWhy(t *testing.T) {
+func TestFleetRecordsWhy(t *testing.T) {
 	config := fleettest.Config(t)
 	namespace := clustertest.Namespace(t)
 	recorder := why.New(why.Options{})

@@ -22,7 +22,7 @@ func looping(name string) *why.Record {
 }
 
 // A page is told what goes wrong, and that it is over; one that comes back is told so as well.
-func TestTheStreamTellsFindings(t *testing.T) {
+func TestStreamHasFindings(t *testing.T) {
 	tracker := findings.NewTracker()
 	server := serve(t, Options{Findings: tracker})
 	follower := followStream(t, server, "")

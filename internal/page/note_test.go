@@ -65,7 +65,7 @@ func TestNotesOfPages(t *testing.T) {
 }
 
 // A process that is killed loses the lock and leaves the file. The next page takes the file's place.
-func TestNotesOfTheDead(t *testing.T) {
+func TestNotesOfDeadProcesses(t *testing.T) {
 	dir := t.TempDir()
 	killed := announce(t, dir, "killed")
 	if err := killed.file.Close(); err != nil {

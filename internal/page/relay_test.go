@@ -139,7 +139,7 @@ func TestRelayOutlivesTheProcessesOfAnOperator(t *testing.T) {
 }
 
 // Events that a write led to name the record of it, whose ID is another one here.
-func TestRelayKeepsWhatLeadsToWhat(t *testing.T) {
+func TestRelayKeepsCauses(t *testing.T) {
 	relay := NewRelay()
 	t.Cleanup(relay.End)
 	p := &process{offset: 40}
@@ -157,7 +157,7 @@ func TestRelayKeepsWhatLeadsToWhat(t *testing.T) {
 }
 
 // An operator that works and serves nothing is told from one that has only not come so far.
-func TestRelaySaysThatAnOperatorDoesNotRecord(t *testing.T) {
+func TestRelayReportsAnOperatorThatDoesNotRecord(t *testing.T) {
 	closed := startOperator(t)
 	closed.end()
 	other := httptest.NewServer(http.NotFoundHandler())
@@ -190,7 +190,7 @@ func TestRelaySaysThatAnOperatorDoesNotRecord(t *testing.T) {
 }
 
 // What was inferred about an operator counts until it turns out that the operator records itself.
-func TestRelayTakesWhatWasInferred(t *testing.T) {
+func TestRelayTakesInferredRecords(t *testing.T) {
 	t.Parallel()
 	inferred := func(id uint64, name string) *why.Record {
 		return &why.Record{ID: id, Controller: "settings", Object: why.Object{Kind: "ConfigMap", Namespace: "default", Name: name}, Causes: []why.Cause{{Type: why.Updated, Changes: []why.Change{{Path: "data"}}, Write: &why.WriteRef{Record: id}}}}

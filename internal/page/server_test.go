@@ -80,7 +80,7 @@ func TestOnlyRequestsToLoopbackAreAnswered(t *testing.T) {
 	}
 }
 
-func TestPagesOfOthersGetNothing(t *testing.T) {
+func TestForeignOriginsAreRefused(t *testing.T) {
 	server := serve(t, Options{})
 	header := func(pairs ...string) func(*http.Request) {
 		return func(r *http.Request) {
@@ -154,7 +154,7 @@ func TestNothingCanBeChanged(t *testing.T) {
 	}
 }
 
-func TestFilesAreSentOnce(t *testing.T) {
+func TestFilesAreCached(t *testing.T) {
 	server := serve(t, Options{})
 	first, body := ask(t, server, http.MethodGet, "/app.js", nil)
 	if first.StatusCode != http.StatusOK || !strings.Contains(body, "import") || !strings.HasPrefix(first.Header.Get("Content-Type"), "text/javascript") {
@@ -172,7 +172,7 @@ func TestFilesAreSentOnce(t *testing.T) {
 }
 
 // What the page loads has to be here: an address of elsewhere in a file would only be found by who is offline.
-func TestFilesNameNothingElsewhere(t *testing.T) {
+func TestFilesNameNoOtherHost(t *testing.T) {
 	entries, err := static.ReadDir("static")
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestFilesNameNothingElsewhere(t *testing.T) {
 	}
 }
 
-func TestTheTreeIsTold(t *testing.T) {
+func TestStreamHasTheTree(t *testing.T) {
 	model := tree.NewModel()
 	model.Set(tree.Object{
 		Group: "app.example.com", Kind: "AppService", Namespace: "default", Name: "shop", UID: "1", Fleet: true, State: tree.Bad, Status: "Stalled",

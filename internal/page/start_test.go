@@ -131,7 +131,7 @@ func startEndless(t *testing.T, answerWithin time.Duration, clients int) (*Runni
 	return running, ended
 }
 
-func TestAnswersThatNobodyReadsAreGivenUp(t *testing.T) {
+func TestUnreadResponsesTimeOut(t *testing.T) {
 	_, ended := startEndless(t, 10*time.Millisecond, 1)
 	select {
 	case err := <-ended:
@@ -144,7 +144,7 @@ func TestAnswersThatNobodyReadsAreGivenUp(t *testing.T) {
 }
 
 // Clients that ask and do not read take all places there are, and make room for others.
-func TestAnswersThatNobodyReadsHoldUpNobody(t *testing.T) {
+func TestUnreadResponsesDelayNoOther(t *testing.T) {
 	running, _ := startEndless(t, time.Hour, maxConnections)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

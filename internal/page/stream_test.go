@@ -83,7 +83,7 @@ func (f *follower) next(t *testing.T, name string, value any) {
 	}
 }
 
-func TestTheStreamTellsWhatChanges(t *testing.T) {
+func TestStreamHasChanges(t *testing.T) {
 	model, changes := tree.NewModel(), NewChanges()
 	model.Set(tree.Object{UID: "1", Name: "one"})
 	server := serve(t, Options{Tree: model, Changes: changes})
@@ -119,8 +119,8 @@ func TestTheStreamTellsWhatChanges(t *testing.T) {
 	}
 }
 
-// Who comes for the first time has missed nothing, however much there was before; who comes back is told how much is gone.
-func TestOnlyWhoWasThereHasMissedSomething(t *testing.T) {
+// A new client has missed nothing, however much there was before. A client that returns learns how much it has missed.
+func TestOnlyOpenStreamsMissChanges(t *testing.T) {
 	changes := NewChanges()
 	server := serve(t, Options{Changes: changes})
 	changes.Add(Change{})
@@ -182,7 +182,7 @@ func TestStreamsAreBounded(t *testing.T) {
 }
 
 // A client that asks and never reads must not hold up the tree, nor make the server remember what it has missed.
-func TestAClientThatDoesNotReadHoldsUpNobody(t *testing.T) {
+func TestSlowClientDelaysNoOther(t *testing.T) {
 	model, changes := tree.NewModel(), NewChanges()
 	server := serve(t, Options{Tree: model, Changes: changes})
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -212,7 +212,7 @@ func TestAClientThatDoesNotReadHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKeptIsCounted(t *testing.T) {
+func TestDroppedRecordsAreCounted(t *testing.T) {
 	changes := NewChanges()
 	const total = 3*keptChanges + 7
 	for range total {
@@ -257,7 +257,7 @@ func TestChangesThatAWatchSees(t *testing.T) {
 	}
 }
 
-func TestSecretsAreKept(t *testing.T) {
+func TestSecretsAreRedacted(t *testing.T) {
 	made := func(version, value string) *corev1.Secret {
 		return &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: "password", ResourceVersion: version, Annotations: map[string]string{"last": value}},

@@ -14,7 +14,7 @@ import (
 )
 
 // A page that comes late gets what is kept in messages of bounded size, and one that comes back only what it has missed.
-func TestTheStreamTellsTraffic(t *testing.T) {
+func TestStreamHasTraffic(t *testing.T) {
 	traffic := NewTraffic()
 	for range trafficBatch + 10 {
 		traffic.Add(Exchange{Verb: "get", Resource: "pods"})

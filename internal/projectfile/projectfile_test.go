@@ -126,7 +126,7 @@ func TestTheLastResourceLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatSaysNothingStays(t *testing.T) {
+func TestEmptyValuesAreKept(t *testing.T) {
 	content := "domain: \"\"\nlayout:\n- go.kubebuilder.io/v4\nmultigroup: false\nversion: \"3\"\n"
 	file, err := Parse([]byte(content))
 	if err != nil {

@@ -99,7 +99,7 @@ func TestOpenRunningStartsNothing(t *testing.T) {
 	}
 }
 
-func TestForeignClusterIsThatOfTheKubeconfig(t *testing.T) {
+func TestForeignClusterComesFromTheKubeconfig(t *testing.T) {
 	for name, test := range map[string]struct {
 		ofContext bool
 		namespace string

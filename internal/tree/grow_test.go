@@ -59,7 +59,7 @@ func outline(branches []*Branch) string {
 	return strings.Join(texts, " ")
 }
 
-func TestModelTellsOfChanges(t *testing.T) {
+func TestModelReportsChanges(t *testing.T) {
 	m := NewModel()
 	m.Set(of(Object{Kind: "AppService", Name: "web", Fleet: true}))
 	m.AddEvent(Event{UID: "e"})

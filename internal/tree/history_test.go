@@ -19,7 +19,7 @@ func names(d Delta) (set []string) {
 	return set
 }
 
-func TestSinceTellsOnlyWhatHasChanged(t *testing.T) {
+func TestSinceReturnsOnlyChanges(t *testing.T) {
 	model := NewModel()
 	model.Set(Object{UID: "1", Name: "one"})
 	model.Set(Object{UID: "2", Name: "two"})

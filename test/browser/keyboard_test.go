@@ -110,7 +110,7 @@ func TestKeysAreTurnedOff(t *testing.T) {
 }
 
 // Only some of the reconciles are there as elements, so each says which of how many it is.
-func TestTheListSaysHowLongItIs(t *testing.T) {
+func TestListHasItsLength(t *testing.T) {
 	p := lookAt(t, demo.New(30, time.Now()), "scale shop")
 	do(t, p, `const record = opdock.store.passes[0].raw;
 	  for (let i = 0; i < 496; i++) opdock.takeRecord("record", { ...record, id: 1000 + i });

@@ -64,7 +64,7 @@ func TestPodSecurityStandards(t *testing.T) {
 }
 
 // Where the profile does not do, the status says what would, and doing it is enough.
-func TestTheStatusSaysWhichProfileIsNeeded(t *testing.T) {
+func TestStatusNamesTheNeededProfile(t *testing.T) {
 	c := fleettest.Client(t)
 	namespace := clustertest.Namespace(t)
 	enforce(t, c, namespace, "restricted")

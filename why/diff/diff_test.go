@@ -196,7 +196,7 @@ func TestCompareShowsWhereLargeValuesDiffer(t *testing.T) {
 	}
 }
 
-func TestCompareTellsTheSameInTheSameOrder(t *testing.T) {
+func TestCompareIsDeterministic(t *testing.T) {
 	untyped := func(value string) client.Object {
 		inner := func() map[string]any {
 			fields := map[string]any{}

@@ -143,7 +143,7 @@ func TestCopyIsOneRevision(t *testing.T) {
 	}
 }
 
-func TestConnectToNobody(t *testing.T) {
+func TestConnectWithoutListener(t *testing.T) {
 	if _, err := Connect(t.TempDir(), "etcd.sock"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no socket: %v", err)
 	}

@@ -54,7 +54,7 @@ func TestParseAllowsSpaces(t *testing.T) {
 	}
 }
 
-func TestParseTellsWhatIsWrong(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	for value, want := range map[string]string{
 		"explode":                    `"explode" is not a behaviour`,
 		"Crash-Loop":                 `"Crash-Loop" is not a behaviour`,

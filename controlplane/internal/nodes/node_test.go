@@ -98,7 +98,7 @@ func TestEnsureLeavesExistingNodesAlone(t *testing.T) {
 	}
 }
 
-func TestEnsureTellsWhichNodeFailed(t *testing.T) {
+func TestEnsureNamesTheFailedNode(t *testing.T) {
 	client := fake.NewClientset()
 	refused := errors.New("refused")
 	client.PrependReactor("create", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refused })

@@ -196,7 +196,7 @@ func TestDeletedPodsGo(t *testing.T) {
 	}
 }
 
-func TestUnknownBehaviourIsToldOnce(t *testing.T) {
+func TestUnknownBehaviourIsReportedOnce(t *testing.T) {
 	client := newStore(t, NodeObject(0))
 	stop := simulated(t, client)
 	createPod(t, client, podNamed("odd", "explode"))

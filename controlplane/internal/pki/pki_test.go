@@ -93,7 +93,7 @@ func TestDamageIsNoticed(t *testing.T) {
 	}
 }
 
-func TestUnfinishedSetIsMadeAnew(t *testing.T) {
+func TestUnfinishedSetIsRecreated(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	if err := os.MkdirAll(dir+".new", 0o700); err != nil {
 		t.Fatal(err)

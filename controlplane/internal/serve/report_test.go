@@ -53,7 +53,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestNobodyListens(*testing.T) {
+func TestNoListener(*testing.T) {
 	NewReporter(nil, time.Now()).Progress("etcd", "etcd is up")
 	NewReporter(brokenPipe{}, time.Now()).Error(errors.New("oops"))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 )
 
-func TestClusterOfDevIsProposedToWhoeverNamesNone(t *testing.T) {
+func TestClusterOfDevIsProposed(t *testing.T) {
 	yard := cluster.Status{Name: "yard", State: cluster.Alive}
 	const hint = "to use the cluster that is alive: --name yard"
 	for name, test := range map[string]struct {

@@ -17,7 +17,7 @@ import (
 )
 
 // The terminal of opdock dev says that the operator loops, even if no page is served.
-func TestDevSaysFindings(t *testing.T) {
+func TestDevPrintsFindings(t *testing.T) {
 	recorder := why.New(why.Options{})
 	operator := httptest.NewServer(http.StripPrefix("/why", recorder.HTTPHandler()))
 	t.Cleanup(func() {

@@ -13,7 +13,7 @@ import (
 )
 
 // A run without a terminal says once what goes wrong.
-func TestRunSaysFindings(t *testing.T) {
+func TestRunPrintsFindings(t *testing.T) {
 	s := newConsole(nil)
 	r := testRun(s)
 	r.session.Findings = findings.NewTracker()

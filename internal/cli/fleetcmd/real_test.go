@@ -74,7 +74,7 @@ func TestRunUntilReady(t *testing.T) {
 	}
 }
 
-func TestRunSaysWhySamplesAreNotReady(t *testing.T) {
+func TestRunPrintsWhySamplesAreNotReady(t *testing.T) {
 	user, arguments, namespace := onRealCluster(t)
 	app := &appv1.AppService{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"}}
 	app.Spec.Image = "nginx:1.29"

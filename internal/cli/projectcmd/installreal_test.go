@@ -139,7 +139,7 @@ func TestAProjectOnACluster(t *testing.T) {
 	step(cmdutil.ExitError, []string{"uninstall", "--ignore-not-found=false"}, []string{"1 of 1 objects did not exist"})
 }
 
-func TestKindsThatNobodyConverts(t *testing.T) {
+func TestKindsWithoutConversion(t *testing.T) {
 	run, _ := projectOnRealCluster(t, "multigroup")
 	code, user := run("install")
 	expectRun(t, code, user, cmdutil.ExitOK, "CRDs established: 2 created", "CRD carts.land.example.com: no process serves its conversion webhook")

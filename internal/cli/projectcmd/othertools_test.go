@@ -12,7 +12,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 )
 
-func TestFolderOfAProjectIsNamedToWhoeverIsBelow(t *testing.T) {
+func TestProjectIsNamedInItsSubfolders(t *testing.T) {
 	w := newWorkshop(t)
 	w.must(initYard, addFrigate)
 	top := w.dir

@@ -141,7 +141,7 @@ func TestScaffoldOutput(t *testing.T) {
 }
 
 // A directory whose name cannot be that of a project is refused before the first question.
-func TestScaffoldDoesNotAskInVain(t *testing.T) {
+func TestInitChecksTheDirectoryFirst(t *testing.T) {
 	w := newWorkshop(t)
 	w.dir, w.answers = t.TempDir(), "example.com\n"
 	code, screen := w.run(t.Context(), "init")
@@ -189,7 +189,7 @@ func TestFlagsAreNotAskedFor(t *testing.T) {
 	}
 }
 
-func TestFlagsKnownFromElsewhere(t *testing.T) {
+func TestFlagsOfOtherTools(t *testing.T) {
 	w := newWorkshop(t)
 	w.must(initYard+" --skip-go-version-check --plugins go/v4", addFrigate+" --make=false --resource --controller")
 }
@@ -257,7 +257,7 @@ func TestWhatWasKilledIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestWhatWasKilledIsNotTakenBackFromSomebodyWhoWentOn(t *testing.T) {
+func TestKilledWriteIsNotRolledBackAfterLaterEdits(t *testing.T) {
 	left, _ := killedProject(t)
 	edited := filepath.Join(left.dir, "api/v1/frigate_types.go")
 	if err := os.WriteFile(edited, []byte("package v1\n"), 0o600); err != nil {

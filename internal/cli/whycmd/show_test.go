@@ -48,7 +48,7 @@ func TestWhyNamesControllers(t *testing.T) {
 	}
 }
 
-func TestWhyTellsOfEventsThatWereHeldBack(t *testing.T) {
+func TestWhyShowsDelayedEvents(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	web := &why.Object{Kind: "Pod", Name: "web"}
 	for want, waited := range map[string]time.Duration{"• created Pod web (seen 10s earlier)\n": time.Millisecond, "• created Pod web\n": 10 * time.Second} {

@@ -94,7 +94,7 @@ func TestFeaturesComeAndGo(t *testing.T) {
 	fleettest.Await(t, s.Client, child(s, &appsv1.Deployment{}), exists)
 }
 
-func TestNobodyFightsTheAutoscaler(t *testing.T) {
+func TestAutoscalerIsNotContested(t *testing.T) {
 	s := newStage(t)
 	app := s.awaitReady(s.web(`{image: nginx, size: 3}`))
 	// Turned on while there are three pods, it must not fall back to one.

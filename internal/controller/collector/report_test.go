@@ -200,7 +200,7 @@ func TestWhichPodsWakeACollector(t *testing.T) {
 	}
 }
 
-func TestACollectorOfTheSameNameStartsAnew(t *testing.T) {
+func TestRecreatedCollectorStartsOver(t *testing.T) {
 	d := newDesk(t)
 	d.look(nil)
 	d.happens(collectorv1.EventAdded, nil, ptr.To(aPod("a")))

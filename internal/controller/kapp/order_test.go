@@ -65,7 +65,7 @@ func TestChangesRollOutInOrder(t *testing.T) {
 	s.playUntilReady(kapp)
 }
 
-func TestWhatIsUpToDateNeedsNobody(t *testing.T) {
+func TestUpToDateComponentsDoNotWait(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	kapp := s.playUntilReady(s.store(app("db"), app("web", "db")))

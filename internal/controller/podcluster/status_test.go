@@ -95,7 +95,7 @@ func TestVerdictNamesFinalizers(t *testing.T) {
 	}
 }
 
-func TestVerdictTellsTroubles(t *testing.T) {
+func TestVerdictNamesTroubles(t *testing.T) {
 	w := parseWorld(t, settings{name: "web", replicas: 2}, "v1/v1~")
 	w.current, w.update = newRevision("v1"), newRevision("v1")
 	w.members[1].pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}

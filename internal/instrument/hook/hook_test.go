@@ -51,9 +51,9 @@ func (l *last) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
 }
 
-// TestOnlyWritesTellWhereTheyComeFrom sends requests through a client that is wrapped twice. Frames of this module are those of the
+// TestOnlyWritesHaveALine sends requests through a client that is wrapped twice. Frames of this module are those of the
 // operator here; the nearest is this transport itself.
-func TestOnlyWritesTellWhereTheyComeFrom(t *testing.T) {
+func TestOnlyWritesHaveALine(t *testing.T) {
 	if info, ok := debug.ReadBuildInfo(); !ok || info.Main.Path == "" {
 		t.Fatal("the test binary does not name its module, which the hook needs")
 	}

@@ -66,7 +66,7 @@ func ask(t *testing.T, p *protection, method, path, authorization string) int {
 	return recorder.Code
 }
 
-func TestWhoMayReadMetrics(t *testing.T) {
+func TestRightToReadMetrics(t *testing.T) {
 	for name, test := range map[string]struct {
 		method, path, authorization string
 		want                        int

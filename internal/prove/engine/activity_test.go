@@ -229,7 +229,7 @@ func TestWhatCountsAsActivity(t *testing.T) {
 	}
 }
 
-func TestNewsAreTold(t *testing.T) {
+func TestNewsAreReported(t *testing.T) {
 	a := newActivity()
 	news := a.outlook(time.Now(), nearFuture, nil).news
 	a.see(&lens.Event{Delivery: &lens.Delivery{Resource: frigates, Type: "BOOKMARK"}})

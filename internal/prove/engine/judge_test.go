@@ -119,7 +119,7 @@ func TestCountsOfUndisturbedRunsAreMerged(t *testing.T) {
 	}
 }
 
-func TestCausesTellDefectsApart(t *testing.T) {
+func TestCausesDistinguishDefects(t *testing.T) {
 	one := Observation{Family: "crash", Verdict: "end-state", Object: "Deployment default/a", Title: "T", Fields: []string{"spec.list[a].x", "spec.y"}, Got: "1", Step: 1}
 	same := one
 	same.Object, same.Fields, same.Got, same.Step = "Deployment other/b", []string{"spec.list[b].x"}, "2", 2

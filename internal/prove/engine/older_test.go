@@ -10,7 +10,7 @@ import (
 	"github.com/opdock/opdock/internal/lens"
 )
 
-func TestWhoTakesAnOlderList(t *testing.T) {
+func TestClientsThatTakeAnOlderList(t *testing.T) {
 	for name, test := range map[string]struct {
 		verb  string
 		query *lens.Query
