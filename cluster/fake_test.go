@@ -90,10 +90,10 @@ func fakeControlPlane(args []string, behaviour string) int {
 	flags.Int("nodes", 0, "")
 	port := flags.Int("port", 0, "")
 	ephemeral := flags.Bool("ephemeral", false, "")
-	flags.Bool("durable", false, "")
+	durable := flags.Bool("durable", false, "")
 	from := flags.String("from", "", "")
 	replace := flags.Bool("replace", false, "")
-	flags.String("history", "", "")
+	history := flags.Duration("history", 0, "")
 	flags.String("kubernetes", "", "")
 	flags.String("admission-plugins", "", "")
 	reportTo := flags.Int("report-fd", -1, "")
@@ -146,7 +146,7 @@ func fakeControlPlane(args []string, behaviour string) int {
 	if old, found, _ := readState(*dir); found && old.Ephemeral && !old.Kept {
 		_ = os.Remove(filepath.Join(*dir, stateFileName))
 	}
-	if err := writeFakeState(*dir, *port, *ephemeral); err != nil {
+	if err := writeFakeState(*dir, savedState{Port: *port, Ephemeral: *ephemeral, Durable: *durable, History: *history}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -268,21 +268,25 @@ func takeLock(dir string) (*os.File, error) {
 	return lock, err
 }
 
-func writeFakeState(dir string, port int, ephemeral bool) error {
-	if old, found, _ := readState(dir); found && port == 0 {
-		port = old.Port
+func writeFakeState(dir string, state savedState) error {
+	if old, found, _ := readState(dir); found && state.Port == 0 {
+		state.Port = old.Port
 	}
-	if port == 0 {
-		port = 40000
+	if state.Port == 0 {
+		state.Port = 40000
 	}
-	state := fmt.Sprintf(`{"format":1,"kubernetes":%q,"port":%d,"ephemeral":%v}`, KubernetesVersion, port, ephemeral)
-	if err := os.WriteFile(filepath.Join(dir, stateFileName), []byte(state), 0o600); err != nil {
+	state.Kubernetes = KubernetesVersion
+	content, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, stateFileName), content, 0o600); err != nil {
 		return err
 	}
 	if err := writeFakeAuthority(filepath.Join(dir, "pki")); err != nil {
 		return err
 	}
-	return writeFakeKubeconfig(dir, fmt.Sprintf("https://127.0.0.1:%d", port))
+	return writeFakeKubeconfig(dir, fmt.Sprintf("https://127.0.0.1:%d", state.Port))
 }
 
 func writeFakeKubeconfig(dir, server string) error {

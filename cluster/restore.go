@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (e *RestoreError) Unwrap() error { return e.Err }
 
 // Restore replaces all objects of the cluster of that name with those of the snapshot file Options.From. It stops the
 // cluster if it runs, and starts it. Its port, keys and kubeconfig stay the same, and an ephemeral cluster is still
-// ephemeral. A cluster that does not exist is created.
+// ephemeral. If it runs, it also keeps Durable and History, unless they are set. A cluster that does not exist is created.
 //
 // A snapshot that cannot be used is refused before the cluster is stopped. If the start fails, Restore starts a cluster
 // that was running again with the objects that it had before, and returns a [*RestoreError].
@@ -69,6 +70,12 @@ func Restore(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	o.Ephemeral = o.Ephemeral || before.Ephemeral
 	if before.State == Alive {
+		running, _, err := readState(before.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("reading the state of %s: %w", title(o.Name), err)
+		}
+		o.Durable = o.Durable || running.Durable
+		o.History = cmp.Or(o.History, running.History)
 		if err := stopToStart(before); err != nil {
 			return nil, fmt.Errorf("stopping %s: %w", title(o.Name), err)
 		}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/opdock/opdock/internal/testenv"
 )
@@ -93,6 +94,41 @@ func TestRestoreKeepsPortAndLifetime(t *testing.T) {
 		if endNamed(t, before.Name); exists(before.Dir) == ephemeral {
 			t.Errorf("ephemeral %v, and after the stop the state is there: %v", ephemeral, !ephemeral)
 		}
+	}
+}
+
+func TestRestoreKeepsOptionsOfARunningCluster(t *testing.T) {
+	isolate(t)
+	o := Options{Name: "dock", From: fakeSnapshotFile(t), Detach: true, Binary: testBinary(t)}
+	options := func() string {
+		running, _, err := readState(find(t, "dock").Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(running.Durable, running.History)
+	}
+	startNamed(t, Options{Name: "dock", Durable: true, History: time.Hour})
+	if _, err := Restore(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got := options(); got != "true 1h0m0s" {
+		t.Errorf("after the first restore: %s", got)
+	}
+	o.History = time.Minute
+	if _, err := Restore(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got := options(); got != "true 1m0s" {
+		t.Errorf("after a restore with another history: %s", got)
+	}
+	// They are options of a run, and a stopped cluster has none.
+	endNamed(t, "dock")
+	o.History = 0
+	if _, err := Restore(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got := options(); got != "false 0s" {
+		t.Errorf("after a restore of a stopped cluster: %s", got)
 	}
 }
 

@@ -108,6 +108,9 @@ type savedState struct {
 	Filling string `json:"filling"`
 	// Kept means that the state of an ephemeral cluster stays for the next start.
 	Kept bool `json:"kept"`
+	// Durable and History are options of the last run.
+	Durable bool          `json:"durable"`
+	History time.Duration `json:"history"`
 }
 
 // readState reports whether there is a state file, and returns the parts it understands. The control

@@ -139,6 +139,7 @@ func (p *plane) prepare(ctx context.Context) error {
 		return err
 	}
 	p.folder.Info.Ephemeral = p.options.Ephemeral
+	p.folder.Info.Durable, p.folder.Info.History = p.options.Durable, p.options.History
 	p.folder.Info.Port = p.port()
 	if err := p.folder.Save(); err != nil {
 		return err

@@ -51,6 +51,9 @@ type Info struct {
 	// Filling names what the first data of the cluster is copied from, until it
 	// has been ready once.
 	Filling string `json:"filling,omitempty"`
+	// Durable and History are the flags of the last run, for a restore of a snapshot: it keeps them.
+	Durable bool          `json:"durable,omitempty"`
+	History time.Duration `json:"history,omitempty"`
 	// Kept is true while an ephemeral cluster is stopped to start again at once: its state stays. It
 	// is false again as soon as the cluster is ready.
 	Kept bool `json:"kept,omitempty"`
