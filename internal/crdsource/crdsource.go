@@ -92,7 +92,7 @@ type source struct {
 type goPackage struct {
 	folder string
 	types  map[string]*goType
-	// text is that of all comments and literals, to find the name of a group in.
+	// text has all comments and literals, to find the name of a group in.
 	text string
 }
 
@@ -180,7 +180,7 @@ func (s *source) kind(definition *unstructured.Unstructured, version int) (*goPa
 	return best.home, best.found
 }
 
-// folders are those of the module that have Go files.
+// folders returns the folders of the module with Go files.
 func (s *source) folders() []string {
 	if s.listed != nil {
 		return s.listed

@@ -28,7 +28,7 @@ type filledSecret struct {
 	dirs []string
 }
 
-// filledSecrets are those of the operator's namespace.
+// filledSecrets are in the operator's namespace.
 func (m manifests) filledSecrets() (filled []filledSecret) {
 	c, found := containerIn(m.all, m.identity)
 	if !found || !m.serves() {

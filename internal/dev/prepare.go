@@ -207,7 +207,7 @@ func (s *Session) sayIdentity() {
 	}
 }
 
-// sayTemplated tells that webhooks are not called because only a chart has their configurations.
+// sayTemplated prints that webhooks are not called because only a chart has their configurations.
 func (s *Session) sayTemplated() {
 	if !s.Cluster.CallsBack || len(s.manifests.webhooks) > 0 {
 		return

@@ -78,7 +78,7 @@ func FirstTrouble(pods []corev1.Pod) *Trouble {
 }
 
 // Newest returns the pods that share the value of a label with the youngest of them: those of the latest revision, if
-// the label is that of a revision.
+// the label has a revision.
 func Newest(pods []corev1.Pod, label string) []corev1.Pod {
 	if len(pods) == 0 {
 		return nil

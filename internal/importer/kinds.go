@@ -62,7 +62,7 @@ func checkKinds(kinds []string, known []resource) error {
 }
 
 // builtInKinds returns Kubernetes' own kinds that have objects. A dump does not say how they are served, and a guess
-// from the kind tells neither the scope nor the short names.
+// from the kind has neither the scope nor the short names.
 func builtInKinds() map[schema.GroupKind]resource {
 	const clusterWide, inNamespaces = false, true
 	kinds := map[schema.GroupKind]resource{}

@@ -23,7 +23,7 @@ var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "
 func (a *arrivals) watchCRDs(ctx context.Context) (stop context.CancelFunc) {
 	ctx, stop = context.WithCancel(ctx)
 	wake := func(object any) {
-		// The name of a CRD is that of its resource, a dot and its group.
+		// The name of a CRD consists of its resource, a dot and its group.
 		if crd, ok := object.(*metav1.PartialObjectMetadata); ok {
 			if _, group, _ := strings.Cut(crd.Name, "."); a.awaits(group) {
 				a.wakeUp()

@@ -131,7 +131,7 @@ func (s Source) folder(platform Platform) (dir string, release func(), err error
 	return dir, func() {}, os.MkdirAll(dir, 0o700)
 }
 
-// variantEnv is how the go command is told about a variant.
+// variantEnv returns the variable of the go command for a variant.
 func variantEnv(p Platform) []string {
 	switch {
 	case p.Variant == "":

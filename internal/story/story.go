@@ -256,7 +256,7 @@ func (t *Teller) end(e *lens.Event) {
 	t.finish(p, r, e.At)
 }
 
-// finish tells a reconcile that ended like r.
+// finish writes about a reconcile that ended like r.
 func (t *Teller) finish(p *pass, r *lens.Reconcile, at time.Time) {
 	record := &p.record
 	record.Duration, record.RequeueAfter, record.Error = r.Duration, r.RequeueAfter, r.Error

@@ -89,7 +89,7 @@ type Server struct {
 	aggregator *aggregatorapiserver.APIAggregator
 	// bootstraps is true if this server writes the bootstrap objects to etcd before it starts.
 	bootstraps bool
-	// hooksDeferred is true if the bootstrap objects are those of this version, so the upstream hooks for
+	// hooksDeferred is true if the bootstrap objects have this version, so the upstream hooks for
 	// them can run later. Objects of another version lack rights that controllers and scheduler need to start.
 	hooksDeferred bool
 

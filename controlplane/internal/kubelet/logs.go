@@ -157,7 +157,7 @@ func (s *Server) follow(ctx context.Context, t target, known string, tell func(s
 			return
 		}
 		if text != known {
-			// A log that was replaced is told from its beginning.
+			// A log that was replaced is sent from its beginning.
 			more := text
 			if strings.HasPrefix(text, known) {
 				more = text[len(known):]

@@ -14,7 +14,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
-// exitCodeSIGTERM is how a container ends that is told to stop.
+// exitCodeSIGTERM is the exit code of a container that is stopped.
 const exitCodeSIGTERM = 143
 
 // What a kubelet writes as the reason of a waiting container.
@@ -254,7 +254,7 @@ func (o *observation) failPull(container *corev1.Container, status corev1.Contai
 	return waiting(status, reason, message)
 }
 
-// pullAttempt tells how a container waits for its image at an age of its pod, and at which age that changes.
+// pullAttempt returns how a container waits for its image at an age of its pod, and at which age that changes.
 func pullAttempt(age time.Duration) (reason string, changesAt time.Duration) {
 	var attempt time.Duration
 	for failures := 0; ; failures++ {

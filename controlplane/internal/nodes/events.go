@@ -47,7 +47,7 @@ func (w *eventWriter) write(pod *corev1.Pod, events []event) {
 	}
 }
 
-// nodeLost tells of a node what the node lifecycle controller tells when it finds it silent.
+// nodeLost emits the event of the node lifecycle controller for a node that does not respond.
 func (w *eventWriter) nodeLost(node *corev1.Node) {
 	reference := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 	recorder := w.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "node-controller"})

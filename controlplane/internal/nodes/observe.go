@@ -25,7 +25,7 @@ type event struct {
 	kind, reason, message string
 }
 
-// place is where a pod runs, as far as its status tells.
+// place is where a pod runs, as far as its status shows it.
 type place struct {
 	hostIP, podIP string
 }

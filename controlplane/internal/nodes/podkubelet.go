@@ -117,7 +117,7 @@ func (k *podKubelet) remove(ctx context.Context, pod *corev1.Pod) error {
 	return fmt.Errorf("deleting pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// write stores a pod's status if it differs, and then tells the events that go with it.
+// write stores a pod's status if it differs, and then emits the events for it.
 func (k *podKubelet) write(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus, events ...event) error {
 	if apiequality.Semantic.DeepEqual(pod.Status, status) {
 		return nil

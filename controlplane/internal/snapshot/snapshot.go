@@ -216,7 +216,7 @@ func (f *File) Extract(to string) error {
 	return nil
 }
 
-// decompress tells errors of the new file from those of the data.
+// decompress distinguishes errors of the new file from errors of the data.
 func decompress(data io.Reader, to string) (size int64, writeErr, readErr error) {
 	buffered := bufio.NewReaderSize(data, 1<<20)
 	uncompressed, err := gzip.NewReader(buffered)

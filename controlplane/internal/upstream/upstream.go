@@ -65,7 +65,7 @@ func withElectionDefaults(args []string) []string {
 }
 
 // waitForOrphanhood returns when the process that started this one is gone.
-// The kernel tells only by another parent, so this has to look.
+// The kernel only changes the parent, so this has to poll.
 func waitForOrphanhood(ctx context.Context) {
 	parent := os.Getppid()
 	ticker := time.NewTicker(500 * time.Millisecond)

@@ -181,7 +181,7 @@ type Container struct {
 }
 
 // OfPod returns what the containers of a pod use at a moment. The group belongs to its controller; it matters only
-// for shared usage. A value that cannot be read counts as none: the simulated kubelet tells the pod's owner about it.
+// for shared usage. A value that cannot be read counts as none: the simulated kubelet reports it in an event.
 func OfPod(pod *corev1.Pod, group Group, now time.Time) []Container {
 	u, err := Parse(pod.Annotations[Annotation])
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 )
 
 // ClusterNameFor returns the name of the cluster for a project. It is the name of the project unless a project in another
-// directory has that cluster: then the directory's hash tells them apart.
+// directory has that cluster: then the directory's hash distinguishes them.
 func (a *App) ClusterNameFor(found *project.Project) string {
 	const limit = 40
 	name := strings.Trim(found.Name[:min(len(found.Name), limit)], "-")

@@ -98,7 +98,7 @@ func (a verbs) newProjectRun(cmd *cobra.Command, o projectOptions) (*projectRun,
 			return nil, err
 		}
 	}
-	librarylog.Discard() // a request that ends with the time for it is told here, and not by them as well
+	librarylog.Discard() // a request that times out is reported here, and only here
 	r := &projectRun{verbs: a, projectOptions: o, cmd: cmd, display: a.NewDisplay(o.format != manifestText)}
 	var err error
 	if r.project, err = a.FindProject(o.dir, &r.notes); err != nil {
@@ -180,7 +180,7 @@ func (r *projectRun) reach(ctx context.Context, start bool) error {
 	return r.findSessions(ctx)
 }
 
-// options are those of package apply, for a part of what is remembered about the project.
+// options returns the options of package apply for a part of the project's inventory.
 func (r *projectRun) options(part string) apply.Options {
 	return apply.Options{
 		Manager: apply.ProjectManager, Set: r.set(part), Shared: r.shared(), Namespace: r.Namespace, MakeNamespaces: r.target.Ours, DryRun: r.dryRun,

@@ -55,7 +55,7 @@ func (r *projectRun) shared() map[apply.ID]string {
 	return shared
 }
 
-// unshared are those of the objects that no session uses.
+// unshared returns the objects that no session uses.
 func (r *projectRun) unshared(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	shared := r.shared()
 	return slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool { return shared[apply.IDOf(object)] != "" })

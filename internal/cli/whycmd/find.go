@@ -75,7 +75,7 @@ func endpointOf(pages []page.File, absent error) *whyEndpoint {
 	return e
 }
 
-// pagesOfThisFolder are those of opdock dev about a project that the current folder lies in, whatever cluster it runs on.
+// pagesOfThisFolder returns the pages of opdock dev for the project of the current folder, on any cluster.
 func (a verbs) pagesOfThisFolder() ([]page.File, error) {
 	here, err := os.Getwd()
 	if err == nil {

@@ -99,7 +99,7 @@ func (r *Reconciler) mayAdopt(ctx context.Context, s *scope) error {
 		return fmt.Errorf("reading the PodCluster before adoption: %w", err)
 	}
 	if fresh.UID != s.cluster.UID || !fresh.DeletionTimestamp.IsZero() {
-		// The event that tells so is on its way.
+		// Its event will arrive.
 		return flow.Waiting("Deleting", "PodCluster %s is being deleted or was replaced, so it adopts nothing", s.cluster.Name)
 	}
 	s.adoptable = true

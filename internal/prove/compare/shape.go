@@ -176,7 +176,7 @@ func (f *flattening) add(path, name string, value any) {
 	}
 }
 
-// addList names the elements of a list by what tells them apart, so that another order is no difference in all of them.
+// addList names the elements of a list by their keys, so another order is not a difference in all of them.
 func (f *flattening) addList(path string, list []any) {
 	if len(list) == 0 {
 		f.fields[path] = "[]"

@@ -49,7 +49,7 @@ type activity struct {
 	news      chan struct{}
 }
 
-// watches are those of a resource.
+// watches are the watches of a resource.
 type watches struct {
 	open  int
 	ended time.Time // the last that did
@@ -130,7 +130,7 @@ func (a *activity) request(r *lens.Request) {
 		known.informs = known.informs || r.Query != nil && r.Query.Bookmarks
 		if r.Open {
 			known.open++
-			a.last = time.Now() // it is told what is there
+			a.last = time.Now() // it receives what exists
 		} else {
 			known.open, known.ended = max(0, known.open-1), time.Now()
 		}

@@ -60,7 +60,7 @@ type Options struct {
 	// ControlPlane is the binary, and StateDir a private folder.
 	ControlPlane string
 	StateDir     string
-	// Progress is told how far the campaign is, from one goroutine at a time.
+	// Progress receives how far the campaign is, from one goroutine at a time.
 	Progress func(Progress)
 	// Only is the one plan to run, for a replay.
 	Only *Plan
@@ -68,7 +68,7 @@ type Options struct {
 	// Learned and Replayed are files for recordings: of the first run of the scenario undisturbed, and of the first run of Only.
 	// They replace those of earlier campaigns. There are none if the names are empty.
 	Learned, Replayed string
-	// Live is told what happens in the first run of Only, as it happens; it may be nil.
+	// Live receives what happens in the first run of Only, as it happens; it may be nil.
 	Live func(report.Line)
 }
 

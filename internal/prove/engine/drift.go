@@ -139,7 +139,7 @@ func edits(object *unstructured.Unstructured) (found []edit) {
 // enumerated are values like ClientIP, which are mostly one of a few that the API server takes.
 var enumerated = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 
-// fixed are fields by which elements of lists are told apart, or that take only certain values.
+// fixed are fields that identify elements of lists, or that take only certain values.
 var fixed = []string{"name", "protocol", "type", "kind", "apiVersion", "apiGroup", "containerPort", "imagePullPolicy", "restartPolicy", "dnsPolicy", "clusterIP", "policy", "pathType", "operator", "whenUnsatisfiable", "scope"}
 
 // follow finds the value that a path of managed fields leads to, and the path with the indexes of lists.

@@ -89,7 +89,7 @@ const outdated = 5 * time.Second
 func restartOlder(r *run, p *Plan) *disturbance {
 	o := &older{gate: &gate{resource: *p.Resource, open: make(chan struct{})}}
 	held := o.gate.deliver(r)
-	// What the operator deletes by an older state, it may regret. Once it is told of the latest one, it may have to clean up.
+	// The operator may delete something because of an older state, and restore it when it receives the latest state.
 	end := sync.OnceValue(func() []*Observation {
 		wrong := r.deletions(p.Step)
 		o.gate.release()

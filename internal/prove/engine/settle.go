@@ -135,7 +135,7 @@ func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func
 			}
 		}
 		done, _ := r.ended()
-		pause := time.NewTimer(max(wake, 100*time.Millisecond)) //nolint:mnd // all that happens is told before
+		pause := time.NewTimer(max(wake, 100*time.Millisecond)) //nolint:mnd // all that happens is reported before
 		select {
 		case <-ctx.Done():
 			pause.Stop()

@@ -69,7 +69,7 @@ func (r *run) tell() (lines []report.Line) {
 // lineOf formats an event for a story.
 func (r *run) lineOf(e *lens.Event) report.Line {
 	line := strings.TrimSpace(trace.Line(e, e.At))
-	_, text, _ := strings.Cut(line, "  ") // the time is told apart
+	_, text, _ := strings.Cut(line, "  ") // the time has a field of its own
 	return report.Line{At: e.At.Sub(r.began), Text: strings.Join(strings.Fields(text), " "), Fault: isFault(e), Where: sourceOf(e)}
 }
 

@@ -28,7 +28,7 @@ type Release struct {
 type Project struct {
 	// Dir is the directory of its go.mod, and Module its module path.
 	Dir, Module string
-	// Env is the environment of the go command; nil is that of this process.
+	// Env is the environment of the go command; nil means the environment of this process.
 	Env []string
 }
 

@@ -20,7 +20,7 @@ func (w *walker) visitList(s site) {
 	}
 	list, _ := s.value.([]any)
 	more, guessed := w.oneMore(s.schema, items, s.name, list)
-	// Objects are told apart by their keys, and what else they hold is copied. Texts are made up, and may say anything
+	// Objects are distinguished by their keys, and what else they hold is copied. Texts are made up, and may say anything
 	// twice.
 	plain := items.Type != "object" && len(items.Enum) == 0
 	switch {

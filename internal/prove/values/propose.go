@@ -37,7 +37,7 @@ const (
 
 // Propose returns changes of one property each to an object, the most telling first: scale up, scale down, other images,
 // optional blocks removed, other valid values, limits, misuses. Every one satisfies the schema and its rules when it is
-// applied to the object alone. The schema is that of one version of a CRD, and the object has that version.
+// applied to the object alone. The schema belongs to one version of a CRD, and the object has that version.
 //
 // Propose returns nil if the schema is invalid or the object does not satisfy it; Check returns the reason.
 func Propose(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, o Options) []Change {

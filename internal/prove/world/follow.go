@@ -33,9 +33,9 @@ const (
 
 var (
 	// errNotYet is the answer of an API server that begins to serve a kind, or cannot tell what is there right now.
-	// It takes moments, and nothing tells when it is over.
+	// It takes moments, and there is no sign of its end.
 	errNotYet = errors.New("the API server does not serve it yet")
-	// errNotThere is the answer for a kind that is not served any more, or not yet. Discovery tells which, sooner or later.
+	// errNotThere is the answer for a kind that is not served any more, or not yet. Discovery shows which, sooner or later.
 	errNotThere = errors.New("the API server does not know it")
 	// errEnded is a watch that ends. The API server ends the watches of a kind when its CRD changes: for example, when its
 	// conversion webhook gets another address, which happens at the start of each run.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// serve runs an operator of one kind until it is told to end.
+// serve runs an operator of one kind until it is stopped.
 func serve(kind schema.GroupVersionKind, owned client.Object, reconciler func(client.Client) reconcile.Reconciler) {
 	flag.Bool("leader-elect", false, "")
 	flag.String("metrics-bind-address", "0", "")
