@@ -65,11 +65,26 @@ func Refusals(dir string, definition *unstructured.Unstructured, refused error) 
 		if position := source.locate(definition, place); position.IsValid() {
 			refusal.File, refusal.Line = source.relative(position.Filename), position.Line
 		}
+		if strings.Contains(cause.Field, approval) {
+			refusal.Message += "; " + approvalAdvice(refusal.File != "")
+		}
 		if !slices.Contains(all, refusal) {
 			all = append(all, refusal)
 		}
 	}
 	return all
+}
+
+// approval is the annotation that API servers require of CRDs in groups that end in .k8s.io or .kubernetes.io.
+// Manifests of apiextensions.k8s.io/v1beta1 did not need it, so old projects do not have it.
+const approval = "api-approved.kubernetes.io"
+
+// approvalAdvice returns how to add the annotation to a CRD, which is generated if its Go type was found.
+func approvalAdvice(generated bool) string {
+	if generated {
+		return `add the marker // +kubebuilder:metadata:annotations="` + approval + `=unapproved", or another value if the API is approved`
+	}
+	return "add the annotation " + approval + ": unapproved, or another value if the API is approved"
 }
 
 func causes(refused error) []metav1.StatusCause {

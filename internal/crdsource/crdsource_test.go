@@ -124,6 +124,22 @@ func TestARuleThatDoesNotCompile(t *testing.T) {
 	}
 }
 
+// Old projects in protected groups lack the annotation. The server's message has a link, and no way on.
+func TestTheAnnotationOfProtectedGroups(t *testing.T) {
+	refused := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{
+		Field: "metadata.annotations[api-approved.kubernetes.io]", Message: "Required value",
+	}}}}}
+	for kind, advice := range map[string]string{
+		"Ship":  `add the marker // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved"`,
+		"Whale": "add the annotation api-approved.kubernetes.io: unapproved",
+	} {
+		all := Refusals(module(t), definition("sea.example.com", kind), refused)
+		if len(all) != 1 || !strings.Contains(all[0].Message, advice) {
+			t.Errorf("%s: got %v", kind, all)
+		}
+	}
+}
+
 func TestTheGroupDecides(t *testing.T) {
 	all := Refusals(module(t), definition("air.example.com", "Ship"), errors.New("no"))
 	if expected := []Refusal{{File: "api/air/v1/ship_types.go", Line: 4, Message: "no"}}; !reflect.DeepEqual(all, expected) {
