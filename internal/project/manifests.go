@@ -145,7 +145,7 @@ func (p *Project) chooseSamples(all []found, own map[schema.GroupKind]bool) (cho
 	}
 	for _, one := range all {
 		kind := one.GroupVersionKind().GroupKind()
-		inExamples := slices.Contains(exampleFolders, strings.Split(one.file, "/")[0]) || isForReading(one.file)
+		inExamples := isForReading(one.file)
 		switch {
 		case own[kind]:
 			chosen = append(chosen, one)
@@ -171,7 +171,7 @@ func btoi(b bool) int {
 }
 
 // exampleFolders hold nothing but samples.
-var exampleFolders = []string{"examples", "samples", "example"}
+var exampleFolders = []string{"examples", "samples", "example", "docs/examples", "docs/samples"}
 
 // sampleFolders are where samples are looked for that have no folder of their own.
 func sampleFolders() []string {

@@ -305,3 +305,24 @@ func TestSamplesInFoldersOfExamples(t *testing.T) {
 		t.Errorf("samples are watched in %q", got)
 	}
 }
+
+// Some projects keep their examples beside the documentation.
+func TestSamplesInDocs(t *testing.T) {
+	p := write(t, map[string]string{
+		"go.mod":                        "module example.com/a\n",
+		"deploy/crd.yaml":               definition("Thing", "things"),
+		"docs/examples/web/thing.yaml":  "{apiVersion: other.io/v1, kind: Thing, metadata: {name: a}}\n",
+		"docs/examples/web/secret.yaml": "{apiVersion: v1, kind: Secret, metadata: {name: login}}\n",
+		"docs/design/thing.yaml":        "{apiVersion: other.io/v1, kind: Thing, metadata: {name: b}}\n",
+	})
+	samples, err := p.Samples(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(samples); got != "Secret login, Thing a" {
+		t.Errorf("the samples are %s", got)
+	}
+	if got := p.Folders().Samples; !slices.Contains(got, "docs/examples") {
+		t.Errorf("samples are watched in %q", got)
+	}
+}
