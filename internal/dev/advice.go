@@ -98,7 +98,8 @@ func (a *advice) about(line string) string {
 		return fmt.Sprintf("the operator's log says that variable %s is missing; set it in the Deployment, or for this session: %s=… opdock dev", match[1], match[1])
 	}
 	if outside.MatchString(line) {
-		return "the operator reads only the in-cluster configuration; use ctrl.GetConfig, which also reads KUBECONFIG"
+		return "the operator reads only the in-cluster configuration; if it has a flag or a variable for running outside a cluster, set it: " +
+			"opdock dev -- --FLAG; otherwise use ctrl.GetConfig in its code, which also reads KUBECONFIG"
 	}
 	if match := exists.FindStringSubmatch(line); match != nil {
 		// One attempt may be logged in several ways; only what repeats is another attempt.

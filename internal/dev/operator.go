@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,6 +36,8 @@ type Operator struct {
 	flags     flagSet
 	// needed are kinds of other modules that Install installs.
 	needed []project.Wanted
+	// pod is true once the operator is known to read only the in-cluster configuration.
+	pod atomic.Bool
 }
 
 // OperatorOptions selects the operator.
@@ -156,9 +159,10 @@ type Place struct {
 
 // Started is a process of the operator.
 type Started struct {
-	session *Session
-	process *process
-	line    func(string) // receives the output
+	operator *Operator
+	session  *Session
+	process  *process
+	line     func(string) // receives the output
 }
 
 // Start starts the operator, and returns when it is seen to do its work.
@@ -199,7 +203,10 @@ func (op *Operator) place(ctx context.Context, at Place) (*Started, error) {
 	if err := s.leadHere(ctx); err != nil {
 		return nil, err
 	}
-	return &Started{session: s}, nil
+	if op.pod.Load() {
+		s.configureAsPod()
+	}
+	return &Started{operator: op, session: s}, nil
 }
 
 // layOut writes the files that the operator finds.
@@ -230,10 +237,18 @@ func (s *Session) leadHere(ctx context.Context) error {
 
 // Again starts the operator in the same place after it has ended.
 func (o *Started) Again(ctx context.Context, line func(string)) error {
-	if err := o.begin(ctx, line); err != nil {
-		return err
+	err := o.begin(ctx, line)
+	var reached stage
+	if err == nil {
+		reached = o.process.awaitReady(ctx, o.session.plan.probe)
 	}
-	switch reached := o.process.awaitReady(ctx, o.session.plan.probe); {
+	if ended := err == nil && reached == "" || errors.As(err, new(*EndedError)); ended && ctx.Err() == nil && o.session.becomePod() {
+		o.operator.pod.Store(true)
+		return o.Again(ctx, line)
+	}
+	switch {
+	case err != nil:
+		return err
 	case reached == "" && ctx.Err() != nil:
 		return ctx.Err()
 	case reached == "":

@@ -44,6 +44,9 @@ func (s *Session) layOutFiles() (mounts.List, error) {
 	found := s.manifests
 	found.all = s.withIssued()
 	files := found.podFiles()
+	if s.inCluster != nil {
+		maps.Copy(files, s.inCluster.files)
+	}
 	for i, path := range slices.Sorted(maps.Keys(files)) {
 		source := filepath.Join(dir, strconv.Itoa(i))
 		if err := writePrivate(source, []byte(files[path])); err != nil {

@@ -62,6 +62,7 @@ type readiness struct {
 	lease     string           // namespace and name of the lease, if the log has them
 	wanted    []project.Wanted // kinds that the cluster does not have
 	watched   []string         // namespaces that it logs to watch; empty if unknown, or all
+	podOnly   bool             // it reads only the in-cluster configuration, and there is none
 	said      bool
 
 	workersRun chan struct{} // closed when the workers of all controllers run
@@ -84,6 +85,9 @@ func (r *readiness) read(line string) {
 		default:
 		}
 	}
+	if outside.MatchString(line) {
+		r.podOnly = true
+	}
 	if match := watchesNamespaces.FindStringSubmatch(line); match != nil {
 		r.watched = namespacesIn(match[1])
 	}
@@ -101,6 +105,13 @@ func (r *readiness) read(line string) {
 		r.said = true
 		close(r.workersRun)
 	}
+}
+
+// readsOnlyInCluster reports whether the log says that there is no in-cluster configuration.
+func (r *readiness) readsOnlyInCluster() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.podOnly
 }
 
 // idle returns the controllers that the log announces, and whose workers it does not report to run.

@@ -236,6 +236,9 @@ func (s *Session) environment() []string {
 	forced := []string{
 		"KUBECONFIG=" + s.KubeconfigPath(), otherKubeconfig + "=" + s.KubeconfigPath(), "HOME=" + s.homePath(), "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT=",
 	}
+	if s.inCluster != nil {
+		forced = append(forced, s.inCluster.env...)
+	}
 	if s.lens != nil {
 		forced = append(forced, lens.HookVariable+"="+s.lens.proxy.HookAddress())
 	}

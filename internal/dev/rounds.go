@@ -54,12 +54,19 @@ func (s *Session) do(ctx context.Context, todo work, round Round) (result outcom
 		{"await", workAwait, "waiting for it to reconcile", s.await},
 		{stepSamples, workSamples, "applying samples", s.applySamples},
 	}
-	for _, one := range steps {
+	for i := 0; i < len(steps); i++ {
+		one := steps[i]
 		if !todo.has(one.kind) {
 			continue
 		}
 		s.Screen.Busy(one.busy)
 		err := one.do(ctx, &round, &todo)
+		if errors.Is(err, errEnded) && s.becomePod() {
+			s.Screen.Say("the operator reads only the in-cluster configuration; it is started again with one, as in a pod")
+			todo |= workRestart
+			i = slices.IndexFunc(steps, func(one step) bool { return one.name == stepRestart }) - 1
+			continue
+		}
 		switch {
 		case err == nil:
 			continue

@@ -61,6 +61,7 @@ type Session struct {
 	namespaces        map[string]bool                  // namespaces that are known to exist
 	toldOnce          map[string]bool                  // messages that were printed and are not repeated
 	sought            map[project.Wanted]bool          // missing kinds whose CRDs were searched
+	inCluster         *inCluster                       // the operator's in-cluster configuration; nil without one
 
 	// These belong to the loop.
 	sampled  bool // the user requested samples
