@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,18 @@ func conditionsIn(object client.Object) []Condition {
 			add(c.Type, c.Status, c.Reason, c.Message, c.LastTransitionTime)
 		}
 	case *appsv1.ReplicaSet:
+		for _, c := range object.Status.Conditions {
+			add(c.Type, c.Status, c.Reason, c.Message, c.LastTransitionTime)
+		}
+	case *appsv1.StatefulSet:
+		for _, c := range object.Status.Conditions {
+			add(c.Type, c.Status, c.Reason, c.Message, c.LastTransitionTime)
+		}
+	case *appsv1.DaemonSet:
+		for _, c := range object.Status.Conditions {
+			add(c.Type, c.Status, c.Reason, c.Message, c.LastTransitionTime)
+		}
+	case *batchv1.Job:
 		for _, c := range object.Status.Conditions {
 			add(c.Type, c.Status, c.Reason, c.Message, c.LastTransitionTime)
 		}

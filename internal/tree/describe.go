@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -61,6 +62,14 @@ func (o *Object) describe(object client.Object) {
 		o.describeDeployment(object)
 	case *appsv1.ReplicaSet:
 		o.describeReplicaSet(object)
+	case *appsv1.StatefulSet:
+		o.describeStatefulSet(object)
+	case *appsv1.DaemonSet:
+		o.describeDaemonSet(object)
+	case *batchv1.Job:
+		o.describeJob(object)
+	case *corev1.PersistentVolumeClaim:
+		o.describeClaim(object)
 	case *appsv1.ControllerRevision:
 		o.Spent = true
 	case *corev1.Pod:

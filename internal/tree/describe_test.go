@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -59,6 +60,39 @@ func TestDescribe(t *testing.T) {
 				{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"},
 			}},
 		}, Bad, "0/2 ready", "exceeded quota"},
+		"stateful set": {&appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: two}, Status: appsv1.StatefulSetStatus{Replicas: 2, ReadyReplicas: 2}}, Good, "2/2 ready", ""},
+		"stateful set that starts": {&appsv1.StatefulSet{
+			Spec: appsv1.StatefulSetSpec{Replicas: two}, Status: appsv1.StatefulSetStatus{Replicas: 1, ReadyReplicas: 1, CurrentRevision: "a", UpdateRevision: "a"},
+		}, Busy, "1/2 ready", ""},
+		"stateful set that rolls out": {&appsv1.StatefulSet{
+			Spec: appsv1.StatefulSetSpec{Replicas: two}, Status: appsv1.StatefulSetStatus{Replicas: 2, ReadyReplicas: 2, UpdatedReplicas: 1, CurrentRevision: "a", UpdateRevision: "b"},
+		}, Busy, "2/2 ready, 1 updated", ""},
+		"stateful set at its partition": {&appsv1.StatefulSet{
+			Spec: appsv1.StatefulSetSpec{Replicas: two, UpdateStrategy: appsv1.StatefulSetUpdateStrategy{
+				RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](1)},
+			}},
+			Status: appsv1.StatefulSetStatus{Replicas: 2, ReadyReplicas: 2, UpdatedReplicas: 1, CurrentRevision: "a", UpdateRevision: "b"},
+		}, Good, "2/2 ready", ""},
+		"stateful set with old pods by request": {&appsv1.StatefulSet{
+			Spec:   appsv1.StatefulSetSpec{Replicas: two, UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}},
+			Status: appsv1.StatefulSetStatus{Replicas: 2, ReadyReplicas: 2, CurrentRevision: "a", UpdateRevision: "b"},
+		}, Good, "2/2 ready", ""},
+		"stateful set changed": {&appsv1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.StatefulSetSpec{Replicas: two}, Status: appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 2, ReadyReplicas: 2},
+		}, Busy, "2/2 ready", ""},
+		"daemon set":                {&appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 3, UpdatedNumberScheduled: 3, NumberAvailable: 3}}, Good, "3/3 available", ""},
+		"daemon set that rolls out": {&appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 3, UpdatedNumberScheduled: 1, NumberAvailable: 3}}, Busy, "3/3 available, 1 updated", ""},
+		"job":                       {&batchv1.Job{Spec: batchv1.JobSpec{Completions: two}, Status: batchv1.JobStatus{Active: 1, Succeeded: 1, Failed: 1}}, Busy, "1/2 succeeded, 1 failed", ""},
+		"job of a queue":            {&batchv1.Job{Status: batchv1.JobStatus{Active: 1}}, Busy, "1 active", ""},
+		"job completed":             {&batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}}, Good, "Completed", ""},
+		"job suspended":             {&batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}}}}, Plain, "Suspended", ""},
+		"job resumed":               {&batchv1.Job{Status: batchv1.JobStatus{Active: 1, Conditions: []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionFalse}}}}, Busy, "1 active", ""},
+		"job failed": {&batchv1.Job{Status: batchv1.JobStatus{Failed: 2, Conditions: []batchv1.JobCondition{
+			{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "too often"},
+		}}}, Bad, "0 active, 2 failed", "too often"},
+		"claim":         {&corev1.PersistentVolumeClaim{Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}, Good, "Bound", ""},
+		"claim new":     {&corev1.PersistentVolumeClaim{}, Plain, "Pending", ""},
+		"claim lost":    {&corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost}}, Bad, "Lost", "its volume v does not exist"},
 		"pod new":       {&corev1.Pod{}, Busy, "Pending", ""},
 		"pod scheduled": {&corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}, Busy, "Pending", "on n"},
 		"pod running":   {&corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}, Busy, "Running, not ready", ""},
