@@ -100,13 +100,20 @@ func (d Duration) String() string {
 // Line is the round on one line.
 func (r Round) Line() string {
 	parts := []string{r.cause()}
-	for _, step := range r.Steps {
+	last := -1
+	for i, step := range r.Steps {
+		if step.Name == stepRestart {
+			last = i
+		}
+	}
+	for i, step := range r.Steps {
 		text := step.Text
 		if step.Took > 0 {
 			text += " " + step.Took.String()
 		}
 		parts = append(parts, text)
-		if step.Name == stepRestart && r.State != "" {
+		// A round restarts the operator again if a kind was missing, for example. The state is that after the last one.
+		if i == last && r.State != "" {
 			parts = append(parts, r.State+" after "+r.After.String())
 		}
 	}

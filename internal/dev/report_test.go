@@ -30,6 +30,9 @@ func TestLine(t *testing.T) {
 			Reason: "started", Steps: []Step{{Name: "build", Text: "built", Took: seconds(125)}, {Name: "restart", Text: "started"}, {Name: "samples", Text: "1 sample applied"}},
 			State: "ready", After: seconds(11.4),
 		},
+		"12:01:07 started · started · restarted · reconciling after 0.3 s": {
+			Reason: "started", Steps: []Step{{Name: "restart", Text: "started"}, {Name: "restart", Text: "restarted"}}, State: "reconciling", After: seconds(0.3),
+		},
 	} {
 		round.Began = at
 		if got := round.Line(); got != want {

@@ -113,19 +113,30 @@ func (p *Project) Samples(ctx context.Context) ([]*unstructured.Unstructured, er
 // firstOfEach takes one object of each name. Projects that show several ways to use a kind often give all of them the same name; on
 // a server they would be one object with the fields of all.
 func (p *Project) firstOfEach(all []found) []found {
-	seen := map[string]found{}
-	return slices.DeleteFunc(all, func(one found) bool {
+	others := map[string][]found{} // by key; the first of each is the one that is taken
+	var keys []string
+	chosen := slices.DeleteFunc(all, func(one found) bool {
 		key := one.GroupVersionKind().GroupKind().String() + " " + one.GetNamespace() + "/" + one.GetName()
-		first, again := seen[key]
-		if !again {
-			seen[key] = one
-			return false
+		same := others[key]
+		if len(same) == 0 {
+			keys = append(keys, key)
 		}
-		if first.file != one.file || first.line != one.line {
-			p.warn("%s %s is a sample in %s and in %s; using %s", one.GetKind(), one.GetName(), first.file, one.file, first.file)
+		if !slices.ContainsFunc(same, func(other found) bool { return other.file == one.file && other.line == one.line }) {
+			others[key] = append(same, one)
 		}
-		return true
+		return len(same) > 0
 	})
+	for _, key := range keys {
+		first, more := others[key][0], others[key][1:]
+		switch len(more) {
+		case 0:
+		case 1:
+			p.warn("%s %s is a sample in %s and in %s; using %s", first.GetKind(), first.GetName(), first.file, more[0].file, first.file)
+		default: // all of them would fill the screen
+			p.warn("%d samples have the name %s %s; using the one in %s", 1+len(more), first.GetKind(), first.GetName(), first.file)
+		}
+	}
+	return chosen
 }
 
 // companionKinds are what samples refer to: they need it to work.

@@ -60,6 +60,26 @@ func TestSamplesOfOneName(t *testing.T) {
 	}
 }
 
+// A folder with many of them needs one warning, not one for each.
+func TestManySamplesOfOneName(t *testing.T) {
+	p := write(t, map[string]string{
+		"go.mod":          "module example.com/a\n",
+		"deploy/crd.yaml": definition("Thing", "things"),
+		"examples/a.yaml": "{apiVersion: other.io/v1, kind: Thing, metadata: {name: a}}\n",
+		"examples/b.yaml": "{apiVersion: other.io/v1, kind: Thing, metadata: {name: a}}\n---\n{apiVersion: other.io/v1, kind: Thing, metadata: {name: a}}\n",
+		"examples/c.yaml": "{apiVersion: other.io/v1, kind: Thing, metadata: {name: a}}\n",
+	})
+	var warnings []string
+	p.Warn = func(message string) { warnings = append(warnings, message) }
+	samples, err := p.Samples(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "4 samples have the name Thing a; using the one in examples/a.yaml"; names(samples) != "Thing a" || !slices.Equal(warnings, []string{want}) {
+		t.Errorf("the samples are %s, with %q", names(samples), warnings)
+	}
+}
+
 // Folders of examples have files for other tools and for people.
 func TestExamplesThatCannotBeRead(t *testing.T) {
 	p := write(t, map[string]string{
