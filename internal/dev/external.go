@@ -72,7 +72,7 @@ func (s *Session) installMissing(ctx context.Context, wanted []project.Wanted) b
 		if s.sought[one] {
 			continue
 		}
-		definition, place := s.Project.DefinitionOf(ctx, one, s.Main, s.Env)
+		definitions, place := s.Project.DefinitionsOf(ctx, one, s.Main, s.Env)
 		if ctx.Err() != nil {
 			return installed
 		}
@@ -80,20 +80,27 @@ func (s *Session) installMissing(ctx context.Context, wanted []project.Wanted) b
 			s.sought = map[project.Wanted]bool{}
 		}
 		s.sought[one] = true
-		if definition == nil || s.isDefined(ctx, definition) {
-			continue
+		for _, definition := range definitions {
+			installed = s.installFrom(ctx, definition, place) || installed
 		}
-		definition = withoutConversion(definition)
-		_, err := s.applier.apply(ctx, []*unstructured.Unstructured{definition})
-		if err == nil {
-			err = s.applier.awaitServed(ctx, []*unstructured.Unstructured{definition})
-		}
-		if err != nil {
-			s.Screen.Say(fmt.Sprintf("CRD %s from %s could not be installed: %v", definition.GetName(), place, err))
-			continue
-		}
-		s.Screen.Say(fmt.Sprintf("installed CRD %s from %s, because the operator needs it; no controller reconciles that kind here", definition.GetName(), place))
-		installed = true
 	}
 	return installed
+}
+
+// installFrom applies a CRD from another place than the manifests, unless the cluster has it.
+func (s *Session) installFrom(ctx context.Context, definition *unstructured.Unstructured, place string) bool {
+	if s.isDefined(ctx, definition) {
+		return false
+	}
+	definition = withoutConversion(definition)
+	_, err := s.applier.apply(ctx, []*unstructured.Unstructured{definition})
+	if err == nil {
+		err = s.applier.awaitServed(ctx, []*unstructured.Unstructured{definition})
+	}
+	if err != nil {
+		s.Screen.Say(fmt.Sprintf("CRD %s from %s could not be installed: %v", definition.GetName(), place, err))
+		return false
+	}
+	s.Screen.Say(fmt.Sprintf("installed CRD %s from %s, because the operator needs it; no controller reconciles that kind here", definition.GetName(), place))
+	return true
 }

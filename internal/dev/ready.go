@@ -47,6 +47,8 @@ var (
 	kindIsMissing    = regexp.MustCompile(`no matches for kind \\*"(\w+)\\*" in version \\*"([^"\\]+)`)
 	// resourceIsMissing is client-go's message for the same.
 	resourceIsMissing = regexp.MustCompile(`could not find the requested resource \((?:get|post) ([a-z0-9-]+)\.([a-z0-9.-]+)\)`)
+	// versionIsMissing is the message of controller-runtime 0.15 and 0.16, which look up a whole version.
+	versionIsMissing = regexp.MustCompile(`server APIs: (?:.*, )?([a-z0-9-]+\.[a-z0-9.-]+)/(v[0-9][a-z0-9]*): the server could not find the requested resource`)
 	watchesNamespaces = regexp.MustCompile(`(?i)\bwatch(?:ing|ed)? (?:only )?namespaces?(?:\(s\))?(?:[^a-z0-9-]|$)(.*)`)
 	loggedValue       = regexp.MustCompile(`^\W*\bnamespaces?"?\s*[:=]\s*(\[[^\]]*\]|"[^"]*"|[^\s"}]*)`)
 	namespaceName     = regexp.MustCompile(`[a-z0-9](?:[a-z0-9-]*[a-z0-9])?`)
@@ -139,6 +141,9 @@ func wantedIn(line string) (wanted project.Wanted, found bool) {
 	}
 	if match := resourceIsMissing.FindStringSubmatch(line); match != nil {
 		return project.Wanted{Group: match[2], Resource: match[1]}, true
+	}
+	if match := versionIsMissing.FindStringSubmatch(line); match != nil {
+		return project.Wanted{Group: match[1], Version: match[2]}, true
 	}
 	return wanted, false
 }

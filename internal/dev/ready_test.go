@@ -89,10 +89,11 @@ func TestMissingKindsAreReadFromTheLog(t *testing.T) {
 		`ERROR if kind is a CRD, it should be installed before calling Start {"error": "no matches for kind \"Certificate\" in version \"cert-manager.io/v1\""}`,
 		`E1116 reflector.go:125] Failed to list *v1.Foo: the server could not find the requested resource (get foos.sample.example.com)`,
 		`no matches for kind "Pod" in version "v2"`,
+		`E1117 main.go:109] "failed to setup indexes" err="failed to get API group resources: unable to retrieve the complete list of server APIs: ipam.cluster.x-k8s.io/v1beta1: the server could not find the requested resource" logger="setup"`,
 	} {
 		r.read(line)
 	}
-	want := []project.Wanted{{Group: "cert-manager.io", Kind: "Certificate"}, {Group: "sample.example.com", Resource: "foos"}}
+	want := []project.Wanted{{Group: "cert-manager.io", Kind: "Certificate"}, {Group: "sample.example.com", Resource: "foos"}, {Group: "ipam.cluster.x-k8s.io", Version: "v1beta1"}}
 	if got := r.missing(); !slices.Equal(got, want) {
 		t.Errorf("got %+v", got)
 	}

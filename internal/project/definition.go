@@ -9,32 +9,37 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/opdock/opdock/internal/crdspec"
 	"github.com/opdock/opdock/internal/gocommand"
 )
 
-// Wanted is a kind that an operator needs. Either its name or that of its resource is known.
-type Wanted struct{ Group, Kind, Resource string }
+// Wanted is a kind that an operator needs. Its name, the name of its resource, or only its version is known.
+type Wanted struct{ Group, Kind, Resource, Version string }
 
 func (w Wanted) String() string {
-	if w.Kind != "" {
+	switch {
+	case w.Kind != "":
 		return "kind " + w.Kind + " of " + w.Group
+	case w.Resource != "":
+		return "resource " + w.Resource + " of " + w.Group
 	}
-	return "resource " + w.Resource + " of " + w.Group
+	return "the kinds of " + w.Group + "/" + w.Version
 }
 
 func (w Wanted) isDefinedBy(definition *unstructured.Unstructured) bool {
 	kind := crdspec.Of(definition)
-	return kind.Group == w.Group && (w.Kind == "" || kind.Kind == w.Kind) && (w.Resource == "" || kind.Plural == w.Resource)
+	return kind.Group == w.Group && (w.Kind == "" || kind.Kind == w.Kind) && (w.Resource == "" || kind.Plural == w.Resource) &&
+		(w.Version == "" || slices.Contains(kind.ServedVersions(), schema.GroupVersion{Group: w.Group, Version: w.Version}))
 }
 
-// DefinitionOf looks for the definition of a kind that is no part of the project's manifests: first in all of the project's
+// DefinitionsOf looks for the definition of a kind that is no part of the project's manifests: first in all of the project's
 // folders, where it may be for tests, and then in those of the modules that the operator is built from. The place says where
-// it was, for people.
-func (p *Project) DefinitionOf(ctx context.Context, wanted Wanted, main string, env []string) (definition *unstructured.Unstructured, place string) {
-	if own := bestIn(p, []string{"."}, wanted); own != nil {
-		return withoutInstallation(own.Unstructured), own.file
+// it was, for people. If only the version is known, the definitions are those of all its kinds.
+func (p *Project) DefinitionsOf(ctx context.Context, wanted Wanted, main string, env []string) (definitions []*unstructured.Unstructured, place string) {
+	if own := bestIn(p, []string{"."}, wanted); len(own) > 0 {
+		return definitionsOf(own), own[0].file
 	}
 	output, err := gocommand.Command(ctx, p.Dir, env, "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}", main).Output()
 	if err != nil {
@@ -48,19 +53,30 @@ func (p *Project) DefinitionOf(ctx context.Context, wanted Wanted, main string, 
 		}
 		seen[dir] = true
 		module := &Project{Dir: dir}
-		if one := bestIn(module, module.existing(usualFolders...), wanted); one != nil {
-			return withoutInstallation(one.Unstructured), "module " + path
+		if best := bestIn(module, module.existing(usualFolders...), wanted); len(best) > 0 {
+			return definitionsOf(best), "module " + path
 		}
 	}
 	return nil, ""
 }
 
-// bestIn is the definition in a project's folders that can do most; nil if there is none for a server.
-func bestIn(p *Project, folders []string, wanted Wanted) *found {
-	all := definitionsBelow(p, folders, wanted.isDefinedBy)
-	if len(all) == 0 {
-		return nil
+// bestIn returns, for each kind, the definition in a project's folders that can do most; none if there is none for a server.
+func bestIn(p *Project, folders []string, wanted Wanted) (best []found) {
+	for _, one := range definitionsBelow(p, folders, wanted.isDefinedBy) {
+		same := func(other found) bool { return crdspec.Of(other.Unstructured).GroupKind() == crdspec.Of(one.Unstructured).GroupKind() }
+		switch i := slices.IndexFunc(best, same); {
+		case i < 0:
+			best = append(best, one)
+		case capability(one) > capability(best[i]):
+			best[i] = one
+		}
 	}
-	best := slices.MaxFunc(all, func(a, b found) int { return capability(a) - capability(b) })
-	return &best
+	return best
+}
+
+func definitionsOf(all []found) (definitions []*unstructured.Unstructured) {
+	for _, one := range all {
+		definitions = append(definitions, withoutInstallation(one.Unstructured))
+	}
+	return definitions
 }

@@ -19,7 +19,7 @@ metadata:
 spec:
   group: other.io
   names: {kind: ` + kind + `, plural: ` + plural + `}
-  versions: [{name: v1}]
+  versions: [{name: v1, served: true}]
 `
 }
 
@@ -85,10 +85,15 @@ func TestDefinitionOfAKindThatTheOperatorLooksFor(t *testing.T) {
 		{Group: "another.io", Kind: "Lamp"}:      "",
 		{Group: "other.io", Kind: "Lampion"}:     "",
 		{Group: "other.io", Resource: "lampion"}: "",
+		{Group: "other.io", Version: "v1"}:       "config/crd/thirdparty/chair.yaml",
+		{Group: "other.io", Version: "v9"}:       "",
 	} {
-		found, got := p.DefinitionOf(t.Context(), wanted, "./cmd", append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off"))
-		if got != place || (found == nil) != (place == "") {
+		found, got := p.DefinitionsOf(t.Context(), wanted, "./cmd", append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off"))
+		if got != place || (len(found) == 0) != (place == "") {
 			t.Errorf("%s: got %q", wanted, got)
+		}
+		if all := "CustomResourceDefinition chairs.other.io, CustomResourceDefinition tables.other.io"; wanted.Version == "v1" && names(found) != all {
+			t.Errorf("%s: got %s", wanted, names(found))
 		}
 	}
 }
