@@ -72,7 +72,7 @@ func (s *Session) installMissing(ctx context.Context, wanted []project.Wanted) b
 		if s.sought[one] {
 			continue
 		}
-		definitions, place := s.Project.DefinitionsOf(ctx, one, s.Main, s.Env)
+		definitions := s.Project.DefinitionsOf(ctx, one, s.Main, s.Env)
 		if ctx.Err() != nil {
 			return installed
 		}
@@ -81,7 +81,7 @@ func (s *Session) installMissing(ctx context.Context, wanted []project.Wanted) b
 		}
 		s.sought[one] = true
 		for _, definition := range definitions {
-			installed = s.installFrom(ctx, definition, place) || installed
+			installed = s.installFrom(ctx, definition.Unstructured, definition.Place) || installed
 		}
 	}
 	return installed

@@ -4,6 +4,7 @@
 package dev
 
 import (
+	"context"
 	"net/url"
 	"os"
 	"path"
@@ -37,6 +38,15 @@ func newInCluster(kubeconfig []byte) *inCluster {
 		files: map[string]string{dir + "/token": config.BearerToken, dir + "/ca.crt": string(config.CAData)},
 		env:   []string{"KUBERNETES_SERVICE_HOST=" + server.Hostname(), "KUBERNETES_SERVICE_PORT=" + server.Port()},
 	}
+}
+
+// supply provides what an operator has ended for, if that is known and can be provided. It is worth another start then.
+func (s *Session) supply(ctx context.Context) bool {
+	if s.becomePod() {
+		s.Screen.Say("the operator reads only the in-cluster configuration; it is started again with one, as in a pod")
+		return true
+	}
+	return s.installMissing(ctx, s.process.ready.missing())
 }
 
 // becomePod gives an operator that has ended because it has no in-cluster configuration one for its next start. It

@@ -84,7 +84,7 @@ func (op *Operator) Need(ctx context.Context, kinds []project.Wanted) (found boo
 		if slices.Contains(op.needed, one) {
 			continue
 		}
-		if definitions, _ := op.options.Project.DefinitionsOf(ctx, one, op.options.Main, op.options.Env); len(definitions) > 0 {
+		if definitions := op.options.Project.DefinitionsOf(ctx, one, op.options.Main, op.options.Env); len(definitions) > 0 {
 			op.needed, found = append(op.needed, one), true
 		}
 	}

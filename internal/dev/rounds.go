@@ -61,8 +61,7 @@ func (s *Session) do(ctx context.Context, todo work, round Round) (result outcom
 		}
 		s.Screen.Busy(one.busy)
 		err := one.do(ctx, &round, &todo)
-		if errors.Is(err, errEnded) && s.becomePod() {
-			s.Screen.Say("the operator reads only the in-cluster configuration; it is started again with one, as in a pod")
+		if errors.Is(err, errEnded) && s.supply(ctx) {
 			todo |= workRestart
 			i = slices.IndexFunc(steps, func(one step) bool { return one.name == stepRestart }) - 1
 			continue

@@ -4,6 +4,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -34,16 +35,21 @@ func (w Wanted) isDefinedBy(definition *unstructured.Unstructured) bool {
 		(w.Version == "" || slices.Contains(kind.ServedVersions(), schema.GroupVersion{Group: w.Group, Version: w.Version}))
 }
 
+// Definition is the definition of a kind.
+type Definition struct {
+	*unstructured.Unstructured
+	Place string // where it was found, for people
+}
+
 // DefinitionsOf looks for the definition of a kind that is no part of the project's manifests: first in all of the project's
-// folders, where it may be for tests, and then in those of the modules that the operator is built from. The place says where
-// it was, for people. If only the version is known, the definitions are those of all its kinds.
-func (p *Project) DefinitionsOf(ctx context.Context, wanted Wanted, main string, env []string) (definitions []*unstructured.Unstructured, place string) {
+// folders, where it may be for tests, and then in those of the modules that the operator is built from. If only the version is known, the definitions are those of all its kinds.
+func (p *Project) DefinitionsOf(ctx context.Context, wanted Wanted, main string, env []string) []Definition {
 	if own := bestIn(p, []string{"."}, wanted); len(own) > 0 {
-		return definitionsOf(own), own[0].file
+		return definitionsOf(own, "")
 	}
 	output, err := gocommand.Command(ctx, p.Dir, env, "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}", main).Output()
 	if err != nil {
-		return nil, "" // the build says why
+		return nil // the build says why
 	}
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(output)) {
@@ -54,16 +60,18 @@ func (p *Project) DefinitionsOf(ctx context.Context, wanted Wanted, main string,
 		seen[dir] = true
 		module := &Project{Dir: dir}
 		if best := bestIn(module, module.existing(usualFolders...), wanted); len(best) > 0 {
-			return definitionsOf(best), "module " + path
+			return definitionsOf(best, "module "+path)
 		}
 	}
-	return nil, ""
+	return nil
 }
 
 // bestIn returns, for each kind, the definition in a project's folders that can do most; none if there is none for a server.
 func bestIn(p *Project, folders []string, wanted Wanted) (best []found) {
 	for _, one := range definitionsBelow(p, folders, wanted.isDefinedBy) {
-		same := func(other found) bool { return crdspec.Of(other.Unstructured).GroupKind() == crdspec.Of(one.Unstructured).GroupKind() }
+		same := func(other found) bool {
+			return crdspec.Of(other.Unstructured).GroupKind() == crdspec.Of(one.Unstructured).GroupKind()
+		}
 		switch i := slices.IndexFunc(best, same); {
 		case i < 0:
 			best = append(best, one)
@@ -74,9 +82,10 @@ func bestIn(p *Project, folders []string, wanted Wanted) (best []found) {
 	return best
 }
 
-func definitionsOf(all []found) (definitions []*unstructured.Unstructured) {
+// definitionsOf names the file of each if the place is empty.
+func definitionsOf(all []found, place string) (definitions []Definition) {
 	for _, one := range all {
-		definitions = append(definitions, withoutInstallation(one.Unstructured))
+		definitions = append(definitions, Definition{withoutInstallation(one.Unstructured), cmp.Or(place, one.file)})
 	}
 	return definitions
 }
