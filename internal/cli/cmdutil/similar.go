@@ -5,6 +5,7 @@ package cmdutil
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,7 +33,14 @@ func similarFlags(cmd *cobra.Command, err error) []string {
 			words.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
 		}
 	})
-	similar := words.SuggestionsFor(unknown.GetSpecifiedName())
+	given := unknown.GetSpecifiedName()
+	similar := words.SuggestionsFor(given)
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		// --validation is a part of --programmatic-validation.
+		if !flag.Hidden && slices.Contains(strings.Split(flag.Name, "-"), given) && !slices.Contains(similar, flag.Name) {
+			similar = append(similar, flag.Name)
+		}
+	})
 	for i, name := range similar {
 		similar[i] = "--" + name
 	}

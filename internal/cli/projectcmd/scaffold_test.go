@@ -339,6 +339,7 @@ func TestTyposAreExplained(t *testing.T) {
 		"create apis":                  "did you mean: api\n",
 		"delete webhok":                "did you mean: webhook\n",
 		"create api --knd Frigate":     "did you mean: --kind\n",
+		"create webhook --validation":  "did you mean: --programmatic-validation\n",
 		"create api --nothing-like-it": "see: opdock create api --help\n",
 	} {
 		code, screen := newConsole(nil).Screen(t.Context(), strings.Fields(line)...)
