@@ -56,7 +56,11 @@ func Refusals(dir string, definition *unstructured.Unstructured, refused error) 
 			// A server may notice it first while it checks a default against the rule, and then complains about the default.
 			place.keyword, place.quoted = validations, message
 		}
-		if text := place.text(); text != "" {
+		if len(place.within) > 0 && strings.HasPrefix(message, "Required value") {
+			// A new field in a struct that defaults to {} is the usual case.
+			message = fmt.Sprintf("%s: %s, and the default of %s does not set it: make the field optional, give it a default, or remove the default of %s",
+				strings.Join(append(slices.Clone(place.properties), place.within...), "."), message, place.text(), place.text())
+		} else if text := place.text(); text != "" {
 			message = text + ": " + message
 		} else if cause.Field != "" {
 			message = cause.Field + ": " + message

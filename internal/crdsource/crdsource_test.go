@@ -140,6 +140,18 @@ func TestTheAnnotationOfProtectedGroups(t *testing.T) {
 	}
 }
 
+// A required field in a struct whose default is {} is refused because of the default.
+func TestDefaultsThatLackAField(t *testing.T) {
+	refused := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{
+		Field: "spec.validation.openAPIV3Schema.properties[spec].default.crew", Message: "Required value",
+	}}}}}
+	all := Refusals(module(t), definition("sea.example.com", "Ship"), refused)
+	want := "spec.crew: Required value, and the default of spec does not set it: make the field optional, give it a default, or remove the default of spec"
+	if len(all) != 1 || all[0].Message != want || all[0].Path != "spec" || all[0].File != "api/v1/ship_types.go" {
+		t.Errorf("got %+v", all)
+	}
+}
+
 func TestTheGroupDecides(t *testing.T) {
 	all := Refusals(module(t), definition("air.example.com", "Ship"), errors.New("no"))
 	if expected := []Refusal{{File: "api/air/v1/ship_types.go", Line: 4, Message: "no"}}; !reflect.DeepEqual(all, expected) {

@@ -19,6 +19,7 @@ type place struct {
 	properties []string // names on the way from the object to the field; items and values of maps have none
 	keyword    string   // of the schema, such as default or pattern; empty if it is about all of it
 	index      int      // of the keyword's element
+	within     []string // names from the field into its default, if the default is an object
 	quoted     string   // a text that repeats the marker's; empty if there is none
 }
 
@@ -44,6 +45,8 @@ func parseField(field string) place {
 	}
 	for _, match := range pathElement.FindAllStringSubmatch(inSchema, -1) {
 		switch name := match[2]; {
+		case at.keyword == "default" && match[1] == "":
+			at.within = append(at.within, name)
 		case match[1] != "":
 			at.properties, at.keyword = append(at.properties, match[1]), ""
 		case name == "items" || name == "additionalProperties" || name == "allOf" || name == "Schema":
