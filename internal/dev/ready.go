@@ -48,7 +48,7 @@ var (
 	// resourceIsMissing is client-go's message for the same.
 	resourceIsMissing = regexp.MustCompile(`could not find the requested resource \((?:get|post) ([a-z0-9-]+)\.([a-z0-9.-]+)\)`)
 	// versionIsMissing is the message of controller-runtime 0.15 and 0.16, which look up a whole version.
-	versionIsMissing = regexp.MustCompile(`server APIs: (?:.*, )?([a-z0-9-]+\.[a-z0-9.-]+)/(v[0-9][a-z0-9]*): the server could not find the requested resource`)
+	versionIsMissing  = regexp.MustCompile(`server APIs: (?:.*, )?([a-z0-9-]+\.[a-z0-9.-]+)/(v[0-9][a-z0-9]*): the server could not find the requested resource`)
 	watchesNamespaces = regexp.MustCompile(`(?i)\bwatch(?:ing|ed)? (?:only )?namespaces?(?:\(s\))?(?:[^a-z0-9-]|$)(.*)`)
 	loggedValue       = regexp.MustCompile(`^\W*\bnamespaces?"?\s*[:=]\s*(\[[^\]]*\]|"[^"]*"|[^\s"}]*)`)
 	namespaceName     = regexp.MustCompile(`[a-z0-9](?:[a-z0-9-]*[a-z0-9])?`)
