@@ -200,6 +200,10 @@ func (s *Session) sayIdentity() {
 	acts := "the manifests give no service account of the operator any permissions, so it runs as an administrator; missing permissions do not show"
 	if identity := s.manifests.identity; identity != nil {
 		acts = "the operator runs as " + identity.User()
+		for _, binding := range identity.Completed {
+			s.sayOnce(fmt.Sprintf("%s has no namespace for its service account, so an API server refuses it; dev uses namespace %s; set one in the kustomization or manifest",
+				binding, identity.Namespace))
+		}
 	}
 	if acts != s.acts {
 		s.acts = acts

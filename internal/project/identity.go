@@ -25,6 +25,9 @@ type Identity struct {
 	ServiceAccount string
 	// Objects are the Namespace, ServiceAccount, roles and bindings, in the order in which they can be applied.
 	Objects []*unstructured.Unstructured
+	// Completed are the names of bindings that name the account without its namespace, which Objects have. API servers
+	// refuse them without; a kustomization for all namespaces may leave it out, and expects its users to set it.
+	Completed []string
 }
 
 // User returns the user name of the operator.
@@ -179,8 +182,12 @@ func rightsOf(manifests []*unstructured.Unstructured, identity *Identity) (roles
 			if kind == "RoleBinding" {
 				binding = withNamespace(binding)
 			}
+			binding, completed := withAccountNamespace(binding, identity)
 			if !binds(binding, identity) {
 				continue
+			}
+			if completed {
+				identity.Completed = append(identity.Completed, kind+" "+binding.GetName())
 			}
 			bindings = append(bindings, binding)
 			role, _, _ := unstructured.NestedStringMap(binding.Object, "roleRef")
@@ -214,6 +221,27 @@ func roleNamespace(kind, namespace string) string {
 		return ""
 	}
 	return namespace
+}
+
+// withAccountNamespace returns the binding with the namespace of the identity where it names its account without one.
+func withAccountNamespace(binding *unstructured.Unstructured, identity *Identity) (complete *unstructured.Unstructured, changed bool) {
+	complete = binding.DeepCopy()
+	subjects, _, _ := unstructured.NestedSlice(complete.Object, "subjects")
+	for _, one := range subjects {
+		subject, _ := one.(map[string]any)
+		namespace, _ := subject["namespace"].(string)
+		if subject["kind"] != "ServiceAccount" || subject["name"] != identity.ServiceAccount || namespace != "" {
+			continue
+		}
+		if in := binding.GetNamespace(); in == "" || in == identity.Namespace {
+			subject["namespace"], changed = identity.Namespace, true
+		}
+	}
+	if !changed {
+		return binding, false
+	}
+	_ = unstructured.SetNestedSlice(complete.Object, subjects, "subjects") // it was one
+	return complete, true
 }
 
 func binds(binding *unstructured.Unstructured, identity *Identity) bool {

@@ -23,6 +23,42 @@ func objectsIn(t *testing.T, text string) (objects []*unstructured.Unstructured)
 	return objects
 }
 
+// A kustomization for all namespaces may name the account without one, which API servers refuse.
+func TestBindingsWithoutTheNamespaceOfTheAccount(t *testing.T) {
+	const rest = "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: manager-role}\n"
+	var manifests []*unstructured.Unstructured
+	for _, manifest := range []string{
+		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: captain}}",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: bare}\n" + rest + "subjects: [{kind: ServiceAccount, name: captain}]",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: near}\n" + rest + "subjects: [{kind: ServiceAccount, name: captain}]",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: elsewhere, namespace: other}\n" + rest + "subjects: [{kind: ServiceAccount, name: captain}]",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: cook}\n" + rest + "subjects: [{kind: ServiceAccount, name: cook}]",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: whole}\n" + rest + "subjects: [{kind: ServiceAccount, name: captain, namespace: default}]",
+	} {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(manifest), object); err != nil {
+			t.Fatal(err)
+		}
+		manifests = append(manifests, object)
+	}
+	identity := IdentityIn(manifests)
+	if got := names(identity.Objects); got != "ServiceAccount default/captain, ClusterRoleBinding bare, ClusterRoleBinding whole, RoleBinding default/near" {
+		t.Errorf("the objects are %s", got)
+	}
+	if got := strings.Join(identity.Completed, ", "); got != "ClusterRoleBinding bare, RoleBinding near" {
+		t.Errorf("completed are %s", got)
+	}
+	for _, one := range identity.Objects[1:] {
+		subjects, _, _ := unstructured.NestedSlice(one.Object, "subjects")
+		if subjects[0].(map[string]any)["namespace"] != "default" {
+			t.Errorf("%s has %v", one.GetName(), subjects)
+		}
+	}
+	if subjects, _, _ := unstructured.NestedSlice(manifests[1].Object, "subjects"); subjects[0].(map[string]any)["namespace"] != nil {
+		t.Error("the manifests were changed")
+	}
+}
+
 func TestIdentityOfAWorkload(t *testing.T) {
 	const (
 		deployment = `apiVersion: apps/v1
