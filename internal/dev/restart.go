@@ -228,14 +228,8 @@ func (s *Session) kubeconfigAs(ctx context.Context, identity *project.Identity) 
 	return content, cmp.Or(failed, err)
 }
 
-// otherKubeconfig is a variable that some operators read instead of KUBECONFIG, such as rabbitmq's.
-const otherKubeconfig = "KUBE_CONFIG"
-
 func (s *Session) environment() []string {
-	// Without a service address, an operator does not take this machine for a pod of another cluster.
-	forced := []string{
-		"KUBECONFIG=" + s.KubeconfigPath(), otherKubeconfig + "=" + s.KubeconfigPath(), "HOME=" + s.homePath(), "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT=",
-	}
+	forced := append(lens.Environment(s.KubeconfigPath()), "HOME="+s.homePath())
 	if s.inCluster != nil {
 		forced = append(forced, s.inCluster.env...)
 	}

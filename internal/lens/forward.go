@@ -63,6 +63,7 @@ func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 // ServeHTTP implements http.Handler.
 func (l *Lens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !l.isClient(r) {
+		l.strangers.Add(1)
 		answer(w, status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized,
 			"this proxy serves one operator and accepts only the credential in its kubeconfig"), nil)
 		return

@@ -64,10 +64,11 @@ type Lens struct {
 	namespace string
 	faults    Faults
 
-	upstream atomic.Pointer[upstream]
-	lastID   atomic.Uint64
-	used     chan struct{}
-	usedOnce sync.Once
+	upstream  atomic.Pointer[upstream]
+	lastID    atomic.Uint64
+	used      chan struct{}
+	usedOnce  sync.Once
+	strangers atomic.Uint64
 
 	closing context.CancelFunc
 	done    chan struct{}
@@ -177,6 +178,15 @@ func (l *Lens) Kubeconfig() ([]byte, error) {
 	})
 }
 
+// Environment returns the variables that lead a program to a kubeconfig. Without a service address, the program does not
+// take this machine for a pod of another cluster.
+func Environment(kubeconfig string) []string {
+	return []string{"KUBECONFIG=" + kubeconfig, otherKubeconfig + "=" + kubeconfig, "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT="}
+}
+
+// otherKubeconfig is a variable that some operators read instead of KUBECONFIG, such as rabbitmq's.
+const otherKubeconfig = "KUBE_CONFIG"
+
 // HookAddress returns the value of HookVariable for an operator that marks its reconciles.
 func (l *Lens) HookAddress() string { return l.hooks.address() }
 
@@ -185,6 +195,9 @@ func (l *Lens) Stream() *Stream { return l.stream }
 
 // Used returns a channel that is closed when the first request of the operator has arrived.
 func (l *Lens) Used() <-chan struct{} { return l.used }
+
+// Strangers returns the number of requests that were refused because they had another credential or none.
+func (l *Lens) Strangers() uint64 { return l.strangers.Load() }
 
 // Note adds an event that the lens cannot see itself.
 func (l *Lens) Note(e Event) { l.observer.emit(e) }

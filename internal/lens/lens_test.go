@@ -83,6 +83,9 @@ func TestOnlyItsOwnClientIsServed(t *testing.T) {
 	if len(s.events()) > 0 {
 		t.Error("requests of others are recorded")
 	}
+	if refused := s.lens.Strangers(); refused != 5 {
+		t.Errorf("%d requests of others were counted", refused)
+	}
 	select {
 	case <-s.lens.Used():
 		t.Error("requests of others count as the operator's")

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -85,7 +86,7 @@ func Record(stream *Stream, path string, header Header, most int64) (*Recording,
 		path: path, header: append(line, '\n'), most: orDefault(most, DefaultRecordingSize), stream: stream, cancel: cancel,
 		done: make(chan struct{}), file: file, now: time.Now,
 	}
-	r.append(r.header)
+	r.append(nil)
 	go r.run(ctx)
 	return r, nil
 }
@@ -148,7 +149,7 @@ func (r *Recording) run(ctx context.Context) {
 	}
 }
 
-// append writes whole lines, or nothing.
+// append writes whole lines, or nothing. The header comes before the first ones, also if it could not be written at once.
 func (r *Recording) append(lines []byte) bool {
 	if r.problem != nil && r.now().Before(r.resume) {
 		return false
@@ -158,6 +159,9 @@ func (r *Recording) append(lines []byte) bool {
 			return r.failed(err)
 		}
 	}
+	if r.size == 0 {
+		lines = slices.Concat(r.header, lines)
+	}
 	n, err := r.file.WriteAt(lines, r.size)
 	if err != nil {
 		// Half a line would be taken for the end of the file.
@@ -165,6 +169,9 @@ func (r *Recording) append(lines []byte) bool {
 		return r.failed(err)
 	}
 	r.size += int64(n)
+	if r.skipped == 0 {
+		r.problem = nil // nothing is missing
+	}
 	return true
 }
 
@@ -270,10 +277,15 @@ func ReadRecording(from io.Reader, see func(*Event) error) (*Recorded, error) {
 		var line struct {
 			Event
 			ending
+
+			Opdock string `json:"opdock"`
 		}
-		if json.Unmarshal(lines.Bytes(), &line) != nil {
+		if json.Unmarshal(lines.Bytes(), &line) != nil || line.Totals == nil && line.Opdock == "" && line.Seq <= last {
 			damaged = true // allowed only at the end
 			continue
+		}
+		if line.Opdock != "" {
+			return nil, fmt.Errorf("line %d of the recording begins another recording: keep each one in its own file", number)
 		}
 		if found.Cut = line.Totals == nil; !found.Cut {
 			counted = line.Totals.reopen()

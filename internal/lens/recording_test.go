@@ -123,6 +123,43 @@ func TestRecordingThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// A disk that is full at first leaves a recording that can be read.
+func TestHeaderThatCannotBeWrittenAtOnce(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "one.jsonl")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	full, err := os.Open(path) // it refuses what a full disk would
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	now := time.Now()
+	r := &Recording{
+		path: path, header: []byte(`{"opdock":"recording","version":1,"project":"shop"}` + "\n"), most: DefaultRecordingSize,
+		file: full, now: func() time.Time { return now },
+	}
+	if r.append(nil) || r.problem == nil {
+		t.Fatal("the header was written")
+	}
+	if r.file, err = os.OpenFile(path, os.O_WRONLY, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer r.file.Close()
+	now = now.Add(retryAfter)
+	if !r.append([]byte(`{"seq":1,"process":{"started":true}}`+"\n")) || r.problem != nil {
+		t.Fatalf("nothing was written: %v", r.problem)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, events := readBack(t, data); len(events) != 1 || found.Header.Project != "shop" {
+		t.Errorf("%d events, %+v", len(events), found)
+	}
+}
+
 func TestFilesThatAreNoRecordings(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -130,7 +167,9 @@ func TestFilesThatAreNoRecordings(t *testing.T) {
 		"hello\n":                            "its first line is not the header of a recording",
 		"{}\n":                               "its first line is not the header of a recording",
 		`{"opdock":"recording","version":9}`: "use a newer opdock",
-		`{"opdock":"recording","version":1}` + "\nnonsense\n" + `{"seq":1}`: "line 2 of the recording is damaged",
+		`{"opdock":"recording","version":1}` + "\nnonsense\n" + `{"seq":1}`:                                            "line 2 of the recording is damaged",
+		`{"opdock":"recording","version":1}` + "\n" + `{"seq":1}` + "\n" + `{"opdock":"recording","version":1}` + "\n": "line 3 of the recording begins another recording",
+		`{"opdock":"recording","version":1}` + "\n" + `{"seq":2}` + "\n" + `{"seq":1}` + "\n" + `{"seq":3}`:            "line 3 of the recording is damaged",
 	} {
 		if _, err := ReadRecording(strings.NewReader(text), func(*Event) error { return nil }); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: the error is %v", text, err)

@@ -41,8 +41,12 @@ type Options struct {
 	Header    lens.Header
 	// See receives each event in its order, and how many before it were lost.
 	See func(e *lens.Event, lost uint64)
-	// Unused is called when the program has sent nothing for a while.
-	Unused func()
+	// Unused is called once if the program has sent nothing for a while, or until its end. Refused is the number of
+	// requests that arrived with another credential than that of the kubeconfig.
+	Unused func(refused uint64)
+
+	// record begins the recording; tests replace it.
+	record func(*lens.Stream) (io.Closer, error)
 }
 
 // unusedAfter is how long a program may take to its first request before it is taken for one that ignores its kubeconfig.
@@ -54,8 +58,10 @@ const killAfter = 10 * time.Second
 // Result is how it went.
 type Result struct {
 	Totals lens.Totals
-	// ExitCode is the program's.
+	// ExitCode is the program's, or 128 and the number of the signal that ended it, as in a shell.
 	ExitCode int
+	// Incomplete is why events are missing in the recording, nil if none are.
+	Incomplete error
 }
 
 // Run runs a program behind a lens until it ends. Interrupting the context interrupts the program.
@@ -74,7 +80,10 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		return result, fmt.Errorf("writing a kubeconfig: %w", err)
 	}
 	stream := proxy.Stream()
-	recording, err := lens.Record(stream, o.Recording, o.Header, 0)
+	if o.record == nil {
+		o.record = func(stream *lens.Stream) (io.Closer, error) { return lens.Record(stream, o.Recording, o.Header, 0) }
+	}
+	recording, err := o.record(stream)
 	if err != nil {
 		return result, err
 	}
@@ -85,17 +94,17 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		}
 	})
 	proxy.Note(lens.Event{Process: &lens.Process{Started: true, Identity: o.Identity}})
-	how, code, err := o.run(ctx, path, proxy.Used())
+	how, code, err := o.run(ctx, path, proxy)
 	proxy.Note(lens.Event{Process: &lens.Process{Ended: true, How: how}})
 	err = errors.Join(err, proxy.Close())
 	reading.Wait()
-	return Result{Totals: stream.Totals(), ExitCode: code}, errors.Join(err, recording.Close())
+	return Result{Totals: stream.Totals(), ExitCode: code, Incomplete: recording.Close()}, err
 }
 
 // run starts the program and waits for its end.
-func (o *Options) run(ctx context.Context, kubeconfig string, used <-chan struct{}) (how string, code int, err error) {
+func (o *Options) run(ctx context.Context, kubeconfig string, proxy *lens.Lens) (how string, code int, err error) {
 	cmd := exec.CommandContext(ctx, o.Command[0], o.Command[1:]...)
-	cmd.Env = append(slices.Clone(o.Env), "KUBECONFIG="+kubeconfig)
+	cmd.Env = slices.Concat(o.Env, lens.Environment(kubeconfig))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
 	// Ctrl-C reaches the program by its terminal already; this is for other ends.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -104,24 +113,31 @@ func (o *Options) run(ctx context.Context, kubeconfig string, used <-chan struct
 		return "did not start", 1, fmt.Errorf("starting %s: %w", o.Command[0], err)
 	}
 	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		timer := time.NewTimer(unusedAfter)
 		defer timer.Stop()
 		select {
-		case <-used:
+		case <-proxy.Used():
+			return
 		case <-ended:
 		case <-timer.C:
-			o.Unused()
 		}
-	}()
+		select {
+		case <-proxy.Used():
+		default:
+			o.Unused(proxy.Strangers())
+		}
+	})
 	err = cmd.Wait()
+	close(ended)
+	watching.Wait()
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
 		code = exit.ExitCode()
-		if code < 0 {
-			return "was ended by a signal", 1, nil
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return fmt.Sprintf("was ended by signal %d (%s)", status.Signal(), status.Signal()), 128 + int(status.Signal()), nil
 		}
 		return fmt.Sprintf("exited with status %d", code), code, nil
 	case err != nil && ctx.Err() == nil:

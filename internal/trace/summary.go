@@ -25,7 +25,7 @@ func Summary(out io.Writer, t lens.Totals) error {
 	}
 	seconds := max(t.Last.Sub(t.Since).Seconds(), 0.001)
 	fmt.Fprintf(out, "%s in %.1f s (%.1f per second), %d failed; %s, %d of them about its own writes\n",
-		count(requests, "request"), seconds, float64(requests)/seconds, failed, count(t.Deliveries, "watch event"), t.Echoes)
+		Count(requests, "request"), seconds, float64(requests)/seconds, failed, Count(t.Deliveries, "watch event"), t.Echoes)
 	if requests == 0 {
 		return nil
 	}
@@ -48,12 +48,13 @@ func Summary(out io.Writer, t lens.Totals) error {
 		}
 	}
 	if t.Lost > 0 {
-		fmt.Fprintf(out, "\n%s could not be recorded: the lens was overloaded.\n", count(t.Lost, "event"))
+		fmt.Fprintf(out, "\n%s could not be recorded: the lens was overloaded.\n", Count(t.Lost, "event"))
 	}
 	return nil
 }
 
-func count(n uint64, what string) string {
+// Count returns a number of things in words.
+func Count(n uint64, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

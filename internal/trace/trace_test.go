@@ -5,7 +5,9 @@ package trace
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,6 +44,13 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+var errFull = errors.New("no space left on device")
+
+// fullDisk is a recording that could not be written.
+type fullDisk struct{}
+
+func (fullDisk) Close() error { return errFull }
+
 // TestRun runs a program that talks to a real API server.
 func TestRun(t *testing.T) {
 	kubectl := filepath.Join(t.TempDir(), "kubectl") // the control plane is kubectl under that name
@@ -61,7 +70,7 @@ func TestRun(t *testing.T) {
 					fmt.Fprintf(&said, "%s %s %d\n", e.Request.Verb, Place(e.Request), e.Request.Status)
 				}
 			},
-			Unused: func() {},
+			Unused: func(uint64) {},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -88,10 +97,67 @@ func TestRun(t *testing.T) {
 	t.Run("a program that is not there", func(t *testing.T) {
 		_, err := Run(t.Context(), Options{
 			Upstream: clustertest.Shared(t).Config(), Dir: t.TempDir(), Recording: filepath.Join(t.TempDir(), "one.jsonl"), Command: []string{"/does/not/exist"},
-			See: func(*lens.Event, uint64) {}, Unused: func() {},
+			See: func(*lens.Event, uint64) {}, Unused: func(uint64) {},
 		})
 		if err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
 			t.Errorf("the error is %v", err)
+		}
+	})
+	quick := func(t *testing.T, script string, change func(*Options)) (Result, string) {
+		t.Helper()
+		var said strings.Builder
+		o := Options{
+			Upstream: clustertest.Shared(t).Config(), Namespace: namespace, Dir: t.TempDir(), Recording: filepath.Join(t.TempDir(), "one.jsonl"),
+			Command: []string{"sh", "-c", script}, Env: append(os.Environ(), "PATH="+filepath.Dir(kubectl)+":"+os.Getenv("PATH")),
+			See: func(e *lens.Event, _ uint64) {
+				if e.Process != nil && e.Process.Ended {
+					fmt.Fprintln(&said, e.Process.How)
+				}
+			},
+			Unused: func(refused uint64) { fmt.Fprintf(&said, "unused, %d refused\n", refused) },
+		}
+		if change != nil {
+			change(&o)
+		}
+		result, err := Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result, said.String()
+	}
+	t.Run("a signal ends it", func(t *testing.T) {
+		result, said := quick(t, "kubectl get configmaps; kill -9 $$", nil)
+		if result.ExitCode != 128+9 || said != "was ended by signal 9 (killed)\n" {
+			t.Errorf("exit code %d, %s", result.ExitCode, said)
+		}
+	})
+	t.Run("it ignores its kubeconfig", func(t *testing.T) {
+		if _, said := quick(t, "exit 0", nil); said != "unused, 0 refused\nexited with status 0\n" {
+			t.Error(said)
+		}
+	})
+	t.Run("it has another credential", func(t *testing.T) {
+		_, said := quick(t, `sed 's/token: .*/token: other/' "$KUBECONFIG" > "$KUBECONFIG.other"; kubectl --kubeconfig "$KUBECONFIG.other" get --raw /api; exit 0`, nil)
+		if !strings.HasPrefix(said, "unused, ") || strings.HasPrefix(said, "unused, 0") {
+			t.Error(said)
+		}
+	})
+	// A program that prefers the configuration of its pod must not reach the cluster in which this one runs.
+	t.Run("in a pod of another cluster", func(t *testing.T) {
+		result, said := quick(t, `kubectl get --raw /api && test -z "$KUBERNETES_SERVICE_HOST$KUBERNETES_SERVICE_PORT"`, func(o *Options) {
+			o.Env = append(o.Env, "KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBERNETES_SERVICE_PORT=443")
+		})
+		if result.ExitCode != 0 {
+			t.Error(said)
+		}
+	})
+	// The program, its exit code and the counts do not depend on the recording.
+	t.Run("the recording cannot be written", func(t *testing.T) {
+		result, _ := quick(t, "kubectl get configmaps; exit 3", func(o *Options) {
+			o.record = func(*lens.Stream) (io.Closer, error) { return fullDisk{}, nil }
+		})
+		if result.ExitCode != 3 || len(result.Totals.Uses) == 0 || !errors.Is(result.Incomplete, errFull) {
+			t.Errorf("%+v", result)
 		}
 	})
 	t.Run("the user interrupts it", func(t *testing.T) {
@@ -105,7 +171,7 @@ func TestRun(t *testing.T) {
 					cancel()
 				}
 			},
-			Unused: func() {},
+			Unused: func(uint64) {},
 		})
 		if err != nil || !begun.Load() || result.Totals.Last.IsZero() {
 			t.Errorf("%+v, %v", result, err)

@@ -76,10 +76,7 @@ func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err 
 	result, err := trace.Run(ctx, trace.Options{
 		Upstream: config, Identity: identity, Namespace: o.Namespace, Command: command, Env: a.Env,
 		Stdin: os.Stdin, Stdout: programOut, Stderr: a.Err, Dir: dir, Recording: recording, Header: header, See: view.see,
-		Unused: func() {
-			fmt.Fprintf(a.Err, "! The program has sent no request through the proxy. If it ignores KUBECONFIG, pass it: --kubeconfig=%s\n",
-				filepath.Join(dir, "kubeconfig"))
-		},
+		Unused: func(refused uint64) { fmt.Fprintln(a.Err, unusedNote(refused)) },
 	})
 	if err != nil {
 		return err
@@ -91,7 +88,19 @@ func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err 
 		}
 		fmt.Fprintf(a.Err, "\nRecording: %s\n", recording)
 	}
+	if result.Incomplete != nil {
+		fmt.Fprintf(a.Err, "! %v\n", result.Incomplete)
+	}
 	return exitError(result.ExitCode)
+}
+
+// unusedNote is what to do about a program that does not use its kubeconfig. Each run has another kubeconfig, so that the
+// variable has to be passed, and not its value.
+func unusedNote(refused uint64) string {
+	if refused > 0 {
+		return "! The program reached the proxy, but without the credential in KUBECONFIG, so its requests were refused. Use the whole file, not only its server."
+	}
+	return "! The program has sent no request through the proxy. If it ignores KUBECONFIG, pass it: opdock trace -- sh -c 'COMMAND --kubeconfig=$KUBECONFIG'"
 }
 
 // identity determines the identity of the program.
@@ -206,9 +215,12 @@ func (a verbs) describe(found *lens.Recorded) {
 	fmt.Fprintf(a.Out, "\n%s on %s as %s, %s\n", cmp.Or(strings.Join(header.Command, " "), header.Project), cmp.Or(header.Cluster, "an unknown cluster"),
 		cmp.Or(header.Identity, "an unknown identity"), header.Began.Local().Format(time.DateTime))
 	if found.Missing > 0 {
-		fmt.Fprintf(a.Out, "%d events were left out to keep the recording within its bound. The counts below include them.\n", found.Missing)
+		fmt.Fprintf(a.Out, "Not in the recording, because of its size limit or a full disk: %s.\n", trace.Count(found.Missing, "event"))
 	}
-	if found.Cut {
+	switch {
+	case found.Cut:
 		fmt.Fprintln(a.Out, "The end of the recording is missing.")
+	case found.Missing > 0:
+		fmt.Fprintln(a.Out, "The counts below include everything.")
 	}
 }

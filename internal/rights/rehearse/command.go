@@ -34,7 +34,7 @@ func (o *Options) runCommand(proxy *lens.Lens, dir string) (*command, error) {
 	}
 	cmd := exec.Command(o.Command[0], o.Command[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.Dir, o.Log, o.Log
-	cmd.Env = append(slices.Clone(o.Env), "KUBECONFIG="+path)
+	cmd.Env = slices.Concat(o.Env, lens.Environment(path))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it starts ends with it
 	cmd.WaitDelay = stopGrace
 	if err := cmd.Start(); err != nil {
