@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,11 +21,14 @@ import (
 // implied returns the additional rights that a write needs: the API server checks them by the content of
 // the object, so no request shows them.
 func (o *observer) implied(r *Request, before *version, now *unstructured.Unstructured) []Implied {
-	if r.Verb == "delete" || r.Verb == "deletecollection" || r.Resource.Subresource == "status" {
+	place := r.Resource
+	switch {
+	case r.Verb == "delete" || r.Verb == "deletecollection":
 		return nil
+	case place.Subresource == "status":
+		return signed(place, before, now)
 	}
 	rights := o.blockedOwners(before, now)
-	place := r.Resource
 	if r.Status == http.StatusCreated && (r.Verb == "apply" || r.Verb == "update") {
 		rights = append(rights, Implied{"create", bare(place), fmt.Sprintf("this %s created the object", r.Verb)})
 	}
@@ -36,8 +41,100 @@ func (o *observer) implied(r *Request, before *version, now *unstructured.Unstru
 	case place.Group == certificatesv1.GroupName && place.Subresource == "approval":
 		signer, _, _ := unstructured.NestedString(now.Object, "spec", "signerName")
 		rights = append(rights, Implied{"approve", Resource{Group: place.Group, Resource: "signers", Name: signer}, "approving a request of this signer"})
+	case place.Group == admissionregistrationv1.GroupName:
+		rights = append(rights, o.parameters(place, before, now)...)
 	}
 	return rights
+}
+
+// signed is the right that the status of a certificate signing request needs, unless its certificate and its conditions stay.
+func signed(place Resource, before *version, now *unstructured.Unstructured) []Implied {
+	if place.Group != certificatesv1.GroupName || place.Resource != "certificatesigningrequests" {
+		return nil
+	}
+	if before != nil && !differ(before.object(), now, "status", "certificate") && !differ(before.object(), now, "status", "conditions") {
+		return nil
+	}
+	signer, _, _ := unstructured.NestedString(now.Object, "spec", "signerName")
+	return []Implied{{"sign", Resource{Group: place.Group, Resource: "signers", Name: signer}, "signing a request of this signer"}}
+}
+
+// differ reports whether a field of two objects differs; it does if there is no older object.
+func differ(old, now *unstructured.Unstructured, path ...string) bool {
+	if old == nil {
+		return true
+	}
+	a, _, _ := unstructured.NestedFieldNoCopy(old.Object, path...)
+	b, _, _ := unstructured.NestedFieldNoCopy(now.Object, path...)
+	return !equality.Semantic.DeepEqual(a, b)
+}
+
+// parameters is the right to read the parameters of an admission policy, which the API server requires of whoever writes the
+// policy or a binding of it.
+func (o *observer) parameters(place Resource, before *version, now *unstructured.Unstructured) []Implied {
+	var old *unstructured.Unstructured
+	if before != nil {
+		old = before.object()
+	}
+	policies, isBinding := strings.CutSuffix(place.Resource, "bindings")
+	if !isBinding {
+		kind, ok := parameterKind(now)
+		if !ok || !differ(old, now, "spec", "paramKind") {
+			return nil
+		}
+		return []Implied{{
+			"get", Resource{Group: kind.Group, Version: kind.Version, Resource: o.resourceOf(kind)},
+			"the writer of an admission policy must be able to read its parameters",
+		}}
+	}
+	reference, ok, _ := unstructured.NestedStringMap(withoutSelector(now), "spec", "paramRef")
+	if !ok || !differ(old, now, "spec", "paramRef") && !differ(old, now, "spec", "policyName") {
+		return nil
+	}
+	name, _, _ := unstructured.NestedString(now.Object, "spec", "policyName")
+	policies = strings.TrimSuffix(policies, "policy") + "policies"
+	known := o.memory.find(objectKey{group: place.Group, resource: policies, name: name})
+	policy := known.latest()
+	if policy == nil {
+		return nil // its kind of parameters is not known
+	}
+	kind, ok := parameterKind(policy.object())
+	if !ok {
+		return nil
+	}
+	verb := "get"
+	if reference["name"] == "" {
+		verb = "list"
+	}
+	return []Implied{{
+		verb, Resource{Group: kind.Group, Version: kind.Version, Resource: o.resourceOf(kind), Namespace: reference["namespace"], Name: reference["name"]},
+		"the writer of a binding of an admission policy must be able to read its parameters",
+	}}
+}
+
+// withoutSelector is a binding in which all parts of the reference to parameters are strings.
+func withoutSelector(binding *unstructured.Unstructured) map[string]any {
+	plain := binding.DeepCopy().Object
+	unstructured.RemoveNestedField(plain, "spec", "paramRef", "selector")
+	return plain
+}
+
+func parameterKind(policy *unstructured.Unstructured) (kind schema.GroupVersionKind, ok bool) {
+	if policy == nil {
+		return kind, false
+	}
+	version, _, _ := unstructured.NestedString(policy.Object, "spec", "paramKind", "apiVersion")
+	name, _, _ := unstructured.NestedString(policy.Object, "spec", "paramKind", "kind")
+	return schema.FromAPIVersionAndKind(version, name), name != ""
+}
+
+// impliedByUpgrade is the right that a connection to a container needs by WebSocket, which begins with a GET: since version
+// 1.35 the API server also requires the right that a POST needs.
+func impliedByUpgrade(r *Request) []Implied {
+	if r.Verb != "get" || r.Resource.Subresource == "proxy" || !isConversation(r.Resource.Subresource) {
+		return nil
+	}
+	return []Implied{{"create", r.Resource, "a connection by WebSocket needs create as well as get, since Kubernetes 1.35"}}
 }
 
 // GivenAway is why a client needs a right: it writes a role that grants it, and may not escalate.

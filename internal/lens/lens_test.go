@@ -238,6 +238,21 @@ func TestUpgradesPass(t *testing.T) {
 	}
 }
 
+// A connection by WebSocket begins with a GET, for which newer API servers also require create.
+func TestUpgradesImplyCreate(t *testing.T) {
+	t.Parallel()
+	for _, one := range []struct {
+		verb, subresource string
+		want              int
+	}{{"get", "exec", 1}, {"get", "attach", 1}, {"get", "portforward", 1}, {"get", "proxy", 0}, {"create", "exec", 0}, {"get", "", 0}} {
+		place := Resource{Version: "v1", Resource: "pods", Subresource: one.subresource, Namespace: "a", Name: "b"}
+		got := impliedByUpgrade(&Request{Verb: one.verb, Resource: place})
+		if len(got) != one.want || len(got) > 0 && (got[0].Verb != "create" || got[0].Resource != place) {
+			t.Errorf("%s %s: %+v", one.verb, one.subresource, got)
+		}
+	}
+}
+
 func TestImpersonationIsNotDoubled(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, Options{Upstream: &rest.Config{Host: "http://127.0.0.1:1", Impersonate: rest.ImpersonationConfig{UserName: "operator"}}}, nil)
