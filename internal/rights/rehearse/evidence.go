@@ -18,6 +18,8 @@ type Subject struct {
 	Kind Kind
 	// Resource has its group, resource, namespace and name only.
 	Resource lens.Resource
+	// LeftOut means that it could not be created, so that the operator cannot reconcile it.
+	LeftOut bool
 }
 
 // evidence is what shows that an operator reconciles an object. A watch alone does not, if reconciles can be seen: an informer works

@@ -105,6 +105,23 @@ func TestWhenARehearsalShowsNothing(t *testing.T) {
 	}
 }
 
+// A sample that could not be created is not reconciled, and another one of its kind may be.
+func TestSamplesThatWereLeftOut(t *testing.T) {
+	ship, dock := subject("Ship", "ships", "one"), Subject{Kind: Kind{"example.com", "Dock"}, LeftOut: true}
+	again := Subject{Kind: ship.Kind, LeftOut: true}
+	w := &watching{shown: newEvidence()}
+	w.shown.add(&lens.Event{Request: &lens.Request{Verb: "update", Status: 200, Resource: lens.Resource{Group: "example.com", Version: "v1", Resource: "ships", Namespace: "default", Name: "one"}}})
+	if kinds, all := w.untouched([]Subject{ship, again, dock}); len(kinds) != 1 || kinds[0] != dock.Kind || all {
+		t.Errorf("untouched are %+v, all is %t", kinds, all)
+	}
+	if kinds, all := w.untouched([]Subject{dock}); len(kinds) != 1 || !all {
+		t.Errorf("if it is the only kind, untouched are %+v, all is %t", kinds, all)
+	}
+	if s := newStage(&crew{}, dock); s.mayBegin() {
+		t.Error("the rehearsal waits for a sample that does not exist")
+	}
+}
+
 // crew is an operator for tests that lacks kinds.
 type crew struct {
 	lacks     chan struct{}

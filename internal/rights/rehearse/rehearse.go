@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -237,7 +238,11 @@ func (s *stage) mayBegin() bool {
 	if len(s.operator.Idle()) > 0 {
 		return true
 	}
-	_, all := s.untouched()
+	if s.Subjects == nil {
+		return false
+	}
+	// Samples that do not exist are not worth waiting for.
+	_, all := s.watching.untouched(slices.DeleteFunc(slices.Clone(s.Subjects()), func(one Subject) bool { return one.LeftOut }))
 	return all
 }
 

@@ -21,8 +21,14 @@ import (
 	"github.com/opdock/opdock/internal/lens"
 )
 
-// goneInterval is how often it is looked whether an object is gone.
-const goneInterval = 100 * time.Millisecond
+const (
+	// goneInterval is how often it is looked whether an object is gone.
+	goneInterval = 100 * time.Millisecond
+	// admitInterval is how often a write is tried that a webhook denies, and admitPatience how long for all samples: the webhook
+	// may depend on what the operator does with the others.
+	admitInterval = 250 * time.Millisecond
+	admitPatience = 5 * time.Second
+)
 
 // changedAnnotation is set on each sample that is changed.
 const changedAnnotation = "opdock.dev/rehearsed"
@@ -30,7 +36,8 @@ const changedAnnotation = "opdock.dev/rehearsed"
 // Samples are the acts with the samples of an operator: create, change, delete. Each is done with a client that may do
 // anything. Samples that name no namespace go to the given one, if their kind is in namespaces. A sample that the API server
 // refuses is left out with a note, and so is one that is there already: folders of samples have alternatives under one name. A
-// webhook that cannot be called ends the rehearsal. The function that Samples returns as well is for Options.Subjects.
+// webhook that cannot be called ends the rehearsal. Samples are deleted in the reverse order: later ones may depend on earlier
+// ones. The function that Samples returns as well is for Options.Subjects.
 func Samples(objects client.Client, samples []*unstructured.Unstructured, namespace string, note func(string)) ([]Act, func() []Subject) {
 	placed := make([]*unstructured.Unstructured, 0, len(samples))
 	for _, sample := range samples {
@@ -54,22 +61,9 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 	var subjects []Subject
 	acts := []Act{
 		{"create the samples", func(ctx context.Context) error {
-			var created []*unstructured.Unstructured
-			var refused []error
-			for _, sample := range placed {
-				err := create(ctx, objects, sample, namespace)
-				if ctx.Err() != nil {
-					return err
-				}
-				if err != nil {
-					err = fmt.Errorf("%s %s: %w", sample.GetKind(), sample.GetName(), err)
-					if apierrors.IsInternalError(err) {
-						return err // such as a webhook that cannot be called: the sample is not to blame
-					}
-					refused = append(refused, err)
-					continue
-				}
-				created = append(created, sample)
+			created, leftOut, refused, err := createAll(ctx, objects, placed, namespace)
+			if err != nil {
+				return err
 			}
 			if len(created) == 0 {
 				return errors.Join(refused...)
@@ -82,28 +76,86 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 				}
 			}
 			placed = created
-			var err error
-			subjects, err = subjectsOf(objects, created)
+			subjects, err = subjectsOf(objects, created, leftOut)
 			return err
 		}},
 		{"change the samples", each(func(ctx context.Context, sample *unstructured.Unstructured) error {
 			return change(ctx, objects, sample)
 		})},
-		{"delete the samples", each(func(ctx context.Context, sample *unstructured.Unstructured) error {
-			return client.IgnoreNotFound(objects.Delete(ctx, sample.DeepCopy()))
-		})},
+		{"delete the samples", func(ctx context.Context) error {
+			for _, sample := range slices.Backward(placed) {
+				err := admitted(ctx, func() error { return client.IgnoreNotFound(objects.Delete(ctx, sample.DeepCopy())) })
+				if err != nil {
+					return fmt.Errorf("%s %s: %w", sample.GetKind(), sample.GetName(), err)
+				}
+			}
+			return nil
+		}},
 		{"wait until they are gone", func(ctx context.Context) error { return gone(ctx, objects, placed) }},
 	}
 	return acts, func() []Subject { return subjects }
 }
 
+// createAll creates samples, and returns those that were created and those that were refused, and why. What a webhook denies is tried
+// again for a while.
+func createAll(ctx context.Context, objects client.Client, samples []*unstructured.Unstructured, namespace string) (created, leftOut []*unstructured.Unstructured, refused []error, err error) {
+	until := time.Now().Add(admitPatience)
+	for left := samples; ; {
+		var denied []*unstructured.Unstructured
+		var denials []error
+		for _, sample := range left {
+			err := create(ctx, objects, sample, namespace)
+			if ctx.Err() != nil {
+				return nil, nil, nil, err
+			}
+			if err == nil {
+				created = append(created, sample)
+				continue
+			}
+			err = fmt.Errorf("%s %s: %w", sample.GetKind(), sample.GetName(), err)
+			switch {
+			case apierrors.IsInternalError(err):
+				return nil, nil, nil, err // such as a webhook that cannot be called: the sample is not to blame
+			case apierrors.IsForbidden(err):
+				denied, denials = append(denied, sample), append(denials, err)
+			default:
+				leftOut, refused = append(leftOut, sample), append(refused, err)
+			}
+		}
+		if len(denied) == 0 || time.Now().After(until) {
+			return created, append(leftOut, denied...), append(refused, denials...), nil
+		}
+		left = denied
+		select {
+		case <-ctx.Done():
+		case <-time.After(admitInterval):
+		}
+	}
+}
+
+// admitted tries a write again while a webhook denies it, until the context ends. It returns the last denial then.
+func admitted(ctx context.Context, write func() error) (err error) {
+	var denied error
+	_ = wait.PollUntilContextCancel(ctx, admitInterval, true, func(context.Context) (bool, error) {
+		err = write()
+		if apierrors.IsForbidden(err) {
+			denied = err
+		}
+		return !apierrors.IsForbidden(err), nil
+	})
+	if ctx.Err() != nil && denied != nil {
+		return denied
+	}
+	return err
+}
+
 // subjectsOf returns the samples that the operator is to reconcile: the custom resources, or all if there are none. Others, such as
 // Secrets, are there for these to refer to.
-func subjectsOf(objects client.Client, samples []*unstructured.Unstructured) (subjects []Subject, err error) {
+func subjectsOf(objects client.Client, samples, leftOut []*unstructured.Unstructured) (subjects []Subject, err error) {
 	isCustom := func(sample *unstructured.Unstructured) bool {
 		return !scheme.Scheme.IsGroupRegistered(sample.GroupVersionKind().Group)
 	}
-	onlyCustom := slices.ContainsFunc(samples, isCustom)
+	onlyCustom := slices.ContainsFunc(samples, isCustom) || slices.ContainsFunc(leftOut, isCustom)
 	for _, sample := range samples {
 		if onlyCustom && !isCustom(sample) {
 			continue
@@ -115,6 +167,11 @@ func subjectsOf(objects client.Client, samples []*unstructured.Unstructured) (su
 		}
 		resource := lens.Resource{Group: kind.Group, Resource: mapping.Resource.Resource}
 		subjects = append(subjects, Subject{Kind: Kind{kind.Group, kind.Kind}, Resource: named(resource, sample.GetNamespace(), sample.GetName())})
+	}
+	for _, sample := range leftOut {
+		if kind := sample.GroupVersionKind(); !onlyCustom || isCustom(sample) {
+			subjects = append(subjects, Subject{Kind: Kind{kind.Group, kind.Kind}, LeftOut: true})
+		}
 	}
 	return subjects, nil
 }

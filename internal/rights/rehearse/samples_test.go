@@ -6,6 +6,7 @@ package rehearse
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -30,7 +32,7 @@ func TestSamplesThatAreRefused(t *testing.T) {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}}
 	}
 	var notes []string
-	acts, _ := Samples(h.admin, []*unstructured.Unstructured{
+	acts, subjects := Samples(h.admin, []*unstructured.Unstructured{
 		sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "<name>"), sample("example.com/v1", "Ship", "two"),
 	}, h.namespace, func(text string) { notes = append(notes, text) })
 	for _, act := range acts {
@@ -40,6 +42,11 @@ func TestSamplesThatAreRefused(t *testing.T) {
 	}
 	if len(notes) != 3 || !strings.Contains(notes[0], "ConfigMap one: ") || !strings.Contains(notes[1], "ConfigMap <name>: ") || !strings.Contains(notes[2], "Ship two: ") {
 		t.Errorf("notes are %q", notes)
+	}
+	// The Ship is what the operator is for. That a ConfigMap exists shows nothing about it.
+	want := []Subject{{Kind: Kind{"example.com", "Ship"}, LeftOut: true}}
+	if got := subjects(); !slices.Equal(got, want) {
+		t.Errorf("subjects are %+v", got)
 	}
 	none, _ := Samples(h.admin, []*unstructured.Unstructured{sample("v1", "ConfigMap", "<name>")}, h.namespace, nil)
 	if err := none[0].Do(t.Context()); err == nil || !strings.Contains(err.Error(), "<name>") {
@@ -66,6 +73,52 @@ func TestAWebhookThatCannotBeCalledEndsTheRehearsal(t *testing.T) {
 	acts, _ := Samples(broken, samples, "default", func(text string) { t.Errorf("note: %s", text) })
 	err := acts[0].Do(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "ConfigMap two: ") || !strings.Contains(err.Error(), "failed calling webhook") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// A webhook may deny a sample until the operator has handled another one, or until another one is gone.
+func TestSamplesThatDependOnEachOther(t *testing.T) {
+	kinds := meta.NewDefaultRESTMapper(nil)
+	kinds.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	denied := func(object client.Object) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, object.GetName(), errors.New("denied by a webhook"))
+	}
+	creations, deletions := 0, []string{}
+	server := fake.NewClientBuilder().WithRESTMapper(kinds).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, server client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if creations++; creations == 2 {
+				return denied(object)
+			}
+			return server.Create(ctx, object, options...)
+		},
+		Delete: func(ctx context.Context, server client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if deletions = append(deletions, object.GetName()); len(deletions) == 2 {
+				return denied(object)
+			}
+			return server.Delete(ctx, object, options...)
+		},
+	}).Build()
+	var samples []*unstructured.Unstructured
+	for _, name := range []string{"one", "two"} {
+		samples = append(samples, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "default"}}})
+	}
+	acts, _ := Samples(server, samples, "default", func(text string) { t.Errorf("note: %s", text) })
+	for _, act := range acts {
+		if err := act.Do(t.Context()); err != nil {
+			t.Fatalf("%s: %v", act.Name, err)
+		}
+	}
+	if want := []string{"two", "one", "one"}; !slices.Equal(deletions, want) {
+		t.Errorf("deletions are %q", deletions)
+	}
+	// What stays denied is the error, not that the time is over.
+	ctx, cancel := context.WithCancel(t.Context())
+	err := admitted(ctx, func() error {
+		cancel()
+		return denied(samples[0])
+	})
+	if !apierrors.IsForbidden(err) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/opdock/opdock/internal/lens"
@@ -106,11 +107,12 @@ func (w *watching) untouched(subjects []Subject) (kinds []Kind, all bool) {
 	defer w.mutex.Unlock()
 	touched := map[Kind]bool{}
 	var order []Kind
+	existing := slices.DeleteFunc(slices.Clone(subjects), func(one Subject) bool { return one.LeftOut })
 	for _, one := range subjects {
 		if _, known := touched[one.Kind]; !known {
 			order = append(order, one.Kind)
 		}
-		touched[one.Kind] = touched[one.Kind] || w.shown.shows(one, subjects)
+		touched[one.Kind] = touched[one.Kind] || !one.LeftOut && w.shown.shows(one, existing)
 	}
 	for _, kind := range order {
 		if !touched[kind] {
