@@ -116,7 +116,7 @@ func createAll(ctx context.Context, objects client.Client, samples []*unstructur
 			switch {
 			case apierrors.IsInternalError(err):
 				return nil, nil, nil, err // such as a webhook that cannot be called: the sample is not to blame
-			case apierrors.IsForbidden(err):
+			case isDenied(err):
 				denied, denials = append(denied, sample), append(denials, err)
 			default:
 				leftOut, refused = append(leftOut, sample), append(refused, err)
@@ -133,15 +133,21 @@ func createAll(ctx context.Context, objects client.Client, samples []*unstructur
 	}
 }
 
+// isDenied reports whether a webhook or an admission policy denied a write. These choose the code of the answer, so only the API server's
+// words show it.
+func isDenied(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "denied the request") || strings.Contains(err.Error(), "denied request"))
+}
+
 // admitted tries a write again while a webhook denies it, until the context ends. It returns the last denial then.
 func admitted(ctx context.Context, write func() error) (err error) {
 	var denied error
 	_ = wait.PollUntilContextCancel(ctx, admitInterval, true, func(context.Context) (bool, error) {
 		err = write()
-		if apierrors.IsForbidden(err) {
+		if isDenied(err) {
 			denied = err
 		}
-		return !apierrors.IsForbidden(err), nil
+		return !isDenied(err), nil
 	})
 	if ctx.Err() != nil && denied != nil {
 		return denied

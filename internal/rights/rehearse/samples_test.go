@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -81,20 +80,19 @@ func TestAWebhookThatCannotBeCalledEndsTheRehearsal(t *testing.T) {
 func TestSamplesThatDependOnEachOther(t *testing.T) {
 	kinds := meta.NewDefaultRESTMapper(nil)
 	kinds.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	denied := func(object client.Object) error {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, object.GetName(), errors.New("denied by a webhook"))
-	}
+	// A webhook chooses the code of its answer.
+	denied := apierrors.NewServiceUnavailable(`admission webhook "maps.example.com" denied the request: try again`)
 	creations, deletions := 0, []string{}
 	server := fake.NewClientBuilder().WithRESTMapper(kinds).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, server client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			if creations++; creations == 2 {
-				return denied(object)
+				return denied
 			}
 			return server.Create(ctx, object, options...)
 		},
 		Delete: func(ctx context.Context, server client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			if deletions = append(deletions, object.GetName()); len(deletions) == 2 {
-				return denied(object)
+				return denied
 			}
 			return server.Delete(ctx, object, options...)
 		},
@@ -116,9 +114,9 @@ func TestSamplesThatDependOnEachOther(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := admitted(ctx, func() error {
 		cancel()
-		return denied(samples[0])
+		return denied
 	})
-	if !apierrors.IsForbidden(err) {
+	if !errors.Is(err, denied) {
 		t.Errorf("the error is %v", err)
 	}
 }
