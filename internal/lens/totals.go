@@ -69,11 +69,29 @@ type Use struct {
 	Names       map[string]uint64 `json:"names,omitempty"`
 	Unnamed     uint64            `json:"unnamed,omitempty"`
 	Many        bool              `json:"many,omitempty"`
-	First       time.Time         `json:"first"`
-	Last        time.Time         `json:"last"`
+	// ForbiddenAt are the places of the requests that were refused for lack of a right. The counts above include them.
+	ForbiddenAt *Places   `json:"forbiddenAt,omitempty"`
+	First       time.Time `json:"first"`
+	Last        time.Time `json:"last"`
 	// Example is the ID of the latest request, and Reconcile of the reconcile that sent it.
 	Example   uint64 `json:"example,omitempty"`
 	Reconcile uint64 `json:"reconcile,omitempty"`
+}
+
+// Places are where requests went, as in Use.
+type Places struct {
+	ClusterWide uint64            `json:"clusterWide,omitempty"`
+	Namespaces  map[string]uint64 `json:"namespaces,omitempty"`
+	Names       map[string]uint64 `json:"names,omitempty"`
+	Unnamed     uint64            `json:"unnamed,omitempty"`
+}
+
+// Clone returns a copy, nil if there is none.
+func (p *Places) Clone() *Places {
+	if p == nil {
+		return nil
+	}
+	return &Places{p.ClusterWide, maps.Clone(p.Namespaces), maps.Clone(p.Names), p.Unnamed}
 }
 
 // Hot is an object and how often it was written.
@@ -126,6 +144,7 @@ func (t *Totals) request(at time.Time, r *Request) {
 	switch {
 	case r.Status == http.StatusForbidden:
 		u.Forbidden++
+		u.forbidden(r.Resource, r.Query)
 	case r.Status == http.StatusConflict && r.Reason != string(metav1.StatusReasonAlreadyExists):
 		u.Conflicts++
 	case r.Refused():
@@ -177,7 +196,28 @@ func (t *Totals) use(key useKey, at time.Time, r *Request) *Use {
 
 // where counts which objects were meant.
 func (u *Use) where(place Resource, query *Query) {
-	name := place.Name
+	at := Places{u.ClusterWide, u.Namespaces, u.Names, u.Unnamed}
+	u.Many = !at.count(place, query) || u.Many
+	u.ClusterWide, u.Unnamed = at.ClusterWide, at.Unnamed
+}
+
+// forbidden counts which objects were meant by a request that was refused.
+func (u *Use) forbidden(place Resource, query *Query) {
+	if u.ForbiddenAt == nil {
+		u.ForbiddenAt = &Places{}
+	}
+	if u.ForbiddenAt.Namespaces == nil {
+		u.ForbiddenAt.Namespaces = map[string]uint64{}
+	}
+	if u.ForbiddenAt.Names == nil {
+		u.ForbiddenAt.Names = map[string]uint64{}
+	}
+	u.ForbiddenAt.count(place, query)
+}
+
+// count adds a place, and returns false if there are too many to count them apart.
+func (p *Places) count(place Resource, query *Query) bool {
+	name, counted := place.Name, true
 	if name == "" && query != nil {
 		// A list or watch of one object can be limited to its name.
 		name, _ = strings.CutPrefix(query.FieldSelector, "metadata.name=")
@@ -186,15 +226,16 @@ func (u *Use) where(place Resource, query *Query) {
 		}
 	}
 	if place.Namespace == "" {
-		u.ClusterWide++
-	} else if !countIn(u.Namespaces, place.Namespace) {
-		u.Many = true
+		p.ClusterWide++
+	} else if !countIn(p.Namespaces, place.Namespace) {
+		counted = false
 	}
 	if name == "" {
-		u.Unnamed++
-	} else if !countIn(u.Names, name) {
-		u.Many = true
+		p.Unnamed++
+	} else if !countIn(p.Names, name) {
+		counted = false
 	}
+	return counted
 }
 
 func countIn(counts map[string]uint64, name string) bool {
@@ -231,7 +272,7 @@ func (t *Totals) clone() Totals {
 	c.byUse, c.byHot, c.Uses, c.Hot = nil, nil, []*Use{}, nil
 	for _, u := range t.byUse {
 		copied := *u
-		copied.Namespaces, copied.Names = maps.Clone(u.Namespaces), maps.Clone(u.Names)
+		copied.Namespaces, copied.Names, copied.ForbiddenAt = maps.Clone(u.Namespaces), maps.Clone(u.Names), u.ForbiddenAt.Clone()
 		c.Uses = append(c.Uses, &copied)
 	}
 	slices.SortFunc(c.Uses, func(a, b *Use) int {

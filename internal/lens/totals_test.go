@@ -19,3 +19,23 @@ func TestConflictsAreCounted(t *testing.T) {
 		t.Errorf("%d conflicts, and %d failed otherwise", got.Conflicts, got.Failed)
 	}
 }
+
+func TestPlacesOfForbiddenRequests(t *testing.T) {
+	t.Parallel()
+	s := newStream(defaultKept)
+	for i, place := range []Resource{{Resource: "pods"}, {Resource: "pods", Namespace: "a"}, {Resource: "pods", Namespace: "b"}} {
+		status := http.StatusOK
+		if i != 1 {
+			status = http.StatusForbidden
+		}
+		s.add(Event{At: time.Now(), Request: &Request{ID: uint64(i + 1), Verb: "list", Resource: place, Status: status}})
+	}
+	totals := s.Totals()
+	u := totals.Uses[0]
+	if u.Count != 3 || u.Forbidden != 2 || u.ClusterWide != 1 || len(u.Namespaces) != 2 || u.Unnamed != 3 {
+		t.Errorf("counted is %+v", u)
+	}
+	if at := u.ForbiddenAt; at == nil || at.ClusterWide != 1 || at.Namespaces["b"] != 1 || len(at.Namespaces) != 1 || at.Unnamed != 2 {
+		t.Errorf("refused are %+v", at)
+	}
+}

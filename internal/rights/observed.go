@@ -74,6 +74,9 @@ type Evidence struct {
 	Names       map[string]uint64 `json:"names,omitempty"`
 	Unnamed     uint64            `json:"unnamed,omitempty"`
 	Many        bool              `json:"many,omitempty"`
+
+	// refusedAt are the places of the requests that were refused.
+	refusedAt lens.Places
 }
 
 func (e *Evidence) add(other *Evidence) {
@@ -90,6 +93,35 @@ func (e *Evidence) add(other *Evidence) {
 	e.Unnamed += other.Unnamed
 	e.Many = e.Many || other.Many
 	e.Namespaces, e.Names = sum(e.Namespaces, other.Namespaces), sum(e.Names, other.Names)
+	e.refusedAt = lens.Places{
+		ClusterWide: e.refusedAt.ClusterWide + other.refusedAt.ClusterWide, Unnamed: e.refusedAt.Unnamed + other.refusedAt.Unnamed,
+		Namespaces: sum(e.refusedAt.Namespaces, other.refusedAt.Namespaces), Names: sum(e.refusedAt.Names, other.refusedAt.Names),
+	}
+}
+
+// dropRefused leaves out the places of refused requests, if others were answered: that a request was refused in one place does not show
+// that the right is needed there.
+func (e *Evidence) dropRefused() {
+	if e.Refused == e.Requests {
+		return
+	}
+	e.ClusterWide -= min(e.ClusterWide, e.refusedAt.ClusterWide)
+	e.Unnamed -= min(e.Unnamed, e.refusedAt.Unnamed)
+	e.Namespaces, e.Names = difference(e.Namespaces, e.refusedAt.Namespaces), difference(e.Names, e.refusedAt.Names)
+	e.refusedAt = lens.Places{}
+}
+
+func difference(all, without map[string]uint64) map[string]uint64 {
+	left := map[string]uint64{}
+	for name, count := range all {
+		if count > without[name] {
+			left[name] = count - without[name]
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return left
 }
 
 func sum(a, b map[string]uint64) map[string]uint64 {
@@ -174,6 +206,12 @@ func (r *Recording) use(counted *lens.Use) *use {
 	one.Evidence = Evidence{
 		Requests: counted.Count, Refused: counted.Forbidden, First: counted.First, Last: counted.Last, Recording: r.Name, Request: counted.Example,
 		ClusterWide: counted.ClusterWide, Namespaces: sum(counted.Namespaces, nil), Names: sum(counted.Names, nil), Unnamed: counted.Unnamed, Many: counted.Many,
+	}
+	switch refused := counted.ForbiddenAt; {
+	case refused != nil:
+		one.refusedAt = *refused.Clone()
+	case counted.Forbidden == counted.Count:
+		one.refusedAt = lens.Places{ClusterWide: one.ClusterWide, Namespaces: one.Namespaces, Names: one.Names, Unnamed: one.Unnamed}
 	}
 	if counted.Reconcile != 0 {
 		reconcile, known := r.facts.reconciles[counted.Reconcile]

@@ -146,7 +146,7 @@ func Compare(o *Observed, granted Granted, options Options) *Report {
 		own, _, _ = serviceAccount(o.Identity)
 	}
 	c.escalates = slices.ContainsFunc(c.rules, func(rule Rule) bool { return slices.Contains(rule.Verbs, "escalate") })
-	s := newScopes(o, own, options.ClusterScoped)
+	s := newScopes(o, own, options.ClusterScoped, options.IncludeRefused)
 	c.Needs = o.needs(s)
 	for _, n := range c.Needs {
 		c.weigh(n, options)

@@ -206,6 +206,31 @@ func TestTheProposalIsEnough(t *testing.T) {
 	}
 }
 
+// An operator that tries all namespaces, and then lists in its own, does not need the former.
+func TestRefusedRequestsDoNotWiden(t *testing.T) {
+	list := asked(2, "list", "frigates.sea", "all", "shop/")
+	list.Count, list.Forbidden, list.ForbiddenAt = 4, 2, &lens.Places{ClusterWide: 2, Unnamed: 2}
+	elsewhere := asked(1, "get", "configmaps", "shop/a", "other/b")
+	elsewhere.Count, elsewhere.Forbidden = 2, 1
+	elsewhere.ForbiddenAt = &lens.Places{Namespaces: map[string]uint64{"other": 1}, Names: map[string]uint64{"b": 1}}
+	uses := []*lens.Use{list, elsewhere, refused(asked(1, "watch", "frigates.sea", "all")), asked(1, "update", "configmaps", "shop/a")}
+	report := Compare(Merge([]*Recording{recorded(uses...)}), Granted{}, Options{})
+	const want = "get configmaps in shop\nupdate configmaps in shop\nlist frigates.sea in shop\nwatch frigates.sea (refused)\n"
+	if got := lines(report.Needs); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	// A recording in which everything was refused does not widen what another one shows.
+	first := recorded(refused(asked(1, "list", "frigates.sea", "all")))
+	second := recorded(asked(1, "list", "frigates.sea", "shop/"))
+	if got := lines(Compare(Merge([]*Recording{first, second}), Granted{}, Options{}).Needs); got != "list frigates.sea in shop\n" {
+		t.Errorf("of two recordings: %s", got)
+	}
+	report = Compare(Merge([]*Recording{recorded(uses...)}), Granted{}, Options{IncludeRefused: true})
+	if got := lines(report.Needs); strings.Contains(got, "list frigates.sea in") {
+		t.Errorf("with refused requests, got\n%s", got)
+	}
+}
+
 func TestRefusedAlthoughGranted(t *testing.T) {
 	report := Compare(Merge([]*Recording{recorded(watches, refused(asked(3, "create", "roles.rbac.authorization.k8s.io", "default/")))}),
 		Granted{Source: "roles", Rules: []Rule{grantedWatches, rule("role", "", "rbac.authorization.k8s.io", "roles", "create")}}, Options{})

@@ -19,6 +19,8 @@ type scopes struct {
 	o *Observed
 	// own is the namespace of the operator; empty if unknown.
 	own string
+	// includeRefused says that refused requests count like others.
+	includeRefused bool
 	// inNoNamespace are resources that are known to be cluster-scoped.
 	inNoNamespace map[schema.GroupResource]bool
 	// byResource holds the requests for a resource and its subresources.
@@ -29,10 +31,11 @@ type scopes struct {
 	watched map[string]bool
 }
 
-// newScopes looks at all that was asked for. Custom says of custom resources whether they are in no namespace.
-func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool) *scopes {
+// newScopes looks at all that was asked for, and not always refused unless that counts as well. Custom says of custom resources whether
+// they are in no namespace.
+func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool, includeRefused bool) *scopes {
 	s := &scopes{
-		o: o, own: own, inNoNamespace: maps.Clone(clusterScoped), byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{},
+		o: o, own: own, includeRefused: includeRefused, inNoNamespace: maps.Clone(clusterScoped), byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{},
 	}
 	maps.Copy(s.inNoNamespace, custom)
 	for _, used := range o.uses {
@@ -42,7 +45,7 @@ func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool) *s
 		}
 	}
 	for _, used := range o.uses {
-		if used.URL != "" || everybodys(used.Right) != "" {
+		if used.URL != "" || everybodys(used.Right) != "" || s.onlyRefused(&used.Evidence) {
 			continue
 		}
 		resource, evidence := baseOf(used.Right), s.normal(used)
@@ -65,6 +68,11 @@ func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool) *s
 	return s
 }
 
+// onlyRefused reports whether requests show nothing but that they were refused.
+func (s *scopes) onlyRefused(e *Evidence) bool {
+	return !s.includeRefused && e.Requests > 0 && e.Refused == e.Requests
+}
+
 func baseOf(right Right) schema.GroupResource {
 	resource, _, _ := strings.Cut(right.Resource, "/")
 	return schema.GroupResource{Group: right.Group, Resource: resource}
@@ -74,6 +82,9 @@ func baseOf(right Right) schema.GroupResource {
 // example, may be.
 func (s *scopes) normal(used *use) Evidence {
 	evidence := used.Evidence
+	if !s.includeRefused {
+		evidence.dropRefused()
+	}
 	if s.inNoNamespace[baseOf(used.Right)] && len(evidence.Namespaces) > 0 {
 		for _, count := range evidence.Namespaces {
 			evidence.ClusterWide += count
@@ -88,7 +99,7 @@ func (s *scopes) normal(used *use) Evidence {
 func (s *scopes) namespaces(n *Need) []string {
 	resource := baseOf(n.Right)
 	seen := s.byResource[resource]
-	if seen == nil {
+	if seen == nil || s.onlyRefused(&n.Evidence) {
 		seen = &n.Evidence
 	}
 	switch {

@@ -154,7 +154,10 @@ func (s *show) needs(r *rights.Report) {
 		for _, n := range r.Needs {
 			why := slices.Clone(n.Why)
 			if evidence := s.evidence(&n.Evidence); evidence != "" {
-				why = append(why, fmt.Sprintf("%s, request #%d of %s", evidence, n.Evidence.Request, n.Evidence.Recording))
+				if n.Evidence.Recording != "" {
+					evidence = fmt.Sprintf("%s, request #%d of %s", evidence, n.Evidence.Request, n.Evidence.Recording)
+				}
+				why = append(why, evidence)
 			}
 			if !n.Proposed {
 				why = append(why, "not proposed")
