@@ -77,6 +77,8 @@ type Evidence struct {
 
 	// refusedAt are the places of the requests that were refused.
 	refusedAt lens.Places
+	// elsewhere counts refused requests by namespace, empty for the whole cluster, where none was answered.
+	elsewhere map[string]uint64
 }
 
 func (e *Evidence) add(other *Evidence) {
@@ -93,6 +95,7 @@ func (e *Evidence) add(other *Evidence) {
 	e.Unnamed += other.Unnamed
 	e.Many = e.Many || other.Many
 	e.Namespaces, e.Names = sum(e.Namespaces, other.Namespaces), sum(e.Names, other.Names)
+	e.elsewhere = sum(e.elsewhere, other.elsewhere)
 	e.refusedAt = lens.Places{
 		ClusterWide: e.refusedAt.ClusterWide + other.refusedAt.ClusterWide, Unnamed: e.refusedAt.Unnamed + other.refusedAt.Unnamed,
 		Namespaces: sum(e.refusedAt.Namespaces, other.refusedAt.Namespaces), Names: sum(e.refusedAt.Names, other.refusedAt.Names),
@@ -104,6 +107,11 @@ func (e *Evidence) add(other *Evidence) {
 func (e *Evidence) dropRefused() {
 	if e.Refused == e.Requests {
 		return
+	}
+	e.elsewhere = difference(e.refusedAt.Namespaces, nil)
+	maps.DeleteFunc(e.elsewhere, func(namespace string, refused uint64) bool { return e.Namespaces[namespace] > refused })
+	if refused := e.refusedAt.ClusterWide; refused > 0 && refused >= e.ClusterWide {
+		e.elsewhere = sum(e.elsewhere, map[string]uint64{"": refused})
 	}
 	e.ClusterWide -= min(e.ClusterWide, e.refusedAt.ClusterWide)
 	e.Unnamed -= min(e.Unnamed, e.refusedAt.Unnamed)

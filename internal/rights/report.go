@@ -5,6 +5,7 @@ package rights
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -222,9 +223,18 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 		}
 	}
 	for _, n := range c.Needs {
-		if n.Granted && n.Evidence.Refused > 0 {
+		elsewhere := uint64(0)
+		for _, namespace := range slices.Sorted(maps.Keys(n.Evidence.elsewhere)) {
+			where, refused := "in all namespaces", n.Evidence.elsewhere[namespace]
+			if namespace != "" {
+				where = "in namespace " + namespace
+			}
+			elsewhere += refused
+			note("%s on %s %s is not proposed: %s refused there", n.Verb, n.Object(), where, wereRefused(refused))
+		}
+		if n.Granted && n.Evidence.Refused > elsewhere {
 			note("%s on %s is granted, but %s refused: the role has changed since, or admission, a quota or the check against escalation is the reason",
-				n.Verb, n.Object(), wereRefused(n.Evidence.Refused))
+				n.Verb, n.Object(), wereRefused(n.Evidence.Refused-elsewhere))
 		}
 	}
 	if len(o.facts.impersonated) > 0 {
@@ -232,6 +242,8 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 	}
 	writesRoles := slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Alternative && (n.Verb == "bind" || !c.givesAway()) })
 	switch {
+	case writesRoles && c.ungranted && c.givesAway():
+		note("the operator writes bindings: bind is proposed, and is not needed if it has all rights that it grants")
 	case writesRoles && c.ungranted:
 		note("the operator writes roles or bindings: escalate and bind are proposed, and are not needed if it has all rights that it grants")
 	case writesRoles && slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Alternative && !n.Granted && (n.Verb == "bind" || !c.givesAway()) }):

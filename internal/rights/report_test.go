@@ -219,6 +219,13 @@ func TestRefusedRequestsDoNotWiden(t *testing.T) {
 	if got := lines(report.Needs); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
+	wantNotes := []string{
+		"get on configmaps in namespace other is not proposed: 1 request was refused there",
+		"list on frigates.sea in all namespaces is not proposed: 2 requests were refused there",
+	}
+	if got := report.Notes[:min(2, len(report.Notes))]; !slices.Equal(got, wantNotes) {
+		t.Errorf("got notes %q", report.Notes)
+	}
 	// A recording in which everything was refused does not widen what another one shows.
 	first := recorded(refused(asked(1, "list", "frigates.sea", "all")))
 	second := recorded(asked(1, "list", "frigates.sea", "shop/"))
