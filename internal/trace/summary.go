@@ -94,16 +94,20 @@ const hot = 10
 
 // advise lists requests that are worth a closer look.
 func advise(t lens.Totals) (lines []string) {
-	var uncached, unbounded, idle []string
+	var uncached, bypassing, unbounded, idle []string
 	for _, u := range t.Uses {
 		watched := slices.ContainsFunc(t.Uses, func(other *lens.Use) bool {
 			return other.Verb == "watch" && other.Resource == u.Resource && other.Group == u.Group
 		})
 		switch {
 		case u.Implied != "" || u.Path != "":
-		case u.Verb == "get" && u.Subresource == "" && u.Count >= hot && !watched && u.Group != "coordination.k8s.io":
-			uncached = append(uncached, fmt.Sprintf("%s (%d)", useName(u), u.Count))
-		case u.Verb == "list" && u.Unbounded > 0 && !watched:
+		case u.Verb == "get" && u.Subresource == "" && u.Count >= hot && u.Group != "coordination.k8s.io":
+			reads := &uncached
+			if watched {
+				reads = &bypassing
+			}
+			*reads = append(*reads, fmt.Sprintf("%s (%d)", useName(u), u.Count))
+		case u.Verb == "list" && u.Unbounded > 0 && (!watched || u.Unbounded >= hot): // an informer may have to list again
 			unbounded = append(unbounded, fmt.Sprintf("%s (%d)", useName(u), u.Unbounded))
 		case u.NoChange > 0:
 			idle = append(idle, fmt.Sprintf("%s of %s (%d)", u.Verb, useName(u), u.NoChange))
@@ -116,6 +120,7 @@ func advise(t lens.Totals) (lines []string) {
 	}
 	say("Writes that changed nothing", idle)
 	say("Reads that no cache answers", uncached)
+	say("Reads that bypass a cache, although a watch could fill it", bypassing)
 	say("Lists without a limit", unbounded)
 	var hottest []string
 	for _, one := range t.Hot {

@@ -44,6 +44,22 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// An operator that watches a resource and reads it from the API server all the same has a cache that it does not use.
+func TestReadsThatBypassACache(t *testing.T) {
+	t.Parallel()
+	use := func(resource, verb string, count, unbounded uint64) *lens.Use {
+		return &lens.Use{Resource: resource, Verb: verb, Count: count, Unbounded: unbounded}
+	}
+	var text strings.Builder
+	err := Summary(&text, lens.Totals{Uses: []*lens.Use{
+		use("roles", "get", 36, 0), use("roles", "list", 17, 16), use("roles", "watch", 1, 0), use("pods", "list", 1, 1), use("pods", "watch", 1, 0), use("secrets", "get", 10, 0),
+	}})
+	const want = "\n\nReads that no cache answers: secrets (10)\nReads that bypass a cache, although a watch could fill it: roles (36)\nLists without a limit: roles (16)\n"
+	if err != nil || !strings.HasSuffix(text.String(), want) {
+		t.Errorf("got %s, %v", text.String(), err)
+	}
+}
+
 var errFull = errors.New("no space left on device")
 
 // fullDisk is a recording that could not be written.
