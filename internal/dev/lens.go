@@ -38,6 +38,8 @@ type lensing struct {
 
 	stop    context.CancelFunc
 	working sync.WaitGroup
+	// running are the processes whose end is not reported yet.
+	running sync.WaitGroup
 }
 
 // RecordingsDir is where a session keeps its recordings.
@@ -113,19 +115,35 @@ func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 	return l, nil
 }
 
-// begin reports that a process is started.
+// begin reports that a process is started. The one from before has ended.
 func (l *lensing) begin(identity string, instrumented bool) {
 	if l != nil {
+		l.running.Wait()
 		l.proxy.Note(lens.Event{Process: &lens.Process{Started: true, Identity: identity, Instrumented: instrumented}})
 	}
 }
 
-// close returns when all events are recorded and passed on.
+// ends reports the end of a process when it comes.
+func (l *lensing) ends(p *process) {
+	if l == nil {
+		return
+	}
+	l.running.Go(func() {
+		<-p.done
+		how := "was stopped"
+		if p.crashed() {
+			how = p.how()
+		}
+		l.proxy.Note(lens.Event{Process: &lens.Process{Ended: true, How: how}})
+	})
+}
+
+// close returns when all events are recorded and passed on. The operator has ended.
 func (l *lensing) close() error {
 	if l == nil {
 		return nil
 	}
-	l.proxy.Note(lens.Event{Process: &lens.Process{Ended: true, How: "was stopped"}})
+	l.running.Wait()
 	err := l.proxy.Close()
 	l.stop()
 	l.working.Wait()

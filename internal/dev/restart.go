@@ -123,6 +123,7 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 		return err
 	}
 	s.process, s.advice = next, advice
+	s.lens.ends(next)
 	go s.watchConnections(next, kubeconfig)
 	s.Observer.Begin(s.plan.records)
 	*todo &^= workRestart
