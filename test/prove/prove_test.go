@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/opdock/opdock/internal/dev/mounts"
 	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/prove"
 )
@@ -60,7 +61,7 @@ func relative(t *testing.T, dir string) string {
 }
 
 // TestCampaigns has one campaign for each defect, with the family that must find it, and one without any. The operator is built
-// once.
+// once. Without a defect, it reads only the in-cluster configuration, which each of its starts must have.
 func TestCampaigns(t *testing.T) {
 	o := frigate(t)
 	for _, test := range []struct {
@@ -86,6 +87,9 @@ func TestCampaigns(t *testing.T) {
 				o.Families, o.Budget = []string{"slow"}, time.Nanosecond // it shows undisturbed
 			}
 			o.Env = append(slices.Clone(o.Env), "DEFECT="+test.defect)
+			if test.defect == "" && mounts.Check(mounts.List{}) == nil {
+				o.Env = append(o.Env, "CONFIG=in-cluster")
+			}
 			campaign, err := prove.Run(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)

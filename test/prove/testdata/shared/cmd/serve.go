@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -30,7 +31,14 @@ func serve(kind schema.GroupVersionKind, owned client.Object, reconciler func(cl
 }
 
 func manage(kind schema.GroupVersionKind, owned client.Object, reconciler func(client.Client) reconcile.Reconciler) error {
-	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
+	config, err := ctrl.GetConfig()
+	if os.Getenv("CONFIG") == "in-cluster" {
+		config, err = rest.InClusterConfig()
+	}
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		// Without the defect, custom resources are read from the API server: they are unstructured.
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: os.Getenv("DEFECT") == "trusts-cache"}},
