@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/lens"
@@ -33,7 +34,7 @@ func sailing() *campaign {
 	again.Nth = 2
 	state := world.State{
 		{Group: "apps", Resource: "deployments", Kind: "Deployment", Namespace: "default", Name: "victory"}:      deployed(),
-		{Resource: "pods", Kind: "Pod", Namespace: "default", Name: "victory-1"}:                                 {Object: map[string]any{"kind": "Pod"}},
+		{Resource: "pods", Kind: "Pod", Namespace: "default", Name: "victory-1"}:                                 podOf("ReplicaSet"),
 		{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "victory"}: frigate(),
 	}
 	return &campaign{
@@ -49,6 +50,15 @@ func sailing() *campaign {
 			{state: world.State{}},
 		},
 	}
+}
+
+// podOf returns a pod that an object of that kind controls; none does if it is empty.
+func podOf(controller string) *unstructured.Unstructured {
+	pod := &unstructured.Unstructured{Object: map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "victory-1", "namespace": "default"}}}
+	if controller != "" {
+		pod.SetOwnerReferences([]metav1.OwnerReference{{Kind: controller, Name: "victory", UID: "u2", Controller: new(true)}})
+	}
+	return pod
 }
 
 // deployed is a Deployment that the operator has made.

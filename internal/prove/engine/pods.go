@@ -6,9 +6,11 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,12 +25,17 @@ var failures = []struct{ name, says string }{
 	{"never-ready", "All pods stop being ready, and recover"},
 	{"crash-loop", "All pods crash again and again, and recover"},
 	{"node-lost", "The nodes of all pods are lost, and come back"},
-	{"delete", "All pods are deleted by another user"},
+	{deletePods, "All pods are deleted by another user"},
 }
+
+const deletePods = "delete"
 
 func podsPlans(c *campaign) (plans []*Plan) {
 	if step := c.fullest(); step > 0 && c.hasPods(step-1) {
 		for i, one := range failures {
+			if one.name == deletePods && len(c.replaceable(step-1, c.podsIn(c.reference[step-1].state))) == 0 {
+				continue
+			}
 			plans = append(plans, &Plan{Family: "pods", Variant: one.name, Step: step, Says: one.says, rank: i})
 		}
 	}
@@ -58,6 +65,19 @@ func (c *campaign) podsIn(state world.State) (pods []*unstructured.Unstructured)
 	return pods
 }
 
+// replaceable selects the pods that a controller or the operator created. It deletes the others from the slice: a pod that
+// the scenario itself created stays away after its deletion.
+func (c *campaign) replaceable(step int, pods []*unstructured.Unstructured) []*unstructured.Unstructured {
+	created := map[string]bool{}
+	for _, child := range c.children(step) {
+		created[child.key.String()] = true
+	}
+	return slices.DeleteFunc(pods, func(pod *unstructured.Unstructured) bool {
+		key := world.Key{Kind: "Pod", Namespace: pod.GetNamespace(), Name: pod.GetName()}
+		return metav1.GetControllerOf(pod) == nil && !created[key.String()]
+	})
+}
+
 func breakPods(r *run, p *Plan) (*disturbance, error) {
 	if p.Variant == imagePull {
 		return failPulls(r, p), nil
@@ -72,9 +92,9 @@ func breakPods(r *run, p *Plan) (*disturbance, error) {
 			return nil
 		}
 	}
-	if p.Variant == "delete" {
+	if p.Variant == deletePods {
 		return &disturbance{act: func(ctx context.Context) error {
-			for _, pod := range r.pods() {
+			for _, pod := range r.campaign.replaceable(p.Step-1, r.pods()) {
 				if err := client.IgnoreNotFound(r.objects.Delete(ctx, pod.DeepCopy(), client.GracePeriodSeconds(0))); err != nil {
 					return fmt.Errorf("deleting pod %s: %w", pod.GetName(), err)
 				}

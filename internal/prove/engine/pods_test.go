@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,5 +29,34 @@ func TestPodsThatHaveNotEnded(t *testing.T) {
 	}
 	if len(pods) != 2 {
 		t.Errorf("there are %d", len(pods))
+	}
+}
+
+// A pod that the scenario created stays away after its deletion. One of a controller or of the operator does not.
+func TestPodsThatAreReplaced(t *testing.T) {
+	key := world.Key{Resource: "pods", Kind: "Pod", Namespace: "default", Name: "victory-1"}
+	written := write{Moment: Moment{Verb: "create", Resource: "pods", Namespace: "default", Name: "victory-1", Nth: 1}}
+	for name, test := range map[string]struct {
+		pod    *unstructured.Unstructured
+		writes []write
+		want   bool
+	}{
+		"of a controller": {podOf("ReplicaSet"), nil, true},
+		"of the operator": {podOf(""), []write{written}, true},
+		"of the scenario": {podOf(""), nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := sailing()
+			for _, step := range c.reference[:2] {
+				step.state, step.writes = world.State{key: test.pod}, test.writes
+			}
+			if got := len(c.replaceable(1, c.podsIn(c.reference[1].state))) == 1; got != test.want {
+				t.Errorf("it is replaced: %v", got)
+			}
+			planned := slices.ContainsFunc(podsPlans(c), func(p *Plan) bool { return p.Variant == deletePods })
+			if planned != test.want {
+				t.Errorf("its deletion is planned: %v", planned)
+			}
+		})
 	}
 }
