@@ -4,7 +4,9 @@
 package tracecmd
 
 import (
+	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -143,6 +145,12 @@ func (o *traceOptions) check(cmd *cobra.Command, args []string) error {
 	}
 	if message != "" {
 		return &cmdutil.UsageError{Message: message, Hints: []string{cmdutil.SeeHelp(cmd)}}
+	}
+	if len(args) > 0 {
+		if _, err := exec.LookPath(args[0]); err != nil {
+			// Before a cluster starts for it.
+			return &cmdutil.UsageError{Message: fmt.Sprintf("cannot run %s: %v", args[0], errors.Unwrap(err))}
+		}
 	}
 	// --namespace filters here, and is not where anything goes.
 	o.Namespace = "default"

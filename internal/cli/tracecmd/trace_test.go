@@ -30,6 +30,7 @@ func TestTraceUsage(t *testing.T) {
 		"trace --timeout 0s -- ls":                        "--timeout must be more than 0",
 		"trace --context x --name y -- ls":                "--name applies to a cluster of Opdock",
 		"trace --open x.jsonl --kubeconfig ./kc":          "--open cannot be used with --as",
+		"trace -- /no/such/program":                       "cannot run /no/such/program: ",
 		"trace --page -- ls":                              "--page needs --open FILE",
 		"trace --open x.jsonl --page -q":                  "--page shows the whole recording and cannot be used with filters: filter on the page",
 		"trace --open x.jsonl --page --verb get":          "filter on the page",
