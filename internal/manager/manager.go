@@ -95,7 +95,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 		Cache:  cacheOptions(o),
 		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
 			c, err := o.Why.NewClient(config, options)
-			return &catchingUp{c, catchUpTimeout}, err
+			return &catchingUp{Client: c, timeout: catchUpTimeout}, err
 		},
 		Client: client.Options{Cache: &client.CacheOptions{
 			// A pass sees what the pass before it wrote. controller-runtime cannot do that for a list of namespaces;
