@@ -121,42 +121,19 @@ func lockRestore(name string) (release func(), err error) {
 	if err := os.MkdirAll(clustersDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("creating the directory of clusters: %w; set %s to use another location", err, homeEnv)
 	}
-	path := filepath.Join(clustersDir(), ".restore-"+name)
-	for {
-		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return nil, fmt.Errorf("locking cluster %q: %w", name, err)
+	release, err = filelock.Take(filepath.Join(clustersDir(), ".restore-"+name))
+	switch {
+	case errors.Is(err, filelock.ErrHeld):
+		return nil, &StartError{
+			Reason:  ReasonRestoring,
+			Message: fmt.Sprintf("another process is restoring a snapshot in cluster %q", name),
+			Hint:    "wait until it has finished",
 		}
-		err = filelock.Exclusive(file)
-		if err == nil && !stillAt(file, path) {
-			// The last holder removed it between opening and locking.
-			file.Close()
-			continue
-		}
-		if errors.Is(err, filelock.ErrHeld) {
-			file.Close()
-			return nil, &StartError{
-				Reason:  ReasonRestoring,
-				Message: fmt.Sprintf("another process is restoring a snapshot in cluster %q", name),
-				Hint:    "wait until it has finished",
-			}
-		}
-		if err != nil {
-			file.Close()
-			return nil, fmt.Errorf("locking cluster %q: %w", name, err)
-		}
-		return func() { _ = os.Remove(path); file.Close() }, nil
+	case err != nil:
+		return nil, fmt.Errorf("locking cluster %q: %w", name, err)
+	default:
+		return release, nil
 	}
-}
-
-// stillAt reports whether an open file is the one at that path.
-func stillAt(file *os.File, path string) bool {
-	mine, err := file.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Stat(path)
-	return err == nil && os.SameFile(mine, there)
 }
 
 // awaitStop waits until a cluster that is stopping has ended, and returns its status then. It returns at once if the

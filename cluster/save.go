@@ -148,7 +148,7 @@ func makeSaveDir(dir string) (path string, release func(), err error) {
 		if err == nil {
 			err = filelock.Exclusive(lock)
 		}
-		if err == nil && stillAt(lock, path) {
+		if err == nil && filelock.IsAt(lock, path) {
 			return path, func() { _ = os.RemoveAll(path); lock.Close() }, nil
 		}
 		if lock != nil {

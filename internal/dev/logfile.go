@@ -32,12 +32,16 @@ func Busy(stateDir string) bool {
 
 func logPath(stateDir string) string { return filepath.Join(stateDir, "operator.log") }
 
-// openLog begins a new log, and locks it.
-func openLog(path string) (*logFile, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("creating a directory for the log: %w", err)
+// Claim is the exclusive use of a state folder. Claim it before the cluster starts: a session that is refused after that
+// would stop the cluster of another one.
+type Claim struct{ log *logFile }
+
+// NewClaim claims a state folder, and creates it. It returns ErrBusy if another session has it.
+func NewClaim(stateDir string) (*Claim, error) {
+	if err := os.MkdirAll(stateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating the state directory: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(logPath(stateDir), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log: %w", err)
 	}
@@ -48,11 +52,22 @@ func openLog(path string) (*logFile, error) {
 		}
 		return nil, fmt.Errorf("locking the log: %w", err)
 	}
-	if err := file.Truncate(0); err != nil {
-		file.Close()
+	return &Claim{&logFile{file}}, nil
+}
+
+// Release ends the claim. A nil claim has nothing to release.
+func (c *Claim) Release() {
+	if c != nil {
+		c.log.Close()
+	}
+}
+
+// newLog begins a new log, which can be written until the claim is released.
+func (c *Claim) newLog() (*logFile, error) {
+	if err := c.log.Truncate(0); err != nil {
 		return nil, fmt.Errorf("truncating the log: %w", err)
 	}
-	return &logFile{file}, nil
+	return c.log, nil
 }
 
 // line adds a line. A full disk is no reason to keep it from the screen, so there is no error.

@@ -25,7 +25,9 @@ type Options struct {
 	Env       []string
 	// StateDir is a private folder for the binary, the log, the kubeconfig and certificates.
 	StateDir string
-	Cluster  Cluster
+	// Claim is the claim on StateDir.
+	Claim   *Claim
+	Cluster Cluster
 	// Namespace is where samples go that name none.
 	Namespace string
 	// Lens records the operator's requests and watch events with a local proxy.

@@ -119,11 +119,10 @@ func New(o Options) (*Session, error) {
 	if err := s.ports.renew(); err != nil {
 		return nil, err
 	}
-	if s.log, err = openLog(s.LogPath()); err != nil {
+	if s.log, err = o.Claim.newLog(); err != nil {
 		return nil, err
 	}
 	if s.certificates, err = makeCertificates(o.StateDir, time.Now()); err != nil {
-		s.log.Close()
 		return nil, err
 	}
 	return s, nil
@@ -141,7 +140,6 @@ func (s *Session) homePath() string { return filepath.Join(s.StateDir, "home") }
 // Run runs until the context ends, the user quits or the cluster stops. When it returns, the operator has
 // ended.
 func (s *Session) Run(ctx context.Context) error {
-	defer s.log.Close()
 	if s.Observer == nil {
 		s.Observer = unobserved{}
 	}

@@ -44,6 +44,35 @@ func Await(ctx context.Context, file *os.File, every time.Duration) error {
 	}
 }
 
+// Take creates a file and takes its exclusive lock, without waiting. The release removes the file.
+func Take(path string) (release func(), err error) {
+	for {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		switch err := Exclusive(file); {
+		case err != nil:
+			file.Close()
+			return nil, err
+		case IsAt(file, path):
+			return func() { _ = os.Remove(path); file.Close() }, nil
+		}
+		// The last holder removed it between opening and locking.
+		file.Close()
+	}
+}
+
+// IsAt reports whether an open file is the one at that path.
+func IsAt(file *os.File, path string) bool {
+	mine, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(mine, there)
+}
+
 func lock(file *os.File, how int) error {
 	for {
 		err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)

@@ -52,7 +52,31 @@ func startFleet(t *target.Target, logPath string) (*runningFleet, error) {
 	return f, nil
 }
 
-// openLog starts a new log and locks it: only the holder of the lock runs the fleet there.
+// Claim keeps other processes from running the fleet on a cluster of Opdock. Claim it before the cluster starts: a process
+// that is refused after that would stop a cluster that another one uses.
+func Claim(home, cluster string) (release func(), err error) {
+	dir := filepath.Join(home, "fleets")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating the directory of fleets: %w", err)
+	}
+	release, err = filelock.Take(filepath.Join(dir, cluster+".lock"))
+	return release, explainLock(err, fmt.Sprintf("cluster %q", cluster))
+}
+
+// explainLock explains why a lock cannot be taken. Only its holder runs the fleet on a cluster.
+func explainLock(err error, title string) error {
+	switch {
+	case errors.Is(err, filelock.ErrHeld):
+		return hint.With(fmt.Errorf("another opdock run is already running the fleet on %s", title),
+			"stop that one first, or select another cluster with --name")
+	case err != nil:
+		return fmt.Errorf("locking the fleet on %s: %w", title, err)
+	default:
+		return nil
+	}
+}
+
+// openLog starts a new log and locks it.
 func openLog(title, path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("creating the directory of the fleet's log: %w", err)
@@ -61,13 +85,9 @@ func openLog(title, path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the fleet's log: %w", err)
 	}
-	if err := filelock.Exclusive(log); err != nil {
+	if err := explainLock(filelock.Exclusive(log), title); err != nil {
 		log.Close()
-		if errors.Is(err, filelock.ErrHeld) {
-			return nil, hint.With(fmt.Errorf("another opdock run is already running the fleet on %s", title),
-				"stop that one first, or select another cluster with --name")
-		}
-		return nil, fmt.Errorf("locking the fleet's log: %w", err)
+		return nil, err
 	}
 	if err := log.Truncate(0); err != nil {
 		log.Close()

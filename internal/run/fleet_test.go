@@ -36,3 +36,28 @@ func TestRunIsAloneOnItsCluster(t *testing.T) {
 		t.Errorf("the log begins with that of the last run: %q (%v)", log, err)
 	}
 }
+
+func TestClaimKeepsOthersAway(t *testing.T) {
+	home := t.TempDir()
+	release, err := Claim(home, "dock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Claim(home, "dock"); err == nil || !strings.Contains(err.Error(), `another opdock run is already running the fleet on cluster "dock"`) {
+		t.Errorf("a second run is not refused: %v", err)
+	}
+	other, err := Claim(home, "other")
+	if err != nil {
+		t.Fatalf("another cluster is refused: %v", err)
+	}
+	other()
+	release()
+	again, err := Claim(home, "dock")
+	if err != nil {
+		t.Fatalf("the next run is refused: %v", err)
+	}
+	again()
+	if left, _ := filepath.Glob(filepath.Join(home, "fleets", "*")); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}

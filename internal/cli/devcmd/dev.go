@@ -145,30 +145,31 @@ func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err er
 	if err != nil {
 		return err
 	}
-	own := o.Name == "" && !o.Foreign()
-	if o.Name == "" {
-		o.Name = a.ClusterNameFor(found)
-	}
-	if !o.Foreign() && dev.Busy(a.DevStateDir(o.Name)) {
-		return busyWith(fmt.Sprintf("cluster %q", o.Name)) // before the cluster is opened, which would be left with a message
+	var claimed *dev.Claim
+	if !o.Foreign() {
+		if claimed, err = a.claimCluster(ctx, &o, found); err != nil {
+			return err
+		}
+		defer claimed.Release()
 	}
 	t, err := a.findDevTarget(ctx, o, found)
 	if err != nil {
 		return err
 	}
-	if own {
-		if err := a.RememberProject(o.Name, found); err != nil {
-			return errors.Join(err, t.Leave())
-		}
-	}
 	defer func() { err = errors.Join(err, t.Leave()) }()
+	if o.Foreign() {
+		if claimed, err = claim(t.stateDir, t.Title); err != nil {
+			return err
+		}
+		defer claimed.Release()
+	}
 	librarylog.Discard() // what they log is about requests of this process, and must not be taken for the operator's log
 	show := a.newDevShow(o)
 	defer show.end()
 	found.Warn = show.Say
 	options := dev.Options{
 		Project: found, Main: main, Build: o.build, Arguments: arguments, Env: a.Env,
-		StateDir: t.stateDir, Cluster: t.cluster, Namespace: o.Namespace, NamespaceGiven: cmd.Flags().Changed("namespace"), Samples: o.samples,
+		StateDir: t.stateDir, Claim: claimed, Cluster: t.cluster, Namespace: o.Namespace, NamespaceGiven: cmd.Flags().Changed("namespace"), Samples: o.samples,
 		Generate: dev.GenerateApart(a.Env), Assets: a.assets, Debugger: debugger, Screen: show, Keys: show.keys,
 		Lens: o.lens,
 	}
@@ -176,9 +177,6 @@ func (a verbs) dev(cmd *cobra.Command, o devOptions, arguments []string) (err er
 		options.Generate = nil
 	}
 	session, err := dev.New(options)
-	if errors.Is(err, dev.ErrBusy) {
-		return busyWith(t.Title)
-	}
 	if err != nil {
 		return err
 	}
@@ -218,10 +216,6 @@ func (a verbs) assets(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return a.Dock.Assets(binary)
-}
-
-func busyWith(title string) error {
-	return hint.With(fmt.Errorf("another opdock dev is already using %s", title), "stop that one first, or select another cluster with --name")
 }
 
 func (a verbs) findOperator(o devOptions) (found *project.Project, main string, err error) {

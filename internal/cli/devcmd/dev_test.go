@@ -6,10 +6,13 @@ package devcmd
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,6 +92,38 @@ func TestSecondDev(t *testing.T) {
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
 	if !strings.Contains(screen, `opdock: another opdock dev is already using cluster "ship"`) || strings.Contains(screen, "was already running") {
 		t.Errorf("it says:\n%s", screen)
+	}
+}
+
+// Projects of the same name that start at the same time have a cluster each.
+func TestClaimsOfProjectsWithOneName(t *testing.T) {
+	home := t.TempDir()
+	app := newConsole(&clitest.FakeDock{}).App
+	app.Dock.Home = func() string { return home }
+	a := verbs{app}
+	const projects = 4
+	names := make([]string, projects)
+	var group sync.WaitGroup
+	for i := range projects {
+		found := &project.Project{Name: "ship", Dir: testenv.Dir(t, map[string]string{"go.mod": fmt.Sprintf("module m%d/ship\n", i)})}
+		group.Go(func() {
+			var o devOptions
+			claimed, err := a.claimCluster(t.Context(), &o, found)
+			if err != nil {
+				t.Errorf("project %d: %v", i, err)
+				return
+			}
+			t.Cleanup(claimed.Release)
+			names[i] = o.Name
+			if _, err := a.claimCluster(t.Context(), &devOptions{}, found); err == nil || !strings.Contains(err.Error(), "another opdock dev is already using cluster") {
+				t.Errorf("a second session of project %d: %v", i, err)
+			}
+		})
+	}
+	group.Wait()
+	slices.Sort(names)
+	if len(slices.Compact(names)) != projects || names[0] != "ship" {
+		t.Errorf("the clusters are %v", names)
 	}
 }
 

@@ -91,6 +91,13 @@ func (a verbs) run(cmd *cobra.Command, o runOptions) (err error) {
 	if err := o.page.CheckFree(); err != nil {
 		return err // before a cluster starts
 	}
+	if !o.Foreign() {
+		release, err := run.Claim(a.Dock.Home(), o.Name)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	t, err := a.Targets().Open(ctx, o.Which)
 	if err != nil {
 		return err

@@ -142,6 +142,8 @@ func TestRunLeavesTheClusterAsItWas(t *testing.T) {
 				return well(ctx, o)
 			}
 			s := newConsole(dock)
+			home := t.TempDir()
+			s.Dock.Home = func() string { return home }
 			// The fake cluster has no kubeconfig, so the run ends as soon as it wants to use it.
 			code, screen := s.Screen(t.Context(), append([]string{"run", "--until-ready"}, test.args...)...)
 			clitest.ExpectCode(t, code, cmdutil.ExitError)
