@@ -47,7 +47,7 @@ func (o *observer) implied(r *Request, before *version, now *unstructured.Unstru
 	return rights
 }
 
-// signed is the right that the status of a certificate signing request needs, unless its certificate and its conditions stay.
+// signed returns the right that a change to the certificate or the conditions of a certificate signing request needs.
 func signed(place Resource, before *version, now *unstructured.Unstructured) []Implied {
 	if place.Group != certificatesv1.GroupName || place.Resource != "certificatesigningrequests" {
 		return nil

@@ -41,8 +41,9 @@ type Definition struct {
 	Place string // where it was found, for people
 }
 
-// DefinitionsOf looks for the definition of a kind that is no part of the project's manifests: first in all of the project's
-// folders, where it may be for tests, and then in those of the modules that the operator is built from. If only the version is known, the definitions are those of all its kinds.
+// DefinitionsOf finds the definition of a kind that is not in the project's manifests: first in all folders of the
+// project, where it may be for tests, and then in the modules that the operator is built from. If only the version is
+// known, it returns the definitions of all its kinds.
 func (p *Project) DefinitionsOf(ctx context.Context, wanted Wanted, main string, env []string) []Definition {
 	if own := bestIn(p, []string{"."}, wanted); len(own) > 0 {
 		return definitionsOf(own, "")

@@ -102,8 +102,8 @@ func (e *Evidence) add(other *Evidence) {
 	}
 }
 
-// dropRefused leaves out the places of refused requests, if others were answered: that a request was refused in one place does not show
-// that the right is needed there.
+// dropRefused drops the places of refused requests if other requests were answered: a refused request does not show that
+// the right is needed in that place.
 func (e *Evidence) dropRefused() {
 	if e.Refused == e.Requests {
 		return

@@ -31,8 +31,8 @@ type scopes struct {
 	watched map[string]bool
 }
 
-// newScopes looks at all that was asked for, and not always refused unless that counts as well. Custom says of custom resources whether
-// they are in no namespace.
+// newScopes collects what was requested. It includes what was always refused only if refused requests count as well.
+// Custom has the custom resources, and whether they are cluster-scoped.
 func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool, includeRefused bool) *scopes {
 	s := &scopes{
 		o: o, own: own, includeRefused: includeRefused, inNoNamespace: maps.Clone(clusterScoped), byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{},

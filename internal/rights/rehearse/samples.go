@@ -24,8 +24,8 @@ import (
 const (
 	// goneInterval is how often it is looked whether an object is gone.
 	goneInterval = 100 * time.Millisecond
-	// admitInterval is how often a write is tried that a webhook denies, and admitPatience how long for all samples: the webhook
-	// may depend on what the operator does with the others.
+	// admitInterval is how often a write is retried that a webhook denies, and admitPatience how long for all samples:
+	// the webhook may depend on what the operator does with the other samples.
 	admitInterval = 250 * time.Millisecond
 	admitPatience = 5 * time.Second
 )
@@ -96,8 +96,8 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 	return acts, func() []Subject { return subjects }
 }
 
-// createAll creates samples, and returns those that were created and those that were refused, and why. What a webhook denies is tried
-// again for a while.
+// createAll creates samples. It returns which were created, which were refused, and why. It retries what a webhook
+// denies for a while.
 func createAll(ctx context.Context, objects client.Client, samples []*unstructured.Unstructured, namespace string) (created, leftOut []*unstructured.Unstructured, refused []error, err error) {
 	until := time.Now().Add(admitPatience)
 	for left := samples; ; {
@@ -133,8 +133,8 @@ func createAll(ctx context.Context, objects client.Client, samples []*unstructur
 	}
 }
 
-// isDenied reports whether a webhook or an admission policy denied a write. These choose the code of the answer, so only the API server's
-// words show it.
+// isDenied reports whether a webhook or an admission policy denied a write. They choose the status code, so only the
+// message of the API server shows it.
 func isDenied(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "denied the request") || strings.Contains(err.Error(), "denied request"))
 }
