@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -239,35 +240,59 @@ func (s server) createIn(t *testing.T, resource schema.GroupVersionResource, nam
 // limit puts the policy into force in one namespace, with other settings if there are any, and takes it back at the end.
 func (s server) limit(t *testing.T, namespace string, settings map[string]any) {
 	t.Helper()
-	for _, file := range []string{"policy.yaml", "settings.yaml", "binding.yaml"} {
-		object := mustRead(t, limitsFolder+"/"+file)[0]
-		client := s.Resource(map[string]schema.GroupVersionResource{"policy.yaml": policies, "binding.yaml": bindings}[file]).Namespace("")
-		switch file {
-		case "settings.yaml":
-			client = s.Resource(configMaps).Namespace(namespace)
-			object.SetNamespace(namespace)
-			merge(object.Object, map[string]any{"data": settings})
-		case "binding.yaml":
-			merge(object.Object, map[string]any{"spec": map[string]any{
-				"paramRef": map[string]any{"namespace": namespace},
-				"matchResources": map[string]any{"namespaceSelector": map[string]any{
-					"matchLabels": map[string]any{"kubernetes.io/metadata.name": namespace},
-				}},
-			}})
-		}
-		if _, err := client.Create(t.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		t.Cleanup(func() {
-			if err := client.Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	s.keepPolicy(t)
+	parameters := mustRead(t, limitsFolder+"/settings.yaml")[0]
+	parameters.SetNamespace(namespace)
+	merge(parameters.Object, map[string]any{"data": settings})
+	s.createUntilEnd(t, configMaps, namespace, parameters)
+	s.createUntilEnd(t, bindings, "", limitsBinding(t, "opdock-limits", namespace))
 	// The API server takes a moment to compile it.
 	waitUntil(t, func() bool {
 		_, err := s.tryIn(t, `{`+limited[0].object+`}`, namespace)
 		return err != nil && strings.Contains(err.Error(), limited[0].want)
+	})
+}
+
+// keepPolicy creates the policy, with a binding for a namespace that does not exist, and leaves both until the control
+// plane ends. An API server (1.36) stops to watch ConfigMaps when no binding refers to one, and does not start again.
+func (s server) keepPolicy(t *testing.T) {
+	t.Helper()
+	for resource, object := range map[schema.GroupVersionResource]*unstructured.Unstructured{
+		policies: mustRead(t, limitsFolder+"/policy.yaml")[0],
+		bindings: limitsBinding(t, "nowhere", "nowhere"),
+	} {
+		_, err := s.Resource(resource).Create(t.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatalf("%s: %v", object.GetName(), err)
+		}
+	}
+}
+
+// limitsBinding returns a binding of the policy for one namespace.
+func limitsBinding(t *testing.T, name, namespace string) *unstructured.Unstructured {
+	t.Helper()
+	binding := mustRead(t, limitsFolder+"/binding.yaml")[0]
+	binding.SetName(name)
+	merge(binding.Object, map[string]any{"spec": map[string]any{
+		"paramRef": map[string]any{"namespace": namespace},
+		"matchResources": map[string]any{"namespaceSelector": map[string]any{
+			"matchLabels": map[string]any{"kubernetes.io/metadata.name": namespace},
+		}},
+	}})
+	return binding
+}
+
+// createUntilEnd creates an object that is deleted after the test.
+func (s server) createUntilEnd(t *testing.T, resource schema.GroupVersionResource, namespace string, object *unstructured.Unstructured) {
+	t.Helper()
+	client := s.Resource(resource).Namespace(namespace)
+	if _, err := client.Create(t.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
+		t.Fatalf("%s: %v", object.GetName(), err)
+	}
+	t.Cleanup(func() {
+		if err := client.Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
