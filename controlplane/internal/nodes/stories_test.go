@@ -31,7 +31,7 @@ type story struct {
 	annotation string
 	policy     corev1.RestartPolicy
 	pod        func(*corev1.Pod) // makes the pod special
-	changes    []change          // what somebody does to the pod later
+	changes    []change          // changes to the pod later
 	until      time.Duration     // the story ends here
 }
 
