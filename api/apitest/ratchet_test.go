@@ -16,13 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/testenv"
 )
-
-// olderGroup has copies of the kinds, so that their rules can be added while objects exist, as by an upgrade.
-const olderGroup = "older.example.com"
 
 // Objects that were stored before a rule can still be labelled, reported about and deleted. A change of their spec is accepted
 // if the rule is about another part of it, and is refused with the words of the rule otherwise.
@@ -88,7 +86,7 @@ func TestObjectsOlderThanTheRules(t *testing.T) {
 	}
 }
 
-// olderKind is a copy of a kind.
+// olderKind is a copy of a kind in a group of its own, so that its rules can be added while objects exist, as by an upgrade.
 type olderKind struct {
 	dynamic.ResourceInterface
 	server server
@@ -102,10 +100,12 @@ func (s server) installOlder(t *testing.T, file, namespace string) *olderKind {
 	t.Helper()
 	crd := mustRead(t, filepath.Join(crdFolder, file+".yaml"))[0]
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
-	if err := unstructured.SetNestedField(crd.Object, olderGroup, "spec", "group"); err != nil {
+	// As unique as the namespace, so that a second test does not meet a CRD that is being deleted.
+	group := namespace + ".example.com"
+	if err := unstructured.SetNestedField(crd.Object, group, "spec", "group"); err != nil {
 		t.Fatal(err)
 	}
-	crd.SetName(plural + "." + olderGroup)
+	crd.SetName(plural + "." + group)
 	lenient := crd.DeepCopy()
 	removeRules(lenient.Object)
 	if _, err := s.Resource(crdResource).Create(t.Context(), lenient, metav1.CreateOptions{}); err != nil {
@@ -117,7 +117,7 @@ func (s server) installOlder(t *testing.T, file, namespace string) *olderKind {
 	if err := s.waitEstablished(crd.GetName()); err != nil {
 		t.Fatal(err)
 	}
-	resource := schema.GroupVersionResource{Group: olderGroup, Version: "v1", Resource: plural}
+	resource := schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}
 	return &olderKind{ResourceInterface: s.Resource(resource).Namespace(namespace), server: s, crd: crd}
 }
 
@@ -144,7 +144,8 @@ func (k *olderKind) create(t *testing.T, name, spec string) {
 func (k *olderKind) try(t *testing.T, name, spec string, dryRun ...string) error {
 	t.Helper()
 	kind, _, _ := unstructured.NestedString(k.crd.Object, "spec", "names", "kind")
-	object, err := parse(fmt.Sprintf("{apiVersion: %s/v1, kind: %s, metadata: {name: %s}, spec: %s}", olderGroup, kind, name, spec))
+	group, _, _ := unstructured.NestedString(k.crd.Object, "spec", "group")
+	object, err := parse(fmt.Sprintf("{apiVersion: %s/v1, kind: %s, metadata: {name: %s}, spec: %s}", group, kind, name, spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,12 +156,15 @@ func (k *olderKind) try(t *testing.T, name, spec string, dryRun ...string) error
 // upgrade adds the rules, and returns when the server enforces them.
 func (k *olderKind) upgrade(t *testing.T) {
 	t.Helper()
-	live, err := k.server.Resource(crdResource).Get(t.Context(), k.crd.GetName(), metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	live.Object["spec"] = k.crd.Object["spec"]
-	if _, err := k.server.Resource(crdResource).Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		live, err := k.server.Resource(crdResource).Get(t.Context(), k.crd.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		live.Object["spec"] = k.crd.Object["spec"]
+		_, err = k.server.Resource(crdResource).Update(t.Context(), live, metav1.UpdateOptions{})
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, "the rules are enforced", func() bool { return apierrors.IsInvalid(k.try(t, "new", k.spec, metav1.DryRunAll)) })

@@ -386,6 +386,17 @@ func TestRightsThatOnlyBodiesShow(t *testing.T) {
 		},
 	}, metav1.CreateOptions{}))
 	t.Cleanup(func() { _ = policies.Delete(context.Background(), name, metav1.DeleteOptions{}) })
+	// A controller of the cluster writes the status of a new policy; an update before that would be a conflict.
+	testenv.Eventually(t, "the policy is checked", func() error {
+		var err error
+		if policy, err = w.direct.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		if policy.Status.ObservedGeneration != policy.Generation {
+			return fmt.Errorf("its status is about generation %d", policy.Status.ObservedGeneration)
+		}
+		return nil
+	})
 	policy.Annotations = map[string]string{"a": "b"}
 	must[*admissionregistrationv1.ValidatingAdmissionPolicy](t)(policies.Update(t.Context(), policy, metav1.UpdateOptions{}))
 	expect("validatingadmissionpolicies", "get configmaps.", "")

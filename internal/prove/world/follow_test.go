@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/hint"
@@ -38,10 +39,12 @@ func TestWorldOfAKindThatChanges(t *testing.T) {
 	w := follow(t)
 	before, _ := w.Changes(0)
 	endpoint := "https://127.0.0.1:1/convert"
+	old := crd.DeepCopy()
 	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
 		ConversionReviewVersions: []string{"v1"}, ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &endpoint},
 	}}
-	if err := objects.Update(t.Context(), crd); err != nil {
+	// A patch, because controllers of the cluster write its conditions meanwhile.
+	if err := objects.Patch(t.Context(), crd, client.MergeFrom(old)); err != nil {
 		t.Fatal(err)
 	}
 	surprise, came := aFrigate(crd, namespace, "surprise")
