@@ -7,7 +7,7 @@ import (
 	"cmp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // delivery describes a watch event.
@@ -23,7 +23,10 @@ func (o *observer) delivery(seen *observation) *Delivery {
 		d.Undecoded = err.Error()
 		return d
 	}
-	object := event.Object
+	object, ok := event.Object.(client.Object)
+	if !ok {
+		return d // an error, which is a Status
+	}
 	if event.Type == "BOOKMARK" {
 		if object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
 			w.initial = false
@@ -45,18 +48,18 @@ func (o *observer) delivery(seen *observation) *Delivery {
 		return d
 	}
 	o.shown.add(made, w.id)
-	if object.GetKind() != partialMetadata {
+	if kindOf(object) != partialMetadata {
 		o.memory.learn(key, versionOf(object, seen.data, w.as, true, seen.at), true)
 	}
 	return d
 }
 
 // describe returns how a delivered object differs from the version delivered before, and its writers.
-func (o *observer) describe(d *Delivery, object *unstructured.Unstructured) {
+func (o *observer) describe(d *Delivery, object client.Object) {
 	d.Object = nameOf(object)
 	o.name(d.Object, d.Resource)
 	before := o.memory.find(deliveredKey(d))
-	if before.delivered != nil && before.delivered.uid == d.Object.UID && object.GetKind() != partialMetadata {
+	if before.delivered != nil && before.delivered.uid == d.Object.UID && kindOf(object) != partialMetadata {
 		d.Change = compare(before.delivered, object)
 		d.Change.None = len(d.Change.Fields) == 0
 	}

@@ -118,10 +118,10 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	// ReverseProxy flushes responses of unknown length, such as watches, after each read.
 	proxy := httputil.ReverseProxy{
 		Rewrite:        func(p *httputil.ProxyRequest) { x.rewrite(p) },
 		Transport:      x.to,
-		FlushInterval:  -1,
 		ModifyResponse: func(response *http.Response) error { return x.answered(r.Context(), response) },
 		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { x.failed(w, r, err) },
 		ErrorLog:       x.lens.server.ErrorLog,

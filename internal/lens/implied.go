@@ -16,11 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // implied returns the additional rights that a write needs: the API server checks them by the content of
 // the object, so no request shows them.
-func (o *observer) implied(r *Request, before *version, now *unstructured.Unstructured) []Implied {
+func (o *observer) implied(r *Request, before *version, now client.Object) []Implied {
 	place := r.Resource
 	switch {
 	case r.Verb == "delete" || r.Verb == "deletecollection":
@@ -35,24 +36,25 @@ func (o *observer) implied(r *Request, before *version, now *unstructured.Unstru
 	switch {
 	case place.Group == rbacv1.GroupName && (place.Resource == "roles" || place.Resource == "clusterroles"):
 		rights = append(rights, Implied{"escalate", bare(place), "a role can grant only what its writer has, unless the writer may escalate"})
-		rights = append(rights, givenAway(now)...)
+		rights = append(rights, givenAway(asUnstructured(now))...)
 	case place.Group == rbacv1.GroupName:
-		rights = append(rights, o.bound(now)...)
+		rights = append(rights, o.bound(asUnstructured(now))...)
 	case place.Group == certificatesv1.GroupName && place.Subresource == "approval":
-		signer, _, _ := unstructured.NestedString(now.Object, "spec", "signerName")
+		signer, _, _ := unstructured.NestedString(asUnstructured(now).Object, "spec", "signerName")
 		rights = append(rights, Implied{"approve", Resource{Group: place.Group, Resource: "signers", Name: signer}, "approving a request of this signer"})
 	case place.Group == admissionregistrationv1.GroupName:
-		rights = append(rights, o.parameters(place, before, now)...)
+		rights = append(rights, o.parameters(place, before, asUnstructured(now))...)
 	}
 	return rights
 }
 
 // signed returns the right that a change to the certificate or the conditions of a certificate signing request needs.
-func signed(place Resource, before *version, now *unstructured.Unstructured) []Implied {
+func signed(place Resource, before *version, object client.Object) []Implied {
 	if place.Group != certificatesv1.GroupName || place.Resource != "certificatesigningrequests" {
 		return nil
 	}
-	if before != nil && !differ(before.object(), now, "status", "certificate") && !differ(before.object(), now, "status", "conditions") {
+	old, now := before.unstructured(), asUnstructured(object)
+	if !differ(old, now, "status", "certificate") && !differ(old, now, "status", "conditions") {
 		return nil
 	}
 	signer, _, _ := unstructured.NestedString(now.Object, "spec", "signerName")
@@ -72,10 +74,7 @@ func differ(old, now *unstructured.Unstructured, path ...string) bool {
 // parameters is the right to read the parameters of an admission policy, which the API server requires of whoever writes the
 // policy or a binding of it.
 func (o *observer) parameters(place Resource, before *version, now *unstructured.Unstructured) []Implied {
-	var old *unstructured.Unstructured
-	if before != nil {
-		old = before.object()
-	}
+	old := before.unstructured()
 	policies, isBinding := strings.CutSuffix(place.Resource, "bindings")
 	if !isBinding {
 		kind, ok := parameterKind(now)
@@ -98,7 +97,7 @@ func (o *observer) parameters(place Resource, before *version, now *unstructured
 	if policy == nil {
 		return nil // its kind of parameters is not known
 	}
-	kind, ok := parameterKind(policy.object())
+	kind, ok := parameterKind(policy.unstructured())
 	if !ok {
 		return nil
 	}
@@ -183,7 +182,7 @@ func bare(r Resource) Resource {
 
 // blockedOwners returns the owners whose deletion the write blocks: OwnerReferencesPermissionEnforcement,
 // which some distributions enable, requires the right to change their finalizers.
-func (o *observer) blockedOwners(before *version, now *unstructured.Unstructured) (rights []Implied) {
+func (o *observer) blockedOwners(before *version, now client.Object) (rights []Implied) {
 	had := map[metav1.OwnerReference]bool{}
 	references := now.GetOwnerReferences()
 	if len(references) == 0 {
@@ -208,7 +207,7 @@ func (o *observer) blockedOwners(before *version, now *unstructured.Unstructured
 			Group: version.Group, Version: version.Version, Resource: o.resourceOf(version.WithKind(reference.Kind)), Subresource: "finalizers",
 			Namespace: now.GetNamespace(), Name: reference.Name,
 		}
-		rights = append(rights, Implied{"update", owner, fmt.Sprintf("%s %s refers to its owner with blockOwnerDeletion", now.GetKind(), now.GetName())})
+		rights = append(rights, Implied{"update", owner, fmt.Sprintf("%s %s refers to its owner with blockOwnerDeletion", kindOf(now), now.GetName())})
 	}
 	return rights
 }

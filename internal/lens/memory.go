@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // objectKey names an object by what requests call it.
@@ -25,26 +27,47 @@ type version struct {
 	event bool
 	// seen is when it was first seen.
 	seen time.Time
+	// decoded is set as long as it is one of the latest versions, see memory.recent.
+	decoded client.Object
 }
 
-func versionOf(object *unstructured.Unstructured, data []byte, as encoding, event bool, seen time.Time) *version {
-	return &version{uid: string(object.GetUID()), resourceVersion: object.GetResourceVersion(), data: data, as: as, event: event, seen: seen}
-}
-
-// object decodes it once more.
-func (v *version) object() *unstructured.Unstructured {
-	if v.event {
-		decoded, err := decodeEvent(v.data, v.as)
-		if err != nil {
-			return nil // it could be decoded before
-		}
-		return decoded.Object
+func versionOf(object client.Object, data []byte, as encoding, event bool, seen time.Time) *version {
+	return &version{
+		uid: string(object.GetUID()), resourceVersion: object.GetResourceVersion(), data: data, as: as, event: event, seen: seen, decoded: object,
 	}
-	decoded, err := decode(v.data, v.as)
-	if err != nil {
+}
+
+// object returns the object, which must not be changed, and decodes it again if needed.
+func (v *version) object() client.Object {
+	if v.decoded != nil {
+		return v.decoded
+	}
+	var decoded runtime.Object
+	var err error
+	if v.event {
+		var event watchEvent
+		event, err = decodeEvent(v.data, v.as)
+		decoded = event.Object
+	} else {
+		decoded, err = decode(v.data, v.as)
+	}
+	object, ok := decoded.(client.Object)
+	if err != nil || !ok {
+		return nil // it could be decoded before
+	}
+	return object
+}
+
+// unstructured returns the object in its generic form; nil if there is none.
+func (v *version) unstructured() *unstructured.Unstructured {
+	if v == nil {
 		return nil
 	}
-	return decoded
+	object := v.object()
+	if object == nil {
+		return nil
+	}
+	return asUnstructured(object)
 }
 
 // number is the resource version as a number, which grows with each write; 0 if it is none.
@@ -58,7 +81,18 @@ type memory struct {
 	most, size int64
 	entries    map[objectKey]*list.Element
 	order      list.List // of *remembered, the latest first
+
+	// recent are the latest versions, from oldest on, in a ring. They are kept decoded, because the next version of an
+	// object often comes soon after.
+	recent [keptDecoded]*version
+	oldest int
 }
+
+// keptDecoded is the number of versions that are kept decoded, and maxDecoded the size of the largest ones.
+const (
+	keptDecoded = 256
+	maxDecoded  = 16 << 10
+)
 
 // keptVersions is the number of versions of an object that are kept: those that may be delivered during a write.
 const keptVersions = 4
@@ -135,6 +169,7 @@ func (m *memory) find(key objectKey) remembered {
 
 // learn remembers a version.
 func (m *memory) learn(key objectKey, v *version, delivered bool) {
+	m.keepDecoded(v)
 	element := m.entries[key]
 	if element == nil {
 		element = m.order.PushFront(&remembered{key: key})
@@ -152,6 +187,18 @@ func (m *memory) learn(key objectKey, v *version, delivered bool) {
 	for m.size > m.most && m.order.Len() > 0 {
 		m.drop(m.order.Back())
 	}
+}
+
+func (m *memory) keepDecoded(v *version) {
+	if len(v.data) > maxDecoded {
+		v.decoded = nil
+		return
+	}
+	if old := m.recent[m.oldest]; old != nil {
+		old.decoded = nil
+	}
+	m.recent[m.oldest] = v
+	m.oldest = (m.oldest + 1) % keptDecoded
 }
 
 // forget drops a deleted object.

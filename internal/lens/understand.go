@@ -7,12 +7,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/why"
 )
@@ -61,22 +64,24 @@ func firstLine(text string) string {
 }
 
 // understand reads the object of an answer.
-func (o *observer) understand(x *exchange, object *unstructured.Unstructured, data []byte, as encoding) {
+func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, as encoding) {
 	r := &x.Request
-	kind := object.GroupVersionKind()
+	kind := decoded.GetObjectKind().GroupVersionKind()
 	switch {
 	case kind.Kind == "Status" && kind.Group == "":
-		r.Reason, _, _ = unstructured.NestedString(object.Object, "reason")
-		r.Message, _, _ = unstructured.NestedString(object.Object, "message")
-		o.deleted(r, object)
+		answer := asUnstructured(decoded)
+		r.Reason, _, _ = unstructured.NestedString(answer.Object, "reason")
+		r.Message, _, _ = unstructured.NestedString(answer.Object, "message")
+		o.deleted(r, answer)
 		return
 	case kind.Kind == "Table" && kind.Group == metav1.GroupName, isReview(r.Resource):
 		return
 	case r.Verb == "list":
-		o.listed(x, object)
+		o.listed(x, asUnstructured(decoded))
 		return
 	}
-	if object.GetName() == "" {
+	object, ok := decoded.(client.Object)
+	if !ok || object.GetName() == "" {
 		return // an answer that is no object, such as the one to an eviction
 	}
 	r.Object = nameOf(object)
@@ -170,7 +175,7 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 
 // changed returns what a write changed. Without a previous version, a write is known to be a
 // no-op only if it names the version that it was based on.
-func changed(r *Request, before *version, unchanged bool, now *unstructured.Unstructured, basedOn string) *Change {
+func changed(r *Request, before *version, unchanged bool, now client.Object, basedOn string) *Change {
 	switch {
 	case r.Verb == "create" && r.Resource.Subresource == "", r.Status == http.StatusCreated, r.Verb == "delete":
 		return nil
@@ -189,14 +194,20 @@ func changed(r *Request, before *version, unchanged bool, now *unstructured.Unst
 	return c
 }
 
-func compare(before *version, now *unstructured.Unstructured) *Change {
+func compare(before *version, now client.Object) *Change {
 	c := &Change{From: before.resourceVersion}
 	if c.From == now.GetResourceVersion() {
 		return c
 	}
-	if old := before.object(); old != nil {
-		c.Fields, c.By = why.Compare(old, now)
+	old := before.object()
+	if old == nil {
+		return c
 	}
+	if reflect.TypeOf(old) != reflect.TypeOf(now) {
+		// They came in different encodings.
+		old, now = asUnstructured(old), asUnstructured(now)
+	}
+	c.Fields, c.By = why.Compare(old, now)
 	return c
 }
 
@@ -225,7 +236,7 @@ func (x *exchange) decodeSent() *unstructured.Unstructured {
 	if err != nil {
 		return nil
 	}
-	return object
+	return asUnstructured(object)
 }
 
 // wrote remembers which request made a version. Its delivery may have come before the answer.

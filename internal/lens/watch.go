@@ -104,7 +104,7 @@ func (d *disturbed) decide(whole []byte) {
 	}
 	frame := &Frame{}
 	if decoded, err := decodeEvent(event, d.watching.as); err == nil {
-		frame.Type, frame.Object = decoded.Type, decoded.Object
+		frame.Type, frame.Object = decoded.Type, asUnstructured(decoded.Object)
 	}
 	began := time.Now()
 	verdict := d.exchange.lens.faults.Deliver(d.ctx, &d.exchange.Call, frame)
