@@ -26,16 +26,14 @@ func init() {
 	// The commands of kubectl unpack its translations while they are
 	// initialized. Only kubectl shows them.
 	_ = i18n.SetLoadTranslationsFunc(func() error { return nil })
-	if os.Getenv("GOGC") == "" {
-		pauseGarbageCollection()
-	}
+	pauseGarbageCollection()
 }
 
 var resume = func() {}
 
 // pauseGarbageCollection lets the start-up allocate its few hundred megabytes
-// without collecting in between, which would be a third of its work. The limit
-// is for a start that goes wrong.
+// without collecting in between, which would be a third of its work. After it,
+// GOGC is in effect. The limit is for a start that goes wrong.
 func pauseGarbageCollection() {
 	percent := debug.SetGCPercent(-1)
 	limit := debug.SetMemoryLimit(-1)
