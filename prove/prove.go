@@ -56,6 +56,9 @@ type Options struct {
 	// UpgradeFrom is an earlier release: what its operator has made is taken over by the one in Dir. It is a git ref of the project's
 	// repository, "@VERSION" of its Go module, "MODULE@VERSION", or a directory, which starts with a slash or a dot.
 	UpgradeFrom string
+	// UpgradeImage is the container image of that release. Its program runs instead of one that is built from the source, which
+	// still provides the manifests and samples. It is an archive, a directory in the OCI image layout, or a name in a registry.
+	UpgradeImage string
 	// Budget is the time limit for starting runs; confirming findings may take longer. 0 means DefaultBudget, and a
 	// negative value means no limit.
 	Budget time.Duration

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/opdock/opdock/internal/oci"
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/prove/engine"
 	"github.com/opdock/opdock/internal/prove/release"
@@ -23,9 +25,9 @@ import (
 // ErrNoUpgradeFrom is returned if an upgrade is requested without a release to upgrade from.
 var ErrNoUpgradeFrom = errors.New("the family upgrade needs a release to upgrade from, such as the tag of the last one")
 
-// checkUpgrade checks that the families and UpgradeFrom are consistent.
+// checkUpgrade checks that the families, UpgradeFrom and UpgradeImage are consistent.
 func (o *Options) checkUpgrade() error {
-	if o.UpgradeFrom == "" && slices.Contains(o.Families, "upgrade") {
+	if o.UpgradeFrom == "" && (slices.Contains(o.Families, "upgrade") || o.UpgradeImage != "") {
 		return ErrNoUpgradeFrom
 	}
 	return nil
@@ -34,6 +36,26 @@ func (o *Options) checkUpgrade() error {
 // wantsUpgrade reports whether an upgrade is requested.
 func (o *Options) wantsUpgrade() bool {
 	return o.UpgradeFrom != "" && (len(o.Families) == 0 || slices.Contains(o.Families, "upgrade"))
+}
+
+// programOf writes the program of a project's image to a file in the directory.
+func programOf(ctx context.Context, p *project.Project, image, dir string) (file string, err error) {
+	if runtime.GOOS != "linux" {
+		return "", fmt.Errorf("the program of an image runs only on Linux, and this is %s", runtime.GOOS)
+	}
+	manifests, err := p.Manifests(ctx)
+	if err != nil {
+		return "", err
+	}
+	content, err := oci.ReadProgram(ctx, image, project.Entrypoint(manifests), oci.HostPlatform())
+	if err != nil {
+		return "", err
+	}
+	file = filepath.Join(dir, p.Name)
+	if err := os.WriteFile(file, content, 0o700); err != nil { //nolint:gosec // a program must be executable
+		return "", fmt.Errorf("writing the program of the image: %w", err)
+	}
+	return file, nil
 }
 
 // earlier reads the release to upgrade from. Its source is in a private folder, which the returned function removes.
@@ -68,7 +90,12 @@ func earlier(ctx context.Context, p *project.Project, o *Options, e *engine.Opti
 	if err := os.MkdirAll(operator.StateDir, 0o700); err != nil {
 		return fail(err)
 	}
-	e.Earlier = &engine.Earlier{Ref: o.UpgradeFrom, Name: from.Name, Operator: operator, Step: e.Steps[0], Subjects: e.Subjects}
+	if o.UpgradeImage != "" {
+		if operator.Program, err = programOf(ctx, old, o.UpgradeImage, operator.StateDir); err != nil {
+			return fail(err)
+		}
+	}
+	e.Earlier = &engine.Earlier{Ref: o.UpgradeFrom, Name: from.Name, Image: o.UpgradeImage, Operator: operator, Step: e.Steps[0], Subjects: e.Subjects}
 	if o.Scenario != "" {
 		return remove, nil
 	}

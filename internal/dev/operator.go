@@ -46,6 +46,8 @@ type OperatorOptions struct {
 	// Main is the pattern of the operator's main package.
 	Main  string
 	Build BuildOptions
+	// Program is a binary to run instead of one that is built. Its reconciles are not marked.
+	Program string
 	// Arguments are the user's arguments for the operator. They take precedence.
 	Arguments []string
 	Env       []string
@@ -72,17 +74,26 @@ func NewOperator(ctx context.Context, o OperatorOptions, admin *rest.Config) (*O
 	if op.manifests, err = reading.readManifests(ctx); err != nil {
 		return nil, fmt.Errorf("reading the manifests: %w", err)
 	}
-	if _, err := op.builder.build(ctx); err != nil {
-		var broken *buildError
-		if errors.As(err, &broken) {
-			return nil, fmt.Errorf("building the operator:\n%s", strings.Join(broken.lines(), "\n"))
-		}
+	if err := op.build(ctx); err != nil {
 		return nil, err
 	}
 	if op.flags, err = askFlags(ctx, op.builder.output, o.Project.Dir, o.Env); err != nil {
 		return nil, err
 	}
 	return op, nil
+}
+
+func (op *Operator) build(ctx context.Context) error {
+	if op.options.Program != "" {
+		op.builder.output = op.options.Program
+		return nil
+	}
+	_, err := op.builder.build(ctx)
+	var broken *buildError
+	if errors.As(err, &broken) {
+		return fmt.Errorf("building the operator:\n%s", strings.Join(broken.lines(), "\n"))
+	}
+	return err
 }
 
 // session is a session that only applies, lays out files and starts processes: it has no loop.

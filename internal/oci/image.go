@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package oci builds container images of Go programs without a container engine: it compiles a program for each
-// platform and writes it in the OCI image layout.
+// platform and writes it in the OCI image layout. It also reads the program of an existing image.
 package oci
 
 import (

@@ -63,13 +63,13 @@ func edit(t *testing.T, dir, name, before, after string) {
 	}
 }
 
-// upgrade upgrades from a release to the work tree.
-func upgrade(t *testing.T, dir, from, state string) *report.Report {
+// upgrade upgrades from a release to the work tree. Without an image, the release is built.
+func upgrade(t *testing.T, dir, from, image, state string) *report.Report {
 	t.Helper()
 	began := time.Now()
 	campaign, err := prove.Run(t.Context(), prove.Options{
 		Dir: dir, StateDir: state, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off"), ControlPlane: os.Getenv("OPDOCK_CONTROLPLANE"),
-		Families: []string{"upgrade"}, UpgradeFrom: from, Say: func(text string) { t.Log(text) },
+		Families: []string{"upgrade"}, UpgradeFrom: from, UpgradeImage: image, Say: func(text string) { t.Log(text) },
 		Progress: func(p prove.Progress) {
 			if p.Stage == "upgrading" {
 				t.Logf("%s: %s", time.Since(began).Round(time.Millisecond), p.Text)
@@ -83,6 +83,18 @@ func upgrade(t *testing.T, dir, from, state string) *report.Report {
 	report.Text(&text, campaign.Report, 110)
 	t.Log("\n" + text.String())
 	return campaign.Report
+}
+
+// build builds the image of a release.
+func build(t *testing.T, dir string) (archive string) {
+	t.Helper()
+	archive = filepath.Join(t.TempDir(), "image.tar")
+	command := exec.Command(testenv.Program(t), "build", "--quiet", "--dir", dir, "--output", archive)
+	command.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "OPDOCK_HOME="+t.TempDir())
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("opdock build: %v: %s", err, output)
+	}
+	return archive
 }
 
 // second is a version of the CRD that does not have all fields of the first, and is not converted.
@@ -102,7 +114,7 @@ func TestUpgrades(t *testing.T) {
 	edit(t, dir, "config/crd/beacons.yaml", "reach: {type: integer, minimum: 0, maximum: 50}", "reach: {type: integer, minimum: 0, maximum: 60}\n              colour: {type: string}")
 	edit(t, dir, "cmd/serve.go", `fmt.Fprintln(os.Stderr, err)`, `fmt.Fprintln(os.Stderr, "the operator ends:", err)`)
 	t.Run("without effect", func(t *testing.T) {
-		r := upgrade(t, dir, "v1.0.0", state)
+		r := upgrade(t, dir, "v1.0.0", "", state)
 		if len(r.Findings) > 0 || r.ExitCode() != 0 {
 			t.Errorf("%d findings", len(r.Findings))
 		}
@@ -115,7 +127,12 @@ func TestUpgrades(t *testing.T) {
 	edit(t, dir, "config/crd/beacons.yaml", "reach: {type: integer, minimum: 0, maximum: 60}", "range: {type: integer}")
 	edit(t, dir, "config/crd/beacons.yaml", "  versions:\n", "  versions:\n"+second)
 	t.Run("with effects", func(t *testing.T) {
-		r := upgrade(t, dir, released, state)
+		image := build(t, released)
+		edit(t, released, "cmd/main.go", "func main", "func unused") // the image has the program
+		r := upgrade(t, dir, released, image, state)
+		if replay := r.Findings[0].Replay; !strings.HasSuffix(replay, "--upgrade-from "+released+" --upgrade-image "+image) {
+			t.Errorf("the upgrade is repeated with %s", replay)
+		}
 		for _, want := range []struct{ title, field string }{
 			{"The upgrade restarts the workload of Deployment default/cape", "spec.template.spec.containers[lamp].env[OIL].value"},
 			{"Beacon default/cape loses data with the upgrade", "spec.reach"},

@@ -27,6 +27,7 @@ type proveOptions struct {
 	reports  []string
 	replay   string
 	from     string
+	image    string
 	write    string
 	page     bool
 	address  string
@@ -83,6 +84,7 @@ Arguments after -- are flags of the operator.`,
 		Example: `  opdock prove                                   # ten minutes, all families
   opdock prove --budget 1m --families crash,drift
   opdock prove --families upgrade --upgrade-from v1.2.0
+  opdock prove --families upgrade --upgrade-from v1.2.0 --upgrade-image dist/image.tar
   opdock prove --replay crash-1a2b3c             # reproduce a finding of the last campaign
   opdock prove --replay crash-1a2b3c --page      # and show the run in a browser
   opdock prove --write-scenario prove.yaml       # then edit it, and run: opdock prove --scenario prove.yaml
@@ -111,6 +113,7 @@ Arguments after -- are flags of the operator.`,
 	flags.StringVar(&o.write, "write-scenario", "", "write a first scenario to this file, and run nothing; - prints it")
 	flags.StringSliceVar(&o.families, "families", nil, "families to try, separated by commas (default: all)")
 	flags.StringVar(&o.from, "upgrade-from", "", "earlier release to upgrade from: git ref, @VERSION, MODULE@VERSION or directory")
+	flags.StringVar(&o.image, "upgrade-image", "", "image to take its program from, instead of a build: archive, directory or name")
 	flags.DurationVar(&o.budget, "budget", prove.DefaultBudget, "time limit for starting runs; confirming findings may take longer")
 	flags.BoolVar(&o.failFast, "fail-fast", false, "end at the first confirmed finding")
 	flags.Uint64Var(&o.seed, "seed", 0, "seed for the order of equally useful runs")
@@ -149,6 +152,8 @@ func (o *proveOptions) validate(cmd *cobra.Command) error {
 		message = "--families upgrade needs --upgrade-from RELEASE: a tag, branch or commit of the project's repository, @VERSION of its Go module, or a directory"
 	case o.from != "" && len(o.families) > 0 && !slices.Contains(o.families, "upgrade"):
 		message = "--upgrade-from is for the family upgrade: add it to --families"
+	case o.image != "" && o.from == "":
+		message = "--upgrade-image needs --upgrade-from RELEASE, which provides the manifests and samples of the image's release"
 	case o.write != "" && (o.scenario != "" || o.replay != ""):
 		message = "--write-scenario cannot be used with --scenario or --replay"
 	case o.page && o.replay == "":

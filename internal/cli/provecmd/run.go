@@ -99,7 +99,7 @@ func (a verbs) campaign(ctx context.Context, o proveOptions, arguments []string)
 	d.Title("Proving %s", found.Name)
 	shown := progress{display: d, began: a.Now(), now: a.Now}
 	options := prove.Options{
-		Dir: found.Dir, Main: o.main, Scenario: o.scenario, Arguments: arguments, Env: a.Env, Families: o.families, UpgradeFrom: o.from, Budget: o.budget, FailFast: o.failFast, Seed: o.seed, Parallel: o.parallel,
+		Dir: found.Dir, Main: o.main, Scenario: o.scenario, Arguments: arguments, Env: a.Env, Families: o.families, UpgradeFrom: o.from, UpgradeImage: o.image, Budget: o.budget, FailFast: o.failFast, Seed: o.seed, Parallel: o.parallel,
 		StateDir: state, ControlPlane: binary, Progress: shown.show, Say: func(text string) { fmt.Fprintln(a.Err, "  "+text) },
 	}
 	if o.replay != "" {

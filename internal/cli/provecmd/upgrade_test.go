@@ -17,6 +17,7 @@ func TestUpgradeUsage(t *testing.T) {
 		"prove --families upgrade":                           "--families upgrade needs --upgrade-from RELEASE",
 		"prove --families crash,upgrade":                     "--families upgrade needs --upgrade-from RELEASE",
 		"prove --families crash --upgrade-from v1.0.0":       "--upgrade-from is for the family upgrade: add it to --families",
+		"prove --upgrade-image ship.tar":                     "--upgrade-image needs --upgrade-from RELEASE",
 		"prove --replay upgrade-1 --upgrade-from v1.0.0":     "--replay cannot be used with --upgrade-from",
 		"prove --families upgrades --upgrade-from v1.0.0":    `there is no family "upgrades"`,
 		"prove --upgrade-from v1.0.0 --budget 0s --seed 123": "--budget must be more than 0",

@@ -102,7 +102,7 @@ func (g *gathering) addUpgrade(u *upgrade) {
 			if f.Done = done[part]; o.Verdict != "admission" {
 				f.Story = u.stories[part] // the comparison of CRDs does not depend on the operator's actions
 			}
-			f.Replay = "opdock prove --families upgrade --upgrade-from " + u.new.o.Earlier.Ref
+			f.Replay = u.new.o.Earlier.command()
 		}
 		if clean {
 			family.Clean++

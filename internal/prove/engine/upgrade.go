@@ -26,15 +26,24 @@ import (
 
 // Earlier is the release of the operator that an upgrade begins with.
 type Earlier struct {
-	// Ref is the requested release, and Name its name for people.
-	Ref, Name string
-	Operator  dev.OperatorOptions
+	// Ref is the requested release, Name its name for people, and Image the image with its program, if that is not built.
+	Ref, Name, Image string
+	Operator         dev.OperatorOptions
 	// Step makes the objects. It is the first one of the scenario, with objects that this release takes.
 	Step     Step
 	Subjects []*unstructured.Unstructured
 }
 
 const upgradeFamily = "upgrade"
+
+// command is what upgrades from this release.
+func (e *Earlier) command() string {
+	command := "opdock prove --families upgrade --upgrade-from " + e.Ref
+	if e.Image != "" {
+		command += " --upgrade-image " + e.Image
+	}
+	return command
+}
 
 // upgradeRuns are the parts of an upgrade that are counted: taking over, deleting what was taken over, and the way back.
 var upgradeRuns = []string{"upgrade", "deletion", "downgrade"}
