@@ -64,10 +64,11 @@ func earlier(ctx context.Context, p *project.Project, o *Options, e *engine.Opti
 	if err != nil {
 		return nil, fmt.Errorf("creating a directory for %s: %w", o.UpgradeFrom, err)
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // it is private and in the way of nothing
+	made := dir
+	remove = func() { _ = os.RemoveAll(made) } // it is private and in the way of nothing
 	defer func() {
 		if err != nil {
-			remove()
+			_ = os.RemoveAll(made)
 		}
 	}()
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {

@@ -28,6 +28,9 @@ import (
 	"github.com/opdock/opdock/internal/hint"
 )
 
+// forms is what users can do if something is not an image.
+const forms = "an image is an archive that docker save or opdock build wrote, a directory in the OCI image layout, or a name in a registry"
+
 // ReadProgram returns the program that an image runs on a platform: the one at the path, if the image has it, or else
 // its entrypoint. The image is an archive (of docker save, or of an image layout), a directory in the OCI image
 // layout, or a name in a registry.
@@ -117,11 +120,11 @@ func openImage(ctx context.Context, image string, platform Platform) (*opened, e
 	case err == nil:
 		return openArchive(image, platform)
 	case filepath.IsAbs(image) || strings.HasPrefix(image, ".") || strings.HasSuffix(image, ".tar"):
-		return nil, err
+		return nil, hint.With(err, forms)
 	}
 	reference, err := name.ParseReference(image)
 	if err != nil {
-		return nil, err
+		return nil, hint.With(err, forms)
 	}
 	found, err := remote.Image(reference, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithPlatform(platform.v1()))
 	if err != nil {
@@ -146,7 +149,7 @@ func openArchive(file string, platform Platform) (*opened, error) {
 	remove := func() { _ = os.RemoveAll(folder) } // temporary
 	if err := unpack(file, folder); err != nil {
 		remove()
-		return nil, hint.With(fmt.Errorf("unpacking it: %w", err), "an image is an archive that docker save or opdock build wrote, a directory in the OCI image layout, or a name in a registry")
+		return nil, hint.With(fmt.Errorf("unpacking it: %w", err), forms)
 	}
 	found, err := openLayout(folder, platform)
 	if err != nil {
@@ -199,7 +202,7 @@ func unpack(file, folder string) error {
 func openLayout(folder string, platform Platform) (v1.Image, error) {
 	index, err := layout.ImageIndexFromPath(folder)
 	if err != nil {
-		return nil, hint.With(err, "an image is an archive that docker save or opdock build wrote, a directory in the OCI image layout, or a name in a registry")
+		return nil, hint.With(err, forms)
 	}
 	var others []string
 	found, err := choose(index, platform, &others)

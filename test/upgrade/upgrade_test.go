@@ -151,3 +151,26 @@ func TestUpgrades(t *testing.T) {
 		}
 	})
 }
+
+// TestReleasesThatCannotBeRead names releases and images that do not exist or are something else.
+func TestReleasesThatCannotBeRead(t *testing.T) {
+	dir, state := project(t), t.TempDir()
+	for _, test := range []struct{ from, image, want string }{
+		{"v9.9.9", "", "v9.9.9"},
+		{t.TempDir(), "", "is not the source of a project"},
+		{"v1.0.0", filepath.Join(dir, "none.tar"), "no such file"},
+		{"v1.0.0", filepath.Join(dir, "go.mod"), "unpacking it"},
+		{"", filepath.Join(dir, "none.tar"), "needs a release to upgrade from"},
+	} {
+		_, err := prove.Run(t.Context(), prove.Options{
+			Dir: dir, StateDir: state, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off"), ControlPlane: os.Getenv("OPDOCK_CONTROLPLANE"),
+			UpgradeFrom: test.from, UpgradeImage: test.image,
+		})
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("from %q, image %q: %v", test.from, test.image, err)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(state, "upgrade-*")); len(left) > 0 || err != nil {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
