@@ -83,12 +83,9 @@ func (f *FakeDock) dock() target.Dock {
 		},
 		Home: func() string { return "/state" },
 		List: func() ([]cluster.Status, error) {
-			var all []cluster.Status
-			for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
-				all = append(all, f.Clusters[name])
-			}
-			return all, nil
+			return slices.DeleteFunc(f.all(), func(s cluster.Status) bool { return s.State == cluster.NeverStarted }), nil
 		},
+		ListAll: func() ([]cluster.Status, error) { return f.all(), nil },
 		Save: func(_ context.Context, name, path string, overwrite bool) (cluster.Snapshot, error) {
 			if s := f.find(name); s.State != cluster.Alive {
 				return cluster.Snapshot{}, &cluster.NotRunningError{Status: s}
@@ -150,6 +147,14 @@ func (f *FakeDock) snapshot(path string, failure error) (cluster.Snapshot, error
 		return s, fs.ErrNotExist
 	}
 	return s, failure
+}
+
+// all returns the clusters by name.
+func (f *FakeDock) all() (all []cluster.Status) {
+	for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
+		all = append(all, f.Clusters[name])
+	}
+	return all
 }
 
 func (f *FakeDock) find(name string) cluster.Status {
