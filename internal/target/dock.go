@@ -19,6 +19,10 @@ type Running interface {
 	KubeconfigAs(user string, groups ...string) ([]byte, error)
 	Stop() error
 	Done() <-chan struct{}
+	// Use keeps the cluster running until release is called, even if the process that started it ends; InUse reports
+	// whether a process does.
+	Use() (release func(), err error)
+	InUse() bool
 	// Fork starts another cluster with the same objects.
 	Fork(context.Context, cluster.Options) (Running, error)
 }

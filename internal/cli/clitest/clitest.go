@@ -34,8 +34,10 @@ type FakeDock struct {
 	Clusters map[string]cluster.Status
 	Start    func(context.Context, cluster.Options) (target.Running, error)
 	StopErr  error
-	Binary   string // empty: there is none
-	Build    func(ctx context.Context, out string, progress func(cluster.BuildProgress)) error
+	// InUse is what all clusters say about other processes.
+	InUse  bool
+	Binary string // empty: there is none
+	Build  func(ctx context.Context, out string, progress func(cluster.BuildProgress)) error
 
 	// Saved are the snapshots that there are, by name. Damaged is the error of reading one to its end.
 	Saved   map[string]cluster.Snapshot
@@ -193,6 +195,12 @@ func (c *FakeCluster) Stop() error {
 	c.Dock.Stopped = append(c.Dock.Stopped, c.Name)
 	return c.Dock.StopErr
 }
+
+// Use does nothing.
+func (c *FakeCluster) Use() (release func(), err error) { return func() {}, nil }
+
+// InUse reports whether the dock says so.
+func (c *FakeCluster) InUse() bool { return c.Dock.InUse }
 
 // Fork starts a cluster as the dock starts all.
 func (c *FakeCluster) Fork(ctx context.Context, o cluster.Options) (target.Running, error) {
