@@ -36,7 +36,7 @@ type Options struct {
 	Durable bool
 
 	// Detach keeps the cluster running after this process has ended. Otherwise it ends with this process,
-	// even if that is killed.
+	// even if that is killed, unless another process uses it.
 	Detach bool
 
 	// Kubernetes is the minor version to emulate, such as "1.34": the control plane's own version or one of

@@ -71,6 +71,12 @@ func Find(name string) (Status, error) {
 // List returns all clusters that are alive or have state, by name. If the state of some cannot be read,
 // it returns the others beside the error.
 func List() ([]Status, error) {
+	all, err := ListAll()
+	return slices.DeleteFunc(all, func(s Status) bool { return s.State == NeverStarted }), err
+}
+
+// ListAll also returns what starts that failed have left: a directory with a log, and the state NeverStarted.
+func ListAll() ([]Status, error) {
 	entries, err := os.ReadDir(clustersDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -89,7 +95,7 @@ func List() ([]Status, error) {
 			failed = append(failed, err)
 			continue
 		}
-		if status.State != NeverStarted {
+		if status.State != NeverStarted || entry.IsDir() {
 			found = append(found, status)
 		}
 	}

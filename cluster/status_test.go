@@ -149,17 +149,22 @@ func TestList(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(lay(t, "unreadable", nil), stateFileName), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	found, err := List()
-	if err == nil || !strings.Contains(err.Error(), "unreadable") {
-		t.Errorf("error is %v", err)
+	expect := func(list func() ([]Status, error), want ...string) {
+		t.Helper()
+		found, err := list()
+		if err == nil || !strings.Contains(err.Error(), "unreadable") {
+			t.Errorf("error is %v", err)
+		}
+		var got []string
+		for _, status := range found {
+			got = append(got, status.Name+" "+string(status.State))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
-	var got []string
-	for _, status := range found {
-		got = append(got, status.Name+" "+string(status.State))
-	}
-	if want := []string{"alive Alive", "dead Dead", "stopped Stopped"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect(List, "alive Alive", "dead Dead", "stopped Stopped")
+	expect(ListAll, "alive Alive", "dead Dead", "failed NeverStarted", "stopped Stopped")
 }
 
 func TestDelete(t *testing.T) {

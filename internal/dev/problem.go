@@ -12,6 +12,7 @@ import (
 	"github.com/opdock/opdock/generate"
 	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/crdsource"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/project"
 )
 
@@ -26,6 +27,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		names   *apply.RefusedError
 		unread  *manifestsError
 		lacks   *LackingError
+		hinted  *hint.Error
 	)
 	if part := (*stepError)(nil); errors.As(err, &part) {
 		step = part.step
@@ -65,6 +67,9 @@ func (s *Session) problem(step string, err error) *Problem {
 	default:
 		what, p.Lines = step+" failed", []string{err.Error()}
 	}
+	if errors.As(err, &hinted) {
+		p.Hint = strings.Join(hinted.Hints, "; ")
+	}
 	if build == nil { // which has done it
 		p.Lines = shownLines(p.Lines)
 	}
@@ -77,11 +82,11 @@ func (s *Session) problem(step string, err error) *Problem {
 
 // portHint explains how to free or change a port.
 func (s *Session) portHint() string {
-	hint := "stop that process, then press r or save a file"
+	next := "stop that process, then press r or save a file"
 	if s.plan.fixedPort {
-		hint += "; to get a free port automatically, add a flag --" + webhookPortFlags[0] + " to the operator"
+		next += "; to get a free port automatically, add a flag --" + webhookPortFlags[0] + " to the operator"
 	}
-	return hint
+	return next
 }
 
 // shownLines returns the first lines of a text: a message of the API server may have several,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/opdock/opdock/generate"
 	"github.com/opdock/opdock/internal/apply"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/project"
 )
 
@@ -37,7 +38,11 @@ func TestProblem(t *testing.T) {
 			Problem{Step: "samples", Text: "2 samples were not accepted", Lines: []string{"one", "two"}},
 		},
 		"manifests": {"build", &manifestsError{errors.New("a.yaml:1: no")}, Problem{Step: "apply", Text: "reading the manifests failed", Lines: []string{"a.yaml:1: no"}}},
-		"port":      {"restart", &PortError{Port: 9443, Owner: "ship (pid 7)"}, Problem{Step: "restart", Text: "port 9443 is in use by ship (pid 7)", Hint: "stop that process, then press r or save a file"}},
+		"missing": {
+			"build", &manifestsError{hint.With(errors.New("a.yaml does not exist"), "make a")},
+			Problem{Step: "apply", Text: "reading the manifests failed", Lines: []string{"a.yaml does not exist"}, Hint: "make a"},
+		},
+		"port": {"restart", &PortError{Port: 9443, Owner: "ship (pid 7)"}, Problem{Step: "restart", Text: "port 9443 is in use by ship (pid 7)", Hint: "stop that process, then press r or save a file"}},
 		"lines of a CRD": {
 			"apply", &refusedError{definition, errors.New("compilation failed:\n | self.foo > 1\n | .....^")},
 			Problem{

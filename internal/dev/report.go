@@ -6,6 +6,7 @@ package dev
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -95,6 +96,11 @@ func (d Duration) String() string {
 		took = took.Round(time.Second)
 		return fmt.Sprintf("%d min %d s", int(took.Minutes()), int(took.Seconds())%60)
 	}
+}
+
+// written returns the steps that wrote files of the project, which the user sees even if the round is canceled.
+func (r Round) written() []Step {
+	return slices.DeleteFunc(slices.Clone(r.Steps), func(one Step) bool { return len(one.Files) == 0 })
 }
 
 // Line is the round on one line.

@@ -70,6 +70,7 @@ type Session struct {
 	changed  []string
 	reason   string
 	noticed  time.Time
+	written  []Step // what canceled rounds have generated
 	round    *runningRound
 	tests    *testRun // nil if none runs
 	seen     *process // the last process whose end was reported
@@ -278,9 +279,9 @@ func (s *Session) add(todo work, changed []string, reason string) {
 func (s *Session) begin(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	s.round = &runningRound{cancel: cancel, finished: make(chan outcome, 1)}
-	round := Round{Began: s.noticed, Changed: s.changed, Reason: s.reason, Steps: []Step{}}
+	round := Round{Began: s.noticed, Changed: s.changed, Reason: s.reason, Steps: append([]Step{}, s.written...)}
 	todo, finished := s.pending, s.round.finished
-	s.pending, s.changed, s.reason, s.noticed = 0, nil, "", time.Time{}
+	s.pending, s.changed, s.reason, s.noticed, s.written = 0, nil, "", time.Time{}, nil
 	go func() {
 		defer cancel()
 		finished <- s.do(ctx, todo, round)
@@ -293,7 +294,7 @@ func (s *Session) conclude(result outcome) {
 		// The round that takes its place does the rest, and its status line names what began it first.
 		changed := s.changed
 		s.pending |= result.remaining
-		s.changed, s.noticed = nil, result.round.Began
+		s.changed, s.noticed, s.written = nil, result.round.Began, result.round.written()
 		s.add(0, append(result.round.Changed, changed...), "")
 		if s.reason == "" {
 			s.reason = result.round.Reason
@@ -338,8 +339,11 @@ func (s *Session) abandon() {
 	s.endTests()
 	if s.round != nil {
 		s.round.cancel()
-		<-s.round.finished
+		result := <-s.round.finished
 		s.round = nil
+		for _, one := range result.round.written() {
+			s.Screen.Say(one.Text)
+		}
 	}
 	s.Screen.Busy("")
 }

@@ -10,8 +10,8 @@ import (
 	"io/fs"
 	"log"
 	"os"
+	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -23,18 +23,21 @@ import (
 )
 
 // hasKustomization reports whether kustomize can build the folder.
-func (p *Project) hasKustomization(folder string) bool {
-	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
-		if p.isFile(folder + "/" + name) {
-			return true
+func (p *Project) hasKustomization(folder string) bool { return p.kustomizationIn(folder) != "" }
+
+// kustomizationIn returns the file of a folder that kustomize reads; empty if there is none.
+func (p *Project) kustomizationIn(folder string) string {
+	for _, name := range []string{kustomizationFile, "kustomization.yml", "Kustomization"} {
+		if file := path.Join(folder, name); p.isFile(file) {
+			return file
 		}
 	}
-	return false
+	return ""
 }
 
 // kustomize builds a folder with a kustomization.
 func (p *Project) kustomize(folder string) ([]*unstructured.Unstructured, error) {
-	return p.kustomizeIn(filesys.MakeFsOnDisk(), folder)
+	return p.kustomizeIn(bareFolders{filesys.MakeFsOnDisk(), p}, folder)
 }
 
 func (p *Project) kustomizeIn(files filesys.FileSystem, folder string) ([]*unstructured.Unstructured, error) {
@@ -121,19 +124,8 @@ func (p *Project) explainKustomize(folder string, cause error) error {
 	if errors.As(wrong, new(*FileError)) {
 		return fmt.Errorf("building %s: %w", folder, wrong)
 	}
-	if match := missingFile.FindStringSubmatch(cause.Error()); match != nil {
-		return fmt.Errorf("building %s: %w", folder, &MissingFileError{File: p.relative(match[1])})
+	if path := missingPath(cause.Error()); path != "" {
+		return p.missing(folder, path)
 	}
 	return fmt.Errorf("building %s with kustomize: %w", folder, cause)
 }
-
-// missingFile finds the path in what kustomize says about a resource that does not exist.
-var missingFile = regexp.MustCompile(`evalsymlink failure on '([^']+)'`)
-
-// MissingFileError means that a kustomization names a file that does not exist.
-type MissingFileError struct {
-	// File is relative to the project's folder, with slashes.
-	File string
-}
-
-func (e *MissingFileError) Error() string { return e.File + " does not exist" }

@@ -163,7 +163,7 @@ func TestBadManifests(t *testing.T) {
 			[]string{"building config/crd: config/crd/bases/a.yaml:3: "},
 		},
 		"missing file in a kustomization": {
-			map[string]string{"config/crd/kustomization.yaml": "resources: [bases/absent.yaml]\n"}, []string{"building config/crd: config/crd/bases/absent.yaml does not exist"},
+			map[string]string{"config/crd/kustomization.yaml": "resources: [bases/absent.yaml]\n"}, []string{"building config/crd: config/crd/bases/absent.yaml does not exist, and config/crd/kustomization.yaml refers to it"},
 		},
 		"v1beta1": {
 			map[string]string{"deploy/crds/thing.yaml": oldDefinition}, []string{"deploy/crds/thing.yaml:2: ", "things.example.com", "v1beta1", "apiextensions.k8s.io/v1"},

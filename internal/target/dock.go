@@ -19,6 +19,10 @@ type Running interface {
 	KubeconfigAs(user string, groups ...string) ([]byte, error)
 	Stop() error
 	Done() <-chan struct{}
+	// Use keeps the cluster running until release is called, even if the process that started it ends; InUse reports
+	// whether a process does.
+	Use() (release func(), err error)
+	InUse() bool
 	// Fork starts another cluster with the same objects.
 	Fork(context.Context, cluster.Options) (Running, error)
 }
@@ -30,10 +34,12 @@ type Dock struct {
 	// Restore replaces the objects of a cluster with those of a snapshot.
 	Restore func(context.Context, cluster.Options) (Running, error)
 
-	Open   func(name string) (Running, error)
-	Find   func(name string) (cluster.Status, error)
-	List   func() ([]cluster.Status, error)
-	Delete func(name string) error
+	Open func(name string) (Running, error)
+	Find func(name string) (cluster.Status, error)
+	List func() ([]cluster.Status, error)
+	// ListAll also lists what starts that failed have left.
+	ListAll func() ([]cluster.Status, error)
+	Delete  func(name string) error
 	// Save writes the objects of the cluster of that name to a file. Without overwrite, an existing file is an error.
 	Save func(ctx context.Context, name, path string, overwrite bool) (cluster.Snapshot, error)
 	// SnapshotFile returns the path of a snapshot that is given by name or path.
@@ -93,6 +99,7 @@ func NewDock() Dock {
 
 		Find:         cluster.Find,
 		List:         cluster.List,
+		ListAll:      cluster.ListAll,
 		Delete:       cluster.Delete,
 		Home:         cluster.Home,
 		MarkStopped:  cluster.MarkStopped,

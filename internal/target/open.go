@@ -49,6 +49,13 @@ func (o *Opener) OpenRunning(w Which) (*Target, error) {
 }
 
 func (o *Opener) ours(c Running, w Which, started bool) (*Target, error) {
+	release := func() {}
+	if !started {
+		var err error
+		if release, err = c.Use(); err != nil {
+			return nil, err
+		}
+	}
 	watching, stopWatching := context.WithCancel(context.Background())
 	t := &Target{
 		Title: fmt.Sprintf("cluster %q", w.Name), Ours: true, Started: started, Namespace: w.Namespace, FileName: w.Name,
@@ -58,6 +65,7 @@ func (o *Opener) ours(c Running, w Which, started bool) (*Target, error) {
 		Ended:        func() error { return o.endOf(w.Name) },
 		Leave: func() error {
 			stopWatching()
+			release()
 			return o.leave(c, w, started)
 		},
 	}
@@ -129,6 +137,9 @@ func (o *Opener) leave(c Running, w Which, started bool) error {
 		return nil
 	case w.Keep:
 		o.Leaving(Kept, w.Name)
+		return nil
+	case c.InUse():
+		o.Leaving(Shared, w.Name)
 		return nil
 	}
 	o.Leaving(Stopping, w.Name)

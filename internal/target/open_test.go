@@ -20,6 +20,7 @@ contexts: [{name: c, context: {cluster: c, user: u, namespace: team-a}}], users:
 type fakeCluster struct {
 	file    string
 	stopped *bool
+	users   *int
 }
 
 func (c fakeCluster) Kubeconfig() string { return c.file }
@@ -28,6 +29,11 @@ func (c fakeCluster) KubeconfigAs(user string, _ ...string) ([]byte, error) {
 }
 func (c fakeCluster) Done() <-chan struct{} { return nil }
 func (c fakeCluster) Stop() error           { *c.stopped = true; return nil }
+func (c fakeCluster) InUse() bool           { return *c.users > 0 }
+func (c fakeCluster) Use() (release func(), err error) {
+	*c.users++
+	return func() { *c.users-- }, nil
+}
 func (c fakeCluster) Fork(context.Context, cluster.Options) (Running, error) {
 	return nil, errors.New("nobody forks here")
 }
@@ -40,6 +46,7 @@ func opener(t *testing.T, state cluster.State) (o *Opener, file string, told *[]
 		t.Fatal(err)
 	}
 	told, stopped = &[]Leaving{}, new(bool)
+	running := fakeCluster{file, stopped, new(int)}
 	status := cluster.Status{Name: "dock", Dir: "/state/dock", State: state}
 	return &Opener{
 		Dock: Dock{
@@ -48,13 +55,13 @@ func opener(t *testing.T, state cluster.State) (o *Opener, file string, told *[]
 				if status.State != cluster.Alive {
 					return nil, &cluster.NotRunningError{Status: status}
 				}
-				return fakeCluster{file, stopped}, nil
+				return running, nil
 			},
 		},
 		Getenv: func(string) string { return "" },
 		Start: func(context.Context, Which, cluster.Status) (Running, error) {
 			status.State = cluster.Alive
-			return fakeCluster{file, stopped}, nil
+			return running, nil
 		},
 		Leaving: func(what Leaving, _ string) { *told = append(*told, what) },
 	}, file, told, stopped
@@ -88,6 +95,44 @@ func TestClusterIsLeftAsItWasFound(t *testing.T) {
 				t.Errorf("told %v, stopped: %t", *told, *stopped)
 			}
 		})
+	}
+}
+
+// A cluster that was started here keeps running while another session uses it.
+func TestClusterIsLeftToOthers(t *testing.T) {
+	o, _, told, stopped := opener(t, cluster.Stopped)
+	which := Which{Name: "dock", Namespace: "default"}
+	first, err := o.Open(t.Context(), which)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := o.Open(t.Context(), which)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leave := range []func() error{first.Leave, second.Leave} {
+		if err := leave(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(*told, []Leaving{Shared, StillRunning}) || *stopped {
+		t.Errorf("told %v, stopped: %t", *told, *stopped)
+	}
+	// If the other one leaves before, there is no reason to keep it.
+	o, _, told, stopped = opener(t, cluster.Stopped)
+	if first, err = o.Open(t.Context(), which); err != nil {
+		t.Fatal(err)
+	}
+	if second, err = o.Open(t.Context(), which); err != nil {
+		t.Fatal(err)
+	}
+	for _, leave := range []func() error{second.Leave, first.Leave} {
+		if err := leave(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(*told, []Leaving{StillRunning, Stopping, Stopped}) || !*stopped {
+		t.Errorf("told %v, stopped: %t", *told, *stopped)
 	}
 }
 

@@ -75,6 +75,7 @@ type Leaving string
 const (
 	StillRunning Leaving = "StillRunning" // it was running before
 	Kept         Leaving = "Kept"         // it was started here, and is to go on
+	Shared       Leaving = "Shared"       // it was started here, and another process uses it
 	Stopping     Leaving = "Stopping"     // it was started here
 	Stopped      Leaving = "Stopped"
 )
@@ -85,7 +86,7 @@ type Opener struct {
 	// Getenv reads the environment.
 	Getenv func(name string) string
 	// Start starts a cluster of Opdock with this previous status. It ends with this process, however that ends, unless
-	// it is kept.
+	// it is kept or in use.
 	Start func(ctx context.Context, w Which, before cluster.Status) (Running, error)
 	// Leaving shows the user what happens to a cluster.
 	Leaving func(what Leaving, name string)

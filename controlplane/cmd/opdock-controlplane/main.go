@@ -119,7 +119,7 @@ func runServe(started time.Time, args []string) int {
 	flags.StringVar(&o.Emulated, "kubernetes", "", "version to emulate, such as 1.34; empty: unchanged, or its own for a new cluster")
 	plugins := flags.StringSlice("admission-plugins", nil, "admission plugins to enable beside the default ones (default: unchanged)")
 	reportFD := flags.Int("report-fd", -1, "write JSON lines about the start to this file descriptor")
-	lifelineFD := flags.Int("lifeline-fd", -1, "stop when the other end of this pipe is closed")
+	lifelineFD := flags.Int("lifeline-fd", -1, "stop when the other end of this pipe is closed, unless another process uses the cluster")
 	verbosity := flags.IntP("v", "v", 0, "log level")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
@@ -153,6 +153,10 @@ func runServe(started time.Time, args []string) int {
 	if lifeline := descriptor(*lifelineFD, "lifeline"); lifeline != nil {
 		go func() {
 			_, _ = io.Copy(io.Discard, lifeline)
+			if state.InUse(o.Dir) {
+				klog.InfoS("Running on: the process that started this one is gone, but another one uses the cluster")
+				return
+			}
 			klog.InfoS("Stopping: the process that started this one is gone")
 			cancel(nil)
 		}()

@@ -239,6 +239,17 @@ func flock(lock *os.File) error {
 	}
 }
 
+// InUse reports whether a process that did not start the cluster uses it. Such a process holds a shared lock on the
+// kubeconfig, which exists as long as the cluster runs.
+func InUse(dir string) bool {
+	file, err := os.Open(filepath.Join(dir, "kubeconfig"))
+	if err != nil {
+		return false
+	}
+	defer file.Close() // which releases the lock
+	return errors.Is(unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
+
 // sameFile is false when the folder was removed between opening the lock file
 // and getting the lock.
 func sameFile(lock *os.File, path string) bool {

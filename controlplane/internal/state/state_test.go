@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/opdock/opdock/controlplane/internal/fault"
 )
 
@@ -107,6 +109,35 @@ func TestOneHolderAtATime(t *testing.T) {
 	}
 	if err := second.Close(true); err != nil {
 		t.Error(err)
+	}
+}
+
+// A process that uses a cluster holds a shared lock on its kubeconfig.
+func TestInUse(t *testing.T) {
+	dir := t.TempDir()
+	if InUse(dir) {
+		t.Error("it is in use before it is ready")
+	}
+	if err := WriteFile(filepath.Join(dir, "kubeconfig"), []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if InUse(dir) {
+		t.Error("it is in use by no process")
+	}
+	user, err := os.Open(filepath.Join(dir, "kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(user.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // to ask changes nothing
+		if !InUse(dir) {
+			t.Error("it is not in use")
+		}
+	}
+	if err := user.Close(); err != nil || InUse(dir) {
+		t.Errorf("it is still in use: %v", err)
 	}
 }
 

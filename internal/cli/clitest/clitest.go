@@ -34,8 +34,10 @@ type FakeDock struct {
 	Clusters map[string]cluster.Status
 	Start    func(context.Context, cluster.Options) (target.Running, error)
 	StopErr  error
-	Binary   string // empty: there is none
-	Build    func(ctx context.Context, out string, progress func(cluster.BuildProgress)) error
+	// InUse is what all clusters say about other processes.
+	InUse  bool
+	Binary string // empty: there is none
+	Build  func(ctx context.Context, out string, progress func(cluster.BuildProgress)) error
 
 	// Saved are the snapshots that there are, by name. Damaged is the error of reading one to its end.
 	Saved   map[string]cluster.Snapshot
@@ -83,12 +85,9 @@ func (f *FakeDock) dock() target.Dock {
 		},
 		Home: func() string { return "/state" },
 		List: func() ([]cluster.Status, error) {
-			var all []cluster.Status
-			for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
-				all = append(all, f.Clusters[name])
-			}
-			return all, nil
+			return slices.DeleteFunc(f.all(), func(s cluster.Status) bool { return s.State == cluster.NeverStarted }), nil
 		},
+		ListAll: func() ([]cluster.Status, error) { return f.all(), nil },
 		Save: func(_ context.Context, name, path string, overwrite bool) (cluster.Snapshot, error) {
 			if s := f.find(name); s.State != cluster.Alive {
 				return cluster.Snapshot{}, &cluster.NotRunningError{Status: s}
@@ -152,6 +151,14 @@ func (f *FakeDock) snapshot(path string, failure error) (cluster.Snapshot, error
 	return s, failure
 }
 
+// all returns the clusters by name.
+func (f *FakeDock) all() (all []cluster.Status) {
+	for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
+		all = append(all, f.Clusters[name])
+	}
+	return all
+}
+
 func (f *FakeDock) find(name string) cluster.Status {
 	if s, known := f.Clusters[name]; known {
 		return s
@@ -188,6 +195,12 @@ func (c *FakeCluster) Stop() error {
 	c.Dock.Stopped = append(c.Dock.Stopped, c.Name)
 	return c.Dock.StopErr
 }
+
+// Use does nothing.
+func (c *FakeCluster) Use() (release func(), err error) { return func() {}, nil }
+
+// InUse reports whether the dock says so.
+func (c *FakeCluster) InUse() bool { return c.Dock.InUse }
 
 // Fork starts a cluster as the dock starts all.
 func (c *FakeCluster) Fork(ctx context.Context, o cluster.Options) (target.Running, error) {

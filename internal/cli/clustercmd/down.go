@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -17,15 +18,17 @@ import (
 	"github.com/opdock/opdock/internal/hint"
 )
 
+type downOptions struct {
+	name               string
+	all, remove, quiet bool
+}
+
 // NewDown returns the verb down.
 func NewDown(app *cmdutil.App) *cobra.Command {
 	a := verbs{app}
-	var (
-		name        string
-		all, remove bool
-	)
+	var o downOptions
 	cmd := &cobra.Command{
-		Use:   "down [--name NAME | --all] [--delete]",
+		Use:   "down [--name NAME | --all] [--delete] [-q]",
 		Short: "Stop a cluster and keep its objects",
 		Long: `Stops the cluster cleanly and waits until it has stopped. The state of the cluster is kept, and
 "opdock up" starts the cluster again with all its objects. Use --delete to remove the state as well.
@@ -37,34 +40,46 @@ If the cluster is already dead, the command fails, because the cluster did not s
   opdock down --all`,
 		Args: cmdutil.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if all && cmd.Flags().Changed("name") {
+			if o.all && cmd.Flags().Changed("name") {
 				return &cmdutil.UsageError{Message: "--all and --name cannot be used together", Hints: []string{cmdutil.SeeHelp(cmd)}}
 			}
-			if all {
-				return a.downAll(cmd.Context(), remove)
+			if o.all {
+				return a.downAll(cmd.Context(), o)
 			}
-			s, err := a.Dock.Find(name)
+			s, err := a.Dock.Find(o.name)
 			if err != nil {
 				return err
 			}
-			return a.down(cmd.Context(), s, remove)
+			return a.down(cmd.Context(), s, o)
 		},
 	}
-	a.AddNameFlag(cmd, &name, a.DefaultName(), "name of the cluster")
-	cmd.Flags().BoolVar(&all, "all", false, "stop all clusters")
-	cmd.Flags().BoolVar(&remove, "delete", false, "also remove the state: all objects, the keys, the kubeconfig and the files of opdock dev")
+	a.AddNameFlag(cmd, &o.name, a.DefaultName(), "name of the cluster")
+	cmd.Flags().BoolVar(&o.all, "all", false, "stop all clusters")
+	cmd.Flags().BoolVar(&o.remove, "delete", false, "also remove the state: all objects, the keys, the kubeconfig and the files of opdock dev")
+	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "print only errors")
 	return cmd
 }
 
-func (a verbs) downAll(ctx context.Context, remove bool) error {
-	all, unreadable := a.Dock.List()
+// say prints what is done.
+func (a verbs) say(o downOptions, to io.Writer, format string, args ...any) {
+	if !o.quiet {
+		fmt.Fprintf(to, format+"\n", args...)
+	}
+}
+
+func (a verbs) downAll(ctx context.Context, o downOptions) error {
+	list := a.Dock.List
+	if o.remove {
+		list = a.Dock.ListAll
+	}
+	all, unreadable := list()
 	if len(all) == 0 && unreadable == nil {
-		fmt.Fprintln(a.Out, "No clusters found.")
+		a.say(o, a.Out, "No clusters found.")
 	}
 	// One that cannot be stopped does not keep the others running.
 	failures := []error{unreadable}
 	for _, s := range all {
-		failures = append(failures, a.down(ctx, s, remove))
+		failures = append(failures, a.down(ctx, s, o))
 		if ctx.Err() != nil {
 			break
 		}
@@ -72,45 +87,45 @@ func (a verbs) downAll(ctx context.Context, remove bool) error {
 	return errors.Join(failures...)
 }
 
-func (a verbs) down(ctx context.Context, s cluster.Status, remove bool) error {
+func (a verbs) down(ctx context.Context, s cluster.Status, o downOptions) error {
 	switch s.State {
 	case cluster.Alive:
-		if err := a.stop(ctx, s); err != nil {
+		if err := a.stop(ctx, s, o); err != nil {
 			return err
 		}
 	case cluster.Stopped:
-		if !remove {
-			fmt.Fprintf(a.Out, "Cluster %q is already stopped.\n", s.Name)
+		if !o.remove {
+			a.say(o, a.Out, "Cluster %q is already stopped.", s.Name)
 		}
 	case cluster.Dead:
-		if !remove {
-			return a.settleDead(s)
+		if !o.remove {
+			return a.settleDead(s, o)
 		}
-		fmt.Fprintln(a.Err, a.DescribeDeath(s, "was already dead"))
+		a.say(o, a.Err, "%s", a.DescribeDeath(s, "was already dead"))
 	case cluster.Incomplete:
-		if !remove {
+		if !o.remove {
 			message, hints := a.ExplainIncomplete(s)
 			return hint.With(errors.New(message), hints...)
 		}
 	default:
-		if remove && exists(s.Dir) {
-			return a.removeRest(s)
+		if o.remove && exists(s.Dir) {
+			return a.removeRest(s, o)
 		}
 		return hint.With(fmt.Errorf("cluster %q does not exist", s.Name), a.KnownClusters()...)
 	}
-	if !remove || (s.Ephemeral && s.State == cluster.Alive) {
+	if !o.remove || (s.Ephemeral && s.State == cluster.Alive) {
 		return nil
 	}
-	return a.remove(s)
+	return a.remove(s, o)
 }
 
 // stop stops a cluster that is alive.
-func (a verbs) stop(ctx context.Context, s cluster.Status) error {
+func (a verbs) stop(ctx context.Context, s cluster.Status, o downOptions) error {
 	c, err := a.Dock.Open(s.Name)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Err, "Stopping cluster %q%s\n", s.Name, cmdutil.InParentheses(cmdutil.PIDOf(s)))
+	a.say(o, a.Err, "Stopping cluster %q%s", s.Name, cmdutil.InParentheses(cmdutil.PIDOf(s)))
 	stopped := make(chan error, 1)
 	go func() { stopped <- c.Stop() }()
 	select {
@@ -123,19 +138,19 @@ func (a verbs) stop(ctx context.Context, s cluster.Status) error {
 		return err
 	}
 	if s.Ephemeral {
-		fmt.Fprintf(a.Out, "Cluster %q is stopped. Its state in %s has been removed.\n", s.Name, s.Dir)
+		a.say(o, a.Out, "Cluster %q is stopped. Its state in %s has been removed.", s.Name, s.Dir)
 	} else {
-		fmt.Fprintf(a.Out, "Cluster %q is stopped.\n", s.Name)
+		a.say(o, a.Out, "Cluster %q is stopped.", s.Name)
 	}
 	return nil
 }
 
 // settleDead puts away what a dead cluster left: all of it if it was ephemeral, otherwise the mark that makes it count as
 // dead and not as stopped.
-func (a verbs) settleDead(s cluster.Status) error {
+func (a verbs) settleDead(s cluster.Status, o downOptions) error {
 	death := errors.New(a.DescribeDeath(s, "was already dead"))
 	if s.Ephemeral {
-		return errors.Join(death, a.remove(s))
+		return errors.Join(death, a.remove(s, o))
 	}
 	if err := a.Dock.MarkStopped(s.Name); err != nil {
 		return errors.Join(death, fmt.Errorf("marking cluster %q as stopped: %w", s.Name, err))
@@ -152,24 +167,24 @@ func exists(path string) bool {
 }
 
 // removeRest removes what a start that failed has left.
-func (a verbs) removeRest(s cluster.Status) error {
+func (a verbs) removeRest(s cluster.Status, o downOptions) error {
 	if err := a.Dock.Delete(s.Name); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "Removed %s: the log of a start that failed.\n", s.Dir)
-	return a.removeDevelopment(s.Name)
+	a.say(o, a.Out, "Removed %s: the log of a start that failed.", s.Dir)
+	return a.removeDevelopment(s.Name, o)
 }
 
-func (a verbs) remove(s cluster.Status) error {
+func (a verbs) remove(s cluster.Status, o downOptions) error {
 	if err := a.Dock.Delete(s.Name); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "Removed %s: all objects of cluster %q, its keys and its kubeconfig.\n", s.Dir, s.Name)
-	return a.removeDevelopment(s.Name)
+	a.say(o, a.Out, "Removed %s: all objects of cluster %q, its keys and its kubeconfig.", s.Dir, s.Name)
+	return a.removeDevelopment(s.Name, o)
 }
 
 // removeDevelopment removes what opdock dev keeps about a cluster, such as binaries of the operator.
-func (a verbs) removeDevelopment(name string) error {
+func (a verbs) removeDevelopment(name string, o downOptions) error {
 	dir := a.DevStateDir(name)
 	if _, err := os.Stat(dir); err != nil {
 		return nil //nolint:nilerr // there is none
@@ -180,6 +195,6 @@ func (a verbs) removeDevelopment(name string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("removing the state of opdock dev: %w", err)
 	}
-	fmt.Fprintf(a.Out, "Removed %s: the binary, the log and other files of opdock dev.\n", dir)
+	a.say(o, a.Out, "Removed %s: the binary, the log and other files of opdock dev.", dir)
 	return nil
 }

@@ -46,6 +46,12 @@ func TestDown(t *testing.T) {
 		"ephemeral":         {args: []string{"down", "--name", "brief"}, stopped: []string{"brief"}},
 		"ephemeral-delete":  {args: []string{"down", "--name", "brief", "--delete"}, stopped: []string{"brief"}},
 		"ephemeral-dead":    {args: []string{"down", "--name", "gone"}, code: 1, deleted: []string{"gone"}},
+		"quiet":             {args: []string{"down", "-q"}, stopped: []string{"dock"}},
+		"dead-quiet":        {args: []string{"down", "--name", "lost", "-q"}, code: 1, markedStopped: []string{"lost"}},
+		"all-delete-quiet": {
+			args:    []string{"down", "--all", "--delete", "-q"},
+			stopped: []string{"brief", "dock"}, deleted: []string{"dock", "gone", "half", "lost", "old"},
+		},
 		"stop-fails": {
 			args: []string{"down", "--delete"}, code: 1, stopErr: errors.New("it does not listen"), stopped: []string{"dock"},
 		},
@@ -72,18 +78,20 @@ func TestDown(t *testing.T) {
 
 // TestDownDeletesALog covers a start that failed: there is no cluster, but its log is still there.
 func TestDownDeletesALog(t *testing.T) {
-	dock := &clitest.FakeDock{}
-	s := newConsole(dock)
-	dir := t.TempDir()
-	s.Dock.Find = func(name string) (cluster.Status, error) {
-		return cluster.Status{Name: name, Dir: dir, State: cluster.NeverStarted}, nil
+	failed := cluster.Status{Name: "failed", Dir: t.TempDir(), State: cluster.NeverStarted}
+	for _, args := range [][]string{{"--name", "failed", "--delete"}, {"--all", "--delete"}} {
+		dock := &clitest.FakeDock{Clusters: clitest.Clusters(failed)}
+		code, screen := newConsole(dock).Screen(t.Context(), append([]string{"down"}, args...)...)
+		clitest.ExpectCode(t, code, cmdutil.ExitOK)
+		clitest.ExpectSame(t, "deleted", dock.Deleted, []string{"failed"})
+		if !strings.Contains(screen, "Removed "+failed.Dir+": the log of a start that failed.") {
+			t.Errorf("it says:\n%s", screen)
+		}
 	}
-	code, screen := s.Screen(t.Context(), "down", "--name", "failed", "--delete")
+	dock := &clitest.FakeDock{Clusters: clitest.Clusters(failed)}
+	code, _ := newConsole(dock).Screen(t.Context(), "down", "--all")
 	clitest.ExpectCode(t, code, cmdutil.ExitOK)
-	clitest.ExpectSame(t, "deleted", dock.Deleted, []string{"failed"})
-	if !strings.Contains(screen, "Removed "+dir+": the log of a start that failed.") {
-		t.Errorf("it says:\n%s", screen)
-	}
+	clitest.ExpectSame(t, "deleted", dock.Deleted, nil)
 }
 
 func TestDownWithoutAnyCluster(t *testing.T) {

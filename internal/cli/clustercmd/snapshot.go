@@ -59,11 +59,11 @@ func (a verbs) completeSnapshot(_ *cobra.Command, args []string, _ string) ([]co
 
 func (a verbs) newSnapshotSave() *cobra.Command {
 	var (
-		name      string
-		overwrite bool
+		name             string
+		overwrite, quiet bool
 	)
 	cmd := &cobra.Command{
-		Use:   "save SNAPSHOT [--name NAME] [--overwrite]",
+		Use:   "save SNAPSHOT [--name NAME] [--overwrite] [-q]",
 		Short: "Save all objects of a cluster to a file",
 		Long: `Saves all objects of a running cluster, at one revision. The cluster keeps running and accepts writes meanwhile.
 The file is complete or does not exist, even if the disk is full. Only you can read it, because it contains the
@@ -72,20 +72,23 @@ Secrets of the cluster. With --overwrite, an existing snapshot is replaced, but 
   opdock snapshot save base --overwrite
   opdock snapshot save ./before-upgrade.snapshot --name prod-copy`,
 		Args: oneSnapshot,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.save(cmd.Context(), name, args[0], overwrite) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.save(cmd.Context(), name, args[0], overwrite, quiet)
+		},
 	}
 	a.AddNameFlag(cmd, &name, a.DefaultName(), "name of the cluster")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace a snapshot that exists")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print only errors")
 	return cmd
 }
 
-func (a verbs) save(ctx context.Context, name, snapshot string, overwrite bool) error {
+func (a verbs) save(ctx context.Context, name, snapshot string, overwrite, quiet bool) error {
 	path, err := a.Dock.SnapshotFile(snapshot)
 	if err != nil {
 		return err
 	}
 	// Found here, so that a build of the binary shows its progress.
-	if _, err := a.ControlPlaneBinary(ctx, false); err != nil {
+	if _, err := a.ControlPlaneBinary(ctx, quiet); err != nil {
 		return err
 	}
 	saved, err := a.Dock.Save(ctx, name, path, overwrite)
@@ -96,6 +99,9 @@ func (a verbs) save(ctx context.Context, name, snapshot string, overwrite bool) 
 	}
 	if err != nil {
 		return err
+	}
+	if quiet {
+		return nil
 	}
 	fmt.Fprintf(a.Out, "Saved %s of cluster %q at revision %d: %s (%s)\n", objects(saved.Objects), name, saved.Revision, saved.Path, size(saved.Bytes))
 	return nil

@@ -42,6 +42,7 @@ func TestSnapshot(t *testing.T) {
 		dock *clitest.FakeDock
 	}{
 		"save":             {args: []string{"snapshot", "save", "new"}},
+		"save-quiet":       {args: []string{"snapshot", "save", "new", "-q"}},
 		"save-not-running": {args: []string{"snapshot", "save", "new", "--name", "old"}, code: cmdutil.ExitError},
 		"save-fails": {args: []string{"snapshot", "save", "new"}, code: cmdutil.ExitError, dock: &clitest.FakeDock{
 			SaveErr: &cluster.StartError{Reason: cluster.ReasonDiskFull, Message: "the disk is full", Hint: "free some space"},

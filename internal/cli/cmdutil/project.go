@@ -112,8 +112,8 @@ func (a *App) NoProject(err error) error {
 // RecoverProject rolls back the changes of an opdock that was killed while writing to dir, and prints a message if there
 // were any.
 func (a *App) RecoverProject(ctx context.Context, dir string) error {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return &UsageError{Message: dir + " is a file, not a directory", Hints: []string{"select a directory: --dir DIR"}}
+	if file := fileIn(dir); file != "" {
+		return &UsageError{Message: file + " is a file, not a directory", Hints: []string{"select a directory: --dir DIR"}}
 	}
 	found, err := filewrite.Recover(ctx, dir)
 	switch {
@@ -129,10 +129,25 @@ func (a *App) RecoverProject(ctx context.Context, dir string) error {
 	return nil
 }
 
+// fileIn returns the part of a path that is a file, so the path cannot be a directory. It is empty if no part is.
+func fileIn(dir string) string {
+	for part := filepath.Clean(dir); ; part = filepath.Dir(part) {
+		if info, err := os.Stat(part); err == nil {
+			if info.IsDir() {
+				return ""
+			}
+			return part
+		}
+		if part == filepath.Dir(part) {
+			return ""
+		}
+	}
+}
+
 // ModuleFolder returns the directory of the Go module that contains dir, or dir if there is none.
 func ModuleFolder(dir string) string {
 	start, err := filepath.Abs(dir)
-	if err != nil {
+	if err != nil || fileIn(filepath.Dir(start)) != "" {
 		return dir
 	}
 	if module := gomodule.Dir(start); module != "" {

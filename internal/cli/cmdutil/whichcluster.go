@@ -45,7 +45,7 @@ func (a *App) Targets() *target.Opener {
 	return &target.Opener{Dock: a.Dock, Getenv: a.Getenv, Start: a.startFor, Leaving: a.tellLeaving}
 }
 
-// startFor starts the cluster for this run. It ends with this process, however that ends, unless it is to be kept.
+// startFor starts the cluster for this run. It ends with this process, however that ends, unless it is to be kept or in use.
 func (a *App) startFor(ctx context.Context, w target.Which, before cluster.Status) (target.Running, error) {
 	up := StartOptions{Timeout: w.Timeout, Foreground: !w.Keep}
 	up.Name, up.Nodes = w.Name, w.Nodes
@@ -69,6 +69,8 @@ func (a *App) tellLeaving(what target.Leaving, name string) {
 		fmt.Fprintf(a.Err, "Cluster %q was already running and keeps running. Stop it: %s\n", name, a.Command("down", name))
 	case target.Kept:
 		fmt.Fprintf(a.Err, "Cluster %q keeps running. Stop it: %s\n", name, a.Command("down", name))
+	case target.Shared:
+		fmt.Fprintf(a.Err, "Cluster %q keeps running, because another opdock uses it. Stop it: %s\n", name, a.Command("down", name))
 	case target.Stopping:
 		fmt.Fprintf(a.Err, "Stopping cluster %q\n", name)
 	case target.Stopped:

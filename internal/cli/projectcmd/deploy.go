@@ -125,7 +125,7 @@ func checkImage(cmd *cobra.Command, image string) error {
 func (r *projectRun) manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	manifests, err := r.project.Manifests(ctx)
 	if err != nil {
-		return nil, r.explainProject(err)
+		return nil, err
 	}
 	if len(project.Workloads(manifests)) == 0 {
 		return nil, hint.With(fmt.Errorf("nothing to deploy: the manifests of %s contain no Deployment, StatefulSet or DaemonSet", r.project.Name),

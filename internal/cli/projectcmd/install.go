@@ -98,7 +98,7 @@ func (a verbs) addRemovalFlags(cmd *cobra.Command, o *uninstallOptions) {
 func (r *projectRun) definitions(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	definitions, err := r.project.CRDs(ctx)
 	if err != nil {
-		return nil, r.explainProject(err)
+		return nil, err
 	}
 	if len(definitions) == 0 {
 		return nil, hint.With(r.project.NoCRDs(),

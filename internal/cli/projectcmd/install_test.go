@@ -88,7 +88,7 @@ clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]}`)
 		"no manifests":         {[]string{"deploy", "--dir", module}, cmdutil.ExitError, []string{"nothing to deploy", "opdock install", "opdock dev"}},
 		"only kinds":           {[]string{"deploy", "--dir", projectFixture(t, "plain")}, cmdutil.ExitError, []string{"no Deployment, StatefulSet or DaemonSet"}},
 		"invalid CRD":          {[]string{"install", "--dir", invalid}, cmdutil.ExitError, []string{"config/crd/bases/sea.example.com_ships.yaml:2: "}},
-		"not generated":        {[]string{"install", "--dir", incomplete}, cmdutil.ExitError, []string{"config/crd/bases/sea.example.com_ships.yaml does not exist", "opdock generate --dir"}},
+		"not generated":        {[]string{"install", "--dir", incomplete}, cmdutil.ExitError, []string{"config/crd/bases/sea.example.com_ships.yaml does not exist", "opdock generate"}},
 		"invalid YAML":         {[]string{"deploy", "--dir", invalid}, cmdutil.ExitError, []string{"building config/default: config/"}},
 		"two mains":            {[]string{"build", "--dir", twoMains}, cmdutil.ExitUsage, []string{"2 main packages: ./one, ./two", "build --main ./one"}},
 		"not a main":           {[]string{"build", "--dir", twoMains, "--main", "three"}, cmdutil.ExitError, []string{"three is not a main package", "./one, ./two"}},

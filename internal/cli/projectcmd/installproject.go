@@ -134,14 +134,6 @@ func (r *projectRun) generated(ctx context.Context) error {
 	})
 }
 
-// explainProject adds to an error of package project what the user can do about it.
-func (r *projectRun) explainProject(err error) error {
-	if errors.As(err, new(*project.MissingFileError)) {
-		return hint.With(err, "if the file is generated: "+cmdutil.ShellQuote(r.Program)+" generate --dir "+cmdutil.ShellQuote(r.dir))
-	}
-	return err
-}
-
 // note adds a note that is printed at the end.
 func (r *projectRun) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))

@@ -151,6 +151,23 @@ func TestInitChecksTheDirectoryFirst(t *testing.T) {
 	}
 }
 
+// A path through a file cannot be a directory, also inside of another module.
+func TestDirThroughAFile(t *testing.T) {
+	w := newWorkshop(t)
+	w.must(initYard)
+	file := filepath.Join(w.dir, "README.md")
+	for _, line := range []string{initYard, "generate", "build", "deploy"} {
+		for _, below := range []string{"sub", "sub/deeper"} {
+			w.dir = filepath.Join(file, below)
+			code, screen := w.run(t.Context(), strings.Fields(line)...)
+			clitest.ExpectCode(t, code, cmdutil.ExitUsage)
+			if !strings.Contains(screen, "README.md is a file, not a directory\n  select a directory: --dir DIR") {
+				t.Errorf("%s: %s", below, screen)
+			}
+		}
+	}
+}
+
 func TestScaffoldAsks(t *testing.T) {
 	w := newWorkshop(t)
 	w.answers = "example.com\nexample.com/yard\n\nmit\n"

@@ -25,19 +25,32 @@ func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
 		return &whyEndpoint{address: address, absent: hint.With(fmt.Errorf("no response from %s", o.address),
 			"records are served by a manager with --why-bind-address, and by the page of opdock run and opdock dev")}, nil
 	}
-	if !named && a.Getenv(cmdutil.ClusterVariable) == "" {
-		pages, err := a.pagesOfThisFolder()
-		if err != nil {
-			return nil, err
-		}
-		if len(pages) > 0 {
-			return endpointOf(pages, fmt.Errorf("no response from the page of the operator in %s", pages[0].Project)), nil
-		}
-		if found, err := project.Find("."); err == nil && a.WasDeveloped(found) {
-			return nil, a.notDeveloped(found)
+	if named || a.Getenv(cmdutil.ClusterVariable) != "" {
+		return a.endpointOfCluster(o.name)
+	}
+	pages, err := a.pagesOfThisFolder()
+	if err != nil {
+		return nil, err
+	}
+	if len(pages) > 0 {
+		return endpointOf(pages, fmt.Errorf("no response from the page of the operator in %s", pages[0].Project)), nil
+	}
+	here, err := project.Find(".")
+	if err != nil {
+		return a.endpointOfCluster(o.name)
+	}
+	if !a.WasDeveloped(here) {
+		// Any Go module can be a project, so controllers that do run are still shown.
+		if endpoint, err := a.endpointOfCluster(o.name); err == nil {
+			return endpoint, nil
 		}
 	}
-	status, err := a.Dock.Find(o.name)
+	return nil, a.notDeveloped(here)
+}
+
+// endpointOfCluster finds the pages of a cluster.
+func (a verbs) endpointOfCluster(name string) (*whyEndpoint, error) {
+	status, err := a.Dock.Find(name)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +65,7 @@ func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
 	if killed {
 		who += ": the last one was killed"
 	}
-	absent := hint.With(fmt.Errorf(who, o.name), "run the fleet: "+a.Command("run", o.name), "or run your operator, in its directory: "+a.Command("dev", o.name),
+	absent := hint.With(fmt.Errorf(who, name), "run the fleet: "+a.Command("run", name), "or run your operator, in its directory: "+a.Command("dev", name),
 		"or set the address of your controllers: "+a.Command("why", a.DefaultName(), "--address", "URL"))
 	if len(pages) == 0 {
 		return nil, absent
@@ -64,7 +77,8 @@ func (a verbs) findEndpoint(o whyOptions, named bool) (*whyEndpoint, error) {
 // using an unrelated cluster.
 func (a verbs) notDeveloped(found *project.Project) error {
 	return hint.With(fmt.Errorf("opdock dev is not running in %s", found.Dir), "start it: "+cmdutil.ShellQuote(a.Program)+" dev",
-		"or select another cluster: "+cmdutil.ShellQuote(a.Program)+" why --name NAME")
+		"or select another cluster: "+cmdutil.ShellQuote(a.Program)+" why --name NAME",
+		"or set the address of your controllers: "+cmdutil.ShellQuote(a.Program)+" why --address URL")
 }
 
 func endpointOf(pages []page.File, absent error) *whyEndpoint {

@@ -168,7 +168,7 @@ func TestWhyFindsThePageOfACluster(t *testing.T) {
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
 	golden.Compare(t, "why/stopped", screen)
 
-	code, screen = newConsole(dock).Screen(t.Context(), "why")
+	code, screen = newConsole(dock).Screen(t.Context(), "why", "--name", here.Name)
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
 	golden.Compare(t, "why/nobody", screen)
 
@@ -230,13 +230,13 @@ func TestWhyNoticesThatThePageIsDead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(here.Dir, page.FileName), []byte(`{"address":"http://127.0.0.1:1"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, screen := newConsole(&clitest.FakeDock{Clusters: map[string]cluster.Status{here.Name: here}}).Screen(t.Context(), "why")
+	code, screen := newConsole(&clitest.FakeDock{Clusters: map[string]cluster.Status{here.Name: here}}).Screen(t.Context(), "why", "--name", here.Name)
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
 	golden.Compare(t, "why/killed", screen)
 }
 
-// In the folder of a project whose session has ended, it is about that project, and not about the cluster of the fleet.
-func TestWhyInTheFolderOfAStoppedProject(t *testing.T) {
+// In the folder of a project without a session, it is about that project, and not about the cluster of the fleet.
+func TestWhyInTheFolderOfAProjectWithoutASession(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/ship\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -248,17 +248,21 @@ func TestWhyInTheFolderOfAStoppedProject(t *testing.T) {
 	}
 	s := newConsole(&clitest.FakeDock{})
 	s.Dock.Home = func() string { return home }
-	if _, screen := s.Screen(t.Context(), "why"); !strings.Contains(screen, `"dock"`) {
-		t.Errorf("a project that was never developed is not meant:\n%s", screen)
+	expectNotRunning := func(code int, screen string) {
+		t.Helper()
+		clitest.ExpectCode(t, code, cmdutil.ExitError)
+		if !strings.Contains(screen, "opdock dev is not running in "+found.Dir) || !strings.Contains(screen, "start it: opdock dev") || strings.Contains(screen, `"dock"`) {
+			t.Errorf("it says:\n%s", screen)
+		}
 	}
+	// Never developed.
+	code, screen := s.Screen(t.Context(), "why")
+	expectNotRunning(code, screen)
 	if err := s.RememberProject(s.ClusterNameFor(found), found); err != nil {
 		t.Fatal(err)
 	}
 	again := newConsole(&clitest.FakeDock{})
 	again.Dock.Home = s.Dock.Home
-	code, screen := again.Screen(t.Context(), "why")
-	clitest.ExpectCode(t, code, cmdutil.ExitError)
-	if !strings.Contains(screen, "opdock dev is not running in "+found.Dir) || strings.Contains(screen, `"dock"`) {
-		t.Errorf("it says:\n%s", screen)
-	}
+	code, screen = again.Screen(t.Context(), "why")
+	expectNotRunning(code, screen)
 }

@@ -1,0 +1,151 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/dev/mounts"
+	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/testenv"
+)
+
+// terminal is a screen that several goroutines use.
+type terminal struct {
+	Screen
+
+	mu    sync.Mutex
+	texts []string
+}
+
+func (s *terminal) Say(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.texts = append(s.texts, text)
+}
+func (*terminal) Busy(string) {}
+func (*terminal) Log(string)  {}
+
+// scriptSession is a session on the cluster that tests share, with a script in place of a built operator.
+func scriptSession(t *testing.T, files map[string]string, script string) *Session {
+	t.Helper()
+	testenv.ControlPlane(t)
+	dir, state := t.TempDir(), t.TempDir()
+	write(t, dir, map[string]string{"go.mod": "module example.com/mine\n\ngo 1.26\n", "main.go": "package main\n\nfunc main() {}\n"})
+	write(t, dir, files)
+	found, err := project.Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := NewClaim(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(claim.Release)
+	shared := clustertest.Shared(t)
+	kubeconfig, err := os.ReadFile(shared.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{
+		Project: found, Main: ".", Env: os.Environ(), StateDir: state, Claim: claim, Namespace: "default", Screen: &terminal{}, Observer: unobserved{},
+		Cluster: Cluster{Config: rest.CopyConfig(shared.Config()), Kubeconfig: kubeconfig, CallsBack: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.builder.output, s.builder.built = filepath.Join(dir, "operator.sh"), digest{1}
+	if err := os.WriteFile(s.builder.output, []byte("#!/bin/sh\n"+script), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	t.Cleanup(s.end)
+	return s
+}
+
+// An operator that exits because the cluster lacks a kind gets its CRD, and starts again in the same round. If it exits again,
+// or nothing can be supplied, the round is over.
+func TestRestartWithACRD(t *testing.T) {
+	const (
+		started = "restart: started"
+		exited  = "run: the operator exited with status "
+	)
+	for name, test := range map[string]struct {
+		has    bool // the project has the CRD
+		serves bool // the operator has webhooks, which it never serves
+		second string
+		steps  []string
+		state  string // empty if the operator has crashed
+	}{
+		"works":                {true, false, "echo Starting workers; exec sleep 600", []string{started, started}, string(reconciling)},
+		"exits-again":          {true, false, "LACKS", []string{started, started, exited + "1"}, ""},
+		"before-its-webhooks":  {true, true, "exit 2", []string{started, started, exited + "2"}, ""},
+		"nothing":              {false, false, "exit 2", []string{started, exited + "1"}, ""},
+		"nothing-for-webhooks": {false, true, "exit 2", []string{started, exited + "1"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group := name + ".supplied.io" // each case finds a cluster without its kind
+			beacons := strings.NewReplacer("lamps", "beacons", "Lamp", "Beacon", "other.io", group,
+				"storage: true}", "storage: true, schema: {openAPIV3Schema: {type: object}}}").Replace(lamps)
+			files := map[string]string{}
+			if test.has {
+				files["third-party/beacon.yaml"] = beacons
+			}
+			lacks := `echo 'no matches for kind "Beacon" in version "` + group + `/v1"'; exit 1`
+			s := scriptSession(t, files, "if [ -f once ]; then "+strings.ReplaceAll(test.second, "LACKS", lacks)+"; fi; touch once; "+lacks)
+			if test.serves {
+				s.manifests.webhooks = []*unstructured.Unstructured{object(t, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: supplied}}")}
+				s.plan.webhookPort = s.ports.webhooks
+			}
+			crd := object(t, beacons)
+			t.Cleanup(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				if err := client.IgnoreNotFound(s.applier.server.Delete(ctx, crd.DeepCopy())); err != nil {
+					t.Error(err)
+				}
+			})
+			expectRound(t, s.do(t.Context(), workRestart, Round{}), test.steps, test.state)
+			if s.exists(t, crd) != test.has {
+				t.Errorf("the cluster has the CRD: %v", !test.has)
+			}
+		})
+	}
+}
+
+// An operator that exits because it reads only the in-cluster configuration starts again with one, in the same round.
+func TestRestartAsAPod(t *testing.T) {
+	s := scriptSession(t, nil, `if [ "$KUBERNETES_SERVICE_HOST" ]; then echo Starting workers; exec sleep 600; fi
+echo unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined; exit 1`)
+	s.Lens = true // which gives it a token
+	steps, state := []string{"restart: started", "restart: started"}, string(reconciling)
+	if err := mounts.Check(mounts.List{Dir: t.TempDir(), Files: []mounts.File{{Path: namespaceFile, Source: s.builder.output}}}); err != nil {
+		t.Logf("it cannot have one here: %v", err)
+		steps, state = []string{"restart: started", "run: the operator exited with status 1"}, ""
+	}
+	expectRound(t, s.do(t.Context(), workRestart, Round{}), steps, state)
+}
+
+// expectRound compares what a round did, and the state in which the operator is; without one, it has crashed.
+func expectRound(t *testing.T, result outcome, steps []string, state string) {
+	t.Helper()
+	var got []string
+	for _, one := range result.round.Steps {
+		got = append(got, one.Name+": "+one.Text)
+	}
+	if !slices.Equal(got, steps) || result.crashed != (state == "") || result.round.State != state || result.round.Problem != nil {
+		t.Errorf("it did %q, crashed: %v, state %q, problem %+v", got, result.crashed, result.round.State, result.round.Problem)
+	}
+}
