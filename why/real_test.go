@@ -186,7 +186,7 @@ func (w *world) original(name string, data map[string]string) *corev1.ConfigMap 
 // await returns the next record for which a cause, as text, has all the parts.
 func (w *world) await(name string, parts ...string) *why.Record {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), testenv.Patience)
 	defer cancel()
 	var seen []string
 	for record := range w.recorder.Follow(ctx, why.Query{Name: name, After: w.queried}) {
