@@ -25,8 +25,8 @@ import (
 	"github.com/opdock/opdock/cluster"
 )
 
-// patience is how long a start may take without any progress. While the control plane is compiled there
-// is some every second.
+// patience is how long a start may take without any progress, and a controller for what it does at once. While
+// the control plane is compiled there is some progress every second.
 const patience = 2 * time.Minute
 
 // requestTimeout is for single requests to an API server on the same machine.
@@ -95,6 +95,9 @@ func Namespace(t testing.TB) string {
 			t.Errorf("deleting namespace %s: %v", made.Name, err)
 		}
 	})
+	// A controller makes it, which may have a lot else to do.
+	ctx, cancel = context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	if err := awaitServiceAccount(ctx, client, made.Name); err != nil {
 		t.Fatalf("creating a namespace: %v", err)
 	}
