@@ -62,6 +62,8 @@ func newWorld(t *testing.T, f flavour) *world {
 		Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: recorder.NewClient,
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: why.KeepWriters(nil)},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true), UsePriorityQueue: ptr.To(f.priorityQueue)},
+		// The cache that the copier would read from need not be the one that is watched, and may be behind it.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}}}},
 	}
 	if f.clientset {
 		restConfig.Wrap(recorder.Transport)
@@ -75,7 +77,7 @@ func newWorld(t *testing.T, f flavour) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copier := &copier{client: mgr.GetClient(), reader: mgr.GetAPIReader(), apply: f.apply}
+	copier := &copier{client: mgr.GetClient(), apply: f.apply}
 	if f.clientset {
 		copier.clients = clients
 	}
@@ -119,9 +121,7 @@ func newWorld(t *testing.T, f flavour) *world {
 }
 
 type copier struct {
-	client client.Client
-	// reader reads from the server, because the cache that it would read from need not be the one that is watched.
-	reader  client.Reader
+	client  client.Client // reads from the server
 	clients kubernetes.Interface
 	// apply is whether it applies the copy in each reconcile, as many do.
 	apply bool
@@ -129,7 +129,7 @@ type copier struct {
 
 func (c *copier) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	original := &corev1.ConfigMap{}
-	if err := c.reader.Get(ctx, request.NamespacedName, original); err != nil {
+	if err := c.client.Get(ctx, request.NamespacedName, original); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !original.DeletionTimestamp.IsZero() {
@@ -186,7 +186,7 @@ func (w *world) original(name string, data map[string]string) *corev1.ConfigMap 
 // await returns the next record for which a cause, as text, has all the parts.
 func (w *world) await(name string, parts ...string) *why.Record {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), testenv.Patience)
 	defer cancel()
 	var seen []string
 	for record := range w.recorder.Follow(ctx, why.Query{Name: name, After: w.queried}) {

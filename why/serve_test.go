@@ -10,20 +10,20 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/opdock/opdock/internal/freeport"
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/why/internal/serving"
 )
 
 // awaitSummary asks an endpoint until it answers.
 func awaitSummary(t *testing.T, address string) (s Summary) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/why/summary", http.NoBody)

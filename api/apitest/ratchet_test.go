@@ -114,7 +114,7 @@ func (s server) installOlder(t *testing.T, file, namespace string) *olderKind {
 	t.Cleanup(func() {
 		_ = s.Resource(crdResource).Delete(context.WithoutCancel(t.Context()), crd.GetName(), metav1.DeleteOptions{})
 	})
-	if err := s.waitEstablished(crd.GetName()); err != nil {
+	if err := s.waitServed(crd); err != nil {
 		t.Fatal(err)
 	}
 	resource := schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}

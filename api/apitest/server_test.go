@@ -14,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
@@ -26,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/crdspec"
 	"github.com/opdock/opdock/internal/testenv"
 )
 
@@ -37,7 +40,7 @@ const (
 	fieldOwner = "apitest"
 
 	// establishing is how long the API server may take to serve new kinds.
-	establishing = 30 * time.Second
+	establishing = testenv.Patience
 )
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -100,7 +103,7 @@ func (s server) install() error {
 	if len(paths) == 0 {
 		return fmt.Errorf("there is none in %s", crdFolder)
 	}
-	var names []string
+	var all []*unstructured.Unstructured
 	for _, path := range paths {
 		crds, err := readObjects(path)
 		if err != nil {
@@ -117,22 +120,40 @@ func (s server) install() error {
 			if _, err := s.Resource(crdResource).Create(context.Background(), crd, strict); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
-			names = append(names, crd.GetName())
+			all = append(all, crd)
 		}
 	}
-	for _, name := range names {
-		if err := s.waitEstablished(name); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+	for _, crd := range all {
+		if err := s.waitServed(crd); err != nil {
+			return fmt.Errorf("%s: %w", crd.GetName(), err)
 		}
 	}
 	return nil
 }
 
-func (s server) waitEstablished(name string) error {
+// waitServed waits until objects of a CRD can be created. The server says that a CRD is established a moment before that.
+func (s server) waitServed(crd *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(context.Background(), establishing)
 	defer cancel()
-	return s.waitFor(ctx, crdResource, "", name, func(crd *unstructured.Unstructured) bool {
+	if err := s.waitFor(ctx, crdResource, "", crd.GetName(), func(crd *unstructured.Unstructured) bool {
 		return conditionStatus(crd, "Established") == "True"
+	}); err != nil {
+		return err
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(s.config)
+	if err != nil {
+		return err
+	}
+	kind := crdspec.Of(crd)
+	return wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		for _, version := range kind.ServedVersions() {
+			if _, err := s.Resource(version.WithResource(kind.Plural)).List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsNotFound(err) {
+				return false, nil
+			} else if err != nil {
+				return false, err
+			}
+		}
+		return kind.IsServed(client), nil
 	})
 }
 

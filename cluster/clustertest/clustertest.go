@@ -19,13 +19,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/opdock/opdock/cluster"
 )
 
-// patience is how long a start may take without any progress. While the control plane is compiled there
-// is some every second.
+// patience is how long a start may take without any progress, and a controller for what it does at once. While
+// the control plane is compiled there is some progress every second.
 const patience = 2 * time.Minute
 
 // requestTimeout is for single requests to an API server on the same machine.
@@ -94,6 +95,9 @@ func Namespace(t testing.TB) string {
 			t.Errorf("deleting namespace %s: %v", made.Name, err)
 		}
 	})
+	// A controller makes it, which may have a lot else to do.
+	ctx, cancel = context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	if err := awaitServiceAccount(ctx, client, made.Name); err != nil {
 		t.Fatalf("creating a namespace: %v", err)
 	}
@@ -103,17 +107,28 @@ func Namespace(t testing.TB) string {
 // awaitServiceAccount waits for the default service account, which a controller creates in each namespace.
 // Until then the API server refuses pods.
 func awaitServiceAccount(ctx context.Context, client *typedcorev1.CoreV1Client, namespace string) error {
-	watcher, err := client.ServiceAccounts(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=default"})
-	if err != nil {
-		return err
+	for ctx.Err() == nil {
+		watcher, err := client.ServiceAccounts(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=default"})
+		if err != nil {
+			return err
+		}
+		// A watch that ends early, as on a busy server, says nothing about the account.
+		if reportsObject(watcher) {
+			return nil
+		}
 	}
+	return fmt.Errorf("waiting for its default service account: %w", ctx.Err())
+}
+
+// reportsObject reports whether a watch reports an object before it ends, and stops it.
+func reportsObject(watcher watch.Interface) bool {
 	defer watcher.Stop()
-	select {
-	case <-watcher.ResultChan():
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for its default service account: %w", ctx.Err())
+	for event := range watcher.ResultChan() {
+		if event.Type == watch.Added || event.Type == watch.Modified {
+			return true
+		}
 	}
+	return false
 }
 
 func start() (*cluster.Cluster, string, error) {

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/opdock/opdock/internal/testenv"
@@ -62,6 +64,28 @@ func TestPrefix(t *testing.T) {
 		got := prefix(test)
 		if got != want {
 			t.Errorf("%s: got %s, want %s", test, got, want)
+		}
+	}
+}
+
+// A watch may end before the service account is there, for example with an error of a server that is busy.
+func TestWatchThatEndsEarly(t *testing.T) {
+	for name, test := range map[string]struct {
+		events []watch.Event
+		want   bool
+	}{
+		"without a word": {nil, false},
+		"with an error":  {[]watch.Event{{Type: watch.Error, Object: &metav1.Status{Reason: metav1.StatusReasonTimeout}}}, false},
+		"after a while":  {[]watch.Event{{Type: watch.Bookmark, Object: &corev1.ServiceAccount{}}}, false},
+		"never":          {[]watch.Event{{Type: watch.Added, Object: &corev1.ServiceAccount{}}}, true},
+	} {
+		events := make(chan watch.Event, len(test.events))
+		for _, event := range test.events {
+			events <- event
+		}
+		close(events)
+		if got := reportsObject(watch.NewProxyWatcher(events)); got != test.want {
+			t.Errorf("%s: got %t", name, got)
 		}
 	}
 }

@@ -6,12 +6,17 @@ package apply
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster/clustertest"
@@ -79,6 +84,50 @@ func exists(t *testing.T, s *Server, object *unstructured.Unstructured) bool {
 		t.Fatal(err)
 	}
 	return err == nil
+}
+
+// impatient returns a server, and a context whose deadline passes when that server has answered the first watch: what is waited
+// for then never happens, and everything before takes the time that it needs.
+func impatient(t *testing.T) (*Server, context.Context) {
+	t.Helper()
+	testenv.ControlPlane(t)
+	ctx := &timedOut{Context: t.Context(), done: make(chan struct{})}
+	config := rest.CopyConfig(clustertest.Shared(t).Config())
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if request.URL.Query().Get("watch") != "" {
+				ctx.once.Do(func() { close(ctx.done) })
+			}
+			return response, err
+		})
+	})
+	s, err := Connect(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, ctx
+}
+
+// timedOut is a context whose deadline passes when a channel is closed.
+type timedOut struct {
+	context.Context
+
+	done chan struct{}
+	once sync.Once
+}
+
+// Done implements context.Context.
+func (c *timedOut) Done() <-chan struct{} { return c.done }
+
+// Err implements context.Context.
+func (c *timedOut) Err() error {
+	select {
+	case <-c.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 // workloads are the objects that are waited for.
@@ -188,10 +237,8 @@ func TestWhatIsLeftOfAKind(t *testing.T) {
 		t.Errorf("there is %v, %v", left, err)
 	}
 
-	// A short time is enough here: the finalizer is never removed.
-	short, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err = s.Delete(short, definitions, Options{})
+	patientUntilWatch, ctx := impatient(t)
+	_, err = patientUntilWatch.Delete(ctx, definitions, Options{})
 	var stuck *StuckError
 	if !errors.As(err, &stuck) || !strings.Contains(err.Error(), "ships.sea.example.com has not been deleted: Ship default/argo, which is waiting for finalizers: example.com/ashore") {
 		t.Errorf("the error is %v", err)
@@ -199,13 +246,8 @@ func TestWhatIsLeftOfAKind(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the error does not say why it ended: %v", err)
 	}
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(argo.GroupVersionKind())
-	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(argo), live); err != nil {
-		t.Fatal(err)
-	}
-	live.SetFinalizers(nil)
-	if err := s.client.Update(t.Context(), live); err != nil {
+	// A patch, because a controller of the cluster deletes the objects of a deleted kind at any time.
+	if err := s.client.Patch(t.Context(), argo.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -272,16 +314,17 @@ func TestNothingIsAppliedIfSomethingCannotBe(t *testing.T) {
 func TestNamespacesAreFilledInAndMade(t *testing.T) {
 	s := server(t)
 	objects := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: deploy-test, namespace: wrong}}")
-	namespace := parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: made-for-deploy}}")
+	name := clustertest.Namespace(t) + "-made" // a name that no test had before
+	namespace := parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
 	t.Cleanup(func() {
 		if err := s.client.Delete(context.Background(), namespace[0].DeepCopy()); err != nil {
 			t.Error(err)
 		}
 	})
-	if got := deployed(t, s, objects, Options{Namespace: "made-for-deploy", MakeNamespaces: true}); got != "Namespace created, ClusterRole created, ConfigMap created" {
+	if got := deployed(t, s, objects, Options{Namespace: name, MakeNamespaces: true}); got != "Namespace created, ClusterRole created, ConfigMap created" {
 		t.Error(got)
 	}
-	objects[0].SetNamespace("made-for-deploy")
+	objects[0].SetNamespace(name)
 	if !exists(t, s, objects[0]) {
 		t.Error("the ConfigMap is not where it was to go")
 	}
@@ -302,8 +345,6 @@ spec:
     spec:
       containers: [{name: manager, image: "team/absent:v1"}]`)
 	deployed(t, s, manifests, Options{Namespace: namespace})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	// Until the pod has a reason, the rollout is just under way.
 	broken := manifests[0].DeepCopy()
 	broken.SetNamespace(namespace)
@@ -313,9 +354,8 @@ spec:
 		}
 		return nil
 	})
-	ended, end := context.WithTimeout(ctx, time.Second)
-	defer end()
-	err := s.AwaitReady(ended, manifests, namespace)
+	patientUntilWatch, ctx := impatient(t)
+	err := patientUntilWatch.AwaitReady(ctx, manifests, namespace)
 	if !errors.As(err, new(*UnavailableError)) || !strings.Contains(err.Error(), "Deployment broken is not available: pod broken-") || !strings.Contains(err.Error(), "ImagePull") {
 		t.Errorf("the error is %v", err)
 	}
@@ -337,6 +377,10 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: jane}, subjects
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The API server takes a moment to see the role and its binding.
+	testenv.Eventually(t, "jane has her rights", func(ctx context.Context) error {
+		return client.IgnoreNotFound(jane.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "settings"}, &corev1.ConfigMap{}))
+	})
 	settings := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")
 	if got := applied(t, jane, settings, Options{Namespace: namespace}); got != "ConfigMap created" {
 		t.Error(got)

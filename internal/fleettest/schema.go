@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/controller"
@@ -23,20 +24,24 @@ func CreateUnchecked(t testing.TB, c client.Client, kind controller.Kind, object
 	definition.SetAPIVersion("apiextensions.k8s.io/v1")
 	definition.SetKind("CustomResourceDefinition")
 	update := func(ctx context.Context, change func(version map[string]any)) {
-		if err := c.Get(ctx, client.ObjectKey{Name: kind.CRD()}, definition); err != nil {
-			t.Fatal(err)
-		}
-		versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		// Controllers of the cluster write its conditions after each change of the schema.
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			if err := c.Get(ctx, client.ObjectKey{Name: kind.CRD()}, definition); err != nil {
+				return err
+			}
+			versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+			if err != nil {
+				return err
+			}
+			for _, version := range versions {
+				change(version.(map[string]any))
+			}
+			if err := unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"); err != nil {
+				return err
+			}
+			return c.Update(ctx, definition)
+		})
 		if err != nil {
-			t.Fatal(err)
-		}
-		for _, version := range versions {
-			change(version.(map[string]any))
-		}
-		if err := unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Update(ctx, definition); err != nil {
 			t.Fatalf("changing the schema of %s: %v", kind.Kind, err)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -149,13 +148,8 @@ func TestCompressedAnswersStayCompressed(t *testing.T) {
 
 func TestServerThatIsAway(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
-	s := newStage(t, Options{Upstream: &rest.Config{Host: "http://" + address}}, nil)
+	// A port of the system, and not one that was free a moment ago: the servers of other tests get such ports.
+	s := newStage(t, Options{Upstream: &rest.Config{Host: "http://127.0.0.1:1"}}, nil)
 	response := s.request(http.MethodPost, "/api/v1/namespaces/b/configmaps", "{}", "Content-Type", "application/json")
 	text := s.read(response)
 	if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, "the API server is not available") || response.Header.Get("Retry-After") != "" {

@@ -21,6 +21,7 @@ import (
 	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/internal/rights"
 	"github.com/opdock/opdock/internal/rights/granting"
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/why"
 )
 
@@ -197,7 +198,7 @@ func TestRightsWithEarlierRecordings(t *testing.T) {
 		t.Fatal(err)
 	}
 	view.Earlier, view.Grants = []string{earlier, bad, filepath.Join(t.TempDir(), "gone.jsonl")}, grants
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(testenv.Patience)
 	for {
 		answer, err := view.Rights(t.Context())
 		if err != nil {

@@ -121,6 +121,7 @@ func TestKindsAreDiscovered(t *testing.T) {
 		}
 		return ""
 	})
+	fleettest.AwaitGone(t, server, definition) // so that the test can run again on this cluster
 }
 
 // missing says which kinds there are no objects of in a namespace.

@@ -20,12 +20,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/internal/tree"
 	"github.com/opdock/opdock/why"
 )
 
 // patience is how long something may take before a test fails for it.
-const patience = 20 * time.Second
+const patience = testenv.Patience
 
 // follower reads server-sent events.
 type follower struct {

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/rights"
+	"github.com/opdock/opdock/internal/rights/rehearse"
 	"github.com/opdock/opdock/internal/ship"
 	"github.com/opdock/opdock/internal/testenv"
 )
@@ -67,6 +69,25 @@ func apply(t testing.TB, c client.Client, objects []*unstructured.Unstructured, 
 			return ""
 		})
 	}
+}
+
+// awaitRights waits until the server grants the rights of roles and bindings that were just created. It reads them from a cache.
+func awaitRights(t testing.TB, c client.Client, user string, rules []rights.Rule) {
+	t.Helper()
+	if err := rehearse.AwaitRights(t.Context(), c, user, rules); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// applyAll applies manifests, and returns when the manager has the rights that they grant.
+func applyAll(t testing.TB, c client.Client, manifests []*unstructured.Unstructured) {
+	t.Helper()
+	apply(t, c, manifests)
+	granted, err := rights.FromObjects(manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitRights(t, c, managerUser, granted.Rules)
 }
 
 // asManager is how the manager reaches the cluster in production, as far as its rights are concerned.

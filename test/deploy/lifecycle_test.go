@@ -31,7 +31,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	// Without its namespace, not even the server can try the rest.
 	apply(t, c, manifests[:1])
 	apply(t, c, manifests, client.DryRunAll)
-	apply(t, c, manifests)
+	applyAll(t, c, manifests)
 	deployment := &appsv1.Deployment{}
 	deployment.Namespace, deployment.Name = systemNamespace, "opdock-manager"
 	before := fleettest.Await(t, c, deployment, available)

@@ -16,6 +16,7 @@ import (
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/rights"
 )
 
 // TestAManagerOfSomeNamespacesNeedsNoRightsInOthers grants what the chart grants if it is given a list of namespaces.
@@ -72,6 +73,9 @@ func grantLocally(t *testing.T, c client.Client, rules []rbacv1.PolicyRule, user
 			if err := c.Create(t.Context(), object); err != nil {
 				t.Fatal(err)
 			}
+		}
+		for _, rule := range rules {
+			awaitRights(t, c, user, []rights.Rule{{PolicyRule: rule, Namespace: namespace}})
 		}
 	}
 }

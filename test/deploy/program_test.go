@@ -31,7 +31,7 @@ import (
 // TestTheProgram runs the manager as its Deployment would, with the service account of the manifests.
 func TestTheProgram(t *testing.T) {
 	c := fleettest.Client(t)
-	apply(t, c, rendered(t, "config/default"))
+	applyAll(t, c, rendered(t, "config/default"))
 	// The second one has the metrics read another kind of cache than that of a single namespace.
 	namespace, other := clustertest.Namespace(t), clustertest.Namespace(t)
 	health, metrics := freeAddress(t), freeAddress(t)

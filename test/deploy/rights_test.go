@@ -57,7 +57,7 @@ func isOfTheFleet(r right) bool {
 func TestTheManagerHasTheRightsItNeedsAndNoOthers(t *testing.T) {
 	c := fleettest.Client(t)
 	manifests := rendered(t, "config/default")
-	apply(t, c, manifests)
+	applyAll(t, c, manifests)
 	namespace := clustertest.Namespace(t)
 	// It may be there from another test.
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: manager.LeaderElectionID}}

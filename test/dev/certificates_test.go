@@ -49,7 +49,7 @@ func made(template, parent *x509.Certificate, parentKey *rsa.PrivateKey) (certif
 }
 
 func rotate() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	server, err := client.New(config.GetConfigOrDie(), client.Options{})
 	if err != nil {

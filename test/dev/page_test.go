@@ -216,9 +216,7 @@ func (p *project) record(t *testing.T) {
 		t.Fatal(err)
 	}
 	module := bytes.Join([][]byte{goMod, []byte("require github.com/opdock/opdock v0.0.0"), []byte("replace github.com/opdock/opdock => " + root), nil}, []byte("\n"))
-	if err := os.WriteFile(filepath.Join(p.dir, "go.mod"), module, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	save(t, filepath.Join(p.dir, "go.mod"), module)
 	const importWhy = "\n\t\"github.com/opdock/opdock/why\"\n"
 	p.edit(t, "cmd/main.go", "Scheme: scheme, ", "NewClient: why.New(why.Options{}).NewClient, Scheme: scheme, ", "\n\tv1 \"example.com", importWhy+"\n\tv1 \"example.com")
 	p.edit(t, controllerFile, "ctrl.NewControllerManagedBy(manager)", "why.ControllerManagedBy(manager, why.RecorderOf(manager))",

@@ -194,7 +194,17 @@ func (p *project) edit(t *testing.T, name string, beforeAndAfter ...string) {
 		}
 		content = bytes.ReplaceAll(content, []byte(beforeAndAfter[i]), []byte(beforeAndAfter[i+1]))
 	}
-	if err := os.WriteFile(path, content, 0o600); err != nil {
+	save(t, path, content)
+}
+
+// save replaces a file at once, as many editors do. A file that is written in place is empty for a moment, and on a busy machine
+// that moment can be long enough for a round.
+func save(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path+".tmp", content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
 		t.Fatal(err)
 	}
 }

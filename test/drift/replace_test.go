@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -106,18 +107,17 @@ func (s *stage) exposed(spec string, port int32) string {
 		strings.ReplaceAll(spec, "PORT", strconv.Itoa(int(port))) + "}}"
 }
 
-// freeNodePort returns a node port that the server has just chosen and given up.
+// nodePorts counts the node ports that tests have chosen. The server chooses the first 86 itself only when all others are taken.
+var nodePorts atomic.Int32
+
+// freeNodePort returns a node port that no other test gets.
 func (s *stage) freeNodePort() int32 {
 	s.Helper()
-	probe := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "probe"}}
-	probe.Spec.Type, probe.Spec.Ports = corev1.ServiceTypeNodePort, []corev1.ServicePort{{Port: 80}}
-	if err := s.Create(s.Context(), probe); err != nil {
-		s.Fatal(err)
+	next := nodePorts.Add(1) - 1
+	if next >= 86 {
+		s.Fatal("too many node ports were chosen")
 	}
-	if err := s.Delete(s.Context(), probe); err != nil {
-		s.Fatal(err)
-	}
-	return probe.Spec.Ports[0].NodePort
+	return 30000 + next
 }
 
 func (s *stage) patchService(patch string) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -209,8 +208,7 @@ func TestScaleOfDeployment(t *testing.T) {
 	if scale.Spec.Replicas != 1 || scale.Status.Replicas != 1 || scale.Status.Selector != "app=web" {
 		t.Errorf("its scale is %+v", scale)
 	}
-	scale.Spec = autoscalingv1.ScaleSpec{Replicas: 3}
-	must(deployments.UpdateScale(t.Context(), "web", scale, metav1.UpdateOptions{}))(t)
+	w.scale(t, "web", 3)
 	w.awaitRollout(t, "web")
 	patch := []byte(`{"spec":{"replicas":0}}`)
 	must(deployments.Patch(t.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{}, "scale"))(t)

@@ -6,6 +6,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,22 +51,23 @@ func tellNode(node *corev1.Node) string {
 			line += fmt.Sprintf(", Lost %s %s", condition.Status, condition.Reason)
 		}
 	}
-	line += ", taints"
+	var taints []string
 	for _, taint := range node.Spec.Taints {
 		switch taint.Key {
 		case taintOwn:
-			line += " own"
+			taints = append(taints, "own")
 		case taintUnreachable:
-			line += fmt.Sprintf(" unreachable:%s", taint.Effect)
+			taints = append(taints, fmt.Sprintf("unreachable:%s", taint.Effect))
 		default:
-			line += " " + taint.Key
+			taints = append(taints, taint.Key)
 		}
 	}
-	return line
+	slices.Sort(taints) // two loops of the node lifecycle controller add them, in any order
+	return line + ", taints " + strings.Join(taints, " ")
 }
 
 const (
-	lostForAPod = "Ready Unknown, Lost True PodBehaviour, taints own unreachable:NoSchedule unreachable:NoExecute"
+	lostForAPod = "Ready Unknown, Lost True PodBehaviour, taints own unreachable:NoExecute unreachable:NoSchedule"
 	backAgain   = "Ready True, taints own"
 )
 

@@ -150,9 +150,7 @@ func TestDisruptionBudgetGuardsEviction(t *testing.T) {
 	if err := evict(); !apierrors.IsTooManyRequests(err) || !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 		t.Fatalf("with none to spare the eviction got %v", err)
 	}
-	scale := must(w.AppsV1().Deployments(w.namespace).GetScale(t.Context(), "web", metav1.GetOptions{}))(t)
-	scale.Spec.Replicas = 3
-	must(w.AppsV1().Deployments(w.namespace).UpdateScale(t.Context(), "web", scale, metav1.UpdateOptions{}))(t)
+	w.scale(t, "web", 3)
 	awaitAllowed(1)
 	if err := evict(); err != nil {
 		t.Fatalf("with one to spare the eviction got %v", err)

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/opdock/opdock/internal/testenv"
 )
@@ -61,6 +62,21 @@ func (w *world) awaitRollout(t *testing.T, name string) *appsv1.Deployment {
 		return rolledOut(d)
 	})
 	return d
+}
+
+// scale updates the scale of a Deployment, whose status a controller may write at the same time.
+func (w *world) scale(t *testing.T, name string, replicas int32) {
+	t.Helper()
+	deployments := w.AppsV1().Deployments(w.namespace)
+	try(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		scale, err := deployments.GetScale(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		scale.Spec.Replicas = replicas
+		_, err = deployments.UpdateScale(t.Context(), name, scale, metav1.UpdateOptions{})
+		return err
+	}))
 }
 
 func (w *world) pods(t *testing.T, app string) []corev1.Pod {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/opdock/opdock/internal/freeport"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 var (
@@ -57,7 +58,11 @@ func run(m *testing.M) (code int, err error) {
 	environment = &envtest.Environment{
 		CRDDirectoryPaths:     []string{filepath.Join("testdata", "crds")},
 		ErrorIfCRDPathMissing: true,
-		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join("testdata", "webhooks")}, LocalServingHost: "127.0.0.1", LocalServingPort: port},
+		// The defaults are 20 seconds for processes and 10 for CRDs.
+		ControlPlaneStartTimeout: testenv.Patience,
+		ControlPlaneStopTimeout:  testenv.Patience,
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: testenv.Patience},
+		WebhookInstallOptions:    envtest.WebhookInstallOptions{Paths: []string{filepath.Join("testdata", "webhooks")}, LocalServingHost: "127.0.0.1", LocalServingPort: port},
 	}
 	config, err := environment.Start()
 	if err != nil {

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/manager"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // podMakers is one object of each kind that makes pods, with a security profile.
@@ -34,7 +36,7 @@ func podMakers(profile string) []string {
 	}
 }
 
-// enforce makes a namespace enforce a Pod Security Standard.
+// enforce makes a namespace enforce a Pod Security Standard, and returns when it does: admission reads namespaces from a cache.
 func enforce(t *testing.T, c client.Client, namespace, level string) {
 	t.Helper()
 	patch := `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "` + level + `"}}}`
@@ -42,6 +44,16 @@ func enforce(t *testing.T, c client.Client, namespace, level string) {
 	if err := c.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
+	testenv.Await(t, func() string {
+		forbidden := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "forbidden"},
+			Spec:       corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{Name: "main", Image: "web"}}},
+		}
+		if err := c.Create(t.Context(), forbidden, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "violates PodSecurity") {
+			return fmt.Sprintf("a pod in the network of its node gets %v", err)
+		}
+		return ""
+	})
 }
 
 // Every profile runs where it should, by the judgement of the API server's own admission.

@@ -24,6 +24,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/manager"
 	"github.com/opdock/opdock/internal/run"
 	"github.com/opdock/opdock/internal/testenv"
 )
@@ -79,9 +80,16 @@ func TestRunPrintsWhySamplesAreNotReady(t *testing.T) {
 	app := &appv1.AppService{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"}}
 	app.Spec.Image = "nginx:1.29"
 	app.Spec.PodMetadata = &sharedv1.PodMetadata{Annotations: map[string]string{"opdock.dev/behaviour": "image-pull-error"}}
-	if err := fleettest.Client(t).Create(t.Context(), app); err != nil {
+	server := fleettest.Client(t)
+	if err := server.Create(t.Context(), app); err != nil {
 		t.Fatal(err)
 	}
+	// Another fleet finds out first why, so the time is enough for this one to start and to see it.
+	stop := fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{namespace}})
+	fleettest.Await(t, server, app, func(app *appv1.AppService) string {
+		return fleettest.Stalled(app.Status.Conditions, app.Generation, "ImagePullBackOff")
+	})
+	stop()
 	code, screen := user.Screen(t.Context(), append(arguments, "--until-ready", "--samples", "shop", "--timeout", "15s")...)
 	clitest.ExpectCode(t, code, cmdutil.ExitError)
 	for _, want := range []string{

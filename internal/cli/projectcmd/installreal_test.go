@@ -6,8 +6,10 @@ package projectcmd
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,7 @@ import (
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/target"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // projectOnRealCluster is a user whose project's cluster is the one that these tests share, with a copy of the project. All of
@@ -181,7 +184,19 @@ func TestWhyADeploymentFails(t *testing.T) {
 
 	// With simulated pods, it would have no effect anyway.
 	breakPods(t, dir)
-	code, user = run("deploy", "--namespace", clustertest.Namespace(t), "--timeout", "8s")
+	namespace := clustertest.Namespace(t)
+	testenv.Eventually(t, "a pod has no image", func() error {
+		run("deploy", "--namespace", namespace, "--timeout", "1s")
+		pods := &corev1.PodList{}
+		if err := fleettest.Client(t).List(t.Context(), pods, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return len(pod.Status.ContainerStatuses) > 0 }) {
+			return fmt.Errorf("there are %d pods, and none has begun", len(pods.Items))
+		}
+		return nil
+	})
+	code, user = run("deploy", "--namespace", namespace, "--timeout", "8s")
 	expectRun(t, code, user, cmdutil.ExitError, "not available after 8s: Deployment ferry-operator is not available: pod ferry-operator-",
 		"ImagePull", "opdock undeploy", "--timeout 16s")
 }

@@ -134,6 +134,13 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 	if err != nil {
 		return result, "", fmt.Errorf("connecting to the cluster: %w", err)
 	}
+	granted, err := rights.FromObjects(r.identity.Objects)
+	if err != nil {
+		return result, "", err
+	}
+	if err := rehearse.AwaitRights(ctx, objects, r.identity.User(), granted.Rules); err != nil {
+		return result, "", err
+	}
 	// Recordings are sorted by their names when the oldest are removed.
 	name := a.Now().UTC().Format("20060102T150405.000") + strings.TrimPrefix(r.flag, "-") + ".jsonl"
 	run.Recording = filepath.Join(a.DevStateDir(a.ClusterNameFor(about.project)), recordingsDir, name)

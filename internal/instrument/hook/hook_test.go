@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func TestFolders(t *testing.T) {
@@ -96,7 +98,7 @@ func TestTheCredentialIsSentAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(testenv.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != "secret\n" {

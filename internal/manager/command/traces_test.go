@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kappv1 "github.com/opdock/opdock/api/kapp/v1"
+	robotv1 "github.com/opdock/opdock/api/robot/v1"
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/testenv"
@@ -161,6 +162,9 @@ func TestSpansReachACollector(t *testing.T) {
 		ended <- Run(ctx, []string{"--kubeconfig", clustertest.Shared(t).Kubeconfig(), "--namespaces", namespace, "--kinds=kapp,robot"}, os.Getenv, io.Discard, &log)
 	}()
 	user := client.WithFieldOwner(fleettest.Client(t), "somebody")
+	// What there is before the controller of Robots watches them is listed, and not created by a write.
+	probe := fleettest.Create(t, user, namespace, "{metadata: {name: probe}, spec: {deploymentName: probe, replicas: 0}}", &robotv1.Robot{})
+	fleettest.Await(t, user, probe, func(probe *robotv1.Robot) string { return fleettest.Ready(probe.Status.Conditions, probe.Generation) })
 	ready := func(app *kappv1.KAPP) string { return fleettest.Ready(app.Status.Conditions, app.Generation) }
 	app := fleettest.Create(t, user, namespace, `
 metadata: {name: whole}

@@ -22,9 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster/clustertest"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
-const patience = 30 * time.Second
+const patience = testenv.Patience
 
 // await waits until what is there is as it should be.
 func await(t *testing.T, w *World, what string, is func(State) bool) {

@@ -250,7 +250,7 @@ func TestAnOperatorThatIgnoresItsSamples(t *testing.T) {
 	acts, subjects := Samples(h.admin, []*unstructured.Unstructured{sample}, h.namespace, func(text string) { t.Error(text) })
 	result, err := Run(t.Context(), Options{
 		Upstream: h.cluster.Config(), Command: []string{self}, Env: append(os.Environ(), operatorVariable+"="+idler), Log: os.Stderr,
-		Recording: filepath.Join(t.TempDir(), "one.jsonl"), Quiet: 100 * time.Millisecond, Patience: 5 * time.Second, Acts: acts, Subjects: subjects,
+		Recording: filepath.Join(t.TempDir(), "one.jsonl"), Quiet: 100 * time.Millisecond, Patience: 10 * time.Second, Acts: acts, Subjects: subjects,
 	})
 	if err != nil {
 		t.Fatal(err)

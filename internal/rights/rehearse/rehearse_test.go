@@ -162,6 +162,13 @@ func (h *harbor) rehearse(account string, proposal []rights.Role) (outcomes []Ou
 			h.Fatal(err)
 		}
 	}
+	for _, role := range proposal {
+		for _, rule := range role.Rules {
+			if err := AwaitRights(h.Context(), h.admin, user, []rights.Rule{{PolicyRule: rule, Namespace: role.Namespace}}); err != nil {
+				h.Fatal(err)
+			}
+		}
+	}
 	identity, err := h.cluster.As(user)
 	if err != nil {
 		h.Fatal(err)
@@ -177,7 +184,7 @@ func (h *harbor) rehearse(account string, proposal []rights.Role) (outcomes []Ou
 	acts, subjects := Samples(h.admin, []*unstructured.Unstructured{sample}, h.namespace, func(text string) { h.Error(text) })
 	result, err := Run(h.Context(), Options{
 		Upstream: identity.Config(), Command: []string{self}, Env: append(os.Environ(), operatorVariable+"=1"), Log: os.Stderr,
-		Recording: recording, Header: lens.Header{Identity: user}, Quiet: time.Second, Patience: 20 * time.Second,
+		Recording: recording, Header: lens.Header{Identity: user}, Quiet: time.Second, Patience: testenv.Patience,
 		Acts: acts, Subjects: subjects,
 	})
 	if err != nil {
