@@ -29,6 +29,18 @@ var (
 	shipResource = schema.GroupVersionResource{Group: "sea.example.com", Version: "v1", Resource: "ships"}
 )
 
+// remove deletes a CRD and waits until it is gone, so that the test can run again on this cluster.
+func remove(t *testing.T, client dynamic.Interface, name string) {
+	t.Helper()
+	if err := client.Resource(definitions).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+	testenv.Eventually(t, name+" is gone", func() bool {
+		_, err := client.Resource(definitions).Get(t.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+}
+
 // An upgrade on the real API server: what Pruned and Validate say about stored objects is what happens to them.
 func TestServerAgrees(t *testing.T) {
 	testenv.ControlPlane(t)
@@ -45,6 +57,7 @@ func TestServerAgrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer remove(t, client, installed.GetName())
 	testenv.Eventually(t, "ships are served", func() bool { return crdspec.IsServed(served, shipResource) })
 	kind := client.Resource(shipResource).Namespace(clustertest.Namespace(t))
 	var stored []*unstructured.Unstructured

@@ -34,15 +34,15 @@ func freeAddress(t *testing.T) string {
 // token is that of a new service account, which gets a cluster role unless the role's name is empty.
 func token(t *testing.T, c client.Client, name, role string) string {
 	t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: name}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, GenerateName: name + "-"}}
 	if err := c.Create(t.Context(), account); err != nil {
 		t.Fatal(err)
 	}
 	if role != "" {
 		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
+			ObjectMeta: metav1.ObjectMeta{Name: account.Name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: name}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: account.Name}},
 		}
 		if err := c.Create(t.Context(), binding); err != nil {
 			t.Fatal(err)

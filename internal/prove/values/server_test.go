@@ -6,6 +6,7 @@ package values
 import (
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,18 @@ import (
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// remove deletes a CRD and waits until it is gone, so that the test can run again on this cluster.
+func remove(t *testing.T, client dynamic.Interface, name string) {
+	t.Helper()
+	if err := client.Resource(definitions).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+	testenv.Eventually(t, name+" is gone", func() bool {
+		_, err := client.Resource(definitions).Get(t.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+}
 
 // The API server accepts all changes that are proposed for an AppService and a database, both to objects that exist and
 // as new objects.
@@ -50,6 +63,7 @@ func TestServerRefusesNoProposal(t *testing.T) {
 			if _, err := client.Resource(definitions).Create(t.Context(), &unstructured.Unstructured{Object: fields}, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
+			defer remove(t, client, s.definition.Name) // once for each kind
 		}
 		testenv.Eventually(t, s.definition.Name+" is served", func() bool { return crdspec.IsServed(served, resource) })
 		t.Run(s.name, func(t *testing.T) {
