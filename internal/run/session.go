@@ -80,8 +80,8 @@ type Session struct {
 }
 
 // Start returns when the samples are applied and all objects are watched. The caller must stop the session.
-func Start(ctx context.Context, o Options) (s *Session, err error) {
-	s = &Session{
+func Start(ctx context.Context, o Options) (_ *Session, err error) {
+	s := &Session{
 		Options: o, LogPath: logPath(o.Target, o.Home), model: tree.NewModel(), changes: page.NewChanges(), closePage: func() {},
 		Findings: findings.NewTracker(),
 	}
