@@ -79,6 +79,9 @@ func (g *gathering) result(of built, interrupted bool) *Result {
 		}
 		r.NotTried = append(r.NotTried, report.NotTried{Family: family, What: "runs", Reason: reason, Count: count})
 	}
+	if one := g.skipped[upgradeFamily]; one != nil && interrupted {
+		one.Reason = "the campaign was interrupted"
+	}
 	for _, one := range g.skipped {
 		r.NotTried = append(r.NotTried, *one)
 	}
