@@ -4,6 +4,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,13 +66,18 @@ func Open(path string) (*Campaign, error) {
 	return &c, nil
 }
 
-// UnknownFindingError is an ID that a campaign does not have.
+// UnknownFindingError is an ID that a campaign does not have, or cannot replay.
 type UnknownFindingError struct {
 	ID    string
 	Known []string
+	// Command shows the finding again, if the campaign has it but no single disturbance leads to it, as for an upgrade.
+	Command string
 }
 
 func (e *UnknownFindingError) Error() string {
+	if e.Command != "" {
+		return e.ID + " is not the result of one disturbance, so it cannot be replayed alone"
+	}
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("the last campaign has no finding %q, nor any other that can be replayed", e.ID)
 	}
@@ -88,7 +94,15 @@ func (c *Campaign) Replay(ctx context.Context, o Options, id string) (again *Cam
 			known = append(known, one)
 		}
 		slices.Sort(known)
-		return nil, false, &UnknownFindingError{ID: id, Known: known}
+		unknown := &UnknownFindingError{ID: id, Known: known}
+		if c.Report != nil {
+			for i := range c.Report.Findings {
+				if one := &c.Report.Findings[i]; one.ID == id {
+					unknown.Command = cmp.Or(one.Replay, "opdock prove")
+				}
+			}
+		}
+		return nil, false, unknown
 	}
 	if again, err = run(ctx, o, plan); err != nil {
 		return nil, false, err

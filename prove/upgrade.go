@@ -111,6 +111,9 @@ func earlier(ctx context.Context, p *project.Project, o *Options, e *engine.Opti
 	}
 	external := func() []*unstructured.Unstructured { return old.ExternalCRDs(ctx, operator.Env) }
 	if samples = servedSamples(samples, definitions, external, operator.Say); len(samples) == 0 {
+		if operator.Say != nil {
+			operator.Say(from.Name + " has no samples. The samples of the new release are used instead.")
+		}
 		return remove, nil
 	}
 	var then engine.Options

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,6 +62,12 @@ func (b *builder) build(ctx context.Context) (changed bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(next), 0o700); err != nil {
 		return false, fmt.Errorf("creating a directory for the binary: %w", err)
 	}
+	// go leaves its files behind if it is ended.
+	scratch := b.scratch()
+	if err := errors.Join(os.RemoveAll(scratch), os.Mkdir(scratch, 0o700)); err != nil {
+		return false, fmt.Errorf("creating a directory for the build: %w", err)
+	}
+	defer os.RemoveAll(scratch)
 	if err := b.prepare(ctx); err != nil {
 		return false, err
 	}
@@ -170,14 +177,17 @@ func (b *builder) arguments(output string) []string {
 	return append(args, b.main)
 }
 
-// environment makes go link in the folder of the binary, so the result is moved instead of copied.
+// scratch is the directory for temporary files of go, beside the binary.
+func (b *builder) scratch() string { return b.output + ".build" }
+
+// environment makes go link on the file system of the binary, so the result is moved instead of copied.
 func (b *builder) environment() []string {
 	env := slices.Clone(b.env)
 	if b.instrumented != nil {
 		env = append(env, b.instrumented.Env...)
 	}
 	if lastValue(b.env, "GOTMPDIR") == "" {
-		env = append(env, "GOTMPDIR="+filepath.Dir(b.output))
+		env = append(env, "GOTMPDIR="+b.scratch())
 	}
 	return env
 }

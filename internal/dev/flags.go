@@ -51,6 +51,7 @@ func askFlags(ctx context.Context, binary, dir string, env []string) (flagSet, e
 	if cmd.Process == nil {
 		return nil, fmt.Errorf("running the operator with --help: %w", err)
 	}
+	_ = cmd.Cancel() // what it started, if it looks at its flags late
 	return parseFlags(string(help)), nil
 }
 

@@ -4,9 +4,15 @@
 package dev
 
 import (
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func replaced(text, before, after string) string {
@@ -65,6 +71,47 @@ func TestParseFlags(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHelpLeavesNoProcess asks an operator for its flags that starts another program before it looks at them.
+func TestHelpLeavesNoProcess(t *testing.T) {
+	dir := t.TempDir()
+	held, binary := filepath.Join(dir, "held"), filepath.Join(dir, "operator")
+	if err := syscall.Mkfifo(held, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := "#!/bin/sh\nsleep 600 >" + held + " 2>&1 &\necho '  -kubeconfig string'\n"
+	if err := os.WriteFile(binary, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	over := make(chan error, 1)
+	go func() {
+		file, err := os.Open(held) // waits for the other program
+		if err == nil {
+			_, err = io.Copy(io.Discard, file) // and for its end
+			file.Close()
+		}
+		over <- err
+	}()
+	known, err := askFlags(t.Context(), binary, dir, os.Environ())
+	if err != nil || !known["kubeconfig"] {
+		t.Errorf("got %v, %v", known, err)
+	}
+	// If the program was ended before it opened the file, this is what the other end waits for.
+	if file, err := os.OpenFile(held, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+		file.Close()
+	}
+	testenv.Await(t, func() string {
+		select {
+		case err := <-over:
+			if err != nil {
+				t.Error(err)
+			}
+			return ""
+		default:
+			return "the end of the program that the operator started"
+		}
+	})
 }
 
 // Where an operator records is told by a flag if it has one, as the fleet's manager does, and else by its environment.

@@ -336,6 +336,9 @@ func (e *EndedError) Unwrap() error {
 }
 
 func (e *EndedError) Error() string {
+	if len(e.Tail) == 0 {
+		return "the operator " + e.How + ", and printed nothing before"
+	}
 	return "the operator " + e.How + ":\n  " + strings.Join(e.Tail, "\n  ")
 }
 

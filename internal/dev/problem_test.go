@@ -76,3 +76,9 @@ func TestProblem(t *testing.T) {
 		t.Errorf("got %q", got.Text)
 	}
 }
+
+func TestEndWithoutALog(t *testing.T) {
+	if got, want := (&EndedError{How: "exited with status 0"}).Error(), "the operator exited with status 0, and printed nothing before"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -5,7 +5,9 @@ package oci
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +58,7 @@ func ReadProgram(ctx context.Context, image, at string, platform Platform) ([]by
 		if err != nil {
 			return nil, fmt.Errorf("reading %s in the image %s: %w", candidate, image, err)
 		}
-		if err := isProgram(content); err != nil {
+		if err := isProgram(content, platform); err != nil {
 			return nil, fmt.Errorf("%s in the image %s: %w", candidate, image, err)
 		}
 		return content, nil
@@ -93,15 +95,41 @@ func searchPath(env []string) []string {
 	return []string{"/usr/local/bin", "/usr/bin", "/bin"}
 }
 
-// isProgram checks that a file can run without the rest of its image as far as its first bytes show.
-func isProgram(content []byte) error {
+// machines are how programs name their architecture.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+// isProgram checks that a file can run on a platform without the rest of its image, as far as its headers show.
+func isProgram(content []byte, platform Platform) error {
 	switch text := string(content[:min(len(content), 4)]); {
 	case text == "\x7fELF":
-		return nil
+		return checkHeaders(content, platform)
 	case strings.HasPrefix(text, "#!"):
 		return errors.New("it is a script, which needs the other files of the image")
 	}
 	return errors.New("it is not a Linux program")
+}
+
+func checkHeaders(content []byte, platform Platform) error {
+	program, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil {
+		return nil //nolint:nilerr // the kernel may accept it, and otherwise says why not
+	}
+	if want, known := machines[platform.Architecture]; known && program.Machine != want {
+		return fmt.Errorf("it is a program for %s, although the image is for %s", program.Machine, platform)
+	}
+	for _, part := range program.Progs {
+		if part.Type != elf.PT_INTERP {
+			continue
+		}
+		// The error of the kernel would be that the program itself does not exist.
+		loader, err := io.ReadAll(part.Open())
+		if path := strings.TrimRight(string(loader), "\x00"); err == nil && path != "" {
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("it is linked dynamically, by %s, which this machine does not have: build the image with CGO_ENABLED=0", path)
+			}
+		}
+	}
+	return nil
 }
 
 // opened is an image, and what to clean up after reading it.

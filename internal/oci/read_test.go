@@ -6,6 +6,9 @@ package oci
 import (
 	"archive/tar"
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -174,5 +177,42 @@ func TestWhatIsNoImage(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(outside), "escaped")); err == nil {
 		t.Error("a file outside of the directory was written")
+	}
+}
+
+// header returns an ELF program that consists of headers, and names a loader.
+func header(t *testing.T, machine elf.Machine, loader string) []byte {
+	t.Helper()
+	var content bytes.Buffer
+	const start, part = 64, 56 // sizes of the headers
+	first := elf.Header64{
+		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:  uint16(elf.ET_EXEC), Machine: uint16(machine), Version: uint32(elf.EV_CURRENT), Phoff: start, Ehsize: start, Phentsize: part, Phnum: 1,
+	}
+	second := elf.Prog64{Type: uint32(elf.PT_INTERP), Off: start + part, Filesz: uint64(len(loader) + 1), Memsz: uint64(len(loader) + 1)}
+	if err := errors.Join(binary.Write(&content, binary.LittleEndian, first), binary.Write(&content, binary.LittleEndian, second)); err != nil {
+		t.Fatal(err)
+	}
+	return append(content.Bytes(), loader+"\x00"...)
+}
+
+func TestProgramsThatThisMachineCannotRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"right":                {header(t, elf.EM_X86_64, os.Args[0]), ""},
+		"another architecture": {header(t, elf.EM_AARCH64, os.Args[0]), "it is a program for EM_AARCH64, although the image is for linux/amd64"},
+		"another loader":       {header(t, elf.EM_X86_64, "/lib/ld-nowhere.so.1"), "it is linked dynamically, by /lib/ld-nowhere.so.1, which this machine does not have: build the image with CGO_ENABLED=0"},
+		"a script":             {[]byte("#!/bin/sh\n"), "it is a script, which needs the other files of the image"},
+		"nothing":              {nil, "it is not a Linux program"},
+	} {
+		got := ""
+		if err := isProgram(test.content, amd64); err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
 	}
 }

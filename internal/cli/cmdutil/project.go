@@ -36,7 +36,7 @@ func (a *App) ClusterNameFor(found *project.Project) string {
 	return strings.Trim(name[:min(len(name), limit-digits-1)], "-") + "-" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// projectFile is where the state directory of opdock dev says which project it is about.
+// projectFile is where a state directory says which project it is about.
 const projectFile = "project"
 
 // ProjectOf returns the directory of the project that has a cluster; empty if none has.
@@ -48,7 +48,7 @@ func (a *App) ProjectOf(cluster string) string {
 	return strings.TrimSpace(string(content))
 }
 
-// WasDeveloped reports whether opdock dev has run a project on its own cluster.
+// WasDeveloped reports whether opdock has run the operator of a project, in a session or a campaign.
 func (a *App) WasDeveloped(found *project.Project) bool {
 	return a.ProjectOf(a.ClusterNameFor(found)) == found.Dir
 }

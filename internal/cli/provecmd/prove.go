@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/prove"
 )
 
@@ -78,8 +80,8 @@ follows. With --page, it then shows the run on a page, until you press Ctrl-C.
 
 The undisturbed runs are recorded, and "opdock rbac" reads the recording.
 
-The exit code is 0 if nothing was found, 1 if something was found, and 2 if the operator could not be tested or
-no disturbed run could be judged.
+The exit code is 0 if nothing was found, 1 if something was found, and 2 if the operator could not be tested,
+no disturbed run could be judged, or the campaign ended early or was interrupted.
 Arguments after -- are flags of the operator.`,
 		Example: `  opdock prove                                   # ten minutes, all families
   opdock prove --budget 1m --families crash,drift
@@ -140,6 +142,12 @@ func (o *proveOptions) validate(cmd *cobra.Command) error {
 			message = fmt.Sprintf("--report %s: the name must end in .json, .xml, .sarif, .html or .txt", path)
 		}
 	}
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		// Mostly a variable of a script that is not set. To run without the flag would test something else.
+		if value := flag.Value.String(); value == "" || value == "[]" {
+			message = "--" + flag.Name + " is empty: give it a value, or leave it out"
+		}
+	})
 	switch {
 	case message != "":
 	case !slices.Contains(formats, o.format):
@@ -162,6 +170,8 @@ func (o *proveOptions) validate(cmd *cobra.Command) error {
 		message = "--page cannot be used with --output"
 	case o.address != "" && !o.page:
 		message = "--page-address needs --page"
+	case o.address != "" && page.CheckAddress(o.address) != nil:
+		message = "--page-address: " + page.CheckAddress(o.address).Error()
 	case o.replay != "" && o.from != "":
 		message = "--replay cannot be used with --upgrade-from"
 	case o.replay != "" && len(o.families) > 0:

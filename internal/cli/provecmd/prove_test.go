@@ -4,11 +4,13 @@
 package provecmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,8 +64,13 @@ func TestUsage(t *testing.T) {
 		"report":              {"--report", "prove.pdf"},
 		"budget":              {"--budget", "0s"},
 		"budget-of-no-unit":   {"--budget", "10"},
+		"empty-release":       {"--upgrade-from", ""},
+		"empty-image":         {"--upgrade-from", "v1.0.0", "--upgrade-image", ""},
+		"empty-replay":        {"--replay", ""},
+		"empty-families":      {"--families", ""},
 		"parallel":            {"--parallel", "0"},
 		"page-of-nothing":     {"--page"},
+		"page-for-others":     {"--page", "--replay", "crash-1a2b3c", "--page-address", "0.0.0.0:8700"},
 		"page-as-json":        {"--page", "--replay", "crash-1a2b3c", "-o", "json"},
 		"write-and-replay":    {"--write-scenario", "a.yaml", "--replay", "crash-1a2b3c"},
 		"replay-and-families": {"--replay", "crash-1a2b3c", "--families", "crash"},
@@ -115,6 +122,59 @@ func TestUnknownFinding(t *testing.T) {
 	}
 }
 
+// TestFindingsWithoutADisturbance asks for findings of an upgrade, which no replay of a single run shows.
+func TestFindingsWithoutADisturbance(t *testing.T) {
+	dir, home := testenv.Dir(t, ship), t.TempDir()
+	upgraded := &prove.Campaign{Report: &report.Report{Findings: []report.Finding{{ID: "upgrade-43bad7", Replay: "opdock prove --families upgrade --upgrade-from v1.0.0"}}}}
+	if err := upgraded.Save(filepath.Join(home, "dev", "ship", "prove", "last.json")); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{
+		"upgrade-43bad7": "cannot be replayed alone\n  run: opdock prove --families upgrade --upgrade-from v1.0.0\n",
+		"crash-1a2b3c":   "nor any other that can be replayed\n  run a campaign first: opdock prove\n",
+	} {
+		code, text := screen(t, consoleIn(home), dir, "--dir", dir, "--replay", id)
+		clitest.ExpectCode(t, code, couldNotRun)
+		if !strings.Contains(text, want) {
+			t.Errorf("got\n%swant %s", text, want)
+		}
+	}
+}
+
+// TestInterruptedBeforeTheFirstRun has another exit code than a campaign with findings.
+func TestInterruptedBeforeTheFirstRun(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := testenv.Dir(t, ship)
+	testenv.WriteFile(t, filepath.Join(dir, "config", "samples", "frigate.yaml"), "apiVersion: sea.example.com/v1\nkind: Frigate\nmetadata: {name: victory}\n")
+	code, text := consoleIn(t.TempDir()).Screen(ctx, "prove", "--dir", dir)
+	clitest.ExpectCode(t, code, couldNotRun)
+	if !strings.Contains(text, "interrupted before the first disturbed run") || strings.Contains(text, "no file was changed") {
+		t.Errorf("got\n%s", text)
+	}
+}
+
+// TestCampaignsOfNamesakes keeps the campaigns of two projects with one name apart.
+func TestCampaignsOfNamesakes(t *testing.T) {
+	first, second, home := testenv.Dir(t, ship), testenv.Dir(t, ship), t.TempDir()
+	samples := "apiVersion: sea.example.com/v1\nkind: Frigate\nmetadata: {name: victory}\n"
+	testenv.WriteFile(t, filepath.Join(first, "config", "samples", "frigate.yaml"), samples)
+	code, text := screen(t, consoleIn(home), first, "--dir", first) // there is no control plane to run it
+	clitest.ExpectCode(t, code, couldNotRun)
+	if !strings.Contains(text, "Proving ship") {
+		t.Fatalf("got\n%s", text)
+	}
+	known := &prove.Campaign{Report: &report.Report{}, Plans: map[string]*engine.Plan{"crash-5d1e00": {Family: "crash"}}}
+	if err := known.Save(filepath.Join(home, "dev", "ship", "prove", "last.json")); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{first: "it has crash-5d1e00", second: "there is no campaign of this project"} {
+		if _, text := screen(t, consoleIn(home), dir, "--dir", dir, "--replay", "crash-1a2b3c"); !strings.Contains(text, want) {
+			t.Errorf("got\n%swant %s", text, want)
+		}
+	}
+}
+
 func TestReportsAreWritten(t *testing.T) {
 	dir := t.TempDir()
 	s := newConsole(nil)
@@ -159,6 +219,21 @@ func TestReportIsPrintedThoughItCannotBeWritten(t *testing.T) {
 	}
 	if _, err := os.Stat(good); err != nil {
 		t.Errorf("the other report is not written: %v", err)
+	}
+}
+
+// full is a file on a disk that is full.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestReportThatCannotBePrinted(t *testing.T) {
+	for _, format := range formats {
+		s := newConsole(nil)
+		s.Out = full{}
+		if err := (verbs{s.App}).show(proveOptions{format: format}, &report.Report{Format: report.Format, Project: "ship"}); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%s: got %v", format, err)
+		}
 	}
 }
 

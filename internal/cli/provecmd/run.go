@@ -32,8 +32,8 @@ const (
 func (a verbs) prove(ctx context.Context, o proveOptions, arguments []string) error {
 	campaign, err := a.campaign(ctx, o, arguments)
 	if err != nil {
-		if ctx.Err() != nil {
-			return cmdutil.Interrupted(err)
+		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+			err = errors.New("interrupted before the first disturbed run, so nothing is known about the operator")
 		}
 		return errors.Join(a.explain(err), &cmdutil.ExitCodeError{Code: couldNotRun})
 	}
@@ -55,6 +55,9 @@ func (a verbs) prove(ctx context.Context, o proveOptions, arguments []string) er
 		if campaign.Report.Broken != "" {
 			return errors.Join(fmt.Errorf("the last runs broke down: %s", campaign.Report.Broken), &cmdutil.ExitCodeError{Code: code})
 		}
+		if campaign.Report.Interrupted {
+			return errors.Join(errors.New("the campaign was interrupted, so the report is incomplete"), &cmdutil.ExitCodeError{Code: code})
+		}
 		return errors.Join(hint.With(errors.New("no disturbed run was judged, so nothing is known about the operator"),
 			"give it more time, or other families: --budget, --families", "NOT TRIED in the report lists what was left out"), &cmdutil.ExitCodeError{Code: code})
 	default:
@@ -67,6 +70,15 @@ func (a verbs) explain(err error) error {
 		program := cmdutil.ShellQuote(a.Program)
 		return hint.With(err, "write a scenario from the schemas of its CRDs: "+program+" prove --write-scenario prove.yaml",
 			"check its values, and run it: "+program+" prove --scenario prove.yaml", "or add an object of each kind to config/samples")
+	}
+	var unknown *prove.UnknownFindingError
+	if errors.As(err, &unknown) {
+		switch {
+		case unknown.Command != "":
+			return hint.With(err, "run: "+unknown.Command)
+		case len(unknown.Known) == 0:
+			return hint.With(err, "run a campaign first: "+cmdutil.ShellQuote(a.Program)+" prove")
+		}
 	}
 	var ended *dev.EndedError
 	if errors.As(err, &ended) && len(ended.Advice()) > 0 {
@@ -90,6 +102,12 @@ func (a verbs) campaign(ctx context.Context, o proveOptions, arguments []string)
 	binary, err := a.ControlPlaneBinary(ctx, o.format != formatText)
 	if err != nil {
 		return nil, err
+	}
+	if o.replay == "" {
+		// A project of the same name in another directory has its own campaigns.
+		if err := a.RememberProject(a.ClusterNameFor(found), found); err != nil {
+			return nil, err
+		}
 	}
 	state := a.stateOf(found)
 	last := filepath.Join(state, "last.json")
@@ -179,10 +197,7 @@ func writerFor(path string) func(io.Writer, *report.Report) error {
 	case ".html":
 		return report.HTML
 	case ".txt":
-		return func(w io.Writer, r *report.Report) error {
-			report.Text(w, r, pageWidth)
-			return nil
-		}
+		return text
 	}
 	return nil
 }
@@ -208,8 +223,14 @@ func (a verbs) print(format string, r *report.Report) error {
 	case "html":
 		return report.HTML(a.Out, r)
 	}
-	report.Text(a.Out, r, pageWidth)
-	return nil
+	return text(a.Out, r)
+}
+
+func text(w io.Writer, r *report.Report) error {
+	var content bytes.Buffer
+	report.Text(&content, r, pageWidth)
+	_, err := w.Write(content.Bytes())
+	return err
 }
 
 func writeReport(path string, r *report.Report) error {

@@ -181,6 +181,11 @@ func (a verbs) rbac(ctx context.Context, o rbacOptions, files, command []string)
 		return err
 	}
 	if o.record {
+		if len(files) > 0 { // a name that is wrong must not cost a run
+			if _, err := a.recordings(ctx, found, o, files); err != nil {
+				return err
+			}
+		}
 		made, idle, err := a.record(ctx, o, about, command)
 		if err != nil {
 			return err
@@ -198,6 +203,7 @@ func (a verbs) rbac(ctx context.Context, o rbacOptions, files, command []string)
 	if err != nil {
 		return err
 	}
+	notes = append(notes, foreign(recordings, found)...)
 	observed := rights.Merge(recordings)
 	report := rights.Compare(observed, about.granted, about.options)
 	report.AttachMarkers(about.markers)

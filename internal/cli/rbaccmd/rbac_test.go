@@ -175,6 +175,30 @@ func TestRBAC(t *testing.T) {
 	}
 }
 
+// TestRecordingOfAnotherProject is noted, because its rights say nothing about this project.
+func TestRecordingOfAnotherProject(t *testing.T) {
+	dir := testenv.Dir(t, shipFiles)
+	own, other := record(t, filepath.Join(t.TempDir(), "own.jsonl"), "ship", sailing()), record(t, filepath.Join(t.TempDir(), "other.jsonl"), "raft", sailing())
+	code, text := screen(t, newConsole(nil), dir, own, other, "--dir", dir)
+	clitest.ExpectCode(t, code, cmdutil.ExitOK)
+	if want := "! recording other.jsonl is of the project raft, not of ship\n"; !strings.Contains(text, want) || strings.Contains(text, "own.jsonl is of") {
+		t.Errorf("got\n%swant %s", text, want)
+	}
+}
+
+// TestWrongFileIsReportedBeforeTheRun names a recording that does not exist, where no cluster can be started.
+func TestWrongFileIsReportedBeforeTheRun(t *testing.T) {
+	dir, home := testenv.Dir(t, shipFiles), t.TempDir()
+	s := newConsole(nil)
+	s.Dock.Home = func() string { return home }
+	s.Dock.FindBinary = func() (string, error) { return filepath.Join(home, "no-control-plane"), nil }
+	code, text := screen(t, s, dir, filepath.Join(dir, "nothing.jsonl"), "--record", "--dir", dir)
+	clitest.ExpectCode(t, code, cmdutil.ExitError)
+	if !strings.Contains(text, "nothing.jsonl: no such file") {
+		t.Errorf("got\n%s", text)
+	}
+}
+
 func TestRecordingsOfTheProjectAreFound(t *testing.T) {
 	dir, home := testenv.Dir(t, shipFiles), t.TempDir()
 	s := newConsole(nil)

@@ -48,6 +48,16 @@ func (a verbs) recordings(ctx context.Context, found *project.Project, o rbacOpt
 	return all, nil
 }
 
+// foreign returns a note for each recording of another project. What its operator needs says nothing about this one.
+func foreign(all []*rights.Recording, found *project.Project) (notes []string) {
+	for _, one := range all {
+		if of := one.Header.Project; found != nil && of != "" && of != found.Name {
+			notes = append(notes, fmt.Sprintf("recording %s is of the project %s, not of %s", one.Name, of, found.Name))
+		}
+	}
+	return notes
+}
+
 // recordingsOf finds the latest recordings of a project, on whatever cluster they were made.
 func (a verbs) recordingsOf(found *project.Project, last int) ([]string, error) {
 	paths, err := filepath.Glob(filepath.Join(a.DevStateDir("*"), recordingsDir, "*.jsonl"))
@@ -70,7 +80,8 @@ func (a verbs) recordingsOf(found *project.Project, last int) ([]string, error) 
 	}
 	if len(own) == 0 {
 		return nil, hint.With(fmt.Errorf("there are no recordings of %s", found.Name),
-			"record the operator while you create, change and delete its samples: "+cmdutil.ShellQuote(a.Program)+" dev --samples",
+			"run the operator and its samples, and record them: "+cmdutil.ShellQuote(a.Program)+" rbac --record",
+			"or record the operator while you create, change and delete its samples: "+cmdutil.ShellQuote(a.Program)+" dev --samples",
 			"or record any program: "+cmdutil.ShellQuote(a.Program)+" trace -- COMMAND")
 	}
 	slices.SortStableFunc(own, func(x, y one) int { return x.header.Began.Compare(y.header.Began) })

@@ -143,6 +143,9 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 	}
 	// Recordings are sorted by their names when the oldest are removed.
 	name := a.Now().UTC().Format("20060102T150405.000") + strings.TrimPrefix(r.flag, "-") + ".jsonl"
+	if err := a.RememberProject(a.ClusterNameFor(about.project), about.project); err != nil {
+		return result, "", err
+	}
 	run.Recording = filepath.Join(a.DevStateDir(a.ClusterNameFor(about.project)), recordingsDir, name)
 	d := a.NewDisplay(o.format != formatText)
 	d.Title("Running %s with %s", about.project.Name, r.with)

@@ -162,11 +162,12 @@ type view struct {
 	out     io.Writer
 	options *traceOptions
 	began   time.Time
-	failed  atomic.Bool
+	shown   atomic.Bool           // at least one line
+	failed  atomic.Pointer[error] // the first, after which nothing is printed
 }
 
 func (v *view) see(e *lens.Event, lost uint64) {
-	if v.options.quiet || v.failed.Load() {
+	if v.options.quiet || v.failed.Load() != nil {
 		return
 	}
 	if lost > 0 && v.options.format == cmdutil.OutputText {
@@ -181,7 +182,10 @@ func (v *view) see(e *lens.Event, lost uint64) {
 	} else {
 		_, err = fmt.Fprintln(v.out, trace.Line(e, v.began))
 	}
-	v.failed.Store(err != nil) // the reader is gone
+	v.shown.Store(true)
+	if err != nil { // the reader is gone, or the disk is full
+		v.failed.Store(&err)
+	}
 }
 
 // openRecording shows a recording.
@@ -201,6 +205,12 @@ func (a verbs) openRecording(o traceOptions) error {
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.open, err)
+	}
+	if failed := view.failed.Load(); failed != nil {
+		return fmt.Errorf("printing the recording: %w", *failed)
+	}
+	if o.filter.IsSet() && !o.quiet && !view.shown.Load() {
+		fmt.Fprintf(a.Err, "No line of the recording matches the filters. Reads and watch events need --show requests or --show all.\n")
 	}
 	if o.format == cmdutil.OutputJSON {
 		return nil

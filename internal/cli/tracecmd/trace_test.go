@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/opdock/opdock/internal/cli/clitest"
@@ -62,6 +63,35 @@ func TestTraceOpensRecordings(t *testing.T) {
 }
 
 // A recording is served until the user interrupts it.
+// full is a file on a disk that is full.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestTraceCannotPrintARecording(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		s := newConsole()
+		s.Out = full{}
+		code, screen := s.Screen(t.Context(), "trace", "--open", "testdata/recording.jsonl", "-o", format)
+		if code == 0 || !strings.Contains(screen, "no space left on device") {
+			t.Errorf("%s: the code is %d:\n%s", format, code, screen)
+		}
+	}
+}
+
+func TestTraceFiltersThatMatchNothing(t *testing.T) {
+	const note = "No line of the recording matches the filters"
+	for _, test := range []struct {
+		resource string
+		want     bool
+	}{{"configmap", true}, {"configmaps", false}} {
+		_, screen := newConsole().Screen(t.Context(), "trace", "--open", "testdata/recording.jsonl", "--resource", test.resource)
+		if strings.Contains(screen, note) != test.want {
+			t.Errorf("%s:\n%s", test.resource, screen)
+		}
+	}
+}
+
 func TestTraceServesARecording(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -60,11 +60,12 @@ func (g *gathering) result(of built, interrupted bool) *Result {
 			r.Families = append(r.Families, *family)
 		}
 	}
-	waiting := map[string]int{}
-	for _, p := range g.waiting {
-		waiting[p.Family]++
-	}
-	for family, count := range waiting {
+	for _, family := range Families {
+		// This includes runs that had begun when the campaign ended.
+		count := g.families[family].Planned - g.families[family].Ran
+		if count <= 0 || family == upgradeFamily {
+			continue
+		}
 		reason := "the budget was used up"
 		switch {
 		case interrupted:
@@ -77,6 +78,9 @@ func (g *gathering) result(of built, interrupted bool) *Result {
 			reason = "the number of runs is limited"
 		}
 		r.NotTried = append(r.NotTried, report.NotTried{Family: family, What: "runs", Reason: reason, Count: count})
+	}
+	if one := g.skipped[upgradeFamily]; one != nil && interrupted {
+		one.Reason = "the campaign was interrupted"
 	}
 	for _, one := range g.skipped {
 		r.NotTried = append(r.NotTried, *one)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/prove/report"
 )
 
 // TestResult has a finding that happens again, one that does not, a run that broke down, and one for which no time is left.
@@ -45,6 +46,9 @@ func TestResult(t *testing.T) {
 					result.wrong = []*Observation{missing("Deployment")}
 				}
 				g.add(result)
+			}
+			if test.interrupted {
+				g.next(false) // begins a run that does not end
 			}
 			got := g.result(built{marked: true, digest: "abc"}, test.interrupted)
 			if r := got.Report; r.Project != "ship" || !r.Reference.Marked || got.Digest != "abc" || r.Interrupted != test.interrupted {
@@ -112,5 +116,14 @@ func TestCampaignEndsIfRunsBreakDown(t *testing.T) {
 	for _, one := range r.NotTried {
 		left = append(left, fmt.Sprintf("%s (%d)", one.Reason, one.Count))
 	}
-	expectLines(t, left, "a run that broke down: the disk that holds /tmp/opdock-1000 is full (5)", "the last 5 runs broke down (2)")
+	expectLines(t, left, "a run that broke down: the disk that holds /tmp/opdock-1000 is full (5)", "the last 5 runs broke down (1)")
+}
+
+func TestInterruptedUpgrade(t *testing.T) {
+	g := gathered()
+	g.campaign.o.Operator.Project = &project.Project{Name: "ship"}
+	g.skipped[upgradeFamily] = &report.NotTried{Family: upgradeFamily, What: "runs", Reason: "an earlier step failed", Count: 3}
+	if left := g.result(built{}, true).Report.NotTried; len(left) != 1 || left[0].Reason != "the campaign was interrupted" {
+		t.Errorf("not tried: %+v", left)
+	}
 }

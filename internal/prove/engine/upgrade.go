@@ -88,7 +88,7 @@ func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
 	o.Operator, o.StateDir, o.Steps, o.Subjects = c.o.Earlier.Operator, dir, []Step{c.o.Earlier.Step}, c.o.Earlier.Subjects
 	o.Progress = nil
 	u.old = &campaign{o: o, elections: c.elections, restless: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
-	u.tell("building " + c.o.Earlier.Name)
+	c.tell(Progress{Stage: "building", Text: "building " + c.o.Earlier.Name}) // nothing is upgraded yet
 	if err := u.old.prepare(ctx); err != nil {
 		return fmt.Errorf("preparing %s: %w", c.o.Earlier.Name, err)
 	}

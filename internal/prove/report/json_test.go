@@ -112,7 +112,7 @@ func TestExitCode(t *testing.T) {
 		report *Report
 		want   int
 	}{
-		"findings": {sample(), 1}, "clean": {clean(), 0}, "flaky only": {flaky, 0}, "interrupted with a finding": {interrupted(), 1}, "nothing": {&Report{}, 2}, "clean until the disk was full": {broken(), 2},
+		"findings": {sample(), 1}, "clean": {clean(), 0}, "flaky only": {flaky, 0}, "interrupted with a finding": {interrupted(), 1}, "interrupted while clean": {&Report{Interrupted: true, Families: []Family{{Name: "crash", Planned: 9, Ran: 3, Clean: 3}}}, 2}, "nothing": {&Report{}, 2}, "clean until the disk was full": {broken(), 2},
 		"undisturbed only": {&Report{Families: []Family{{Name: "undisturbed", Planned: 5, Ran: 5, Clean: 5}, {Name: "crash", Planned: 9}}}, 2},
 		"all broke down":   {&Report{Families: []Family{{Name: "undisturbed", Planned: 5, Ran: 5, Clean: 5}, {Name: "crash", Planned: 9, Ran: 9, Failed: 9}}}, 2},
 		"one was judged":   {&Report{Families: []Family{{Name: "crash", Planned: 9, Ran: 9, Clean: 1, Failed: 8}}}, 0},

@@ -50,12 +50,12 @@ const (
 )
 
 // ExitCode returns the exit code of the command: 1 if there are findings, 2 if there are none because no disturbed run was
-// judged or the last ones broke down, else 0. Flaky findings do not count.
+// judged, the last ones broke down or the campaign was interrupted, else 0. Flaky findings do not count.
 func (r *Report) ExitCode() int {
 	switch t := r.Totals(); {
 	case t.Findings > 0:
 		return exitFindings
-	case t.Judged() <= 0 || r.Broken != "":
+	case t.Judged() <= 0 || r.Broken != "" || r.Interrupted:
 		return exitNotTried
 	}
 	return 0
