@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/page"
@@ -130,7 +131,7 @@ func (o *traceOptions) check(cmd *cobra.Command, args []string) error {
 		message = "--page-address needs --page"
 	case !known:
 		message = fmt.Sprintf("--show must be writes, requests or all, not %q", o.show)
-	case o.as != "" && o.as != "admin" && (!split || namespace == "" || account == ""):
+	case o.as != "" && o.as != "admin" && (!split || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(account)) > 0):
 		message = fmt.Sprintf("--as must be NAMESPACE:SERVICEACCOUNT or admin, not %q", o.as)
 	}
 	for _, verb := range o.filter.Verbs {

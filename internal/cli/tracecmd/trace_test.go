@@ -27,6 +27,8 @@ func TestTraceUsage(t *testing.T) {
 		"trace --open x.jsonl --as a:b":                   "--open cannot be used with --as",
 		"trace --show everything -- ls":                   `--show must be writes, requests or all, not "everything"`,
 		"trace --as operator -- ls":                       "--as must be NAMESPACE:SERVICEACCOUNT or admin",
+		"trace --as shop:operator:more -- ls":             "--as must be NAMESPACE:SERVICEACCOUNT or admin",
+		"trace --as Shop:operator -- ls":                  "--as must be NAMESPACE:SERVICEACCOUNT or admin",
 		"trace --verb post -- ls":                         "--verb post is not known",
 		"trace --timeout 0s -- ls":                        "--timeout must be more than 0",
 		"trace --context x --name y -- ls":                "--name applies to a cluster of Opdock",
