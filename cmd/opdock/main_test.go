@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"syscall"
@@ -55,6 +56,10 @@ func serving(t *testing.T, before string) (program *exec.Cmd, address string) {
 }
 
 func TestEndsCleanlyWithItsTerminal(t *testing.T) {
+	// If the tests run with nohup, the program would inherit that. What a process handles itself is not inherited.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	program, _ := serving(t, "")
 	if err := program.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
