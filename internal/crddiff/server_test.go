@@ -21,25 +21,11 @@ import (
 
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/crdspec"
+	"github.com/opdock/opdock/internal/crdspec/crdtest"
 	"github.com/opdock/opdock/internal/testenv"
 )
 
-var (
-	definitions  = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	shipResource = schema.GroupVersionResource{Group: "sea.example.com", Version: "v1", Resource: "ships"}
-)
-
-// remove deletes a CRD and waits until it is gone, so that the test can run again on this cluster.
-func remove(t *testing.T, client dynamic.Interface, name string) {
-	t.Helper()
-	if err := client.Resource(definitions).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
-	}
-	testenv.Eventually(t, name+" is gone", func() bool {
-		_, err := client.Resource(definitions).Get(t.Context(), name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
-	})
-}
+var shipResource = schema.GroupVersionResource{Group: "sea.example.com", Version: "v1", Resource: "ships"}
 
 // An upgrade on the real API server: what Pruned and Validate say about stored objects is what happens to them.
 func TestServerAgrees(t *testing.T) {
@@ -53,11 +39,11 @@ func TestServerAgrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	installed, err := client.Resource(definitions).Create(t.Context(), manifest(t, "old.yaml"), metav1.CreateOptions{})
+	installed, err := client.Resource(crdtest.Resource).Create(t.Context(), manifest(t, "old.yaml"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer remove(t, client, installed.GetName())
+	defer crdtest.Remove(t, client, installed.GetName())
 	testenv.Eventually(t, "ships are served", func() bool { return crdspec.IsServed(served, shipResource) })
 	kind := client.Resource(shipResource).Namespace(clustertest.Namespace(t))
 	var stored []*unstructured.Unstructured
@@ -71,12 +57,12 @@ func TestServerAgrees(t *testing.T) {
 
 	spec, _, _ := unstructured.NestedMap(manifest(t, "new.yaml").Object, "spec")
 	testenv.Eventually(t, "the CRD is upgraded", func(ctx context.Context) error {
-		current, err := client.Resource(definitions).Get(ctx, installed.GetName(), metav1.GetOptions{})
+		current, err := client.Resource(crdtest.Resource).Get(ctx, installed.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		current.Object["spec"] = runtime.DeepCopyJSON(spec)
-		_, err = client.Resource(definitions).Update(ctx, current, metav1.UpdateOptions{})
+		_, err = client.Resource(crdtest.Resource).Update(ctx, current, metav1.UpdateOptions{})
 		return err
 	})
 	// The new schema is in effect when its default shows.

@@ -35,7 +35,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// A canceled go command ends together with the program that it runs, which would otherwise keep the output open.
+// A canceled go command ends together with the program that it runs, which would otherwise keep the output open. The program
+// does nothing until it is ended.
 func TestCancelEndsWhatGoStarted(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{

@@ -6,7 +6,6 @@ package values
 import (
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,22 +15,9 @@ import (
 
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/crdspec"
+	"github.com/opdock/opdock/internal/crdspec/crdtest"
 	"github.com/opdock/opdock/internal/testenv"
 )
-
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-
-// remove deletes a CRD and waits until it is gone, so that the test can run again on this cluster.
-func remove(t *testing.T, client dynamic.Interface, name string) {
-	t.Helper()
-	if err := client.Resource(definitions).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
-	}
-	testenv.Eventually(t, name+" is gone", func() bool {
-		_, err := client.Resource(definitions).Get(t.Context(), name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
-	})
-}
 
 // The API server accepts all changes that are proposed for an AppService and a database, both to objects that exist and
 // as new objects.
@@ -60,10 +46,10 @@ func TestServerRefusesNoProposal(t *testing.T) {
 				t.Fatal(err)
 			}
 			fields["apiVersion"], fields["kind"] = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
-			if _, err := client.Resource(definitions).Create(t.Context(), &unstructured.Unstructured{Object: fields}, metav1.CreateOptions{}); err != nil {
+			if _, err := client.Resource(crdtest.Resource).Create(t.Context(), &unstructured.Unstructured{Object: fields}, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			defer remove(t, client, s.definition.Name) // once for each kind
+			defer crdtest.Remove(t, client, s.definition.Name) // once for each kind
 		}
 		testenv.Eventually(t, s.definition.Name+" is served", func() bool { return crdspec.IsServed(served, resource) })
 		t.Run(s.name, func(t *testing.T) {
