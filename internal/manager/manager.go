@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -160,7 +161,8 @@ func cacheOptions(o Options) cache.Options {
 	options := cache.Options{
 		DefaultTransform:         transform,
 		DefaultWatchErrorHandler: (&watchErrors{log: o.Logger, gone: map[string]bool{}}).handle,
-		ByObject:                 map[client.Object]cache.ByObject{},
+		// Whether or not one of these kinds creates pods, Collectors find the pods of the fleet here.
+		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: ours, Transform: slimPods(transform, ofPods)}},
 	}
 	if len(o.Namespaces) > 0 {
 		options.DefaultNamespaces = map[string]cache.Config{}
@@ -168,12 +170,12 @@ func cacheOptions(o Options) cache.Options {
 			options.DefaultNamespaces[namespace] = cache.Config{}
 		}
 	}
-	added := map[string]bool{}
+	added := map[string]bool{fmt.Sprintf("%T", &corev1.Pod{}): true}
 	for _, kind := range o.Kinds {
 		for _, child := range kind.Children {
 			if name := fmt.Sprintf("%T", child); !added[name] {
 				added[name] = true
-				options.ByObject[child] = cache.ByObject{Label: ours, Transform: slimPods(transform, ofPods)}
+				options.ByObject[child] = cache.ByObject{Label: ours, Transform: transform}
 			}
 		}
 	}

@@ -21,13 +21,17 @@ import (
 )
 
 func (r *Reconciler) collect(ctx context.Context, s *scope) error {
-	var list corev1.PodList
-	err := r.Pods.List(ctx, &list, client.InNamespace(s.collector.Namespace), client.MatchingLabelsSelector{Selector: s.selector},
-		client.UnsafeDisableDeepCopy) // nothing here changes them
-	if err != nil {
-		return fmt.Errorf("listing pods: %w", err)
+	var pods []corev1.Pod
+	for _, reader := range r.Pods {
+		var list corev1.PodList
+		err := reader.List(ctx, &list, client.InNamespace(s.collector.Namespace), client.MatchingLabelsSelector{Selector: s.selector},
+			client.UnsafeDisableDeepCopy) // nothing here changes them
+		if err != nil {
+			return fmt.Errorf("listing pods: %w", err)
+		}
+		pods = append(pods, list.Items...)
 	}
-	s.addresses = addresses(list.Items, s.collector.Spec)
+	s.addresses = addresses(pods, s.collector.Spec)
 	return nil
 }
 

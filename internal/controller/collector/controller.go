@@ -35,8 +35,8 @@ import (
 
 // Reconciler reconciles Collectors.
 type Reconciler struct {
-	// Pods reads all pods, not only those of the fleet.
-	Pods  client.Reader
+	// Pods read all pods between them, not only those of the fleet.
+	Pods  []client.Reader
 	Clock clock.PassiveClock
 
 	watchers *watchers
@@ -56,11 +56,11 @@ func (r *Reconciler) Kind() flow.Kind[*collectorv1.Collector] {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, o flow.Options) error {
-	pods, err := podCache(mgr, o)
+	pods, err := podCaches(mgr, o)
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{Pods: pods, Clock: clock.RealClock{}, watchers: newWatchers(clock.RealClock{})}
+	r := &Reconciler{Clock: clock.RealClock{}, watchers: newWatchers(clock.RealClock{})}
 	controller, reconciler, err := flow.Controller(mgr, r.Kind(), &collectorv1.Collector{}, o)
 	if err != nil {
 		return err
@@ -68,10 +68,13 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 	if err := flow.IndexOwned(mgr, &corev1.ConfigMap{}); err != nil {
 		return err
 	}
+	for _, some := range pods {
+		r.Pods = append(r.Pods, some)
+		controller.WatchesRawSource(source.Kind(some, &corev1.Pod{}, why.TypedHandler(controller.Recording(), r.watchers.ofPods())))
+	}
 	return controller.
 		Watches(&corev1.ConfigMap{}, reconciler.Owner(mgr, nil), builder.WithPredicates(reconciler.IgnoreOwnWrites())).
 		Watches(&collectorv1.Collector{}, r.watchers.ofThemselves()).
-		WatchesRawSource(source.Kind(pods, &corev1.Pod{}, why.TypedHandler(controller.Recording(), r.watchers.ofPods()))).
 		Complete(reconciler)
 }
 

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,16 +18,21 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// podCache holds all pods, while the manager's cache holds only pods of the fleet. It exists only if the controller
-// of Collectors runs, and keeps the few hundred bytes of each pod that are read here.
-func podCache(mgr ctrl.Manager, o flow.Options) (cache.Cache, error) {
+// podCaches returns the caches that hold all pods between them: the manager's cache holds those of the fleet, and another
+// one the rest, so the API server sends each pod once. The second one exists only if the controller of Collectors runs,
+// and keeps the few hundred bytes of each pod that are read here.
+func podCaches(mgr ctrl.Manager, o flow.Options) ([]cache.Cache, error) {
+	foreign, err := labels.NewRequirement(flow.LabelManagedBy, selection.NotEquals, []string{flow.ManagedBy})
+	if err != nil {
+		return nil, fmt.Errorf("selecting pods: %w", err)
+	}
 	transform := strip
 	if o.Why != nil {
 		transform = stripButWriters
 	}
 	options := cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: transform}},
+		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: labels.NewSelector().Add(*foreign), Transform: transform}},
 	}
 	if len(o.Namespaces) > 0 {
 		options.DefaultNamespaces = map[string]cache.Config{}
@@ -33,14 +40,14 @@ func podCache(mgr ctrl.Manager, o flow.Options) (cache.Cache, error) {
 			options.DefaultNamespaces[namespace] = cache.Config{}
 		}
 	}
-	pods, err := cache.New(mgr.GetConfig(), options)
+	others, err := cache.New(mgr.GetConfig(), options)
 	if err != nil {
 		return nil, fmt.Errorf("creating the cache of pods: %w", err)
 	}
-	if err := mgr.Add(pods); err != nil {
+	if err := mgr.Add(others); err != nil {
 		return nil, fmt.Errorf("adding the cache of pods: %w", err)
 	}
-	return pods, nil
+	return []cache.Cache{mgr.GetCache(), others}, nil
 }
 
 // strip drops all fields that are not read here.

@@ -192,6 +192,25 @@ spec:
 	awaitConfigMap(t, c, web, "web-allow-list")
 }
 
+// Pods of the fleet are in another cache than all others.
+func TestPodsOfTheFleetAreCollected(t *testing.T) {
+	t.Parallel()
+	c, namespace := setUp(t)
+	createPod(t, c, namespace, "ours", "{app: web, "+flow.LabelManagedBy+": "+flow.ManagedBy+"}")
+	moving := createPod(t, c, namespace, "moving", "{app: web}")
+	createPod(t, c, namespace, "others", "{app: web, "+flow.LabelManagedBy+": helm}")
+	object := create(t, c, namespace, "{selector: {matchLabels: {app: web}}, debounceMilliseconds: 10}")
+	awaitPods(t, c, object, "ours", "moving", "others")
+	change(t, c, moving, func(pod *corev1.Pod) { pod.Labels[flow.LabelManagedBy] = flow.ManagedBy })
+	late := createPod(t, c, namespace, "late", "{app: web, "+flow.LabelManagedBy+": "+flow.ManagedBy+"}")
+	awaitPods(t, c, object, "ours", "moving", "others", "late")
+	if err := c.Delete(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	change(t, c, moving, func(pod *corev1.Pod) { delete(pod.Labels, flow.LabelManagedBy) })
+	awaitPods(t, c, object, "ours", "moving", "others")
+}
+
 func TestChangesOfPodsAreNoticed(t *testing.T) {
 	t.Parallel()
 	c, namespace := setUp(t)
