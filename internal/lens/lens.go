@@ -181,8 +181,15 @@ func (l *Lens) Kubeconfig() ([]byte, error) {
 // Environment returns the variables that lead a program to a kubeconfig. Without a service address, the program does not
 // take this machine for a pod of another cluster.
 func Environment(kubeconfig string) []string {
-	return []string{"KUBECONFIG=" + kubeconfig, otherKubeconfig + "=" + kubeconfig, "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT="}
+	return []string{
+		"KUBECONFIG=" + kubeconfig, otherKubeconfig + "=" + kubeconfig, KubeconfigVariable + "=" + kubeconfig,
+		"KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT=",
+	}
 }
+
+// KubeconfigVariable leads `opdock kubectl` through the lens. It does not read KUBECONFIG, which may lead to a cluster
+// that was not meant.
+const KubeconfigVariable = "OPDOCK_KUBECONFIG"
 
 // otherKubeconfig is a variable that some operators read instead of KUBECONFIG, such as rabbitmq's.
 const otherKubeconfig = "KUBE_CONFIG"

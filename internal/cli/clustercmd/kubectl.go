@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/lens"
 )
 
 // NewKubectl returns the verb kubectl.
@@ -22,7 +23,7 @@ func NewKubectl(app *cmdutil.App) *cobra.Command {
 		Long: `Runs the kubectl that is built into the control plane binary, with KUBECONFIG set to the kubeconfig
 of the cluster. All arguments are passed to kubectl unchanged, except a --name before the first
 kubectl argument, which selects the cluster. If the arguments contain --kubeconfig or --context,
-KUBECONFIG is not changed.
+KUBECONFIG is not changed. In a command that "opdock trace" runs, requests go through the trace.
 
 For the help of kubectl itself, run "opdock kubectl help".`,
 		Example: `  opdock kubectl get nodes
@@ -41,7 +42,9 @@ For the help of kubectl itself, run "opdock kubectl help".`,
 				return cmd.Help()
 			}
 			env := a.Env
-			if call.needsCluster {
+			if traced := a.Getenv(lens.KubeconfigVariable); call.needsCluster && !call.named && traced != "" {
+				env = setVariable(env, "KUBECONFIG", traced)
+			} else if call.needsCluster {
 				c, err := a.Dock.Open(call.cluster)
 				if err != nil {
 					return err
@@ -64,6 +67,7 @@ For the help of kubectl itself, run "opdock kubectl help".`,
 // kubectlCall is an opdock kubectl command line, understood.
 type kubectlCall struct {
 	cluster string   // the cluster that is meant
+	named   bool     // whether --name says so
 	args    []string // for kubectl, as they were written
 	// needsCluster is false when the arguments name another kubeconfig, or ask for something kubectl does by itself.
 	needsCluster bool
@@ -80,7 +84,7 @@ func splitKubectl(args []string, defaultName string) (kubectlCall, error) {
 		if !found {
 			break
 		}
-		call.cluster, call.args = name, rest
+		call.cluster, call.named, call.args = name, true, rest
 	}
 	call.ownHelp = len(call.args) == 1 && isHelpFlag(call.args[0])
 	call.needsCluster = !choosesCluster(call.args) && !runsAlone(call.args)

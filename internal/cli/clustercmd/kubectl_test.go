@@ -90,6 +90,16 @@ func TestKubectl(t *testing.T) {
 			args: []string{"get", "ns"},
 			exec: "/bin/cp <kubectl><get><ns> <HOME=/home><KUBECONFIG=/state/dock/kubeconfig>",
 		},
+		"behind a lens": {
+			env:  []string{"OPDOCK_KUBECONFIG=/lens"},
+			args: []string{"get", "ns"},
+			exec: "/bin/cp <kubectl><get><ns> <HOME=/home><OPDOCK_KUBECONFIG=/lens><KUBECONFIG=/lens>",
+		},
+		"behind a lens, but another cluster": {
+			env:  []string{"OPDOCK_KUBECONFIG=/lens"},
+			args: []string{"--name", "other", "get", "ns"},
+			exec: "/bin/cp <kubectl><get><ns> <HOME=/home><OPDOCK_KUBECONFIG=/lens><KUBECONFIG=/state/other/kubeconfig>",
+		},
 		"own context": {
 			env:  []string{"KUBECONFIG=/work"},
 			args: []string{"get", "ns", "--context", "kind"},
