@@ -111,7 +111,7 @@ func warmUp(int) string { return "warm-up" }
 
 func fleetGoals(races []results) (goals []goal) {
 	for _, r := range races {
-		against := r.of(fleetRacer, tookOf) / r.of(floorRacer, tookOf)
+		against := r.against(fleetRacer, floorRacer)
 		writes := r.of(fleetRacer, writesOf)
 		goals = append(goals,
 			goal{fmt.Sprintf("%d AppServices until Ready, against a plain client", r.size), "at most 1.10 ×", times(against), against <= 1.10},
@@ -125,7 +125,8 @@ func writeFleet(p printer, races []results, rounds int) {
 	p("client does the rest. The plain client makes only the requests that no manager can avoid: it creates the Deployment and the")
 	p("Service, and writes the status once, when the Deployment is available. It writes the same objects as the manager,")
 	p("with %d workers and the manager's client settings. Before the clock starts, each contender has handled one", manager.DefaultConcurrency)
-	p("AppService. Each run has a new cluster on the same machine. The contenders took turns in %d rounds. The table shows medians.\n", rounds)
+	p("AppService. Each run has a new cluster on the same machine. The contenders took turns in %d rounds. The table shows medians;", rounds)
+	p("the ratio is the median of the ratios in each round.\n")
 	writeRaces(p, races, floorRacer)
 }
 

@@ -87,7 +87,7 @@ func kroGoals(races []results) (goals []goal) {
 			racer string
 			goal  float64
 		}{{kroDefault, 3}, {kroTuned, 1.5}} {
-			ahead := r.of(one.racer, tookOf) / r.of(fleetRacer, tookOf)
+			ahead := r.against(one.racer, fleetRacer)
 			goals = append(goals, goal{fmt.Sprintf("%d applications until Ready, %s against the fleet", r.size, one.racer), fmt.Sprintf("at least %.1f × as long", one.goal), times(ahead), ahead >= one.goal})
 		}
 		least := min(r.of(kroDefault, residentOf), r.of(kroTuned, residentOf))

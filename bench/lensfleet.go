@@ -44,7 +44,7 @@ type lensedFleet struct {
 	uses []lensUse
 }
 
-func (f *lensedFleet) ratio() float64 { return f.of(throughRacer, tookOf) / f.of(directRacer, tookOf) }
+func (f *lensedFleet) ratio() float64 { return f.against(throughRacer, directRacer) }
 
 // measureLensFleet lets the fleet make AppServices ready, directly and through a lens. `opdock trace` runs the lens
 // in a separate process.
@@ -176,14 +176,13 @@ func (f *lensedFleet) ofUses(what func(lensUse) float64) float64 {
 	for i, use := range f.uses {
 		values[i] = what(use)
 	}
-	slices.Sort(values)
-	return values[len(values)/2]
+	return middle(values)
 }
 
 func (f *lensedFleet) write(p printer) {
 	p("The fleet's manager makes %d AppServices Ready, directly and as `opdock trace --quiet -- manager`, which runs", f.size)
 	p("a recording lens as a separate process. Each run has a new cluster. The contenders took turns, %d times each. CPU time counts from the", len(f.uses))
-	p("first AppService until the last one is Ready.\n")
+	p("first AppService until the last one is Ready. The goal is for the median of the ratios in each round.\n")
 	p("| %d AppServices | until Ready, median | fastest | slowest | CPU time of the control plane | of the manager | of the lens |", f.size)
 	p("|---|---:|---:|---:|---:|---:|---:|")
 	for i, one := range f.racers {

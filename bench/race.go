@@ -110,14 +110,33 @@ func serverCPU(ctx context.Context, c *cluster.Cluster) (time.Duration, error) {
 
 // of returns the median of a value over the runs of a racer.
 func (r results) of(name string, what func(raced) float64) float64 {
+	return middle(r.values(name, what))
+}
+
+// against returns how much longer a racer took than another one: the median of the ratios in each round. Runs of one round
+// follow each other, so a machine that is slow for some minutes hardly changes their ratio.
+func (r results) against(name, base string) float64 {
+	ratios := r.values(name, tookOf)
+	for round, took := range r.values(base, tookOf) {
+		ratios[round] /= took
+	}
+	return middle(ratios)
+}
+
+// values returns a value of each run of a racer, by round.
+func (r results) values(name string, what func(raced) float64) []float64 {
 	i := slices.IndexFunc(r.racers, func(one racer) bool { return one.name == name })
 	values := make([]float64, len(r.runs[i]))
 	for j, run := range r.runs[i] {
 		values[j] = what(run)
 	}
-	slices.Sort(values)
-	if middle := len(values) / 2; len(values)%2 == 0 {
-		return (values[middle-1] + values[middle]) / 2
+	return values
+}
+
+func middle(values []float64) float64 {
+	values = slices.Sorted(slices.Values(values))
+	if half := len(values) / 2; len(values)%2 == 0 {
+		return (values[half-1] + values[half]) / 2
 	}
 	return values[len(values)/2]
 }
@@ -142,7 +161,7 @@ func writeRaces(p printer, all []results, base string) {
 				controller = fmt.Sprintf("%.2f s | %.0f MB | %.0f MB | %.2f |", r.of(one.name, cpuOfRace), r.of(one.name, residentOf), r.of(one.name, peakMemoryOf), r.of(one.name, writesOf))
 			}
 			p("| %d | %s | %.1f s | %.1f s | %.1f s | %s | %.1f s | %s", r.size, one.name, r.of(one.name, tookOf), fastest.took.Seconds(), slowest.took.Seconds(),
-				times(r.of(one.name, tookOf)/r.of(base, tookOf)), r.of(one.name, serverOf), controller)
+				times(r.against(one.name, base)), r.of(one.name, serverOf), controller)
 		}
 	}
 }
