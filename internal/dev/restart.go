@@ -172,18 +172,25 @@ func (s *Session) leadWebhooksHere(ctx context.Context) error {
 // await waits until the operator does its work.
 func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 	reached := lacking
-	if !s.waitsForNews() {
+	if !s.lacksNews() {
 		reached = s.process.awaitReady(ctx, s.plan.probe)
 	}
-	for reached == lacking && s.installMissing(ctx, s.process.ready.missing()) {
-		// controller-runtime checks for a kind only every ten seconds; a new process finds it at once.
-		if err := s.restart(ctx, round, todo); err != nil {
-			return err
+	for reached == lacking {
+		if s.installMissing(ctx, s.process.ready.missing()) {
+			// controller-runtime checks for a kind only every ten seconds; a new process finds it at once.
+			if err := s.restart(ctx, round, todo); err != nil {
+				return err
+			}
+			reached = s.process.awaitReady(ctx, s.plan.probe)
+			continue
 		}
-		reached = s.process.awaitReady(ctx, s.plan.probe)
-	}
-	if reached == lacking {
 		reached = s.process.awaitLacking(ctx, s.plan.probe)
+		if !s.lacksNews() {
+			break
+		}
+		if reached != "" {
+			reached = lacking // another kind, meanwhile
+		}
 	}
 	switch {
 	case reached == "" && ctx.Err() != nil:
@@ -194,6 +201,7 @@ func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 		*todo &^= workAwait
 		return &LackingError{Kinds: s.process.ready.missing()}
 	}
+	s.sayLacking()
 	round.State, round.After = string(reached), Duration(time.Since(s.process.began))
 	s.Observer.Works()
 	*todo &^= workAwait

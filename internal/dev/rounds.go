@@ -110,8 +110,12 @@ func (s *Session) generate(ctx context.Context, round *Round, todo *work) error 
 	for _, one := range result.Changes {
 		made.Files = append(made.Files, one.Path)
 	}
-	if len(made.Files) > 2 {
-		s.Screen.Say("generated " + strings.Join(made.Files, ", "))
+	written, removed := splitChanges(result.Changes)
+	if len(written) > 2 {
+		s.Screen.Say("generated " + strings.Join(written, ", "))
+	}
+	if len(removed) > 2 {
+		s.Screen.Say("removed " + strings.Join(removed, ", "))
 	}
 	round.Steps = append(round.Steps, made)
 	return nil
@@ -123,20 +127,39 @@ func generatedText(result *generate.Result) string {
 		return "nothing to generate"
 	case len(result.Changes) == 0:
 		return "generated files unchanged"
-	default:
-		return "generated " + someOf(result.Changes)
 	}
+	var texts []string
+	written, removed := splitChanges(result.Changes)
+	if len(written) > 0 {
+		texts = append(texts, "generated "+someOf(written))
+	}
+	if len(removed) > 0 {
+		texts = append(texts, "removed "+someOf(removed)+", which no type or marker leads to")
+	}
+	return strings.Join(texts, " and ")
+}
+
+// splitChanges returns the files that were written, and those that were removed because nothing leads to them any longer.
+func splitChanges(changes []generate.Change) (written, removed []string) {
+	for _, one := range changes {
+		if one.Kind == generate.Leftover {
+			removed = append(removed, one.Path)
+		} else {
+			written = append(written, one.Path)
+		}
+	}
+	return written, removed
 }
 
 // someOf names files: one or two, or one and how many more.
-func someOf(changes []generate.Change) string {
-	switch n := len(changes); n {
+func someOf(files []string) string {
+	switch n := len(files); n {
 	case 1:
-		return changes[0].Path
+		return files[0]
 	case 2:
-		return changes[0].Path + " and " + changes[1].Path
+		return files[0] + " and " + files[1]
 	default:
-		return changes[0].Path + " and " + plural(n-1, "more file", "more files")
+		return files[0] + " and " + plural(n-1, "more file", "more files")
 	}
 }
 

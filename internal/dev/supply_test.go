@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -120,6 +121,51 @@ func TestRestartWithACRD(t *testing.T) {
 			expectRound(t, s.do(t.Context(), workRestart, Round{}), test.steps, test.state)
 			if s.exists(t, crd) != test.has {
 				t.Errorf("the cluster has the CRD: %v", !test.has)
+			}
+		})
+	}
+}
+
+// An operator may ask for a kind only when it reconciles, when all its controllers run.
+func TestKindThatAReconcileLacks(t *testing.T) {
+	for name, has := range map[string]bool{"found": true, "not-found": false} {
+		t.Run(name, func(t *testing.T) {
+			group := name + ".reconciled.io"
+			beacons := strings.NewReplacer("lamps", "beacons", "Lamp", "Beacon", "other.io", group,
+				"storage: true}", "storage: true, schema: {openAPIV3Schema: {type: object}}}").Replace(lamps)
+			files, steps := map[string]string{}, []string(nil)
+			if has {
+				files["third-party/beacon.yaml"], steps = beacons, []string{"restart: restarted"}
+			}
+			sample := filepath.Join(t.TempDir(), "sample")
+			if err := syscall.Mkfifo(sample, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := scriptSession(t, files, "echo Starting workers; if [ ! -f once ]; then touch once; read sample <"+sample+
+				`; echo 'no matches for kind "Beacon" in version "`+group+`/v1"'; fi; exec sleep 600`)
+			screen := &terminal{}
+			s.Screen = screen
+			crd := object(t, beacons)
+			t.Cleanup(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				if err := client.IgnoreNotFound(s.applier.server.Delete(ctx, crd.DeepCopy())); err != nil {
+					t.Error(err)
+				}
+			})
+			expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: started"}, string(reconciling))
+			if err := os.WriteFile(sample, []byte("a\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			<-s.process.ready.lacks
+			expectRound(t, s.do(t.Context(), workAwait, Round{}), steps, string(reconciling))
+			if s.exists(t, crd) != has {
+				t.Errorf("the cluster has the CRD: %v", !has)
+			}
+			screen.mu.Lock()
+			defer screen.mu.Unlock()
+			if said := strings.Contains(strings.Join(screen.texts, "\n"), "the cluster does not have kind Beacon of "+group); said == has {
+				t.Errorf("it said %q", screen.texts)
 			}
 		})
 	}
