@@ -200,6 +200,9 @@ func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 	case reached == lacking:
 		*todo &^= workAwait
 		return &LackingError{Kinds: s.process.ready.missing()}
+	case len(s.process.ready.waitsForRights()) > 0:
+		*todo &^= workAwait
+		return &deniedError{s.process.ready.waitsForRights()}
 	}
 	s.sayLacking()
 	round.State, round.After = string(reached), Duration(time.Since(s.process.began))

@@ -171,6 +171,35 @@ func TestKindThatAReconcileLacks(t *testing.T) {
 	}
 }
 
+// A controller that may not list what it watches waits silently: the operator runs, and even its probe may succeed.
+func TestControllersWithoutRights(t *testing.T) {
+	const denied = `echo 'Failed to watch *v1.Ship: ships.sea.io is forbidden: User "a" cannot list resource "ships" in API group "sea.io" at the cluster scope'`
+	for name, test := range map[string]struct{ script, problem string }{
+		"of all": {
+			`echo 'Starting EventSource {"controller": "ship"}'; ` + denied,
+			"1 controller has not started (ship): the operator is not allowed to list or watch what it needs",
+		},
+		"of some": {
+			`echo 'Starting EventSource {"controller": "ship"}'; echo 'Starting EventSource {"controller": "crew"}'; echo 'Starting EventSource {"controller": "dock"}'
+echo 'Starting workers {"controller": "crew"}'; ` + denied,
+			"2 controllers have not started (dock, ship): the operator is not allowed to list or watch what it needs",
+		},
+		"of a reconcile": {`echo 'Starting EventSource {"controller": "ship"}'; ` + denied + `; echo 'Starting workers {"controller": "ship"}'`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scriptSession(t, nil, test.script+"; exec sleep 600")
+			result := s.do(t.Context(), workRestart, Round{})
+			var text string
+			if result.round.Problem != nil {
+				text = result.round.Problem.Text
+			}
+			if text != test.problem {
+				t.Errorf("the problem is %q, the state %q", text, result.round.State)
+			}
+		})
+	}
+}
+
 // An operator that exits because it reads only the in-cluster configuration starts again with one, in the same round.
 func TestRestartAsAPod(t *testing.T) {
 	s := scriptSession(t, nil, `if [ "$KUBERNETES_SERVICE_HOST" ]; then echo Starting workers; exec sleep 600; fi
