@@ -47,7 +47,7 @@ func (s *Session) renewPorts(_ context.Context, _ *Round, todo *work) error {
 
 // askFlags reads the flags of the operator.
 func (s *Session) askFlags(ctx context.Context, _ *Round, todo *work) error {
-	flags, err := askFlags(ctx, s.builder.output, s.Project.Dir, s.Env)
+	called, err := askUsage(ctx, s.builder.output, s.Project.Dir, s.Env, argumentsIn(s.manifests.all), s.Arguments)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Session) askFlags(ctx context.Context, _ *Round, todo *work) error {
 	if s.Observer != (unobserved{}) {
 		around.records = net.JoinHostPort(loopback, strconv.Itoa(s.ports.records))
 	}
-	s.plan = newPlan(flags, around, s.Arguments)
+	s.plan = called.plan(around)
 	*todo &^= workFlags
 	return nil
 }
@@ -108,7 +108,7 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 			return err
 		}
 	}
-	s.lens.begin(userOf(s.manifests.identity), s.builder.isInstrumented())
+	s.lens.begin(recordedAs(s.manifests.identity), s.builder.isInstrumented())
 	advice := newAdvice(s.Screen.Say)
 	advice.hidden, advice.granted = hidden, s.grants
 	next, err := startProcess(processSpec{

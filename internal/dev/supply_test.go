@@ -20,6 +20,7 @@ import (
 
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/dev/mounts"
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/testenv"
 )
@@ -211,6 +212,27 @@ echo unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERN
 		steps, state = []string{"restart: started", "run: the operator exited with status 1"}, ""
 	}
 	expectRound(t, s.do(t.Context(), workRestart, Round{}), steps, state)
+}
+
+// An operator without a service account has all rights, and its recording says so.
+func TestRecordingOfAnAdministrator(t *testing.T) {
+	s := scriptSession(t, nil, "echo Starting workers; exec sleep 600")
+	s.Lens = true
+	expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: started"}, string(reconciling))
+	s.end()
+	recordings, err := filepath.Glob(filepath.Join(s.StateDir, "recordings", "*.jsonl"))
+	if err != nil || len(recordings) != 1 {
+		t.Fatalf("the recordings are %q, %v", recordings, err)
+	}
+	file, err := os.Open(recordings[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	recorded, err := lens.ReadRecording(file, func(*lens.Event) error { return nil })
+	if err != nil || recorded.Header.Identity != "administrator" {
+		t.Errorf("it is the recording of %q, %v", recorded.Header.Identity, err)
+	}
 }
 
 // expectRound compares what a round did, and the state in which the operator is; without one, it has crashed.
