@@ -277,7 +277,7 @@ func (s *Session) readManifests(ctx context.Context) (m manifests, err error) {
 		if err != nil {
 			return m, err
 		}
-		m.webhooks = hooks.Configurations
+		m.webhooks, m.undeployed = hooks.Configurations, !hooks.Deployed
 	}
 	m.definitions = append(m.definitions, s.externalDefinitions(ctx)...)
 	m.all, m.identity = all, project.IdentityIn(all)

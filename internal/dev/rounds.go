@@ -25,6 +25,13 @@ type manifests struct {
 	identity    *project.Identity // nil if the project has none
 	env         []string
 	all         []*unstructured.Unstructured
+	// undeployed means that the webhooks are in the project, but not in the manifests of the operator.
+	undeployed bool
+}
+
+// leavesWebhooksOut reports whether the operator may have turned its webhooks off. Conversion has to work.
+func (m manifests) leavesWebhooksOut() bool {
+	return m.undeployed && !slices.ContainsFunc(m.definitions, converts)
 }
 
 // serves reports whether the operator has webhooks.

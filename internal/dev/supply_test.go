@@ -235,6 +235,24 @@ func TestRecordingOfAnAdministrator(t *testing.T) {
 	}
 }
 
+// Webhooks that the manifests leave out may be turned off in the operator, which works without them.
+func TestWebhooksThatAreTurnedOff(t *testing.T) {
+	s := scriptSession(t, nil, "echo Starting workers; exec sleep 600")
+	screen := &terminal{}
+	s.Screen = screen
+	hook := object(t, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: unserved}}")
+	s.manifests.webhooks, s.manifests.undeployed, s.plan.webhookPort = []*unstructured.Unstructured{hook}, true, s.ports.webhooks
+	expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: started"}, string(reconciling))
+	if s.exists(t, hook) {
+		t.Error("they are configured")
+	}
+	screen.mu.Lock()
+	defer screen.mu.Unlock()
+	if !strings.Contains(strings.Join(screen.texts, "\n"), "does not serve the webhooks of config/webhook") {
+		t.Errorf("it said %q", screen.texts)
+	}
+}
+
 // expectRound compares what a round did, and the state in which the operator is; without one, it has crashed.
 func expectRound(t *testing.T, result outcome, steps []string, state string) {
 	t.Helper()
