@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/why"
+	"github.com/opdock/opdock/why/diff"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -314,6 +317,23 @@ func TestGrouping(t *testing.T) {
 2 Shop/web <updated Shop/web spec.size by kubectl> [update Deployment/web] succeeded`
 	if got != want {
 		t.Errorf("%s\ninstead of\n%s", got, want)
+	}
+}
+
+// Older operators renew a ConfigMap every few seconds to stay the leader, which is not a reconcile.
+func TestLeaderElectionIsNoReconcile(t *testing.T) {
+	t.Parallel()
+	differ := diff.Differ{MaxChanges: 8, MaxValue: 100, MaxCompared: 1000}
+	lock := func(version, holder string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+			"name": "leader", "namespace": "a", "resourceVersion": version, "annotations": map[string]any{"control-plane.alpha.kubernetes.io/leader": holder},
+		}}}
+	}
+	found := differ.Compare(lock("1", `{"renewTime":"1"}`), lock("2", `{"renewTime":"2"}`), false)
+	renewed := wrote(1, 0, "update", shop("ConfigMap", "leader", "2"))
+	renewed.Request.Change = &lens.Change{Fields: found.Changes}
+	if got := say(play(renewed)); got != "" {
+		t.Errorf("it is %s", got)
 	}
 }
 

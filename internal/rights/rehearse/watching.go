@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/opdock/opdock/internal/lens"
-	"github.com/opdock/opdock/why"
 )
 
 // watching counts what an operator does.
@@ -51,16 +49,13 @@ func newWatching(stream *lens.Stream) *watching {
 // neverEnds reports whether a resource changes constantly: leader election, and the heartbeats of nodes.
 func neverEnds(r lens.Resource) bool { return r.Resource == "leases" || r.Resource == "nodes" }
 
-// leaderAnnotation is on ConfigMaps and Endpoints by which older operators elect a leader. It is written every few seconds.
-const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
-
-// isLock reports whether a leader is elected by the object, which shows when its annotation changes.
+// isLock reports whether a leader is elected by the object, which shows when it is renewed.
 func (w *watching) isLock(r lens.Resource, object *lens.Object, change *lens.Change) bool {
 	key := named(r, r.Namespace, r.Name)
 	if object != nil {
 		key = named(r, object.Namespace, object.Name)
 	}
-	if change != nil && slices.ContainsFunc(change.Fields, func(field why.Change) bool { return strings.Contains(field.Path, leaderAnnotation) }) {
+	if change.RenewsLeader() {
 		if w.locks == nil {
 			w.locks = map[lens.Resource]bool{}
 		}
