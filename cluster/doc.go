@@ -22,7 +22,7 @@
 // A cluster ends with the process that started it, however that process ends. The control plane holds
 // the read end of a pipe, and only the starting process has the write end. When the kernel closes it,
 // even after a panic or SIGKILL, the control plane stops, unless another process uses the cluster
-// ([Cluster.Use]). With [Options.Detach] a cluster outlives the
+// ([Cluster.Use]) or has kept it ([Cluster.Keep]). With [Options.Detach] a cluster outlives the
 // process that started it, and other processes of the same user reach it with [Open], [Find] and
 // [List].
 //

@@ -22,6 +22,7 @@ const (
 	stateFileName      = "state.json"
 	kubeconfigFileName = "kubeconfig"
 	logFileName        = "controlplane.log"
+	keptFileName       = "kept"
 )
 
 // lockFile is DIR/lock, opened. A living control plane holds an exclusive flock on it, which the kernel

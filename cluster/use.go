@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/opdock/opdock/internal/filelock"
@@ -31,8 +33,37 @@ func (c *Cluster) Use() (release func(), err error) {
 	return func() { file.Close() }, nil
 }
 
-// InUse reports whether a process has called Use.
+// Keep keeps a cluster running that another process started: it no longer ends with that process, only with Stop.
+func (c *Cluster) Keep() error {
+	status, err := inspect(c.name, c.dir)
+	if err != nil {
+		return err
+	}
+	if status.State != Alive || status.PID == 0 {
+		return &NotRunningError{Status: status}
+	}
+	// With the process ID, because the next start of the cluster is not kept.
+	if err := os.WriteFile(filepath.Join(c.dir, keptFileName), []byte(strconv.Itoa(status.PID)), 0o600); err != nil {
+		return fmt.Errorf("keeping %s: %w", c.title(), err)
+	}
+	return nil
+}
+
+// isKept reports whether a process has called Keep since the cluster started.
+func (c *Cluster) isKept() bool {
+	pid, err := os.ReadFile(filepath.Join(c.dir, keptFileName))
+	if err != nil {
+		return false
+	}
+	status, err := inspect(c.name, c.dir)
+	return err == nil && status.State == Alive && string(pid) == strconv.Itoa(status.PID)
+}
+
+// InUse reports whether a process has called Use, or Keep.
 func (c *Cluster) InUse() bool {
+	if c.isKept() {
+		return true
+	}
 	file, err := os.Open(c.kubeconfig)
 	if err != nil {
 		return false

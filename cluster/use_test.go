@@ -16,10 +16,11 @@ import (
 func TestRealClusterStaysWhileItIsUsed(t *testing.T) {
 	testenv.ControlPlane(t)
 	t.Setenv("OPDOCK_HOME", t.TempDir())
-	for name, test := range map[string]struct{ used, released, stays bool }{
-		"unused":   {false, false, false},
-		"used":     {true, false, true},
-		"released": {true, true, false},
+	for name, test := range map[string]struct{ used, released, kept, stays bool }{
+		"unused":   {},
+		"used":     {used: true, stays: true},
+		"released": {used: true, released: true},
+		"kept":     {kept: true, stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := Start(t.Context(), Options{Name: name})
@@ -45,6 +46,11 @@ func TestRealClusterStaysWhileItIsUsed(t *testing.T) {
 					defer release()
 				}
 			}
+			if test.kept {
+				if err := other.Keep(); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if c.InUse() != test.stays {
 				t.Errorf("it is in use: %v", !test.stays)
 			}
@@ -66,6 +72,33 @@ func TestRealClusterStaysWhileItIsUsed(t *testing.T) {
 				t.Errorf("stopping it: %v", err)
 			}
 			<-c.Done()
+			if test.kept && c.InUse() {
+				t.Error("it is in use after it has ended")
+			}
 		})
+	}
+}
+
+// A cluster is kept until it stops: the next start decides again.
+func TestRealClusterIsKeptOnce(t *testing.T) {
+	testenv.ControlPlane(t)
+	t.Setenv("OPDOCK_HOME", t.TempDir())
+	for _, kept := range []bool{true, false} {
+		c, err := Start(t.Context(), Options{Name: "kept"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Stop() })
+		if kept {
+			if err := c.Keep(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.InUse() != kept {
+			t.Errorf("it is in use: %v", !kept)
+		}
+		if err := c.Stop(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -42,6 +42,9 @@ type Config struct {
 	Webhook  WebhookConfig  `json:"webhook,omitzero"`
 	Client   ClientConfig   `json:"client,omitzero"`
 	OpenAPI  OpenAPIConfig  `json:"openapi,omitzero"`
+
+	// pathsInMakefile are the paths of generators that the Makefile calls for a part of the module.
+	pathsInMakefile map[string][]string
 }
 
 // DeepcopyConfig is about zz_generated.deepcopy.go.
@@ -136,6 +139,7 @@ func loadConfig(m module, o Options) (*Config, error) {
 	}
 	if len(config.Paths) == 0 {
 		config.Paths = []string{"./..."}
+		config.pathsInMakefile = m.pathsOf(readMakefile(m.dir))
 	}
 	if config.HeaderFile == "" {
 		if _, err := os.Stat(m.absolute(defaultHeaderFile)); err == nil {

@@ -39,6 +39,9 @@ func expectSettings(t *testing.T, path string, settings reflect.Type, named map[
 	t.Helper()
 	for i := range settings.NumField() {
 		field := settings.Field(i)
+		if !field.IsExported() {
+			continue
+		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		value, found := named[name]
 		if !found {

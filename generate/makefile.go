@@ -5,7 +5,9 @@ package generate
 
 import (
 	"cmp"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,6 +22,8 @@ var (
 	assignment = regexp.MustCompile(`^(?:export |override )? *([A-Za-z_][\w.-]*) *(\?|\+|:{0,3})= *(.*)$`)
 	reference  = regexp.MustCompile(`\$(?:\(([\w.-]+)\)|\{([\w.-]+)\})`)
 	callsTool  = regexp.MustCompile(`(?i)\bcontroller[-_]gen\b`)
+	// changesFolder finds a call of controller-gen in another folder.
+	changesFolder = regexp.MustCompile(`(?:^|[\s;&(])(?:cd|pushd)\s`)
 	// hasUnknownWord finds a variable that may contain a generator, not one inside an option.
 	hasUnknownWord = regexp.MustCompile(`(?:^|\s)["']?\$[({]`)
 )
@@ -97,6 +101,54 @@ func leftOutIn(content string) (generators []string) {
 		return nil // they are made elsewhere
 	}
 	return slices.DeleteFunc(manifests, func(name string) bool { return used[name] })
+}
+
+// pathsOf returns the folders that the Makefile calls controller-gen for, relative to the module and with /... for all below, by
+// generator. A generator is not in it if it is called for the whole module, or if some of its paths are unknown.
+func (m module) pathsOf(content string) map[string][]string {
+	calls, variables := callsInMakefile(content)
+	paths, unknown := map[string][]string{}, map[string]bool{}
+	for _, call := range calls {
+		call = expand(call, variables)
+		found := m.pathsOfCall(call)
+		for generator := range optionsOfCall(call) {
+			paths[generator] = append(paths[generator], found...)
+			unknown[generator] = unknown[generator] || len(found) == 0 || slices.Contains(found, "...")
+		}
+	}
+	maps.DeleteFunc(paths, func(generator string, _ []string) bool { return unknown[generator] })
+	return paths
+}
+
+// pathsOfCall returns nothing unless all paths of the call are known.
+func (m module) pathsOfCall(call string) (paths []string) {
+	if changesFolder.MatchString(call) {
+		return nil
+	}
+	for _, word := range strings.Fields(strings.NewReplacer(`"`, "", "'", "", "{", "", "}", "").Replace(call)) {
+		value, found := strings.CutPrefix(word, "paths=")
+		if !found {
+			continue
+		}
+		for one := range strings.SplitSeq(value, ";") {
+			if below, inside := strings.CutPrefix(one, m.path+"/"); inside {
+				one = "./" + below
+			}
+			if !strings.HasPrefix(one, "./") && one != "." || strings.ContainsAny(one, "$*?[,") {
+				return nil
+			}
+			paths = append(paths, path.Clean(one))
+		}
+	}
+	return paths
+}
+
+// isIn reports whether a folder is one of paths such as api/v1 or api/...
+func isIn(dir string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(one string) bool {
+		parent, all := strings.CutSuffix("/"+one, "/...")
+		return dir == one || all && strings.HasPrefix("/"+dir+"/", parent+"/")
+	})
 }
 
 // adoptHeaders does the same for headers. A call of controller-gen without a header means that its files have

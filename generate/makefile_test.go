@@ -77,6 +77,45 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
+// CRDs that the Makefile does not generate, such as those of types that are copied from another operator, are not generated.
+func TestPathsOfTheMakefile(t *testing.T) {
+	for name, test := range map[string]struct {
+		makefile, generator, dir string
+		want                     bool
+	}{
+		"all":                     {"a:\n\tcontroller-gen crd paths=./...\n", genCRD, "pkg/theirs/v1", true},
+		"the root":                {"a:\n\tcontroller-gen rbac paths=./...\n", genRBAC, ".", true},
+		"inside":                  {"a:\n\t$(CONTROLLER_GEN) crd paths=\"./apis/...\"\n", genCRD, "apis/v1", true},
+		"the folder itself":       {"a:\n\tcontroller-gen crd paths=./apis/...\n", genCRD, "apis", true},
+		"outside":                 {"a:\n\tcontroller-gen crd paths=./apis/...\n", genCRD, "pkg/theirs/v1", false},
+		"a longer name":           {"a:\n\tcontroller-gen crd paths=./api/...\n", genCRD, "apis/v1", false},
+		"without folders below":   {"a:\n\tcontroller-gen crd paths=./api\n", genCRD, "api/v1", false},
+		"of another generator":    {"a:\n\tcontroller-gen crd paths=./apis/...\n\tcontroller-gen rbac paths=./...\n", genRBAC, "pkg/theirs/v1", true},
+		"of two calls":            {"a:\n\tcontroller-gen crd paths=./one\n\tcontroller-gen crd paths=./two\n", genCRD, "two", true},
+		"several":                 {"a:\n\tcontroller-gen crd paths=\"./one/...;./two/...\" paths=./three\n", genCRD, "three", true},
+		"import paths":            {"a:\n\tcontroller-gen crd paths=example.com/plain/apis/...\n", genCRD, "pkg/theirs", false},
+		"one that only make has":  {"a:\n\tcontroller-gen crd paths=./one paths=$(MORE)\n", genCRD, "two", true},
+		"another folder":          {"a:\n\tcd api && controller-gen crd paths=./v1/...\n", genCRD, "api/v1", true},
+		"variable":                {"P = ./apis/...\na:\n\tcontroller-gen crd paths=$(P)\n", genCRD, "pkg/theirs", false},
+		"one call without a path": {"a:\n\tcontroller-gen crd paths=./one\n\tcontroller-gen crd\n", genCRD, "two", true},
+		"none":                    {"", genCRD, "two", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := plain().with("Makefile", test.makefile).write(t)
+			m := module{dir: dir, path: "example.com/plain"}
+			config, err := loadConfig(m, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := &discovery{packages: []apiPackage{{dir: test.dir, markers: markerKubebuilder | markerGroupName | markerRBAC}}}
+			plan, err := newPlan(m, config, found, Options{Only: []string{test.generator}})
+			if got := err == nil && len(plan.crd)+len(plan.rbac) > 0; got != test.want {
+				t.Errorf("it is generated for %s: %v, %v", test.dir, got, err)
+			}
+		})
+	}
+}
+
 func TestMakefileBelowTheConfiguration(t *testing.T) {
 	const makefile = "all:\n\tcontroller-gen crd:maxDescLen=0,allowDangerousTypes=true rbac:roleName=ours webhook object:headerFile=gone.txt \\\n" +
 		"\t  output:crd:dir=crds output:rbac:dir=../elsewhere output:webhook:dir=$(HOOKS)\n"

@@ -4,7 +4,9 @@
 package generate
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,9 +26,14 @@ type module struct {
 // NoModuleError is returned for a folder that is in no Go module.
 type NoModuleError struct {
 	Dir string
+	// Missing is whether the folder itself does not exist.
+	Missing bool
 }
 
 func (e *NoModuleError) Error() string {
+	if e.Missing {
+		return fmt.Sprintf("no go.mod found in %s: the directory does not exist", e.Dir)
+	}
 	return fmt.Sprintf("no go.mod found in %s or a parent directory: generating needs a Go module", e.Dir)
 }
 
@@ -41,6 +48,9 @@ func findModule(dir string) (module, error) {
 	}
 	// go list returns real paths, which differ from paths through a symbolic link.
 	start, err := filepath.EvalSymlinks(absolute)
+	if errors.Is(err, fs.ErrNotExist) {
+		return module{}, &NoModuleError{Dir: absolute, Missing: true}
+	}
 	if err != nil {
 		return module{}, fmt.Errorf("finding the module: %w", err)
 	}

@@ -75,8 +75,9 @@ func newPlan(m module, config *Config, found *discovery, o Options) (*plan, erro
 		if !p.enabled[generator] {
 			return nil
 		}
+		paths, limited := config.pathsInMakefile[generator]
 		for _, one := range found.packages {
-			if wanted(one.markers) {
+			if wanted(one.markers) && (!limited || isIn(one.dir, paths)) {
 				dirs = append(dirs, one.dir)
 			}
 		}

@@ -55,31 +55,40 @@ func (e *LackingError) Error() string {
 // lackingHint explains what to do about missing kinds.
 const lackingHint = "apply the CRD; the controller starts once it is there. Neither the project nor the modules that it imports have it"
 
-// waitsForNews reports whether a controller has not started and the operator lacks a kind that was not looked for yet.
-func (s *Session) waitsForNews() bool {
-	unknown := func(one project.Wanted) bool { return !s.sought[one] }
-	return len(s.process.ready.idle()) > 0 && slices.ContainsFunc(s.process.ready.missing(), unknown)
+// lacksNews reports whether the operator lacks a kind that was not looked for yet.
+func (s *Session) lacksNews() bool {
+	return slices.ContainsFunc(s.process.ready.missing(), func(one project.Wanted) bool { return !s.sought[one] })
+}
+
+// sayLacking names the kinds that an operator lacks although all its controllers run, each once.
+func (s *Session) sayLacking() {
+	for _, one := range s.process.ready.missing() {
+		if s.unfound[one] {
+			delete(s.unfound, one)
+			s.Screen.Say(fmt.Sprintf("the operator's log reports that the cluster does not have %s; if it needs that kind, apply the CRD", one))
+		}
+	}
 }
 
 // installMissing applies the CRDs of kinds that the operator lacks, if the project's folders or the modules
 // that the operator is built from have them. It returns whether a kind was added.
 func (s *Session) installMissing(ctx context.Context, wanted []project.Wanted) bool {
-	if !s.Cluster.CallsBack {
-		return false
+	if s.sought == nil {
+		s.sought, s.unfound = map[project.Wanted]bool{}, map[project.Wanted]bool{}
 	}
 	installed := false
 	for _, one := range wanted {
 		if s.sought[one] {
 			continue
 		}
-		definitions := s.Project.DefinitionsOf(ctx, one, s.Main, s.Env)
+		var definitions []project.Definition
+		if s.Cluster.CallsBack {
+			definitions = s.Project.DefinitionsOf(ctx, one, s.Main, s.Env)
+		}
 		if ctx.Err() != nil {
 			return installed
 		}
-		if s.sought == nil {
-			s.sought = map[project.Wanted]bool{}
-		}
-		s.sought[one] = true
+		s.sought[one], s.unfound[one] = true, len(definitions) == 0
 		for _, definition := range definitions {
 			installed = s.installFrom(ctx, definition.Unstructured, definition.Place) || installed
 		}

@@ -35,11 +35,11 @@ func parseFlags(help string) flagSet {
 	return known
 }
 
-// askFlags runs the operator with --help.
-func askFlags(ctx context.Context, binary, dir string, env []string) (flagSet, error) {
+// askHelp runs the operator, or a subcommand of it, with --help.
+func askHelp(ctx context.Context, binary, dir string, env []string, command ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, helpTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "--help")
+	cmd := exec.CommandContext(ctx, binary, append(slices.Clone(command), "--help")...)
 	cmd.Dir = dir
 	// If it starts for real, then without a cluster.
 	cmd.Env = append(slices.Clone(env), "KUBECONFIG=/dev/null", "KUBERNETES_SERVICE_HOST=", "HOME=/nonexistent")
@@ -49,10 +49,10 @@ func askFlags(ctx context.Context, binary, dir string, env []string) (flagSet, e
 	// The exit code does not matter: package flag exits with 0 and others with 2.
 	help, err := cmd.CombinedOutput()
 	if cmd.Process == nil {
-		return nil, fmt.Errorf("running the operator with --help: %w", err)
+		return "", fmt.Errorf("running the operator with --help: %w", err)
 	}
 	_ = cmd.Cancel() // what it started, if it looks at its flags late
-	return parseFlags(string(help)), nil
+	return string(help), nil
 }
 
 // Alternative names of flags; the first one that exists is used.

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/opdock/opdock/internal/testenv"
 )
 
@@ -93,8 +95,8 @@ func TestHelpLeavesNoProcess(t *testing.T) {
 		}
 		over <- err
 	}()
-	known, err := askFlags(t.Context(), binary, dir, os.Environ())
-	if err != nil || !known["kubeconfig"] {
+	help, err := askHelp(t.Context(), binary, dir, os.Environ())
+	if known := parseFlags(help); err != nil || !known["kubeconfig"] {
 		t.Errorf("got %v, %v", known, err)
 	}
 	// If the program was ended before it opened the file, this is what the other end waits for.
@@ -184,6 +186,50 @@ func TestPlan(t *testing.T) {
 			got.args, test.want.args = nil, nil
 			if got.probe != test.want.probe || got.webhookPort != test.want.webhookPort || got.fixedPort != test.want.fixedPort || got.ownCertificates != test.want.ownCertificates {
 				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// An operator with subcommands runs with the one that the user names, or else the Deployment.
+func TestSubcommands(t *testing.T) {
+	const help = `cat <<'END'
+Runs everything.
+
+Usage:
+  manager [command]
+
+Available Commands:
+  completion  Generate the autocompletion script
+  controller  Run the operator
+  instance    Run a database
+
+Flags:
+  -h, --help   help for manager
+END
+`
+	binary := filepath.Join(t.TempDir(), "manager")
+	script := "#!/bin/sh\nif [ \"$1\" = controller ]; then echo '      --leader-elect   run only once'; exit; fi\n" + help
+	if err := os.WriteFile(binary, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	const deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [{name: manager, COMMAND}]}}}}"
+	for name, test := range map[string]struct{ command, user, want string }{
+		"of the Deployment":               {"command: [/manager], args: [controller, --leader-elect, --size=2]", "", "controller --leader-elect=false"},
+		"in the command":                  {"command: [/manager, controller]", "--size=1", "controller --leader-elect=false --size=1"},
+		"without a command":               {"args: [controller]", "", "controller --leader-elect=false"},
+		"of the user":                     {"args: [instance]", "controller --size=1", "controller --leader-elect=false --size=1"},
+		"none":                            {"args: [--leader-elect]", "--size=1", "--size=1"},
+		"an argument that is no command":  {"args: [else]", "", ""},
+		"an argument of the user's":       {"args: [else]", "name", "name"},
+		"another program":                 {"command: [/bin/sh, -c, controller]", "", ""},
+		"a word of the description alone": {"args: [Runs]", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifests := []*unstructured.Unstructured{object(t, replaced(deployment, "COMMAND", test.command))}
+			called, err := askUsage(t.Context(), binary, ".", os.Environ(), argumentsIn(manifests), strings.Fields(test.user))
+			if got := strings.Join(called.plan(surroundings{}).args, " "); err != nil || got != test.want {
+				t.Errorf("it is called with %q, %v", got, err)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/story"
 )
 
@@ -81,7 +82,7 @@ func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 		return nil, err
 	}
 	name := filepath.Join(s.RecordingsDir(), time.Now().UTC().Format("20060102T150405.000")+".jsonl")
-	header := lens.Header{Project: s.Project.Name, Cluster: s.Cluster.Config.Host, Identity: userOf(s.manifests.identity)}
+	header := lens.Header{Project: s.Project.Name, Cluster: s.Cluster.Config.Host, Identity: recordedAs(s.manifests.identity)}
 	recording, err := lens.Record(proxy.Stream(), name, header, 0)
 	if err != nil {
 		return nil, err
@@ -113,6 +114,11 @@ func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 		}
 	})
 	return l, nil
+}
+
+// recordedAs returns who the operator is in recordings. Without rights for a service account, it runs as an administrator.
+func recordedAs(identity *project.Identity) string {
+	return cmp.Or(userOf(identity), lens.Administrator)
 }
 
 // begin reports that a process is started. The one from before has ended.

@@ -33,7 +33,7 @@ type Operator struct {
 	options   OperatorOptions
 	builder   *builder
 	manifests manifests
-	flags     flagSet
+	called    usage
 	// needed are kinds of other modules that Install installs.
 	needed []project.Wanted
 	// pod is true once the operator is known to read only the in-cluster configuration.
@@ -77,7 +77,11 @@ func NewOperator(ctx context.Context, o OperatorOptions, admin *rest.Config) (*O
 	if err := op.build(ctx); err != nil {
 		return nil, err
 	}
-	if op.flags, err = askFlags(ctx, op.builder.output, o.Project.Dir, o.Env); err != nil {
+	var deployed []string
+	if o.Program == "" {
+		deployed = argumentsIn(op.manifests.all)
+	}
+	if op.called, err = askUsage(ctx, op.builder.output, o.Project.Dir, o.Env, deployed, o.Arguments); err != nil {
 		return nil, err
 	}
 	return op, nil
@@ -125,7 +129,7 @@ func (op *Operator) Definitions() []*unstructured.Unstructured { return op.manif
 
 // Exclusive reports whether only one process of it can run at a time, because its webhook port cannot be set.
 func (op *Operator) Exclusive() bool {
-	return op.manifests.serves() && newPlan(op.flags, surroundings{}, op.options.Arguments).fixedPort
+	return op.manifests.serves() && op.called.plan(surroundings{}).fixedPort
 }
 
 // Install applies what the operator needs on a cluster: its CRDs, its service account with roles, and its settings.
@@ -205,9 +209,9 @@ func (op *Operator) place(ctx context.Context, at Place) (*Started, error) {
 	if s.certificates, err = makeCertificates(at.Dir, time.Now()); err != nil {
 		return nil, err
 	}
-	s.plan = newPlan(op.flags, surroundings{
+	s.plan = op.called.plan(surroundings{
 		kubeconfig: s.KubeconfigPath(), probe: net.JoinHostPort(loopback, strconv.Itoa(s.ports.probe)), webhookPort: s.ports.webhooks, certificate: s.certificates.dir,
-	}, op.options.Arguments)
+	})
 	if err := s.layOut(at.Lens); err != nil {
 		return nil, err
 	}
@@ -288,7 +292,7 @@ func (o *Started) begin(ctx context.Context, line func(string)) error {
 	}
 	visible, _ := s.tryMounts(files)
 	s.releaseLease(ctx, s.process)
-	s.lens.begin(userOf(s.manifests.identity), s.builder.isInstrumented())
+	s.lens.begin(recordedAs(s.manifests.identity), s.builder.isInstrumented())
 	p, err := startProcess(processSpec{binary: s.builder.output, dir: s.Project.Dir, args: s.plan.args, env: s.environment(), mounts: visible, line: line})
 	if err != nil {
 		return err

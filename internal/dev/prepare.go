@@ -98,7 +98,8 @@ func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (rest
 	before := s.manifests
 	s.manifests = found
 	s.granted.Store(found.identity)
-	restarts = userOf(before.identity) != userOf(found.identity) || !slices.Equal(before.env, found.env) || !maps.Equal(before.podFiles(), found.podFiles())
+	restarts = userOf(before.identity) != userOf(found.identity) || !slices.Equal(before.env, found.env) || !maps.Equal(before.podFiles(), found.podFiles()) ||
+		s.process.running() && len(s.process.ready.waitsForRights()) > 0 // which it would ask for again only after a while
 	if err := s.clearWebhooks(ctx); err != nil {
 		return restarts, err
 	}
@@ -276,7 +277,7 @@ func (s *Session) readManifests(ctx context.Context) (m manifests, err error) {
 		if err != nil {
 			return m, err
 		}
-		m.webhooks = hooks.Configurations
+		m.webhooks, m.undeployed = hooks.Configurations, !hooks.Deployed
 	}
 	m.definitions = append(m.definitions, s.externalDefinitions(ctx)...)
 	m.all, m.identity = all, project.IdentityIn(all)

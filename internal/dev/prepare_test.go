@@ -19,6 +19,9 @@ func TestGeneratedText(t *testing.T) {
 		"generated a.go":                  {Files: 4, Changes: []generate.Change{{Path: "a.go"}}},
 		"generated a.go and b.yaml":       {Files: 4, Changes: []generate.Change{{Path: "a.go"}, {Path: "b.yaml"}}},
 		"generated a.go and 2 more files": {Files: 4, Changes: []generate.Change{{Path: "a.go"}, {Path: "b.yaml"}, {Path: "c.yaml"}}},
+		"generated a.go and removed b.yaml, which no type or marker leads to": {
+			Files: 4, Changes: []generate.Change{{Path: "a.go"}, {Path: "b.yaml", Kind: generate.Leftover}},
+		},
 	} {
 		if got := generatedText(&result); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -27,6 +27,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		names   *apply.RefusedError
 		unread  *manifestsError
 		lacks   *LackingError
+		denied  *deniedError
 		hinted  *hint.Error
 	)
 	if part := (*stepError)(nil); errors.As(err, &part) {
@@ -53,6 +54,9 @@ func (s *Session) problem(step string, err error) *Problem {
 	case errors.As(err, &lacks):
 		// It runs, but for that.
 		p.Step, p.Text, p.Hint = StepRun, lacks.Error(), lackingHint
+		return p
+	case errors.As(err, &denied):
+		p.Step, p.Text, p.Hint = StepRun, denied.Error(), deniedHint
 		return p
 	case errors.As(err, &refused):
 		what = "the API server rejected " + refused.object.GetKind() + " " + refused.object.GetName()

@@ -129,7 +129,7 @@ func TestAwaitReady(t *testing.T) {
 	}
 }
 
-func TestAskFlags(t *testing.T) {
+func TestAskHelp(t *testing.T) {
 	script := func(text string) string {
 		path := filepath.Join(t.TempDir(), "operator")
 		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
@@ -137,16 +137,16 @@ func TestAskFlags(t *testing.T) {
 		}
 		return path
 	}
-	known, err := askFlags(t.Context(), script("cat >&2 <<'END'\n"+standardHelp+"END\nexit 2\n"), ".", os.Environ())
-	if err != nil || !known["leader-elect"] || !known["kubeconfig"] {
+	help, err := askHelp(t.Context(), script("cat >&2 <<'END'\n"+standardHelp+"END\nexit 2\n"), ".", os.Environ())
+	if known := parseFlags(help); err != nil || !known["leader-elect"] || !known["kubeconfig"] {
 		t.Errorf("got %v, %v", known, err)
 	}
 	// One that takes --help for nothing special must not find a cluster.
-	known, err = askFlags(t.Context(), script("echo \"  -kubeconfig=$KUBECONFIG-\"\n"), ".", append(os.Environ(), "KUBECONFIG=/real"))
-	if err != nil || len(known) != 1 {
+	help, err = askHelp(t.Context(), script("echo \"  -kubeconfig=$KUBECONFIG-\"\n"), ".", append(os.Environ(), "KUBECONFIG=/real"))
+	if known := parseFlags(help); err != nil || len(known) != 1 {
 		t.Errorf("got %v, %v", known, err)
 	}
-	if _, err := askFlags(t.Context(), "/nonexistent/operator", ".", nil); err == nil {
+	if _, err := askHelp(t.Context(), "/nonexistent/operator", ".", nil); err == nil {
 		t.Error("there is no such program")
 	}
 }

@@ -65,6 +65,7 @@ type readiness struct {
 	wanted    []project.Wanted // kinds that the cluster does not have
 	watched   []string         // namespaces that it logs to watch; empty if unknown, or all
 	podOnly   bool             // it reads only the in-cluster configuration, and there is none
+	denied    bool             // it may not list or watch something
 	said      bool
 
 	workersRun chan struct{} // closed when the workers of all controllers run
@@ -89,6 +90,9 @@ func (r *readiness) read(line string) {
 	}
 	if outside.MatchString(line) {
 		r.podOnly = true
+	}
+	if match := forbidden.FindStringSubmatch(line); match != nil && (match[1] == "list" || match[1] == "watch") || forbiddenWatch.MatchString(line) {
+		r.denied = true
 	}
 	if match := watchesNamespaces.FindStringSubmatch(line); match != nil {
 		r.watched = namespacesIn(match[1])
@@ -120,6 +124,16 @@ func (r *readiness) readsOnlyInCluster() bool {
 func (r *readiness) idle() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.idleLocked()
+}
+
+// waitsForRights returns the controllers that have not started, if the log says that the operator may not list or watch something.
+func (r *readiness) waitsForRights() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.denied {
+		return nil
+	}
 	return r.idleLocked()
 }
 

@@ -47,7 +47,7 @@ func (s *Session) renewPorts(_ context.Context, _ *Round, todo *work) error {
 
 // askFlags reads the flags of the operator.
 func (s *Session) askFlags(ctx context.Context, _ *Round, todo *work) error {
-	flags, err := askFlags(ctx, s.builder.output, s.Project.Dir, s.Env)
+	called, err := askUsage(ctx, s.builder.output, s.Project.Dir, s.Env, argumentsIn(s.manifests.all), s.Arguments)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Session) askFlags(ctx context.Context, _ *Round, todo *work) error {
 	if s.Observer != (unobserved{}) {
 		around.records = net.JoinHostPort(loopback, strconv.Itoa(s.ports.records))
 	}
-	s.plan = newPlan(flags, around, s.Arguments)
+	s.plan = called.plan(around)
 	*todo &^= workFlags
 	return nil
 }
@@ -108,7 +108,7 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 			return err
 		}
 	}
-	s.lens.begin(userOf(s.manifests.identity), s.builder.isInstrumented())
+	s.lens.begin(recordedAs(s.manifests.identity), s.builder.isInstrumented())
 	advice := newAdvice(s.Screen.Say)
 	advice.hidden, advice.granted = hidden, s.grants
 	next, err := startProcess(processSpec{
@@ -142,7 +142,14 @@ func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) e
 				return err
 			}
 		}
-		if err := s.awaitWebhooks(ctx); err != nil {
+		err := s.awaitWebhooks(ctx)
+		if errors.As(err, new(*notServedError)) && ctx.Err() == nil && s.manifests.leavesWebhooksOut() {
+			s.Screen.Say(fmt.Sprintf("the operator runs, but does not serve the webhooks of config/webhook on port %d, and its manifests leave them out: "+
+				"they are not configured; if it has a flag that turns them on, pass it after --", s.plan.webhookPort))
+			*todo &^= workWebhooks
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		if err := s.leadWebhooksHere(ctx); err != nil {
@@ -172,18 +179,25 @@ func (s *Session) leadWebhooksHere(ctx context.Context) error {
 // await waits until the operator does its work.
 func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 	reached := lacking
-	if !s.waitsForNews() {
+	if !s.lacksNews() {
 		reached = s.process.awaitReady(ctx, s.plan.probe)
 	}
-	for reached == lacking && s.installMissing(ctx, s.process.ready.missing()) {
-		// controller-runtime checks for a kind only every ten seconds; a new process finds it at once.
-		if err := s.restart(ctx, round, todo); err != nil {
-			return err
+	for reached == lacking {
+		if s.installMissing(ctx, s.process.ready.missing()) {
+			// controller-runtime checks for a kind only every ten seconds; a new process finds it at once.
+			if err := s.restart(ctx, round, todo); err != nil {
+				return err
+			}
+			reached = s.process.awaitReady(ctx, s.plan.probe)
+			continue
 		}
-		reached = s.process.awaitReady(ctx, s.plan.probe)
-	}
-	if reached == lacking {
 		reached = s.process.awaitLacking(ctx, s.plan.probe)
+		if !s.lacksNews() {
+			break
+		}
+		if reached != "" {
+			reached = lacking // another kind, meanwhile
+		}
 	}
 	switch {
 	case reached == "" && ctx.Err() != nil:
@@ -193,7 +207,11 @@ func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 	case reached == lacking:
 		*todo &^= workAwait
 		return &LackingError{Kinds: s.process.ready.missing()}
+	case len(s.process.ready.waitsForRights()) > 0:
+		*todo &^= workAwait
+		return &deniedError{s.process.ready.waitsForRights()}
 	}
+	s.sayLacking()
 	round.State, round.After = string(reached), Duration(time.Since(s.process.began))
 	s.Observer.Works()
 	*todo &^= workAwait

@@ -5,6 +5,7 @@ package dev
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -42,3 +43,17 @@ func allows(list any, wanted string) bool {
 	all, _ := list.([]any)
 	return slices.ContainsFunc(all, func(one any) bool { return one == wanted || one == "*" })
 }
+
+// deniedError names controllers that have not started because the operator lacks rights.
+type deniedError struct{ controllers []string }
+
+func (e *deniedError) Error() string {
+	text := plural(len(e.controllers), "controller has", "controllers have") + " not started"
+	if names := strings.TrimPrefix(strings.Join(e.controllers, ", "), ", "); names != "" {
+		text += " (" + names + ")"
+	}
+	return text + ": the operator is not allowed to list or watch what it needs"
+}
+
+// deniedHint explains what to do about missing rights.
+const deniedHint = "the missing rights follow; the operator is restarted when its roles change"

@@ -25,6 +25,13 @@ type manifests struct {
 	identity    *project.Identity // nil if the project has none
 	env         []string
 	all         []*unstructured.Unstructured
+	// undeployed means that the webhooks are in the project, but not in the manifests of the operator.
+	undeployed bool
+}
+
+// leavesWebhooksOut reports whether the operator may have turned its webhooks off. Conversion has to work.
+func (m manifests) leavesWebhooksOut() bool {
+	return m.undeployed && !slices.ContainsFunc(m.definitions, converts)
 }
 
 // serves reports whether the operator has webhooks.
@@ -110,8 +117,12 @@ func (s *Session) generate(ctx context.Context, round *Round, todo *work) error 
 	for _, one := range result.Changes {
 		made.Files = append(made.Files, one.Path)
 	}
-	if len(made.Files) > 2 {
-		s.Screen.Say("generated " + strings.Join(made.Files, ", "))
+	written, removed := splitChanges(result.Changes)
+	if len(written) > 2 {
+		s.Screen.Say("generated " + strings.Join(written, ", "))
+	}
+	if len(removed) > 2 {
+		s.Screen.Say("removed " + strings.Join(removed, ", "))
 	}
 	round.Steps = append(round.Steps, made)
 	return nil
@@ -123,20 +134,39 @@ func generatedText(result *generate.Result) string {
 		return "nothing to generate"
 	case len(result.Changes) == 0:
 		return "generated files unchanged"
-	default:
-		return "generated " + someOf(result.Changes)
 	}
+	var texts []string
+	written, removed := splitChanges(result.Changes)
+	if len(written) > 0 {
+		texts = append(texts, "generated "+someOf(written))
+	}
+	if len(removed) > 0 {
+		texts = append(texts, "removed "+someOf(removed)+", which no type or marker leads to")
+	}
+	return strings.Join(texts, " and ")
+}
+
+// splitChanges returns the files that were written, and those that were removed because nothing leads to them any longer.
+func splitChanges(changes []generate.Change) (written, removed []string) {
+	for _, one := range changes {
+		if one.Kind == generate.Leftover {
+			removed = append(removed, one.Path)
+		} else {
+			written = append(written, one.Path)
+		}
+	}
+	return written, removed
 }
 
 // someOf names files: one or two, or one and how many more.
-func someOf(changes []generate.Change) string {
-	switch n := len(changes); n {
+func someOf(files []string) string {
+	switch n := len(files); n {
 	case 1:
-		return changes[0].Path
+		return files[0]
 	case 2:
-		return changes[0].Path + " and " + changes[1].Path
+		return files[0] + " and " + files[1]
 	default:
-		return changes[0].Path + " and " + plural(n-1, "more file", "more files")
+		return files[0] + " and " + plural(n-1, "more file", "more files")
 	}
 }
 

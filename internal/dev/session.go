@@ -61,6 +61,7 @@ type Session struct {
 	namespaces        map[string]bool                  // namespaces that are known to exist
 	toldOnce          map[string]bool                  // messages that were printed and are not repeated
 	sought            map[project.Wanted]bool          // missing kinds whose CRDs were searched
+	unfound           map[project.Wanted]bool          // those without a CRD that were not shown yet
 	inCluster         *inCluster                       // the operator's in-cluster configuration; nil without one
 
 	// These belong to the loop.
@@ -208,8 +209,8 @@ func (s *Session) loop(ctx context.Context, watcher *watcher) error {
 		case <-ended:
 			s.crash(Round{Began: time.Now(), Reason: "the operator " + s.process.how(), Steps: []Step{}})
 		case <-lacks:
-			if s.waitsForNews() {
-				s.add(workAwait, nil, "a controller waits")
+			if s.lacksNews() {
+				s.add(workAwait, nil, "the operator needs another kind")
 			}
 		case <-s.retry.C:
 			s.add(workRestart|s.leftover, nil, "again")

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/dev/mounts"
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/testenv"
 )
@@ -125,6 +127,80 @@ func TestRestartWithACRD(t *testing.T) {
 	}
 }
 
+// An operator may ask for a kind only when it reconciles, when all its controllers run.
+func TestKindThatAReconcileLacks(t *testing.T) {
+	for name, has := range map[string]bool{"found": true, "not-found": false} {
+		t.Run(name, func(t *testing.T) {
+			group := name + ".reconciled.io"
+			beacons := strings.NewReplacer("lamps", "beacons", "Lamp", "Beacon", "other.io", group,
+				"storage: true}", "storage: true, schema: {openAPIV3Schema: {type: object}}}").Replace(lamps)
+			files, steps := map[string]string{}, []string(nil)
+			if has {
+				files["third-party/beacon.yaml"], steps = beacons, []string{"restart: restarted"}
+			}
+			sample := filepath.Join(t.TempDir(), "sample")
+			if err := syscall.Mkfifo(sample, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := scriptSession(t, files, "echo Starting workers; if [ ! -f once ]; then touch once; read sample <"+sample+
+				`; echo 'no matches for kind "Beacon" in version "`+group+`/v1"'; fi; exec sleep 600`)
+			screen := &terminal{}
+			s.Screen = screen
+			crd := object(t, beacons)
+			t.Cleanup(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				if err := client.IgnoreNotFound(s.applier.server.Delete(ctx, crd.DeepCopy())); err != nil {
+					t.Error(err)
+				}
+			})
+			expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: started"}, string(reconciling))
+			if err := os.WriteFile(sample, []byte("a\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			<-s.process.ready.lacks
+			expectRound(t, s.do(t.Context(), workAwait, Round{}), steps, string(reconciling))
+			if s.exists(t, crd) != has {
+				t.Errorf("the cluster has the CRD: %v", !has)
+			}
+			screen.mu.Lock()
+			defer screen.mu.Unlock()
+			if said := strings.Contains(strings.Join(screen.texts, "\n"), "the cluster does not have kind Beacon of "+group); said == has {
+				t.Errorf("it said %q", screen.texts)
+			}
+		})
+	}
+}
+
+// A controller that may not list what it watches waits silently: the operator runs, and even its probe may succeed.
+func TestControllersWithoutRights(t *testing.T) {
+	const denied = `echo 'Failed to watch *v1.Ship: ships.sea.io is forbidden: User "a" cannot list resource "ships" in API group "sea.io" at the cluster scope'`
+	for name, test := range map[string]struct{ script, problem string }{
+		"of all": {
+			`echo 'Starting EventSource {"controller": "ship"}'; ` + denied,
+			"1 controller has not started (ship): the operator is not allowed to list or watch what it needs",
+		},
+		"of some": {
+			`echo 'Starting EventSource {"controller": "ship"}'; echo 'Starting EventSource {"controller": "crew"}'; echo 'Starting EventSource {"controller": "dock"}'
+echo 'Starting workers {"controller": "crew"}'; ` + denied,
+			"2 controllers have not started (dock, ship): the operator is not allowed to list or watch what it needs",
+		},
+		"of a reconcile": {`echo 'Starting EventSource {"controller": "ship"}'; ` + denied + `; echo 'Starting workers {"controller": "ship"}'`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scriptSession(t, nil, test.script+"; exec sleep 600")
+			result := s.do(t.Context(), workRestart, Round{})
+			var text string
+			if result.round.Problem != nil {
+				text = result.round.Problem.Text
+			}
+			if text != test.problem {
+				t.Errorf("the problem is %q, the state %q", text, result.round.State)
+			}
+		})
+	}
+}
+
 // An operator that exits because it reads only the in-cluster configuration starts again with one, in the same round.
 func TestRestartAsAPod(t *testing.T) {
 	s := scriptSession(t, nil, `if [ "$KUBERNETES_SERVICE_HOST" ]; then echo Starting workers; exec sleep 600; fi
@@ -136,6 +212,45 @@ echo unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERN
 		steps, state = []string{"restart: started", "run: the operator exited with status 1"}, ""
 	}
 	expectRound(t, s.do(t.Context(), workRestart, Round{}), steps, state)
+}
+
+// An operator without a service account has all rights, and its recording says so.
+func TestRecordingOfAnAdministrator(t *testing.T) {
+	s := scriptSession(t, nil, "echo Starting workers; exec sleep 600")
+	s.Lens = true
+	expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: started"}, string(reconciling))
+	s.end()
+	recordings, err := filepath.Glob(filepath.Join(s.StateDir, "recordings", "*.jsonl"))
+	if err != nil || len(recordings) != 1 {
+		t.Fatalf("the recordings are %q, %v", recordings, err)
+	}
+	file, err := os.Open(recordings[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	recorded, err := lens.ReadRecording(file, func(*lens.Event) error { return nil })
+	if err != nil || recorded.Header.Identity != "administrator" {
+		t.Errorf("it is the recording of %q, %v", recorded.Header.Identity, err)
+	}
+}
+
+// Webhooks that the manifests leave out may be turned off in the operator, which works without them.
+func TestWebhooksThatAreTurnedOff(t *testing.T) {
+	s := scriptSession(t, nil, "echo Starting workers; exec sleep 600")
+	screen := &terminal{}
+	s.Screen = screen
+	hook := object(t, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: unserved}}")
+	s.manifests.webhooks, s.manifests.undeployed, s.plan.webhookPort = []*unstructured.Unstructured{hook}, true, s.ports.webhooks
+	expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: started"}, string(reconciling))
+	if s.exists(t, hook) {
+		t.Error("they are configured")
+	}
+	screen.mu.Lock()
+	defer screen.mu.Unlock()
+	if !strings.Contains(strings.Join(screen.texts, "\n"), "does not serve the webhooks of config/webhook") {
+		t.Errorf("it said %q", screen.texts)
+	}
 }
 
 // expectRound compares what a round did, and the state in which the operator is; without one, it has crashed.

@@ -137,13 +137,19 @@ func redirect(client map[string]any, port int, authority []byte) {
 // errNotTaken means that the operator does not serve with the certificate yet that was made for it.
 var errNotTaken = errors.New("the operator does not serve with its new certificate yet")
 
-// awaitWebhooks waits until the operator serves with a certificate that the API server accepts.
+// awaitWebhooks waits until the operator serves with a certificate that the API server accepts. If the manifests leave the webhooks
+// out, the operator may not serve them: it does not wait long once the controllers run.
 func (s *Session) awaitWebhooks(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, webhookPatience)
 	defer cancel()
 	ticker := time.NewTicker(dialInterval)
 	defer ticker.Stop()
 	var failed error
+	var workers <-chan struct{}
+	var late <-chan time.Time
+	if s.manifests.leavesWebhooksOut() {
+		workers = s.process.ready.workersRun
+	}
 	for tick := 0; ; tick++ {
 		err := s.certificates.dial(ctx, s.plan.webhookPort)
 		if err == nil || tick%takeInterval == 0 {
@@ -161,8 +167,12 @@ func (s *Session) awaitWebhooks(ctx context.Context) error {
 		}
 		select {
 		case <-ticker.C:
+		case <-workers:
+			workers, late = nil, time.After(silence)
 		case <-s.process.done:
 			return errEnded
+		case <-late:
+			return &notServedError{port: s.plan.webhookPort, err: failed}
 		case <-ctx.Done():
 			return &notServedError{port: s.plan.webhookPort, err: failed}
 		}

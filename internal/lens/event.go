@@ -4,6 +4,8 @@
 package lens
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/opdock/opdock/why"
@@ -152,6 +154,14 @@ type Change struct {
 	Fields []why.Change `json:"fields,omitempty"`
 	// By holds the writers of the change, as far as managed fields identify them.
 	By []why.Writer `json:"by,omitempty"`
+}
+
+// leaderAnnotation is on ConfigMaps and Endpoints by which older operators elect a leader. It is written every few seconds.
+const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
+
+// RenewsLeader reports whether the change is part of a leader election that does not use Leases.
+func (c *Change) RenewsLeader() bool {
+	return c != nil && slices.ContainsFunc(c.Fields, func(field why.Change) bool { return strings.Contains(field.Path, leaderAnnotation) })
 }
 
 // Implied is a right that no request shows.

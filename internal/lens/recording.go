@@ -31,6 +31,9 @@ type Header struct {
 	Identity string   `json:"identity,omitempty"`
 }
 
+// Administrator is the identity in recordings of a program with all rights.
+const Administrator = "administrator"
+
 const (
 	recordingName    = "recording"
 	recordingVersion = 1

@@ -127,5 +127,8 @@ func (p *Project) explainKustomize(folder string, cause error) error {
 	if path := missingPath(cause.Error()); path != "" {
 		return p.missing(folder, path)
 	}
+	if stray := p.strayPatch(folder, cause.Error()); stray != nil {
+		return stray
+	}
 	return fmt.Errorf("building %s with kustomize: %w", folder, cause)
 }

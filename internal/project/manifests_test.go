@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +179,33 @@ func TestBadManifests(t *testing.T) {
 			_, err := write(t, test.files).CRDs(t.Context())
 			expectError(t, err, test.expected...)
 		})
+	}
+}
+
+// A chart may have templates of its CRDs in crds, although Helm does not render them there. Other files have the same CRDs.
+func TestTemplatesOfCRDs(t *testing.T) {
+	const crd = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  annotations:
+    {{- with .Values.crds.annotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  name: redises.db.io
+spec: {group: db.io, names: {kind: Redis, plural: redises}, versions: [{name: v1, served: true, storage: true}]}
+`
+	action := regexp.MustCompile(`(?m)^ +\{\{.*\n`)
+	p := write(t, map[string]string{
+		"go.mod": "module example.com/redis\n", "charts/redis/crds/redis.yaml": crd, "manifests/redis.yaml": action.ReplaceAllString(crd, ""),
+	})
+	var warnings []string
+	p.Warn = func(message string) { warnings = append(warnings, message) }
+	all, err := p.CRDs(t.Context())
+	if err != nil || names(all) != "CustomResourceDefinition redises.db.io" {
+		t.Errorf("got %s, %v", names(all), err)
+	}
+	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "charts/redis/crds/redis.yaml:") || !strings.Contains(warnings[0], "template of Helm") {
+		t.Errorf("it says %q", warnings)
 	}
 }
 

@@ -87,6 +87,24 @@ func TestMissingFiles(t *testing.T) {
 			},
 			"building config/default: config/manager/settings.txt does not exist, and config/manager/kustomization.yaml refers to it", "the Makefile writes it: make config/manager/settings.txt",
 		},
+		"object of a patch": {
+			map[string]string{
+				"config/manager/kustomization.yaml": "resources: [a.yaml]\npatchesStrategicMerge: [b.yaml]\n",
+				"config/manager/a.yaml":             "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}\n",
+				"config/manager/b.yaml":             "# a proxy\n---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: manager, namespace: default}}\n",
+			},
+			"building config/default: config/manager/b.yaml:3 patches Deployment manager in namespace default, which is not one of the resources",
+			"correct the patch, or remove it from config/manager/kustomization.yaml; kustomize build fails as well",
+		},
+		"object of a patch without a namespace": {
+			map[string]string{
+				"config/manager/kustomization.yaml": "resources: [a.yaml]\npatches: [path: b.yaml]\n",
+				"config/manager/a.yaml":             "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}\n",
+				"config/manager/b.yaml":             "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.b.io}}\n",
+			},
+			"building config/default: config/manager/b.yaml:1 patches CustomResourceDefinition as.b.io, which is not one of the resources",
+			"correct the patch, or remove it from config/manager/kustomization.yaml; kustomize build fails as well",
+		},
 		"folder": {
 			map[string]string{"config/base/kustomization.yaml": "resources: [../absent]\n", "Makefile": "x:\n\techo config/absent\n"},
 			"building config/default: config/absent does not exist, and config/base/kustomization.yaml refers to it", create,

@@ -6,6 +6,7 @@ package project
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -55,9 +56,14 @@ type Project struct {
 // NotFoundError is returned by Find where there is no project.
 type NotFoundError struct {
 	Dir string
+	// Missing is whether the directory itself does not exist.
+	Missing bool
 }
 
 func (e *NotFoundError) Error() string {
+	if e.Missing {
+		return fmt.Sprintf("no project found in %s: the directory does not exist", e.Dir)
+	}
 	return fmt.Sprintf("no project found in %s: neither it nor a parent directory has a go.mod", e.Dir)
 }
 
@@ -69,6 +75,9 @@ func Find(dir string) (*Project, error) {
 	}
 	// The go command answers with real paths, which could not be compared with those that lead through a link.
 	start, err := filepath.EvalSymlinks(absolute)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NotFoundError{Dir: absolute, Missing: true}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("finding the project: %w", err)
 	}

@@ -105,6 +105,9 @@ func isKustomization(name string) bool {
 	return name == "kustomization.yaml" || name == "kustomization.yml" || name == "Kustomization" || name == "kustomizeconfig.yaml"
 }
 
+// templateLine is a line that consists of an action of a template. The text of a CRD may also contain braces.
+var templateLine = regexp.MustCompile(`(?m)^\s*\{\{.*\}\}\s*$`)
+
 // readFile returns the objects in a file. Documents that are no objects of Kubernetes are left out, as are templates.
 func (p *Project) readFile(path string) ([]found, error) {
 	content, err := os.ReadFile(path)
@@ -118,7 +121,12 @@ func (p *Project) readFile(path string) ([]found, error) {
 	for _, document := range splitDocuments(content) {
 		var value any
 		if err := yaml.Unmarshal(document.content, &value); err != nil {
-			return nil, yamlError(p.relative(path), document.line, err)
+			err = yamlError(p.relative(path), document.line, err)
+			if templateLine.Match(content) {
+				p.warn("%v; it looks like a template of Helm, and is left out", err)
+				return nil, nil
+			}
+			return nil, err
 		}
 		fields, isMap := value.(map[string]any)
 		if !isMap {

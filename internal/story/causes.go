@@ -28,12 +28,17 @@ func (t *Teller) causes(p *pass, before *past) (causes []why.Cause) {
 		}
 	}
 	switch {
+	case len(about) > 0 && before != nil && before.timer > 0 && p.isNearer(before.due(), about[len(about)-1].Seen):
+		// Predicates ignored the echoes of its own writes: otherwise, it would have begun when they arrived. Other events
+		// may have waited for a worker.
+		others := slices.DeleteFunc(about, func(c why.Cause) bool { return t.isOwnEcho(p, &c) })
+		return append([]why.Cause{{Type: why.Timer, Seen: before.due()}}, others...)
 	case len(about) > 0:
 		causes = about
 	case before != nil && before.retry:
 		return []why.Cause{{Type: why.Retried, Seen: before.ended}}
 	case before != nil && before.timer > 0 && p.began.Sub(before.ended) >= before.timer-lateness:
-		return []why.Cause{{Type: why.Timer, Seen: before.ended.Add(before.timer)}}
+		return []why.Cause{{Type: why.Timer, Seen: before.due()}}
 	case len(read) > 0:
 		causes = read
 	default:
@@ -43,6 +48,11 @@ func (t *Teller) causes(p *pass, before *past) (causes []why.Cause) {
 		causes = append([]why.Cause{{Type: why.Retried, Seen: before.ended}}, causes...)
 	}
 	return causes
+}
+
+// isNearer reports whether a reconcile began nearer to the time that a timer was set to than to an earlier event.
+func (p *pass) isNearer(due, event time.Time) bool {
+	return event.Before(due) && p.began.Sub(due).Abs() < p.began.Sub(event)
 }
 
 // firstAfter is the index of the first arrival after a time.

@@ -74,7 +74,7 @@ func (g *grouping) wrote(e *lens.Event) {
 // object itself.
 func rootOf(r *lens.Request) (name objectName, version string, ok bool) {
 	switch {
-	case r.Resource.Resource == "events" || r.Resource.Group == "coordination.k8s.io":
+	case r.Resource.Resource == "events" || r.Resource.Group == "coordination.k8s.io" || r.Change.RenewsLeader():
 		return name, "", false // they are about the operator itself, or repeat its actions
 	case r.Object == nil:
 		return objectName{r.Resource.Group, r.Resource.Resource, r.Resource.Namespace, r.Resource.Name}, r.Resource.Version, r.Resource.Name != ""

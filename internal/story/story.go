@@ -58,6 +58,9 @@ type past struct {
 	chain int
 }
 
+// due is when the timer of the reconcile leads to the next one.
+func (p *past) due() time.Time { return p.ended.Add(p.timer) }
+
 // pass is a reconcile that is going on.
 type pass struct {
 	record why.Record

@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/why"
+	"github.com/opdock/opdock/why/diff"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -152,6 +155,31 @@ func TestMarkedReconciles(t *testing.T) {
 2 Shop/web <retried> requeued
 3 Shop/web <timer> succeeded
 4 Shop/web <unknown> panicked`},
+		"a timer runs out long after the echo of a write, which a predicate ignored": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			begin(1, "web"), read(1, "example.com", "Shop", "web"), wrote(100, 1, "update", shop("Shop", "web", "2")),
+			delivered("MODIFIED", shop("Shop", "web", "2"), 100, "status.at"),
+			end(1, func(r *lens.Reconcile) { r.RequeueAfter = 10 * time.Second }),
+			{At: noon.Add(10*time.Second + 7*time.Millisecond), Reconcile: begin(2, "web").Reconcile},
+			{At: noon.Add(10*time.Second + 8*time.Millisecond), Reconcile: end(2, nil).Reconcile},
+		}, `1 Shop/web <created Shop/web> [update Shop/web] requeued
+2 Shop/web <timer> succeeded`},
+		"the echo of a write leads to a reconcile long before the timer runs out": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			begin(1, "web"), read(1, "example.com", "Shop", "web"), wrote(100, 1, "update", shop("Shop", "web", "2")),
+			delivered("MODIFIED", shop("Shop", "web", "2"), 100, "spec.at"),
+			end(1, func(r *lens.Reconcile) { r.RequeueAfter = 10 * time.Second }),
+			begin(2, "web"), end(2, nil),
+		}, `1 Shop/web <created Shop/web> [update Shop/web] requeued
+2 Shop/web <updated Shop/web spec.at by kubectl echo of 1.0> succeeded self-inflicted noop`},
+		"a timer runs out while a change waits for a worker": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			begin(1, "web"), read(1, "example.com", "Shop", "web"), end(1, func(r *lens.Reconcile) { r.RequeueAfter = 10 * time.Second }),
+			{At: noon.Add(4 * time.Second), Delivery: delivered("MODIFIED", shop("Shop", "web", "2"), 0, "spec.size").Delivery},
+			{At: noon.Add(11 * time.Second), Reconcile: begin(2, "web").Reconcile},
+			{At: noon.Add(11*time.Second + time.Millisecond), Reconcile: end(2, nil).Reconcile},
+		}, `1 Shop/web <created Shop/web> requeued
+2 Shop/web <timer> <updated Shop/web spec.size by kubectl> succeeded`},
 		"what was read is a cause if nothing else is": {[]lens.Event{
 			delivered("ADDED", shop("Shop", "web", "1"), 0),
 			begin(1, "web"), read(1, "example.com", "Shop", "web"), read(1, "apps", "Config", "shared"), end(1, nil),
@@ -289,6 +317,23 @@ func TestGrouping(t *testing.T) {
 2 Shop/web <updated Shop/web spec.size by kubectl> [update Deployment/web] succeeded`
 	if got != want {
 		t.Errorf("%s\ninstead of\n%s", got, want)
+	}
+}
+
+// Older operators renew a ConfigMap every few seconds to stay the leader, which is not a reconcile.
+func TestLeaderElectionIsNoReconcile(t *testing.T) {
+	t.Parallel()
+	differ := diff.Differ{MaxChanges: 8, MaxValue: 100, MaxCompared: 1000}
+	lock := func(version, holder string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+			"name": "leader", "namespace": "a", "resourceVersion": version, "annotations": map[string]any{"control-plane.alpha.kubernetes.io/leader": holder},
+		}}}
+	}
+	found := differ.Compare(lock("1", `{"renewTime":"1"}`), lock("2", `{"renewTime":"2"}`), false)
+	renewed := wrote(1, 0, "update", shop("ConfigMap", "leader", "2"))
+	renewed.Request.Change = &lens.Change{Fields: found.Changes}
+	if got := say(play(renewed)); got != "" {
+		t.Errorf("it is %s", got)
 	}
 }
 

@@ -23,6 +23,8 @@ type Running interface {
 	// whether a process does.
 	Use() (release func(), err error)
 	InUse() bool
+	// Keep does the same until the cluster is stopped.
+	Keep() error
 	// Fork starts another cluster with the same objects.
 	Fork(context.Context, cluster.Options) (Running, error)
 }

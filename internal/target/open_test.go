@@ -30,6 +30,7 @@ func (c fakeCluster) KubeconfigAs(user string, _ ...string) ([]byte, error) {
 func (c fakeCluster) Done() <-chan struct{} { return nil }
 func (c fakeCluster) Stop() error           { *c.stopped = true; return nil }
 func (c fakeCluster) InUse() bool           { return *c.users > 0 }
+func (c fakeCluster) Keep() error           { *c.users++; return nil }
 func (c fakeCluster) Use() (release func(), err error) {
 	*c.users++
 	return func() { *c.users-- }, nil

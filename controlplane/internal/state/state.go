@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -240,8 +241,12 @@ func flock(lock *os.File) error {
 }
 
 // InUse reports whether a process that did not start the cluster uses it. Such a process holds a shared lock on the
-// kubeconfig, which exists as long as the cluster runs.
+// kubeconfig, which exists as long as the cluster runs. Or it has written the ID of this process to a file, to keep the
+// cluster for good.
 func InUse(dir string) bool {
+	if kept, err := os.ReadFile(filepath.Join(dir, "kept")); err == nil && string(kept) == strconv.Itoa(os.Getpid()) {
+		return true
+	}
 	file, err := os.Open(filepath.Join(dir, "kubeconfig"))
 	if err != nil {
 		return false

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -138,6 +139,14 @@ func TestInUse(t *testing.T) {
 	}
 	if err := user.Close(); err != nil || InUse(dir) {
 		t.Errorf("it is still in use: %v", err)
+	}
+	for pid, kept := range map[int]bool{os.Getpid(): true, os.Getpid() + 1: false} {
+		if err := WriteFile(filepath.Join(dir, "kept"), []byte(strconv.Itoa(pid))); err != nil {
+			t.Fatal(err)
+		}
+		if InUse(dir) != kept {
+			t.Errorf("kept for process %d, it is in use: %v", pid-os.Getpid(), !kept)
+		}
 	}
 }
 

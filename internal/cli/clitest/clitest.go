@@ -199,6 +199,12 @@ func (c *FakeCluster) Stop() error {
 // Use does nothing.
 func (c *FakeCluster) Use() (release func(), err error) { return func() {}, nil }
 
+// Keep makes the dock say that the cluster is in use.
+func (c *FakeCluster) Keep() error {
+	c.Dock.InUse = true
+	return nil
+}
+
 // InUse reports whether the dock says so.
 func (c *FakeCluster) InUse() bool { return c.Dock.InUse }
 

@@ -29,7 +29,8 @@ func NewUp(app *cmdutil.App) *cobra.Command {
 		Long: `Starts a Kubernetes control plane with simulated nodes and leaves it running. The command returns as
 soon as a Deployment can become Available. The objects of the cluster are stored in $OPDOCK_HOME, or
 in the XDG state directory if it is not set, and are still there after "opdock down" and "opdock up".
-If the cluster is already running, the command changes nothing and succeeds.
+If the cluster is already running, the command succeeds, and the cluster keeps running even if
+"opdock dev" or another command started it and ends.
 
 With --from, a new cluster starts with the objects of a snapshot: see "opdock snapshot". With --kubernetes, the
 cluster behaves like an older minor version: see docs/clusters.md for what that covers. Both the version and the
@@ -172,12 +173,16 @@ func (a verbs) alreadyUp(cmd *cobra.Command, s cluster.Status, o cmdutil.StartOp
 				"start another cluster: "+a.Command("up", "another"))
 		}
 	}
-	if o.Quiet {
-		return nil
-	}
 	c, err := a.Dock.Open(s.Name)
 	if err != nil {
 		return err
+	}
+	// Otherwise it would end with opdock dev, for example, if that started it.
+	if err := c.Keep(); err != nil {
+		return err
+	}
+	if o.Quiet {
+		return nil
 	}
 	a.printUsage(fmt.Sprintf("Cluster %q is already running%s.", s.Name, cmdutil.InParentheses(cmdutil.PIDOf(s), s.Server)), c, o)
 	return nil

@@ -151,6 +151,9 @@ func TestUpOfARunningCluster(t *testing.T) {
 		if len(dock.Started) > 0 {
 			t.Errorf("%s: another one was started", name)
 		}
+		if !dock.InUse {
+			t.Errorf("%s: it still ends with the command that started it", name)
+		}
 	}
 }
 

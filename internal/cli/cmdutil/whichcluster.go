@@ -70,7 +70,7 @@ func (a *App) tellLeaving(what target.Leaving, name string) {
 	case target.Kept:
 		fmt.Fprintf(a.Err, "Cluster %q keeps running. Stop it: %s\n", name, a.Command("down", name))
 	case target.Shared:
-		fmt.Fprintf(a.Err, "Cluster %q keeps running, because another opdock uses it. Stop it: %s\n", name, a.Command("down", name))
+		fmt.Fprintf(a.Err, "Cluster %q keeps running, because of opdock up or because another opdock uses it. Stop it: %s\n", name, a.Command("down", name))
 	case target.Stopping:
 		fmt.Fprintf(a.Err, "Stopping cluster %q\n", name)
 	case target.Stopped:

@@ -35,7 +35,7 @@ func TestDevThatCannotBegin(t *testing.T) {
 		says      []string
 	}{
 		"no project":      {map[string]string{"main.go": program}, nil, cmdutil.ExitUsage, []string{"no project found in", "--dir"}},
-		"no such folder":  {nil, []string{"--dir", "/nonexistent"}, cmdutil.ExitError, []string{"/nonexistent"}},
+		"no such folder":  {nil, []string{"--dir", "/nonexistent"}, cmdutil.ExitUsage, []string{"no project found in /nonexistent: the directory does not exist", "--dir DIR"}},
 		"no main package": {map[string]string{"go.mod": module, "lib/lib.go": "package lib\n"}, nil, cmdutil.ExitError, []string{"has no main package"}},
 		"two programs": {
 			map[string]string{"go.mod": module, "tools/a/main.go": program, "tools/b/main.go": program}, nil, cmdutil.ExitUsage,

@@ -106,13 +106,13 @@ func unusedNote(refused uint64) string {
 // identity determines the identity of the program.
 func (a verbs) identity(ctx context.Context, t *target.Target, found *project.Project, as string) (*rest.Config, string, error) {
 	if as == "admin" {
-		return t.Config, "administrator", nil
+		return t.Config, lens.Administrator, nil
 	}
 	namespace, name, asked := strings.Cut(as, ":")
 	if !asked {
 		if found == nil {
 			fmt.Fprintln(a.Err, "There is no project in this directory, so the program runs as an administrator. Choose with --as.")
-			return t.Config, "administrator", nil
+			return t.Config, lens.Administrator, nil
 		}
 		account, err := found.Identity(ctx)
 		if err != nil {
@@ -120,7 +120,7 @@ func (a verbs) identity(ctx context.Context, t *target.Target, found *project.Pr
 		}
 		if account == nil {
 			fmt.Fprintln(a.Err, "The project has no ServiceAccount for the operator, so the program runs as an administrator. Choose with --as.")
-			return t.Config, "administrator", nil
+			return t.Config, lens.Administrator, nil
 		}
 		namespace, name = account.Namespace, account.ServiceAccount
 	}
@@ -132,7 +132,7 @@ func (a verbs) identity(ctx context.Context, t *target.Target, found *project.Pr
 		return nil, "", hint.With(fmt.Errorf("service account %s/%s does not exist on %s", namespace, name, t.Title), "create it, or choose another with --as")
 	case !exists:
 		fmt.Fprintf(a.Err, "Service account %s/%s does not exist on %s, so the program runs as an administrator.\n", namespace, name, t.Title)
-		return t.Config, "administrator", nil
+		return t.Config, lens.Administrator, nil
 	}
 	kubeconfig, err := t.KubeconfigAs(ctx, namespace, name)
 	if err != nil {

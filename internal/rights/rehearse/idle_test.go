@@ -16,6 +16,7 @@ import (
 	"github.com/opdock/opdock/cluster/clustertest"
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/testenv"
+	"github.com/opdock/opdock/why"
 )
 
 // subject is an object of the group example.com.
@@ -257,5 +258,31 @@ func TestAnOperatorThatIgnoresItsSamples(t *testing.T) {
 	}
 	if refused := refusals(result.Acts); len(refused) > 0 || !result.Idle.Unproven() || result.Idle.Sentence() != "the operator reconciled no ConfigMap" {
 		t.Errorf("it was refused %q and judged %+v", refused, result.Idle)
+	}
+}
+
+// Older operators elect a leader by a ConfigMap, which they write every few seconds. An act does not wait for the end of that.
+func TestLeaderElectionByAConfigMap(t *testing.T) {
+	w := &watching{shown: newEvidence()}
+	lock := lens.Resource{Version: "v1", Resource: "configmaps", Namespace: "system", Name: "leader"}
+	object := &lens.Object{Version: "v1", Kind: "ConfigMap", Namespace: "system", Name: "leader"}
+	other := lens.Resource{Version: "v1", Resource: "configmaps", Namespace: "default", Name: "settings"}
+	all := lens.Resource{Version: "v1", Resource: "configmaps"}
+	change := func(path string) *lens.Change { return &lens.Change{Fields: []why.Change{{Path: path}}} }
+	renewed := change(`metadata.annotations["control-plane.alpha.kubernetes.io/leader"]`)
+	for _, step := range []struct {
+		name  string
+		event lens.Event
+		busy  bool
+	}{
+		{"a read, not known to be about a leader", lens.Event{Request: &lens.Request{Verb: "get", Resource: lock}}, true},
+		{"the renewal", lens.Event{Request: &lens.Request{Verb: "update", Resource: lock, Change: renewed}}, false},
+		{"a read", lens.Event{Request: &lens.Request{Verb: "get", Resource: lock}}, false},
+		{"its event", lens.Event{Delivery: &lens.Delivery{Type: "MODIFIED", Resource: all, Object: object, Change: renewed}}, false},
+		{"another object", lens.Event{Request: &lens.Request{Verb: "update", Resource: other, Change: change("data.size")}}, true},
+	} {
+		if busy := w.count(&step.event); busy != step.busy {
+			t.Errorf("%s shows that the operator is busy: %v", step.name, busy)
+		}
 	}
 }

@@ -26,6 +26,8 @@ type watching struct {
 	// denied says that a request was refused, in any act.
 	denied bool
 	shown  *evidence
+	// locks are the objects by which the operator elects a leader, other than leases.
+	locks map[lens.Resource]bool
 }
 
 func newWatching(stream *lens.Stream) *watching {
@@ -47,6 +49,21 @@ func newWatching(stream *lens.Stream) *watching {
 // neverEnds reports whether a resource changes constantly: leader election, and the heartbeats of nodes.
 func neverEnds(r lens.Resource) bool { return r.Resource == "leases" || r.Resource == "nodes" }
 
+// isLock reports whether a leader is elected by the object, which shows when it is renewed.
+func (w *watching) isLock(r lens.Resource, object *lens.Object, change *lens.Change) bool {
+	key := named(r, r.Namespace, r.Name)
+	if object != nil {
+		key = named(r, object.Namespace, object.Name)
+	}
+	if change.RenewsLeader() {
+		if w.locks == nil {
+			w.locks = map[lens.Resource]bool{}
+		}
+		w.locks[key] = true
+	}
+	return w.locks[key]
+}
+
 // count reports whether an event shows that the operator is busy.
 func (w *watching) count(e *lens.Event) bool {
 	w.mutex.Lock()
@@ -54,7 +71,7 @@ func (w *watching) count(e *lens.Event) bool {
 	w.shown.add(e)
 	switch {
 	case e.Delivery != nil:
-		return e.Delivery.Type != "BOOKMARK" && !neverEnds(e.Delivery.Resource)
+		return e.Delivery.Type != "BOOKMARK" && !neverEnds(e.Delivery.Resource) && !w.isLock(e.Delivery.Resource, e.Delivery.Object, e.Delivery.Change)
 	case e.Request == nil:
 		return e.Reconcile != nil
 	}
@@ -66,7 +83,7 @@ func (w *watching) count(e *lens.Event) bool {
 	if r.Status == http.StatusForbidden {
 		w.refused, w.denied = append(w.refused, Refusal{Verb: r.Verb, Resource: r.Resource, Message: r.Message}), true
 	}
-	return !neverEnds(r.Resource)
+	return !neverEnds(r.Resource) && !w.isLock(r.Resource, r.Object, r.Change)
 }
 
 func (w *watching) started() bool {

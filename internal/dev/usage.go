@@ -1,0 +1,78 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// usage is how the operator is called.
+type usage struct {
+	flags flagSet
+	// command is the subcommand that runs the operator, if it has several, and arguments are the user's without it.
+	command, arguments []string
+}
+
+// askUsage reads the flags of the operator, and of its subcommand if it has some. The user selects it, or else the Deployment.
+func askUsage(ctx context.Context, binary, dir string, env, deployed, user []string) (usage, error) {
+	u := usage{arguments: user}
+	help, err := askHelp(ctx, binary, dir, env)
+	if err != nil {
+		return u, err
+	}
+	command := leadingWords(user)
+	given := len(command)
+	if given == 0 {
+		command = leadingWords(deployed)
+	}
+	if len(command) > 0 && listsCommand(help, command[0]) {
+		u.command, u.arguments = command, user[given:]
+		if help, err = askHelp(ctx, binary, dir, env, command...); err != nil {
+			return u, err
+		}
+	}
+	u.flags = parseFlags(help)
+	return u, nil
+}
+
+// plan returns the operator's command line.
+func (u usage) plan(s surroundings) plan {
+	p := newPlan(u.flags, s, u.arguments)
+	p.args = append(append([]string{}, u.command...), p.args...)
+	return p
+}
+
+// leadingWords returns the arguments before the first flag.
+func leadingWords(arguments []string) []string {
+	for i, one := range arguments {
+		if strings.HasPrefix(one, "-") {
+			return arguments[:i]
+		}
+	}
+	return arguments
+}
+
+// commandList is the heading of subcommands in a help text.
+var commandList = regexp.MustCompile(`(?im)^(available )?(sub)?commands:\s*$`)
+
+// listsCommand reports whether a help text lists a subcommand.
+func listsCommand(help, name string) bool {
+	heading := commandList.FindStringIndex(help)
+	return heading != nil && regexp.MustCompile(`(?m)^\s+`+regexp.QuoteMeta(name)+`(,\s*\w+)*(\s\s+\S|\s*$)`).MatchString(help[heading[1]:])
+}
+
+// argumentsIn returns the arguments of the operator's container in the manifests.
+func argumentsIn(manifests []*unstructured.Unstructured) []string {
+	c, found := containerIn(manifests, nil)
+	if !found {
+		return nil
+	}
+	command, _, _ := unstructured.NestedStringSlice(c.fields, "command")
+	arguments, _, _ := unstructured.NestedStringSlice(c.fields, "args")
+	return append(command[min(1, len(command)):len(command):len(command)], arguments...)
+}
