@@ -116,6 +116,9 @@ type campaign struct {
 	installs bool
 	// watchLate means that the world can only be seen while the operator runs, because it converts.
 	watchLate bool
+	// freshMask is what a fresh start with the specs of the scenario changes; nil until that is needed.
+	freshMask *compare.Mask
+	freshly   sync.Mutex
 	// shown means that a run of Only was recorded.
 	shown atomic.Bool
 

@@ -59,7 +59,7 @@ type Finding struct {
 	ID       string `json:"id"`       // short and stable across campaigns: family-verdict-hash
 	Severity string `json:"severity"` // high, medium or low
 	Family   string `json:"family"`
-	// Verdict is end-state, counts, leftovers, status, panic, exit, loop, rest-writes, admission, foreign, deletion,
+	// Verdict is end-state, update, counts, leftovers, status, panic, exit, loop, rest-writes, admission, foreign, deletion,
 	// refused-rights or unsettled.
 	Verdict string   `json:"verdict"`
 	Title   string   `json:"title"` // one sentence

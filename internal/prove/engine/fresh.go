@@ -1,0 +1,425 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/values"
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// A spec must lead to the same objects whether the custom resource was created with it or changed to it. So after a
+// changed value was judged, a fresh cluster gets the same spec from the start, and what the operator made there is
+// compared with what became of the change. Most operators agree at once, which costs one more run. Only if they do not,
+// the change is made again, and both sides get more time.
+
+// unchanged is the variant of a plan that changes nothing: the spec at the end of the scenario's steps is the one that a
+// fresh cluster gets.
+const unchanged = "unchanged"
+
+// made is what an operator made of custom resources.
+type made struct {
+	state world.State
+	// written are the objects that it wrote, as nameOf names them.
+	written map[string]bool
+	over    rested
+}
+
+// made returns what the operator of a run has made so far.
+func (r *run) made(over rested) *made {
+	m := &made{state: r.world.State(), written: map[string]bool{}, over: over}
+	for _, e := range r.events(0) {
+		if w := e.Request; w != nil && w.IsWrite() && !w.Refused() && w.Object != nil && w.Resource.Subresource == "" {
+			m.written[nameOf(w.Object.Kind, w.Object.Namespace, w.Object.Name)] = true
+		}
+	}
+	return m
+}
+
+// learnedMade is what the operator made undisturbed until the end of a step.
+func (c *campaign) learnedMade(step int) *made {
+	return &made{state: c.reference[step].state, written: c.learnedWrites(), over: c.reference[step].rested}
+}
+
+// learnedWrites are the objects that the operator writes undisturbed.
+func (c *campaign) learnedWrites() map[string]bool {
+	written := map[string]bool{}
+	for _, s := range c.reference {
+		for i := range s.writes {
+			if w := &s.writes[i]; w.Subresource == "" && w.object != "" {
+				written[nameOf(w.object, w.Namespace, w.Name)] = true
+			}
+		}
+	}
+	return written
+}
+
+// startOver compares the state after the change of a plan with the state after a fresh start with the same spec.
+func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
+	changed := result.changed
+	if p.Variant == unchanged && p.Step > 0 {
+		changed = c.learnedMade(p.Step - 1)
+	}
+	if changed == nil || changed.over.busy || changed.over.backsOff {
+		return
+	}
+	var hide *compare.Mask
+	agree := func(fresh *made) bool {
+		return len(c.deviates(p.Step, changed, fresh, hide)) == 0 && c.sameStatus(changed, fresh)
+	}
+	fresh, err := c.fresh(ctx, changed.state, agree)
+	switch {
+	case isNotTaken(err): // the spec may be one that only a change leads to
+		return
+	case err != nil:
+		result.failed = err
+		return
+	case fresh == nil || agree(fresh):
+		return
+	}
+	if p.Variant != unchanged {
+		// What differs without the change as well has another cause.
+		if hide, err = c.learnFresh(ctx, p.Step); err != nil {
+			result.failed = err
+			return
+		}
+		if agree(fresh) {
+			return
+		}
+	}
+	if err := c.changeAgain(ctx, p, fresh, hide, result); err != nil {
+		result.failed = err
+	}
+}
+
+// fresh creates the custom resources of a state on a cluster that never had others. It returns nil if the operator does not
+// cope with them there.
+func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) bool) (m *made, err error) {
+	r, err := c.newRun(ctx, c.checkpoints[0], true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if _, err := r.settle(ctx); err != nil {
+		return nil, err
+	}
+	r.board.step(nil)
+	if err := r.createAll(ctx, c.origins(as)); err != nil {
+		return nil, err
+	}
+	over, err := r.settle(ctx)
+	var dead *deadError
+	if errors.As(err, &dead) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m = r.made(over); !agree(m) {
+		later, err := r.settleUntil(ctx, patience, func() bool { return agree(r.made(over)) })
+		if err != nil {
+			return nil, err
+		}
+		over.add(later)
+		m = r.made(over)
+	}
+	if over.busy || over.backsOff || len(r.exits) > 0 {
+		return nil, nil
+	}
+	return m, nil
+}
+
+// learnFresh returns what a fresh start with the specs of the scenario changes, once for the campaign.
+func (c *campaign) learnFresh(ctx context.Context, step int) (*compare.Mask, error) {
+	c.freshly.Lock()
+	defer c.freshly.Unlock()
+	if c.freshMask != nil {
+		return c.freshMask, nil
+	}
+	changed := c.learnedMade(step - 1)
+	fresh, err := c.fresh(ctx, changed.state, func(m *made) bool { return len(c.deviates(step, changed, m, nil)) == 0 })
+	if err != nil {
+		return nil, fmt.Errorf("starting with the specs of the scenario: %w", err)
+	}
+	mask := compare.NewMask()
+	if fresh != nil {
+		mask.Learn(c.madeShapes(changed, fresh))
+	}
+	c.freshMask = mask
+	return mask, nil
+}
+
+// changeAgain repeats a change that led elsewhere than a fresh start, and judges it.
+func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *compare.Mask, result *outcome) (err error) {
+	r, err := c.newRun(ctx, c.checkpoints[p.Step], true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if p.Variant == unchanged {
+		if err := r.showOnce(); err != nil {
+			return err
+		}
+	}
+	r.family = p.Family
+	if _, err := r.settle(ctx); err != nil {
+		return err
+	}
+	r.board.step(nil)
+	before := r.world.State()
+	since := time.Time{} // what was reported in the steps before counts
+	if p.Variant != unchanged {
+		d, err := feed(r, p)
+		if err != nil {
+			return err
+		}
+		since = time.Now().Add(-time.Second) // times in events are in seconds
+		r.note(p.Says)
+		if err := d.act(ctx); err != nil {
+			return err
+		}
+	}
+	over, err := r.settleUntil(ctx, patience, func() bool {
+		now := r.made(rested{})
+		return len(c.deviates(p.Step, now, fresh, hide)) == 0 && c.sameStatus(now, fresh)
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.lens.Flush(ctx); err != nil {
+		return err
+	}
+	now := r.made(over)
+	found := c.deviates(p.Step, now, fresh, hide)
+	reported, err := r.reports(ctx, now, fresh, found, since)
+	if err != nil || reported || over.busy {
+		return err
+	}
+	about := c.changeIn(p, before)
+	wrong := about.unfollowed(p.Step-1, found, c.shapeOf(before), over.failing)
+	if len(found) == 0 {
+		wrong = about.otherStatus(p.Step-1, c.o.Subjects, now, fresh)
+	}
+	wrong, excused := c.excuse(wrong, over, r.board.writes())
+	if len(wrong) == 0 && excused != "" {
+		result.skipped = excused
+	}
+	for _, o := range wrong {
+		o.Family = p.Family
+		r.locate(p, o)
+	}
+	if len(wrong) > 0 {
+		result.wrong, result.story = append(result.wrong, wrong...), r.tell()
+	}
+	return nil
+}
+
+// origins are the objects of the scenario as they are in a state, for a cluster that does not have them.
+func (c *campaign) origins(state world.State) (objects []*unstructured.Unstructured) {
+	for _, other := range c.o.Others {
+		if _, live := c.subjectIn(state, other); live != nil {
+			objects = append(objects, original(other, live))
+		}
+	}
+	for _, subject := range c.o.Subjects {
+		if _, live := c.subjectIn(state, subject); live != nil {
+			objects = append(objects, afresh(live))
+		}
+	}
+	return objects
+}
+
+// original returns an object as the scenario applied it or, if a step has changed it, as it is.
+func original(applied, live *unstructured.Unstructured) *unstructured.Unstructured {
+	if includes(live.Object, applied.Object) {
+		return applied.DeepCopy()
+	}
+	return afresh(live)
+}
+
+// includes reports whether a value has all fields of another.
+func includes(all, part any) bool {
+	fields, ok := part.(map[string]any)
+	if !ok {
+		return fmt.Sprint(all) == fmt.Sprint(part)
+	}
+	in, ok := all.(map[string]any)
+	for name, value := range fields {
+		if !ok || !includes(in[name], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// allocated are fields that the cluster fills in, and that belong to objects which a fresh cluster does not have.
+var allocated = [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "volumeName"}, {"spec", "nodeName"}}
+
+// afresh returns what a user has written of an object. The operator's notes in its metadata are left out: with them, it
+// would take the object for one that it knows.
+func afresh(live *unstructured.Unstructured) *unstructured.Unstructured {
+	object := live.DeepCopy()
+	delete(object.Object, "status")
+	if object.GroupVersionKind().Group == "" {
+		for _, path := range allocated {
+			unstructured.RemoveNestedField(object.Object, path...)
+		}
+	}
+	metadata := map[string]any{"name": live.GetName()}
+	if namespace := live.GetNamespace(); namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	object.Object["metadata"] = metadata
+	object.SetLabels(usersOf(live, "f:labels", live.GetLabels()))
+	object.SetAnnotations(usersOf(live, "f:annotations", live.GetAnnotations()))
+	return object
+}
+
+// usersOf returns the labels or annotations that the scenario wrote.
+func usersOf(live *unstructured.Unstructured, field string, all map[string]string) map[string]string {
+	users := map[string]string{}
+	entries, _, _ := unstructured.NestedSlice(live.Object, "metadata", "managedFields")
+	for _, one := range entries {
+		entry, _ := one.(map[string]any)
+		if entry["manager"] != manager {
+			continue
+		}
+		own, _, _ := unstructured.NestedMap(entry, "fieldsV1", "f:metadata", field)
+		for name := range own {
+			if value, there := all[strings.TrimPrefix(name, "f:")]; there && name != "f:"+compare.Nudge {
+				users[strings.TrimPrefix(name, "f:")] = value
+			}
+		}
+	}
+	if len(users) == 0 {
+		return nil
+	}
+	return users
+}
+
+// deviates returns what is different after a change from a fresh start, without what the scenario ignores.
+func (c *campaign) deviates(step int, changed, fresh *made, hide *compare.Mask) []compare.Difference {
+	got, want := c.madeShapes(changed, fresh)
+	found := c.mask.Differences(want, got)
+	if hide != nil {
+		left := hide.Differences(want, got)
+		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return !slices.Contains(left, d) })
+	}
+	return slices.DeleteFunc(found, func(d compare.Difference) bool {
+		return isPast(d, want) || c.ignores(&Observation{Family: "input", Step: step - 1, Verdict: "update", Object: d.Object, Fields: fieldsIn(d)})
+	})
+}
+
+func fieldsIn(d compare.Difference) []string {
+	if d.Path == "" {
+		return nil
+	}
+	return []string{d.Path}
+}
+
+// madeShapes normalizes two states: only what the operator wrote, and of that not the status, which others write.
+func (c *campaign) madeShapes(changed, fresh *made) (got, want compare.Shape) {
+	written := c.learnedWrites()
+	maps.Copy(written, changed.written)
+	maps.Copy(written, fresh.written)
+	kinds := map[string]bool{}
+	for name := range written {
+		kind, _, _ := strings.Cut(name, " ")
+		kinds[kind] = true
+	}
+	return c.madeShape(changed.state, written, kinds), c.madeShape(fresh.state, written, kinds)
+}
+
+func (c *campaign) madeShape(state world.State, written, kinds map[string]bool) compare.Shape {
+	rest := maps.Clone(state)
+	maps.DeleteFunc(rest, func(key world.Key, object *unstructured.Unstructured) bool {
+		name, random := compare.Name(key, object)
+		if random && !kinds[key.Kind] || !random && !written[nameOf(key.Kind, key.Namespace, key.Name)] {
+			return true
+		}
+		return c.own[name] || c.isSubject(key.String()) || ofController(object) || isOver(key, object) || object.GetDeletionTimestamp() != nil
+	})
+	shape := c.shapeOf(rest)
+	for name, fields := range shape.Objects {
+		if fields[""] != "" { // it was there before the scenario, and does not matter here
+			delete(shape.Objects, name)
+		}
+		maps.DeleteFunc(fields, func(path, _ string) bool { return compare.Difference{Path: path}.IsStatus() || path == "spec.nodeName" })
+	}
+	return shape
+}
+
+// isOver reports whether an object is a Job that has done its work: what ran before a change is not undone.
+func isOver(key world.Key, object *unstructured.Unstructured) bool {
+	if key.Kind != "Job" || key.Group != "batch" {
+		return false
+	}
+	finished, _, _ := unstructured.NestedString(object.Object, "status", "completionTime")
+	return finished != ""
+}
+
+// sameStatus reports whether the custom resources say the same about themselves.
+func (c *campaign) sameStatus(changed, fresh *made) bool {
+	return len(statusDifferences(c.o.Subjects, changed, fresh)) == 0
+}
+
+// reports tests whether a user can see that a change was not carried out, or why: by a condition that is another than
+// after a fresh start, by its message, or by a warning since a time. It also does if the fresh start has not succeeded either.
+func (r *run) reports(ctx context.Context, now, fresh *made, found []compare.Difference, since time.Time) (bool, error) {
+	subjects := r.campaign.o.Subjects
+	if isUnhealthy(subjects, fresh) && !r.campaign.isNeverHealthy() || len(found) > 0 && len(statusDifferences(subjects, now, fresh)) > 0 || saysSo(subjects, now, fresh) {
+		return true, nil
+	}
+	var events corev1.EventList
+	if err := r.objects.List(ctx, &events); err != nil {
+		return false, fmt.Errorf("listing events: %w", err)
+	}
+	return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+		at := e.LastTimestamp.Time
+		if at.IsZero() {
+			at = e.EventTime.Time
+		}
+		if e.Series != nil && e.Series.LastObservedTime.After(at) {
+			at = e.Series.LastObservedTime.Time
+		}
+		about := nameOf(e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name)
+		return e.Type == corev1.EventTypeWarning && !at.Before(since) &&
+			(r.campaign.isSubject(about) || slices.ContainsFunc(found, func(d compare.Difference) bool { return d.Object == about }))
+	}), nil
+}
+
+// isNeverHealthy reports whether custom resources say that they are not as they should be undisturbed as well, for example because
+// their application is not there.
+func (c *campaign) isNeverHealthy() bool {
+	return slices.ContainsFunc(c.reference, func(s *stage) bool { return isUnhealthy(c.o.Subjects, &made{state: s.state}) })
+}
+
+// changeIn describes the change of a plan.
+func (c *campaign) changeIn(p *Plan, before world.State) *changing {
+	if p.Variant == unchanged {
+		return &changing{what: "the changes in the scenario", done: p.Says}
+	}
+	about := &changing{what: "a change of " + values.Path(p.Path), done: p.Says}
+	change, err := changeOf(p.Value)
+	if err != nil {
+		return about
+	}
+	for key, object := range before {
+		if key.String() == p.Object {
+			about.done = fmt.Sprintf("%s: %s. Another cluster gets the same spec from the start", p.Object, change.From(object.Object))
+		}
+	}
+	return about
+}
