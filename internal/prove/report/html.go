@@ -140,7 +140,8 @@ func newPage(r *Report) pageData {
 	}
 	for i := range r.NotTried {
 		one := &r.NotTried[i]
-		data.NotTried = append(data.NotTried, pageNotTried{visible(one.Family), visible(one.What), visible(one.Reason), one.quantity()})
+		what, count := one.subject()
+		data.NotTried = append(data.NotTried, pageNotTried{visible(one.Family), what, visible(one.Reason), count})
 	}
 	return data
 }

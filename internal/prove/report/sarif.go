@@ -175,7 +175,8 @@ func (r *Report) notifications() []sarifNotification {
 	}
 	for i := range r.NotTried {
 		one := &r.NotTried[i]
-		note("note", fmt.Sprintf("Not tried in family %s: %s: %s", visible(one.Family), visible(one.What), visible(one.Reason)))
+		what, _ := one.subject()
+		note("note", fmt.Sprintf("Not tried in family %s: %s: %s", visible(one.Family), what, visible(one.Reason)))
 	}
 	for _, text := range r.Blind {
 		note("note", "Not visible with simulated pods: "+visible(text))

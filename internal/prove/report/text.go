@@ -253,8 +253,8 @@ func (t *terminal) notTried() {
 	widest = min(widest, t.width/3)
 	for i := range t.report.NotTried {
 		one := &t.report.NotTried[i]
-		text := visible(one.What)
-		if count := one.quantity(); count != "" {
+		text, count := one.subject()
+		if count != "" {
 			text += " (" + count + ")"
 		}
 		if one.Reason != "" {
