@@ -20,8 +20,9 @@ import (
 
 // changing is a change of custom resources, in words.
 type changing struct {
-	what string // such as "a change of spec.port"
-	done string
+	what   string // such as "a change of spec.port"
+	change string // with its values
+	done   string // with what it is compared with
 }
 
 var (

@@ -241,10 +241,26 @@ func TestMadeShape(t *testing.T) {
 	add("v1", "ConfigMap", "configmaps", "other", nil)
 	add("batch/v1", "Job", "jobs", "done", map[string]any{"status": map[string]any{"completionTime": "2026-01-01T00:00:00Z"}})
 	add("batch/v1", "Job", "jobs", "running", nil)
+	add("apps/v1", "Deployment", "deployments", "web", map[string]any{"spec": map[string]any{"replicas": int64(3), "paused": false}})
+	add("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "web", map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"kind": "Deployment", "name": "web"}}})
 	c := &campaign{mask: compare.NewMask()}
-	all := &made{state: state, written: map[string]bool{"ConfigMap default/own": true, "Job default/done": true, "Job default/running": true}}
+	all := &made{state: state, written: map[string]bool{"ConfigMap default/own": true, "Job default/done": true, "Job default/running": true, "Deployment default/web": true}}
 	got, _ := c.madeShapes(all, &made{state: world.State{}})
-	if len(got.Objects) != 2 || got.Objects["Job default/running"] == nil || got.Objects["ConfigMap default/own"]["data.a"] != "1" || got.Objects["ConfigMap default/own"]["status.x"] != "" {
+	if len(got.Objects) != 3 || len(got.Objects["Deployment default/web"]) == 0 || got.Objects["Deployment default/web"]["spec.replicas"] != "" || got.Objects["Job default/running"] == nil || got.Objects["ConfigMap default/own"]["data.a"] != "1" || got.Objects["ConfigMap default/own"]["status.x"] != "" {
 		t.Errorf("%v", got.Objects)
+	}
+}
+
+// TestHidesNew carries what differs between undisturbed runs over to objects with other names.
+func TestHidesNew(t *testing.T) {
+	c := &campaign{mask: compare.NewMask(), reference: []*stage{{shape: compare.Shape{Objects: map[string]compare.Fields{"Deployment default/web": {}, "Deployment default/db": {}}}}}}
+	c.mask.Fields["Deployment default/web"] = map[string]bool{"metadata.annotations.hash": true}
+	for object, want := range map[string]bool{"Deployment default/renamed": true, "Service default/renamed": false, "Deployment default/db": false} {
+		if got := c.hidesNew(compare.Difference{Object: object, Path: "metadata.annotations.hash"}); got != want {
+			t.Errorf("%s: %v", object, got)
+		}
+	}
+	if c.hidesNew(compare.Difference{Object: "Deployment default/renamed", Path: "spec.replicas"}) {
+		t.Error("a field that is always the same is hidden")
 	}
 }

@@ -179,6 +179,7 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 	}
 	r.board.step(nil)
 	before := r.world.State()
+	about := c.changeIn(p, before)
 	since := time.Time{} // what was reported in the steps before counts
 	if p.Variant != unchanged {
 		d, err := feed(r, p)
@@ -186,7 +187,7 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 			return err
 		}
 		since = time.Now().Add(-time.Second) // times in events are in seconds
-		r.note(p.Says)
+		r.note(about.change)
 		if err := d.act(ctx); err != nil {
 			return err
 		}
@@ -207,7 +208,6 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 	if err != nil || reported || over.busy {
 		return err
 	}
-	about := c.changeIn(p, before)
 	wrong := about.unfollowed(p.Step-1, found, c.shapeOf(before), over.failing)
 	if len(found) == 0 {
 		wrong = about.otherStatus(p.Step-1, c.o.Subjects, now, fresh)
@@ -318,8 +318,25 @@ func (c *campaign) deviates(step int, changed, fresh *made, hide *compare.Mask) 
 		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return !slices.Contains(left, d) })
 	}
 	return slices.DeleteFunc(found, func(d compare.Difference) bool {
-		return isPast(d, want) || c.ignores(&Observation{Family: "input", Step: step - 1, Verdict: "update", Object: d.Object, Fields: fieldsIn(d)})
+		return isPast(d, want) || c.hidesNew(d) || c.ignores(&Observation{Family: "input", Step: step - 1, Verdict: "update", Object: d.Object, Fields: fieldsIn(d)})
 	})
+}
+
+// hidesNew reports whether a field of an object that undisturbed runs do not have differs between them in others of its kind: a
+// change may lead to another name.
+func (c *campaign) hidesNew(d compare.Difference) bool {
+	kind, _, _ := strings.Cut(d.Object, " ")
+	for _, s := range c.reference {
+		if _, known := s.shape.Objects[d.Object]; known {
+			return false
+		}
+	}
+	for name, paths := range c.mask.Fields {
+		if strings.HasPrefix(name, kind+" ") && paths[d.Path] {
+			return true
+		}
+	}
+	return false
 }
 
 func fieldsIn(d compare.Difference) []string {
@@ -339,7 +356,27 @@ func (c *campaign) madeShapes(changed, fresh *made) (got, want compare.Shape) {
 		kind, _, _ := strings.Cut(name, " ")
 		kinds[kind] = true
 	}
-	return c.madeShape(changed.state, written, kinds), c.madeShape(fresh.state, written, kinds)
+	got, want = c.madeShape(changed.state, written, kinds), c.madeShape(fresh.state, written, kinds)
+	for _, state := range []world.State{changed.state, fresh.state} {
+		for _, name := range autoscaled(state) {
+			delete(got.Objects[name], "spec.replicas")
+			delete(want.Objects[name], "spec.replicas")
+		}
+	}
+	return got, want
+}
+
+// autoscaled are the workloads of autoscalers. How many replicas they have depends on how many they had.
+func autoscaled(state world.State) (names []string) {
+	for key, object := range state {
+		if key.Kind != "HorizontalPodAutoscaler" {
+			continue
+		}
+		kind, _, _ := unstructured.NestedString(object.Object, "spec", "scaleTargetRef", "kind")
+		name, _, _ := unstructured.NestedString(object.Object, "spec", "scaleTargetRef", "name")
+		names = append(names, nameOf(kind, key.Namespace, name))
+	}
+	return names
 }
 
 func (c *campaign) madeShape(state world.State, written, kinds map[string]bool) compare.Shape {
@@ -411,14 +448,15 @@ func (c *campaign) changeIn(p *Plan, before world.State) *changing {
 	if p.Variant == unchanged {
 		return &changing{what: "the changes in the scenario", done: p.Says}
 	}
-	about := &changing{what: "a change of " + values.Path(p.Path), done: p.Says}
+	about := &changing{what: "a change of " + values.Path(p.Path), change: p.Says, done: p.Says}
 	change, err := changeOf(p.Value)
 	if err != nil {
 		return about
 	}
 	for key, object := range before {
 		if key.String() == p.Object {
-			about.done = fmt.Sprintf("%s: %s. Another cluster gets the same spec from the start", p.Object, change.From(object.Object))
+			about.change = p.Object + ": " + change.From(object.Object)
+			about.done = about.change + ". Another cluster gets the same spec from the start"
 		}
 	}
 	return about
