@@ -264,3 +264,27 @@ func TestHidesNew(t *testing.T) {
 		t.Error("a field that is always the same is hidden")
 	}
 }
+
+// TestLearnEffect has properties with and without an effect.
+func TestLearnEffect(t *testing.T) {
+	key := world.Key{Resource: "configmaps", Kind: "ConfigMap", Namespace: "default", Name: "orders"}
+	with := func(data string) *made {
+		return &made{state: world.State{key: {Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "orders", "namespace": "default"}, "data": map[string]any{"a": data},
+		}}}, written: map[string]bool{key.String(): true}}
+	}
+	c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: with("1").state}}}
+	try := func(path string, value any, class values.Class, after string) {
+		change := values.Change{Path: []string{"spec", path}, Value: value, Class: class}
+		c.learnEffect(&Plan{Variant: "valid", Step: 1, Object: "Frigate default/a", Path: change.Path, Value: change}, with(after), with(after))
+	}
+	try("guns", int64(2), values.Valid, "2")
+	try("flag", "red", values.Valid, "1")
+	try("crew", "a", values.Valid, "1")
+	try("crew", "b", values.Valid, "3")
+	try("name", "x", values.Limit, "1")
+	try("gone", nil, values.Valid, "1")
+	if got := c.withoutEffect(); !slices.Equal(got, []string{"Frigate spec.flag"}) {
+		t.Errorf("%v", got)
+	}
+}

@@ -86,7 +86,11 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	case err != nil:
 		result.failed = err
 		return
-	case fresh == nil || agree(fresh):
+	case fresh == nil:
+		return
+	}
+	c.learnEffect(p, changed, fresh)
+	if agree(fresh) {
 		return
 	}
 	if p.Variant != unchanged {
@@ -102,6 +106,69 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	if err := c.changeAgain(ctx, p, fresh, hide, result); err != nil {
 		result.failed = err
 	}
+}
+
+// learnEffect keeps whether a value has changed anything: after a fresh start or, if the operator refuses it there, after the change.
+func (c *campaign) learnEffect(p *Plan, changed, fresh *made) {
+	change, err := changeOf(p.Value)
+	if p.Variant == unchanged || err != nil || change.Class != values.Valid || isEmpty(change.Value) {
+		return
+	}
+	kind, _, _ := strings.Cut(p.Object, " ")
+	before := c.learnedMade(p.Step - 1)
+	seen := slices.ContainsFunc([]*made{changed, fresh}, func(now *made) bool {
+		return len(c.deviates(p.Step, now, before, nil)) > 0 || len(c.mask.Differences(c.statusShape(before), c.statusShape(now))) > 0
+	})
+	property := kind + " " + values.Path(change.Path)
+	c.freshly.Lock()
+	defer c.freshly.Unlock()
+	if c.effects == nil {
+		c.effects = map[string]bool{}
+	}
+	c.effects[property] = c.effects[property] || seen
+}
+
+// isEmpty reports whether a value is none: what is removed or emptied may mean the same as before.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return value == ""
+}
+
+// statusShape normalizes the status of the custom resources.
+func (c *campaign) statusShape(m *made) compare.Shape {
+	subjects := world.State{}
+	for _, subject := range c.o.Subjects {
+		if key, live := find(m.state, subject); live != nil {
+			subjects[key] = live
+		}
+	}
+	shape := compare.ShapeOf(subjects, nil)
+	for _, fields := range shape.Objects {
+		maps.DeleteFunc(fields, func(path, _ string) bool {
+			return !compare.Difference{Path: path}.IsStatus() || strings.HasSuffix(path, "bservedGeneration")
+		})
+	}
+	return shape
+}
+
+// withoutEffect are the properties of which no valid value has changed anything.
+func (c *campaign) withoutEffect() (properties []string) {
+	c.freshly.Lock()
+	defer c.freshly.Unlock()
+	for property, seen := range c.effects {
+		if !seen {
+			properties = append(properties, property)
+		}
+	}
+	slices.Sort(properties)
+	return properties
 }
 
 // fresh creates the custom resources of a state on a cluster that never had others. It returns nil if the operator does not

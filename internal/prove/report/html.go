@@ -56,6 +56,8 @@ type (
 		FlakyNote     string
 		NotTried      []pageNotTried
 		Blind         []string
+		NoEffect      []string
+		NoEffectNote  string
 		Began, Opdock string
 		Facts         []pageFact
 	}
@@ -114,7 +116,8 @@ func newPage(r *Report) pageData {
 		HasFailed:   t.Failed > 0,
 		FlakyNote:   flakyNote,
 		Blind:       allVisible(r.Blind),
-		Opdock:      visible(r.Opdock),
+		NoEffect:    allVisible(r.NoEffect), NoEffectNote: noEffectNote,
+		Opdock: visible(r.Opdock),
 	}
 	switch {
 	case t.Findings > 0:

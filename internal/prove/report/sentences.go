@@ -125,6 +125,9 @@ func (f *Finding) evidence() string {
 	return text
 }
 
+// noEffectNote explains properties without an effect.
+const noEffectNote = "Other valid values of these properties changed neither a status nor an object that the operator wrote:"
+
 // flakyNote explains flaky findings.
 const flakyNote = "These did not happen again in two of three replays. They do not change the exit code."
 
