@@ -288,3 +288,29 @@ func TestLearnEffect(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestDeviatesWithoutIgnored leaves out a field that the scenario ignores, and nothing else of the object. What a fresh start changes
+// anyway is left out as well.
+func TestDeviatesWithoutIgnored(t *testing.T) {
+	key := world.Key{Resource: "configmaps", Kind: "ConfigMap", Namespace: "default", Name: "orders"}
+	with := func(data map[string]any) *made {
+		return &made{state: world.State{key: {Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "orders", "namespace": "default"}, "data": data,
+		}}}, written: map[string]bool{key.String(): true}}
+	}
+	changed := with(map[string]any{"first": "1", "port": "80", "other": "a"})
+	fresh := with(map[string]any{"first": "2", "port": "81", "other": "b"})
+	c := &campaign{mask: compare.NewMask()}
+	c.o.Ignores = func(o *Observation) string {
+		if o.Verdict == "update" && o.Family == "input" && slices.Equal(o.Fields, []string{"data.first"}) {
+			return "only at creation"
+		}
+		return ""
+	}
+	hide := compare.NewMask()
+	hide.Fields[key.String()] = map[string]bool{"data.other": true}
+	found := c.deviates(1, changed, fresh, hide)
+	if len(found) != 1 || found[0].Path != "data.port" || found[0].Got != "80" || found[0].Want != "81" {
+		t.Errorf("%v", found)
+	}
+}

@@ -80,13 +80,15 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 		return len(c.deviates(p.Step, changed, fresh, hide)) == 0 && c.sameStatus(changed, fresh)
 	}
 	fresh, err := c.fresh(ctx, changed.state, agree)
+	var impossible *noStartError
 	switch {
-	case isNotTaken(err): // the spec may be one that only a change leads to
+	case errors.As(err, &impossible):
+		if p.Variant == unchanged {
+			result.skipped = err.Error()
+		}
 		return
 	case err != nil:
 		result.failed = err
-		return
-	case fresh == nil:
 		return
 	}
 	c.learnEffect(p, changed, fresh)
@@ -95,7 +97,10 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	}
 	if p.Variant != unchanged {
 		// What differs without the change as well has another cause.
-		if hide, err = c.learnFresh(ctx, p.Step); err != nil {
+		if hide, err = c.learnFresh(ctx, p.Step); errors.As(err, &impossible) {
+			return
+		}
+		if err != nil {
 			result.failed = err
 			return
 		}
@@ -171,8 +176,12 @@ func (c *campaign) withoutEffect() (properties []string) {
 	return properties
 }
 
-// fresh creates the custom resources of a state on a cluster that never had others. It returns nil if the operator does not
-// cope with them there.
+// noStartError is a spec that a fresh start cannot be compared with. It may be one that only a change leads to.
+type noStartError struct{ reason string }
+
+func (e *noStartError) Error() string { return "no fresh start to compare with: " + e.reason }
+
+// fresh creates the custom resources of a state on a cluster that never had others.
 func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) bool) (m *made, err error) {
 	r, err := c.newRun(ctx, c.checkpoints[0], true)
 	if err != nil {
@@ -183,13 +192,15 @@ func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) 
 		return nil, err
 	}
 	r.board.step(nil)
-	if err := r.createAll(ctx, c.origins(as)); err != nil {
-		return nil, err
+	if err := r.createAll(ctx, c.origins(as)); ctx.Err() != nil {
+		return nil, ctx.Err()
+	} else if err != nil {
+		return nil, &noStartError{firstLine(err.Error())}
 	}
 	over, err := r.settle(ctx)
 	var dead *deadError
 	if errors.As(err, &dead) {
-		return nil, nil
+		return nil, &noStartError{firstLine(err.Error())}
 	}
 	if err != nil {
 		return nil, err
@@ -203,7 +214,7 @@ func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) 
 		m = r.made(over)
 	}
 	if over.busy || over.backsOff || len(r.exits) > 0 {
-		return nil, nil
+		return nil, &noStartError{"the operator does not come to rest"}
 	}
 	return m, nil
 }
@@ -218,12 +229,10 @@ func (c *campaign) learnFresh(ctx context.Context, step int) (*compare.Mask, err
 	changed := c.learnedMade(step - 1)
 	fresh, err := c.fresh(ctx, changed.state, func(m *made) bool { return len(c.deviates(step, changed, m, nil)) == 0 })
 	if err != nil {
-		return nil, fmt.Errorf("starting with the specs of the scenario: %w", err)
+		return nil, err
 	}
 	mask := compare.NewMask()
-	if fresh != nil {
-		mask.Learn(c.madeShapes(changed, fresh))
-	}
+	mask.Learn(c.madeShapes(changed, fresh))
 	c.freshMask = mask
 	return mask, nil
 }
