@@ -275,7 +275,7 @@ func TestLearnEffect(t *testing.T) {
 	}
 	c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: with("1").state}}}
 	try := func(path string, value any, class values.Class, after string) {
-		change := values.Change{Path: []string{"spec", path}, Value: value, Class: class}
+		change := values.Change{Path: append([]string{"spec"}, strings.Split(path, ".")...), Value: value, Class: class}
 		c.learnEffect(&Plan{Variant: "valid", Step: 1, Object: "Frigate default/a", Path: change.Path, Value: change}, with(after), with(after))
 	}
 	try("guns", int64(2), values.Valid, "2")
@@ -284,6 +284,9 @@ func TestLearnEffect(t *testing.T) {
 	try("crew", "b", values.Valid, "3")
 	try("name", "x", values.Limit, "1")
 	try("gone", nil, values.Valid, "1")
+	try("tls", map[string]any{"secret": map[string]any{}}, values.Valid, "1")
+	try("pod", map[string]any{"a": "b"}, values.Valid, "1")
+	try("pod.image", "nginx", values.Valid, "2")
 	if got := c.withoutEffect(); !slices.Equal(got, []string{"Frigate spec.flag"}) {
 		t.Errorf("%v", got)
 	}

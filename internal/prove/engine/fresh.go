@@ -139,9 +139,14 @@ func isEmpty(value any) bool {
 	case nil:
 		return true
 	case map[string]any:
-		return len(v) == 0
+		for _, one := range v {
+			if !isEmpty(one) {
+				return false
+			}
+		}
+		return true
 	case []any:
-		return len(v) == 0
+		return !slices.ContainsFunc(v, func(one any) bool { return !isEmpty(one) })
 	}
 	return value == ""
 }
@@ -163,12 +168,22 @@ func (c *campaign) statusShape(m *made) compare.Shape {
 	return shape
 }
 
+// hasEffect reports whether a property, or one below it, has changed anything.
+func (c *campaign) hasEffect(property string) bool {
+	for other, seen := range c.effects {
+		if seen && (other == property || strings.HasPrefix(other, property+".") || strings.HasPrefix(other, property+"[")) {
+			return true
+		}
+	}
+	return false
+}
+
 // withoutEffect are the properties of which no valid value has changed anything.
 func (c *campaign) withoutEffect() (properties []string) {
 	c.freshly.Lock()
 	defer c.freshly.Unlock()
-	for property, seen := range c.effects {
-		if !seen {
+	for property := range c.effects {
+		if !c.hasEffect(property) {
 			properties = append(properties, property)
 		}
 	}
