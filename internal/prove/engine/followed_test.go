@@ -273,7 +273,12 @@ func TestLearnEffect(t *testing.T) {
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "orders", "namespace": "default"}, "data": map[string]any{"a": data},
 		}}}, written: map[string]bool{key.String(): true}}
 	}
-	c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: with("1").state}}}
+	before := with("1").state
+	before[world.Key{Group: "sea", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "a"}] = &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "sea/v1", "kind": "Frigate", "metadata": map[string]any{"name": "a", "namespace": "default"},
+		"spec": map[string]any{"guns": int64(1), "flag": "blue", "crew": "x", "name": "y", "gone": "z", "tls": map[string]any{"secret": "s"}, "pod": map[string]any{"image": "a"}},
+	}}
+	c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: before}}}
 	try := func(path string, value any, class values.Class, after string) {
 		change := values.Change{Path: append([]string{"spec"}, strings.Split(path, ".")...), Value: value, Class: class}
 		c.learnEffect(&Plan{Variant: "valid", Step: 1, Object: "Frigate default/a", Path: change.Path, Value: change}, with(after), with(after))
@@ -287,6 +292,7 @@ func TestLearnEffect(t *testing.T) {
 	try("tls", map[string]any{"secret": map[string]any{}}, values.Valid, "1")
 	try("pod", map[string]any{"a": "b"}, values.Valid, "1")
 	try("pod.image", "nginx", values.Valid, "2")
+	try("unset", "perhaps its default", values.Valid, "1")
 	if got := c.withoutEffect(); !slices.Equal(got, []string{"Frigate spec.flag"}) {
 		t.Errorf("%v", got)
 	}

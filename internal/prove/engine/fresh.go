@@ -113,7 +113,8 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	}
 }
 
-// learnEffect keeps whether a value has changed anything: after a fresh start or, if the operator refuses it there, after the change.
+// learnEffect keeps whether a value has changed anything: after a fresh start or, if the operator refuses it there, after the change. A
+// property that was not set before says nothing: the value may be the one that the operator chooses by itself.
 func (c *campaign) learnEffect(p *Plan, changed, fresh *made) {
 	change, err := changeOf(p.Value)
 	if p.Variant == unchanged || err != nil || change.Class != values.Valid || isEmpty(change.Value) {
@@ -121,6 +122,9 @@ func (c *campaign) learnEffect(p *Plan, changed, fresh *made) {
 	}
 	kind, _, _ := strings.Cut(p.Object, " ")
 	before := c.learnedMade(p.Step - 1)
+	if !slices.ContainsFunc(sortedKeys(before.state), func(key world.Key) bool { return key.String() == p.Object && change.IsSet(before.state[key].Object) }) {
+		return
+	}
 	seen := slices.ContainsFunc([]*made{changed, fresh}, func(now *made) bool {
 		return len(c.deviates(p.Step, now, before, nil)) > 0 || len(c.mask.Differences(c.statusShape(before), c.statusShape(now))) > 0
 	})

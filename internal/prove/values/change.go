@@ -85,6 +85,12 @@ func (c Change) From(object map[string]any) string {
 	return text.String()
 }
 
+// IsSet reports whether an object has the property that the change is about.
+func (c Change) IsSet(object map[string]any) bool {
+	_, found := at(object, c.Path)
+	return found
+}
+
 // at returns the value at a path.
 func at(in any, path []string) (value any, found bool) {
 	for _, segment := range path {

@@ -102,5 +102,8 @@ func TestFrom(t *testing.T) {
 		if got := change.From(object); got != want {
 			t.Errorf("%q instead of %q", got, want)
 		}
+		if was := strings.Contains(want, "changes from") || strings.Contains(want, "removed"); change.IsSet(object) != was {
+			t.Errorf("%s: it was set before: %v", want, !was)
+		}
 	}
 }
