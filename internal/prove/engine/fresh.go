@@ -308,8 +308,8 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 		wrong = about.otherStatus(p.Step-1, c.o.Subjects, now, fresh)
 	}
 	wrong, excused := c.excuse(wrong, over, r.board.writes())
-	if len(wrong) == 0 && excused != "" {
-		result.skipped = excused
+	if len(wrong) == 0 && p.Variant == unchanged {
+		result.skipped = excused // what else a plan does was judged before
 	}
 	for _, o := range wrong {
 		o.Family = p.Family
