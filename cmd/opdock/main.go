@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/opdock/opdock/internal/cli"
+	"github.com/opdock/opdock/internal/scratch"
 )
 
 func main() {
@@ -25,8 +26,19 @@ func run() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
-	// The first signal requests a clean stop. After that, signals have their default effect, so a second one
-	// ends the program at once.
-	context.AfterFunc(ctx, stop)
+	// The first signal requests a clean stop. A second one ends the program at once.
+	context.AfterFunc(ctx, func() { endAtOnce(ends) })
 	return cli.Run(ctx, cli.NewApp(), os.Args[1:])
+}
+
+// endAtOnce waits for a signal, removes temporary directories, and lets the signal have its default effect.
+func endAtOnce(ends []os.Signal) {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, ends...)
+	received := <-again
+	scratch.Clear()
+	signal.Reset(ends...)
+	if number, ok := received.(syscall.Signal); ok {
+		_ = syscall.Kill(os.Getpid(), number) // nothing is left to do if it fails
+	}
 }

@@ -5,7 +5,9 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -13,6 +15,7 @@ import (
 	"regexp"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/opdock/opdock/internal/testenv"
 )
@@ -84,5 +87,68 @@ func TestStaysWithNohup(t *testing.T) {
 	}
 	if err := program.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestSecondSignalLeavesNothing ends a command twice that waits for a program, which ignores the first signal.
+func TestSecondSignalLeavesNothing(t *testing.T) {
+	temporary := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api":
+			fmt.Fprint(w, `{"kind":"APIVersions","versions":["v1"]}`)
+		case "/api/v1":
+			fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[]}`)
+		case "/apis":
+			fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	testenv.WriteFile(t, kubeconfig, "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: '"+server.URL+"'}}]\n")
+	program := exec.CommandContext(t.Context(), self, "trace", "--kubeconfig", kubeconfig, "--", "sh", "-c", "trap '' INT TERM; echo began; read never")
+	program.Env, program.Stderr = append(os.Environ(), programVariable+"=1", "OPDOCK_HOME="+t.TempDir(), "TMPDIR="+temporary), os.Stderr
+	program.Dir = t.TempDir()         // of no project
+	waits, err := program.StdinPipe() // the program ends with it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waits.Close()
+	out, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !bufio.NewScanner(out).Scan() {
+		t.Fatalf("it ends at once: %v", program.Wait())
+	}
+	if left, err := filepath.Glob(filepath.Join(temporary, "opdock-trace-*")); err != nil || len(left) != 1 {
+		t.Fatalf("it has no directory: %v, %v", left, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- program.Wait() }()
+	for {
+		if err := program.Process.Signal(syscall.SIGTERM); err != nil {
+			break
+		}
+		select {
+		case <-ended:
+		case <-time.After(50 * time.Millisecond): // a signal is only counted once it was handled
+			continue
+		}
+		break
+	}
+	left, err := filepath.Glob(filepath.Join(temporary, "opdock-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v, %v", left, err)
 	}
 }

@@ -49,8 +49,8 @@ func (b *bystanders) Start(ctx context.Context, queue workqueue.TypedRateLimitin
 	return nil
 }
 
-// watch triggers the owner when the object changes or is deleted. It starts at the version that was read, so it
-// misses nothing.
+// watch triggers the owner when the object changes or is deleted. It starts at the version of a list, because API servers do not
+// watch from the version of an object that has not changed for minutes: they answer at once that it is too old.
 func (b *bystanders) watch(ctx context.Context, object, owner client.Object) error {
 	gvk, err := apiutil.GVKForObject(object, b.client.Scheme())
 	if err != nil {
@@ -62,22 +62,33 @@ func (b *bystanders) watch(ctx context.Context, object, owner client.Object) err
 	} else if isFull {
 		return fmt.Errorf("more than %d name conflicts: %s is not watched", maxBystanders, describe(object, object.GetName()))
 	}
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk)
+	only := []client.ListOption{client.InNamespace(object.GetNamespace()), client.MatchingFields{"metadata.name": object.GetName()}}
+	if err := b.client.List(ctx, list, only...); err != nil {
+		b.release(key)
+		return fmt.Errorf("watching %s: %w", describe(object, object.GetName()), err)
+	}
+	if len(list.Items) != 1 || list.Items[0].ResourceVersion != object.GetResourceVersion() {
+		b.release(key)
+		b.queue.AddRateLimited(request) // it has changed since it was read
+		return nil
+	}
 	// The watch outlives this pass, so it must not end with the pass's context.
-	watcher, err := b.client.Watch(context.WithoutCancel(ctx), list, client.InNamespace(object.GetNamespace()),
-		client.MatchingFields{"metadata.name": object.GetName()},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}})
+	watcher, err := b.client.Watch(context.WithoutCancel(ctx), list, append(only, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})...)
 	if err != nil {
 		b.release(key)
 		return fmt.Errorf("watching %s: %w", describe(object, object.GetName()), err)
 	}
-	// Read it now, because the reconcile changes the owner while this goroutine waits.
-	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)}
 	go func() {
-		waitForChange(b.lifetime, watcher)
+		isChange := waitForChange(b.lifetime, watcher)
 		b.release(key)
-		b.queue.Add(request)
+		if isChange {
+			b.queue.Add(request)
+		} else {
+			b.queue.AddRateLimited(request) // the next watch may end as soon
+		}
 	}()
 	return nil
 }
@@ -102,16 +113,20 @@ func (b *bystanders) release(key bystander) {
 	delete(b.watched, key)
 }
 
-func waitForChange(lifetime context.Context, watcher watch.Interface) {
+// waitForChange waits until a watch reports a change or ends, and returns which.
+func waitForChange(lifetime context.Context, watcher watch.Interface) (isChange bool) {
 	defer watcher.Stop()
 	for {
 		select {
 		case <-lifetime.Done():
-			return
+			return false
 		case happened := <-watcher.ResultChan():
-			// A bookmark is no change; everything else is, and so is the end of the watch.
-			if happened.Type != watch.Bookmark {
-				return
+			switch happened.Type {
+			case watch.Bookmark:
+			case watch.Added, watch.Modified, watch.Deleted:
+				return true
+			default: // an error, or the end
+				return false
 			}
 		}
 	}

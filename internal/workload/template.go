@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 	"github.com/opdock/opdock/internal/flow"
@@ -50,4 +53,30 @@ func Template(template *sharedv1.PodTemplate, image string, labels map[string]st
 	maps.Copy(all, labels)
 	all[flow.LabelManagedBy] = flow.ManagedBy
 	return result.WithLabels(all), nil
+}
+
+// FollowsSpec sets fields that the API server derives from others. Server-side apply changes only fields that their manager
+// applies, so a derived one would keep its value when the field that it was derived from changes or goes.
+func FollowsSpec(template *corev1ac.PodTemplateSpecApplyConfiguration) *corev1ac.PodTemplateSpecApplyConfiguration {
+	spec := template.Spec
+	for _, containers := range [][]corev1ac.ContainerApplyConfiguration{spec.Containers, spec.InitContainers} {
+		for i := range containers {
+			if containers[i].ImagePullPolicy == nil {
+				containers[i].WithImagePullPolicy(pullPolicy(ptr.Deref(containers[i].Image, "")))
+			}
+		}
+	}
+	// The API server copies it to the field with the older name, and back from there.
+	spec.DeprecatedServiceAccount = spec.ServiceAccountName
+	return template
+}
+
+// pullPolicy returns the policy that the API server gives to an image.
+func pullPolicy(image string) corev1.PullPolicy {
+	name, _, hasDigest := strings.Cut(image, "@")
+	_, tag, hasTag := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
+	if tag == "latest" || !hasTag && !hasDigest {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
 }

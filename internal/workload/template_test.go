@@ -50,3 +50,27 @@ spec:
 		t.Error("the spec was changed")
 	}
 }
+
+// TestFollowsSpec sets what the API server would derive, so it changes with what it is derived from.
+func TestFollowsSpec(t *testing.T) {
+	for image, want := range map[string]string{
+		"busybox": "Always", "busybox:latest": "Always", "busybox:1.38": "IfNotPresent", "host:5000/busybox": "Always", "host:5000/busybox:1": "IfNotPresent",
+		"busybox@sha256:abc": "IfNotPresent", "busybox:latest@sha256:abc": "Always",
+	} {
+		var given sharedv1.PodTemplate
+		if err := yaml.UnmarshalStrict([]byte(`spec: {containers: [{name: one}, {name: two, imagePullPolicy: Never}], initContainers: [{name: three}], serviceAccountName: robot}`), &given); err != nil {
+			t.Fatal(err)
+		}
+		template, err := Template(&given, image, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := FollowsSpec(template).Spec
+		if got := string(*spec.Containers[0].ImagePullPolicy); got != want || *spec.Containers[1].ImagePullPolicy != "Never" || string(*spec.InitContainers[0].ImagePullPolicy) != want {
+			t.Errorf("%s: %s instead of %s", image, got, want)
+		}
+		if *spec.DeprecatedServiceAccount != "robot" {
+			t.Errorf("%s: another service account", image)
+		}
+	}
+}

@@ -20,12 +20,12 @@ import (
 )
 
 // defects is how many of the defects are tried: each takes half a minute. OPDOCK_TEST_DEFECTS=all tries all of them.
-var defects = 4
+var defects = 5
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	if os.Getenv("OPDOCK_TEST_DEFECTS") == "all" {
-		defects = 7
+		defects = 9
 	}
 	os.Exit(testenv.Main(m))
 }
@@ -69,13 +69,15 @@ func TestCampaigns(t *testing.T) {
 		// want are verdicts, one of which is to be found.
 		want []string
 	}{
-		{"", "unobserved,order", nil},
+		{"", "unobserved,order,input", nil},
 		{"forgets-first", "crash", []string{"leftovers"}},
+		{"ignores-captain", "input", []string{"update"}},
 		{"gives-up", "lost", []string{"end-state", "status", "leftovers", "deletion"}},
 		{"no-owner", "", []string{"leftovers"}},
 		{"random-name", "lost", []string{"end-state", "counts"}},
 		{"restless", "", []string{"loop"}},
 		{"create-only", "drift", []string{"end-state"}},
+		{"keeps-cargo", "input", []string{"update"}},
 	}[:defects] {
 		name := test.defect
 		if name == "" {
@@ -86,6 +88,7 @@ func TestCampaigns(t *testing.T) {
 			if o.Families = strings.Split(test.family, ","); test.family == "" {
 				o.Families, o.Budget = []string{"slow"}, time.Nanosecond // it shows undisturbed
 			}
+			o.FailFast = test.family == "input"
 			o.Env = append(slices.Clone(o.Env), "DEFECT="+test.defect)
 			if test.defect == "" && mounts.Check(mounts.List{}) == nil {
 				o.Env = append(o.Env, "CONFIG=in-cluster")

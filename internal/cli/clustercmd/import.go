@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/importer"
+	"github.com/opdock/opdock/internal/scratch"
 )
 
 // importOptions are the flags of import.
@@ -95,11 +95,11 @@ func (a verbs) importInto(ctx context.Context, o importOptions) error {
 		return err
 	}
 	// The file holds what the cluster held, so it is as private and does not last.
-	work, err := os.MkdirTemp("", "opdock-import-")
+	work, remove, err := scratch.Make("opdock-import-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer remove()
 	o.From = filepath.Join(work, "objects")
 	if err := importer.Write(o.From, objects); err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/rights"
 	"github.com/opdock/opdock/internal/rights/rehearse"
+	"github.com/opdock/opdock/internal/scratch"
 )
 
 const startTimeout = 2 * time.Minute
@@ -94,11 +94,11 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 			return result, "", err
 		}
 	}
-	dir, err := os.MkdirTemp("", "opdock-rbac-")
+	dir, remove, err := scratch.Make("opdock-rbac-")
 	if err != nil {
 		return result, "", fmt.Errorf("creating a directory for the operator: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	librarylog.Discard()
 	up := cmdutil.StartOptions{Timeout: startTimeout, Foreground: true, Quiet: o.format != formatText}
 	if up.Binary, err = a.ControlPlaneBinary(ctx, false); err != nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/librarylog"
 	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/scratch"
 	"github.com/opdock/opdock/internal/target"
 	"github.com/opdock/opdock/internal/trace"
 )
@@ -55,11 +56,11 @@ func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err 
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "opdock-trace-")
+	dir, remove, err := scratch.Make("opdock-trace-")
 	if err != nil {
 		return fmt.Errorf("creating a directory for the kubeconfig: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	recording := o.save
 	if recording == "" {
 		recording = filepath.Join(a.DevStateDir(t.FileName), "recordings", a.Now().UTC().Format("20060102T150405.000")+".jsonl")

@@ -72,7 +72,7 @@ func deployment(app *appv1.AppService, replicas *int32) (*appsv1ac.DeploymentApp
 	}
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(app))).
-		WithTemplate(template).
+		WithTemplate(workload.FollowsSpec(template)).
 		WithStrategy(workload.Strategy(app.Spec.Strategy))
 	if app.Spec.MinReadySeconds != 0 {
 		spec.WithMinReadySeconds(app.Spec.MinReadySeconds)

@@ -60,7 +60,7 @@ func deployment(robot *robotv1.Robot) (*appsv1ac.DeploymentApplyConfiguration, e
 	spec := appsv1ac.DeploymentSpec().
 		WithReplicas(ptr.Deref(robot.Spec.Replicas, 1)).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
-		WithTemplate(converted).
+		WithTemplate(workload.FollowsSpec(converted)).
 		WithStrategy(workload.Strategy(robot.Spec.Strategy))
 	return appsv1ac.Deployment(name, robot.Namespace).WithSpec(spec), nil
 }

@@ -116,6 +116,11 @@ type campaign struct {
 	installs bool
 	// watchLate means that the world can only be seen while the operator runs, because it converts.
 	watchLate bool
+	// freshMask is what a fresh start with the specs of the scenario changes; nil until that is needed.
+	freshMask *compare.Mask
+	// effects are the properties of which other valid values were tried, and whether that changed anything.
+	effects map[string]bool
+	freshly sync.Mutex // of both
 	// shown means that a run of Only was recorded.
 	shown atomic.Bool
 

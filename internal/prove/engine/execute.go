@@ -26,6 +26,8 @@ type outcome struct {
 	failed  error
 	// excused says why a difference is not the operator's, or may not be.
 	excused string
+	// changed is the state after the change of the plan, before it was taken back; nil if there is none to compare.
+	changed *made
 	took    time.Duration
 }
 
@@ -43,21 +45,30 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 		result.skipped = "the scenario has no such step"
 		return result
 	}
+	if p.Variant != unchanged {
+		c.runPlan(ctx, p, one, result)
+	}
+	if p.Fresh && len(result.wrong) == 0 && result.skipped == "" && result.failed == nil {
+		c.startOver(ctx, p, result)
+	}
+	return result
+}
+
+// runPlan carries out a plan on a cluster of its own.
+func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *outcome) {
 	r, err := c.newRun(ctx, c.checkpoints[p.Step], p.Variant != "operator-late")
 	if err != nil {
 		result.failed = err
-		return result
+		return
 	}
 	defer func() {
 		if err := r.close(); err != nil && result.failed == nil {
 			result.failed = err
 		}
 	}()
-	if c.o.Only != nil && !c.shown.Swap(true) {
-		if err := r.show(); err != nil {
-			result.failed = err
-			return result
-		}
+	if err := r.showOnce(); err != nil {
+		result.failed = err
+		return
 	}
 	r.family = p.Family
 	err = r.carryOut(ctx, p, one, result)
@@ -83,7 +94,7 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 	if len(result.wrong) > 0 {
 		result.story = r.tell()
 	}
-	return result
+	result.changed = r.changed
 }
 
 // isNotTaken reports whether the API server does not accept the change of a plan.

@@ -62,7 +62,7 @@ func (c *campaign) excuse(wrong []*Observation, over rested, moments []seenMomen
 	for _, o := range wrong {
 		switch o.Verdict {
 		case "unsettled": // as undisturbed
-		case "end-state", "status", "leftovers", "deletion":
+		case "end-state", "update", "status", "leftovers", "deletion":
 			if failure != "" && (c.precedes(o, failure) || c.skipped(o, moments)) {
 				blamed = append(blamed, o)
 			} else {

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -211,7 +212,7 @@ func (g *gathering) add(result *outcome) {
 		family.Verdicts[o.Verdict]++
 		f := g.observe(o, id)
 		if f.plan == nil {
-			f.plan, f.Done, f.Story = result.plan, result.plan.Says, result.story
+			f.plan, f.Done, f.Story = result.plan, cmp.Or(o.Done, result.plan.Says), result.story
 			f.Replay = "opdock prove --replay " + f.ID
 			f.queued = 1
 			if !slices.Contains(g.again, result.plan) { // one run tries all that it showed again

@@ -38,25 +38,42 @@ func inputPlans(c *campaign) (plans []*Plan) {
 		plain := live.DeepCopy()
 		delete(plain.Object, "status")
 		proposals := values.Propose(schema, plain.Object, values.Options{Seed: int64(c.o.Seed), Max: mostInputs, ReplicasPath: scale, MaxReplicas: 8}) //nolint:gosec,mnd // any number will do; pods cost time
+		worth := worthStart(proposals)
 		for i, change := range proposals {
-			value := change
 			plans = append(plans, &Plan{
-				Family: "input", Variant: strings.ToLower(string(change.Class)), Step: step, Object: key.String(), Path: change.Path, Value: value, rank: i,
+				Family: "input", Variant: strings.ToLower(string(change.Class)), Step: step, Object: key.String(), Path: change.Path, Value: change, Fresh: worth[i], rank: i,
 				Says: fmt.Sprintf("%s gets %s, and the change is taken back", key, change),
 			})
 		}
 	}
+	if step > 1 && len(plans) > 0 {
+		plans = append(plans, &Plan{
+			Family: "input", Variant: unchanged, Step: step, Fresh: true,
+			Says: fmt.Sprintf("Another cluster gets the custom resources as they are at the end of step %q from the start", c.o.Steps[step-1].Name),
+		})
+	}
 	return plans
+}
+
+// worthStart decides which changes are compared with a fresh start, which takes as long as another run: all that the operator
+// should carry out, and for properties that have none, the first that it may.
+func worthStart(proposals []values.Change) []bool {
+	worth := make([]bool, len(proposals))
+	tried := map[string]bool{}
+	for _, class := range []values.Class{values.Valid, values.Limit} {
+		for i, change := range proposals {
+			path := values.Path(change.Path)
+			if change.Class == class && (class == values.Valid || !tried[path]) {
+				worth[i], tried[path] = true, true
+			}
+		}
+	}
+	return worth
 }
 
 // subjectIn finds a custom resource in a state.
 func (c *campaign) subjectIn(state world.State, subject *unstructured.Unstructured) (world.Key, *unstructured.Unstructured) {
-	for key, object := range state {
-		if key.Kind == subject.GetKind() && key.Name == subject.GetName() && key.Namespace == subject.GetNamespace() && key.Group == subject.GroupVersionKind().Group {
-			return key, object
-		}
-	}
-	return world.Key{}, nil
+	return find(state, subject)
 }
 
 // schemaOf is the schema of a custom resource in its version, and where its replicas are.
@@ -109,8 +126,11 @@ func feed(r *run, p *Plan) (*disturbance, error) {
 			}
 			return err
 		},
-		heal:   func(ctx context.Context) error { return r.restore(ctx, before) },
-		broken: func(over rested) []*Observation { return r.healthOf(p.Step-1, over) },
+		heal: func(ctx context.Context) error { return r.restore(ctx, before) },
+		broken: func(over rested) []*Observation {
+			r.changed = r.made(over)
+			return r.healthOf(p.Step-1, over)
+		},
 	}, nil
 }
 

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -31,6 +32,10 @@ type Observation struct {
 	Fields   []string
 	Want     string
 	Got      string
+	// Done is what was done to the operator, if that is not all that the plan does.
+	Done string
+	// about is the change that was not carried out; empty if the observation is not about one.
+	about string
 	// Where holds the relevant lines, if the operator marks its writes: FILE:LINE and what is written
 	// there.
 	Where []string
@@ -43,7 +48,7 @@ func (o *Observation) cause() string {
 	for _, one := range o.Fields[:min(len(o.Fields), 1)] {
 		fields = append(fields, inBrackets.ReplaceAllString(one, "[]"))
 	}
-	return strings.Join([]string{o.Family, o.Verdict, kind, strings.Join(fields, " "), o.Title}, "|")
+	return strings.Join([]string{o.Family, o.Verdict, kind, strings.Join(fields, " "), cmp.Or(o.about, o.Title)}, "|")
 }
 
 var inBrackets = regexp.MustCompile(`\[[^\]]*\]`)

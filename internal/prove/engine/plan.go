@@ -32,6 +32,8 @@ type Plan struct {
 	Object string   `json:"object,omitempty"`
 	Path   []string `json:"path,omitempty"`
 	Value  any      `json:"value,omitempty"`
+	// Fresh means that the change must lead to the same state as a fresh start with the changed spec.
+	Fresh bool `json:"fresh,omitempty"`
 	// Says describes the disturbance for people.
 	Says string `json:"says"`
 	// rank orders plans of a family: the most telling have the lowest.

@@ -44,6 +44,14 @@ func (r *run) endRecording() error {
 	return nil
 }
 
+// showOnce shows the first run of a plan that is replayed.
+func (r *run) showOnce() error {
+	if r.campaign.o.Only == nil || r.campaign.shown.Swap(true) {
+		return nil
+	}
+	return r.show()
+}
+
 // show records the run that is replayed, and prints its events.
 func (r *run) show() error {
 	if err := r.record(r.campaign.o.Replayed); err != nil {

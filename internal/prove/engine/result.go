@@ -88,5 +88,6 @@ func (g *gathering) result(of built, interrupted bool) *Result {
 	slices.SortFunc(r.NotTried, func(a, b report.NotTried) int {
 		return cmp.Or(cmp.Compare(slices.Index(Families, a.Family), slices.Index(Families, b.Family)), cmp.Compare(a.Reason, b.Reason))
 	})
+	r.NoEffect = c.withoutEffect()
 	return &Result{Report: r, Plans: plans, Digest: of.digest}
 }

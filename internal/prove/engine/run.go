@@ -45,6 +45,8 @@ type run struct {
 	exits []string      // how it ended without being asked to
 	log   *tail
 
+	changed *made // what became of the change of the plan
+
 	recording *lens.Recording
 	keep      string            // where the recording goes when the run has ended
 	told      func(report.Line) // receives events; may be nil

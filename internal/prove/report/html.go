@@ -56,6 +56,8 @@ type (
 		FlakyNote     string
 		NotTried      []pageNotTried
 		Blind         []string
+		NoEffect      []string
+		NoEffectNote  string
 		Began, Opdock string
 		Facts         []pageFact
 	}
@@ -114,7 +116,8 @@ func newPage(r *Report) pageData {
 		HasFailed:   t.Failed > 0,
 		FlakyNote:   flakyNote,
 		Blind:       allVisible(r.Blind),
-		Opdock:      visible(r.Opdock),
+		NoEffect:    allVisible(r.NoEffect), NoEffectNote: noEffectNote,
+		Opdock: visible(r.Opdock),
 	}
 	switch {
 	case t.Findings > 0:
@@ -140,7 +143,8 @@ func newPage(r *Report) pageData {
 	}
 	for i := range r.NotTried {
 		one := &r.NotTried[i]
-		data.NotTried = append(data.NotTried, pageNotTried{visible(one.Family), visible(one.What), visible(one.Reason), one.quantity()})
+		what, count := one.subject()
+		data.NotTried = append(data.NotTried, pageNotTried{visible(one.Family), what, visible(one.Reason), count})
 	}
 	return data
 }

@@ -161,8 +161,9 @@ func (r *Report) leftOut(family string) string {
 		if one.Family != family {
 			continue
 		}
-		fmt.Fprintf(&text, "not tried: %s", visible(one.What))
-		if count := one.quantity(); count != "" {
+		what, count := one.subject()
+		fmt.Fprintf(&text, "not tried: %s", what)
+		if count != "" {
 			fmt.Fprintf(&text, " (%s)", count)
 		}
 		fmt.Fprintf(&text, ": %s\n", visible(one.Reason))

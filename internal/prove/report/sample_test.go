@@ -88,6 +88,7 @@ func sample() *Report {
 			{Family: "upgrade", What: "taking over from an older version", Reason: "--upgrade-from is not set"},
 			{Family: "input", What: "values of spec.template", Reason: "the budget was used up", Count: 24},
 		},
+		NoEffect: []string{"Robot spec.paused", "Robot spec.template.metadata"},
 		Blind: []string{
 			"The conversation between the operator and its application: simulated pods do not answer.",
 			"What happens inside of containers, such as data that is lost.",
@@ -168,7 +169,7 @@ func long() *Report {
 func hostile() *Report {
 	r := sample()
 	evil := "<script>alert('1')</script>\x1b[31mred\x07\u202e]]>&amp;\"'\x00\xff"
-	r.Project, r.Steps, r.Blind = evil, []string{evil}, []string{evil}
+	r.Project, r.Steps, r.Blind, r.NoEffect = evil, []string{evil}, []string{evil}, []string{evil}
 	r.NotTried = []NotTried{{Family: evil, What: evil, Reason: evil}}
 	r.Families = append(r.Families, Family{Name: evil, Planned: 1, Ran: 1, Verdicts: map[string]int{evil: 1}})
 	r.Findings = []Finding{{

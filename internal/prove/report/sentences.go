@@ -125,13 +125,20 @@ func (f *Finding) evidence() string {
 	return text
 }
 
+// noEffectNote explains properties without an effect.
+const noEffectNote = "Other valid values of these properties changed neither a status nor an object that the operator wrote:"
+
 // flakyNote explains flaky findings.
 const flakyNote = "These did not happen again in two of three replays. They do not change the exit code."
 
-// quantity is the count of what was not tried, if it is known.
-func (n *NotTried) quantity() string {
-	if n.Count > 0 {
-		return plural(n.Count, "run")
+// subject is what was not tried, and how many runs of it, if that is known and the text does not already say it.
+func (n *NotTried) subject() (what, count string) {
+	switch {
+	case n.Count <= 0:
+		return visible(n.What), ""
+	case n.What == "runs":
+		return plural(n.Count, "run"), ""
+	default:
+		return visible(n.What), plural(n.Count, "run")
 	}
-	return ""
 }

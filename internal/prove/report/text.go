@@ -32,6 +32,7 @@ func Text(w io.Writer, r *Report, width int) {
 	t.table()
 	t.findings()
 	t.notTried()
+	t.noEffect()
 	t.blind()
 	t.line("")
 	t.paragraph(1, t.report.summary())
@@ -253,8 +254,8 @@ func (t *terminal) notTried() {
 	widest = min(widest, t.width/3)
 	for i := range t.report.NotTried {
 		one := &t.report.NotTried[i]
-		text := visible(one.What)
-		if count := one.quantity(); count != "" {
+		text, count := one.subject()
+		if count != "" {
 			text += " (" + count + ")"
 		}
 		if one.Reason != "" {
@@ -270,13 +271,28 @@ func (t *terminal) notTried() {
 	}
 }
 
-func (t *terminal) blind() {
-	if len(t.report.Blind) == 0 {
-		return
+func (t *terminal) noEffect() {
+	if len(t.report.NoEffect) > 0 {
+		t.list("NO EFFECT SEEN", noEffectNote, t.report.NoEffect)
 	}
+}
+
+func (t *terminal) blind() {
+	if len(t.report.Blind) > 0 {
+		t.list("NOT VISIBLE WITH SIMULATED PODS", "", t.report.Blind)
+	}
+}
+
+// list lists texts below a title and, if there is one, a note.
+func (t *terminal) list(title, note string, texts []string) {
 	t.line("")
-	t.line(" NOT VISIBLE WITH SIMULATED PODS")
-	for _, text := range t.report.Blind {
+	t.line(" " + title)
+	if note != "" {
+		for _, line := range wrap(note, t.width-3) {
+			t.line("   " + line)
+		}
+	}
+	for _, text := range texts {
 		for i, line := range wrap(visible(text), t.width-5) {
 			begin := "   - "
 			if i > 0 {

@@ -26,7 +26,8 @@ type Report struct {
 	Families    []Family      `json:"families"` // in the order of the table of families
 	Findings    []Finding     `json:"findings"` // the worst first
 	NotTried    []NotTried    `json:"notTried,omitempty"`
-	Blind       []string      `json:"blind"` // what cannot be seen with simulated pods
+	Blind       []string      `json:"blind"`              // what cannot be seen with simulated pods
+	NoEffect    []string      `json:"noEffect,omitempty"` // properties whose valid values changed nothing
 	Interrupted bool          `json:"interrupted,omitempty"`
 	Broken      string        `json:"broken,omitempty"` // why runs could not go on, such as a full disk
 }
@@ -59,7 +60,7 @@ type Finding struct {
 	ID       string `json:"id"`       // short and stable across campaigns: family-verdict-hash
 	Severity string `json:"severity"` // high, medium or low
 	Family   string `json:"family"`
-	// Verdict is end-state, counts, leftovers, status, panic, exit, loop, rest-writes, admission, foreign, deletion,
+	// Verdict is end-state, update, counts, leftovers, status, panic, exit, loop, rest-writes, admission, foreign, deletion,
 	// refused-rights or unsettled.
 	Verdict string   `json:"verdict"`
 	Title   string   `json:"title"` // one sentence

@@ -65,6 +65,53 @@ func (c Change) String() string {
 	return text.String()
 }
 
+// From returns the change to an object in one line, such as "spec.replicas changes from 1 to 3".
+func (c Change) From(object map[string]any) string {
+	var text strings.Builder
+	for i, one := range append([]Change{c}, c.Also...) {
+		if i > 0 {
+			text.WriteString(", and ")
+		}
+		old, found := at(object, one.Path)
+		switch {
+		case one.Value == nil:
+			text.WriteString(Path(one.Path) + " is removed")
+		case found:
+			text.WriteString(Path(one.Path) + " changes from " + short(old) + " to " + short(one.Value))
+		default:
+			text.WriteString(Path(one.Path) + " is set to " + short(one.Value))
+		}
+	}
+	return text.String()
+}
+
+// IsSet reports whether an object has the property that the change is about.
+func (c Change) IsSet(object map[string]any) bool {
+	_, found := at(object, c.Path)
+	return found
+}
+
+// at returns the value at a path.
+func at(in any, path []string) (value any, found bool) {
+	for _, segment := range path {
+		switch container := in.(type) {
+		case map[string]any:
+			if in, found = container[segment]; !found {
+				return nil, false
+			}
+		case []any:
+			index, err := strconv.Atoi(segment)
+			if err != nil || index < 0 || index >= len(container) {
+				return nil, false
+			}
+			in = container[index]
+		default:
+			return nil, false
+		}
+	}
+	return in, true
+}
+
 // longest is how many characters of a value String shows.
 const longest = 80
 
@@ -72,15 +119,20 @@ func (c Change) assignment() string {
 	if c.Value == nil {
 		return "remove " + Path(c.Path)
 	}
-	raw, err := json.Marshal(c.Value)
+	return Path(c.Path) + " = " + short(c.Value)
+}
+
+// short returns a value as JSON, and of a long one the beginning.
+func short(value any) string {
+	raw, err := json.Marshal(value)
 	if err != nil {
-		raw = []byte(fmt.Sprint(c.Value))
+		raw = []byte(fmt.Sprint(value))
 	}
-	value := string(raw)
-	if count := utf8.RuneCountInString(value); count > longest {
-		value = fmt.Sprintf("%s… (%d characters)", string([]rune(value)[:longest-20]), count)
+	text := string(raw)
+	if count := utf8.RuneCountInString(text); count > longest {
+		text = fmt.Sprintf("%s… (%d characters)", string([]rune(text)[:longest-20]), count)
 	}
-	return Path(c.Path) + " = " + value
+	return text
 }
 
 // Path returns a field path as text, such as spec.ports[0].port.

@@ -88,3 +88,22 @@ func TestMatching(t *testing.T) {
 		t.Errorf("got %q for what is no pattern", found)
 	}
 }
+
+// TestFrom says what a change does to an object.
+func TestFrom(t *testing.T) {
+	object := map[string]any{"spec": map[string]any{"port": int64(80), "ports": []any{map[string]any{"name": "http"}}}}
+	for want, change := range map[string]Change{
+		`spec.port changes from 80 to 81`:                                    {Path: []string{"spec", "port"}, Value: int64(81)},
+		`spec.ports[0].name changes from "http" to "web"`:                    {Path: []string{"spec", "ports", "0", "name"}, Value: "web"},
+		`spec.size is set to 3`:                                              {Path: []string{"spec", "size"}, Value: int64(3)},
+		`spec.port is removed`:                                               {Path: []string{"spec", "port"}},
+		`spec.tls.secret is set to "a", and spec.tls.enabled is set to true`: {Path: []string{"spec", "tls", "secret"}, Value: "a", Also: []Change{{Path: []string{"spec", "tls", "enabled"}, Value: true}}},
+	} {
+		if got := change.From(object); got != want {
+			t.Errorf("%q instead of %q", got, want)
+		}
+		if was := strings.Contains(want, "changes from") || strings.Contains(want, "removed"); change.IsSet(object) != was {
+			t.Errorf("%s: it was set before: %v", want, !was)
+		}
+	}
+}

@@ -10,13 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/scratch"
 )
 
 const (
@@ -120,11 +120,11 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	if err != nil {
 		return result, err
 	}
-	dir, err := os.MkdirTemp("", "opdock-rehearse-")
+	dir, remove, err := scratch.Make("opdock-rehearse-")
 	if err != nil {
 		return result, errors.Join(fmt.Errorf("creating a directory for the kubeconfig: %w", err), proxy.Close())
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	recording, err := lens.Record(proxy.Stream(), o.Recording, o.Header, 0)
 	if err != nil {
 		return result, errors.Join(err, proxy.Close())

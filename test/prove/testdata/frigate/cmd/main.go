@@ -100,6 +100,13 @@ func (r *reconciler) leave(ctx context.Context, frigate *unstructured.Unstructur
 func (r *reconciler) giveOrders(ctx context.Context, frigate *unstructured.Unstructured) error {
 	guns, _, _ := unstructured.NestedInt64(frigate.Object, "spec", "guns")
 	wanted := map[string]string{"guns": strconv.FormatInt(guns, 10)}
+	if captain, found, _ := unstructured.NestedString(frigate.Object, "spec", "captain"); found {
+		wanted["captain"] = captain
+	}
+	cargo, _, _ := unstructured.NestedStringMap(frigate.Object, "spec", "cargo")
+	for good, amount := range cargo {
+		wanted["cargo."+good] = amount
+	}
 	orders := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: frigate.GetNamespace(), Name: frigate.GetName() + "-orders"}}
 	own := func() error { return controllerutil.SetControllerReference(frigate, orders, r.Scheme()) }
 	switch defect {
@@ -114,6 +121,16 @@ func (r *reconciler) giveOrders(ctx context.Context, frigate *unstructured.Unstr
 		}
 	}
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, orders, func() error {
+		switch captain, known := orders.Data["captain"]; {
+		case defect == "ignores-captain" && known:
+			wanted["captain"] = captain
+		case defect == "keeps-cargo":
+			for good, amount := range orders.Data {
+				if _, still := wanted[good]; !still {
+					wanted[good] = amount
+				}
+			}
+		}
 		orders.Data = wanted
 		return own()
 	})
