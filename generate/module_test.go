@@ -4,6 +4,7 @@
 package generate
 
 import (
+	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -85,5 +86,12 @@ func expect(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func TestFolderThatDoesNotExist(t *testing.T) {
+	_, err := Run(t.Context(), Options{Dir: "/nowhere"})
+	if !errors.As(err, new(*NoModuleError)) || err.Error() != "no go.mod found in /nowhere: the directory does not exist" {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -231,6 +231,13 @@ END
 			if got := strings.Join(called.plan(surroundings{}).args, " "); err != nil || got != test.want {
 				t.Errorf("it is called with %q, %v", got, err)
 			}
+			var hint string
+			if len(called.command) == 0 && test.user != "name" {
+				hint = "the operator has 2 subcommands (controller, instance), and no Deployment in the manifests selects one: opdock dev -- controller"
+			}
+			if called.hint() != hint {
+				t.Errorf("the hint is %q", called.hint())
+			}
 		})
 	}
 }

@@ -5,6 +5,7 @@ package dev
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +29,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		unread  *manifestsError
 		lacks   *LackingError
 		denied  *deniedError
+		hooks   *notServedError
 		hinted  *hint.Error
 	)
 	if part := (*stepError)(nil); errors.As(err, &part) {
@@ -54,6 +56,10 @@ func (s *Session) problem(step string, err error) *Problem {
 	case errors.As(err, &lacks):
 		// It runs, but for that.
 		p.Step, p.Text, p.Hint = StepRun, lacks.Error(), lackingHint
+		return p
+	case errors.As(err, &hooks):
+		p.Text, p.Lines = fmt.Sprintf("the operator runs, but does not serve its webhooks on port %d", hooks.port), []string{hooks.err.Error()}
+		p.Hint = "if the operator has a flag that turns webhooks on or sets their port, pass it after --"
 		return p
 	case errors.As(err, &denied):
 		p.Step, p.Text, p.Hint = StepRun, denied.Error(), deniedHint

@@ -43,6 +43,13 @@ func TestProblem(t *testing.T) {
 			Problem{Step: "apply", Text: "reading the manifests failed", Lines: []string{"a.yaml does not exist"}, Hint: "make a"},
 		},
 		"port": {"restart", &PortError{Port: 9443, Owner: "ship (pid 7)"}, Problem{Step: "restart", Text: "port 9443 is in use by ship (pid 7)", Hint: "stop that process, then press r or save a file"}},
+		"webhooks": {
+			"webhooks", &notServedError{port: 9443, err: errors.New("connection refused")},
+			Problem{
+				Step: "webhooks", Text: "the operator runs, but does not serve its webhooks on port 9443", Lines: []string{"connection refused"},
+				Hint: "if the operator has a flag that turns webhooks on or sets their port, pass it after --",
+			},
+		},
 		"lines of a CRD": {
 			"apply", &refusedError{definition, errors.New("compilation failed:\n | self.foo > 1\n | .....^")},
 			Problem{

@@ -58,7 +58,7 @@ func (s *Session) askFlags(ctx context.Context, _ *Round, todo *work) error {
 	if s.Observer != (unobserved{}) {
 		around.records = net.JoinHostPort(loopback, strconv.Itoa(s.ports.records))
 	}
-	s.plan = called.plan(around)
+	s.plan, s.called = called.plan(around), called
 	*todo &^= workFlags
 	return nil
 }

@@ -45,6 +45,7 @@ type Session struct {
 	// These belong to the round that runs, or to the loop if none does.
 	ports      ports
 	plan       plan
+	called     usage
 	manifests  manifests
 	process    *process
 	debugger   *debugger                    // attached to that process; nil without one
@@ -328,6 +329,8 @@ func (s *Session) crash(round Round) {
 		problem.Hint = taken.Error()
 	} else if kinds := s.process.ready.missing(); len(kinds) > 0 {
 		problem.Hint = (&LackingError{kinds}).Error() + "; " + "apply its CRD"
+	} else if s.process.exit == nil {
+		problem.Hint = s.called.hint()
 	}
 	if round.Problem == nil {
 		round.Problem = problem

@@ -235,6 +235,28 @@ func TestRecordingOfAnAdministrator(t *testing.T) {
 	}
 }
 
+// An operator that has subcommands and is given none prints its help and exits.
+func TestOperatorThatNeedsASubcommand(t *testing.T) {
+	s := scriptSession(t, nil, "printf 'Available Commands:\\n  manager   Run it\\n\\nFlags:\\n'")
+	screen := &rounds{}
+	s.Screen = screen
+	s.retry = time.NewTimer(time.Hour)
+	defer s.retry.Stop()
+	s.conclude(s.do(t.Context(), workFlags|workRestart, Round{}))
+	if len(screen.rounds) != 1 || screen.rounds[0].Problem == nil || !strings.HasSuffix(screen.rounds[0].Problem.Hint, "opdock dev -- manager") {
+		t.Errorf("it showed %+v", screen.rounds)
+	}
+}
+
+// rounds is a screen that keeps the rounds.
+type rounds struct {
+	terminal
+
+	rounds []Round
+}
+
+func (r *rounds) Round(one Round) { r.rounds = append(r.rounds, one) }
+
 // Webhooks that the manifests leave out may be turned off in the operator, which works without them.
 func TestWebhooksThatAreTurnedOff(t *testing.T) {
 	s := scriptSession(t, nil, "echo Starting workers; exec sleep 600")

@@ -5,7 +5,9 @@ package dev
 
 import (
 	"context"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +18,8 @@ type usage struct {
 	flags flagSet
 	// command is the subcommand that runs the operator, if it has several, and arguments are the user's without it.
 	command, arguments []string
+	// commands are the subcommands that the help lists, if none was selected.
+	commands []string
 }
 
 // askUsage reads the flags of the operator, and of its subcommand if it has some. The user selects it, or else the Deployment.
@@ -35,9 +39,41 @@ func askUsage(ctx context.Context, binary, dir string, env, deployed, user []str
 		if help, err = askHelp(ctx, binary, dir, env, command...); err != nil {
 			return u, err
 		}
+	} else if given == 0 {
+		u.commands = commandsIn(help)
 	}
 	u.flags = parseFlags(help)
 	return u, nil
+}
+
+// commandLine is a line of a list of subcommands.
+var commandLine = regexp.MustCompile(`^\s+([a-z][\w-]*)(?:,\s*\w+)*(?:\s\s+\S.*)?$`)
+
+// commandsIn returns the subcommands that a help text lists, without those that every program has.
+func commandsIn(help string) (names []string) {
+	heading := commandList.FindStringIndex(help)
+	if heading == nil {
+		return nil
+	}
+	for line := range strings.Lines(strings.TrimLeft(help[heading[1]:], "\r\n")) {
+		match := commandLine.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+		if match == nil {
+			break // the end of the list
+		}
+		if !slices.Contains([]string{"completion", "help", "version"}, match[1]) {
+			names = append(names, match[1])
+		}
+	}
+	return names
+}
+
+// hint says what to pass to an operator that exits because it was given no subcommand; empty if it has none.
+func (u usage) hint() string {
+	if len(u.commands) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the operator has %s (%s), and no Deployment in the manifests selects one: opdock dev -- %s",
+		plural(len(u.commands), "subcommand", "subcommands"), strings.Join(u.commands, ", "), u.commands[0])
 }
 
 // plan returns the operator's command line.

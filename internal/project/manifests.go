@@ -67,7 +67,7 @@ func (p *Project) Manifests(ctx context.Context) ([]*unstructured.Unstructured, 
 // isForReading is true for files in folders of examples, which show how the operator is used and are no part of it.
 func isForReading(file string) bool {
 	return slices.ContainsFunc(strings.Split(path.Dir(file), "/"), func(folder string) bool {
-		return slices.Contains([]string{"samples", "sample", "examples", "example", "docs", "test", "tests", "e2e"}, folder)
+		return slices.Contains([]string{"samples", "sample", "examples", "example", "recipes", "docs", "test", "tests", "e2e"}, folder)
 	})
 }
 

@@ -182,6 +182,20 @@ func TestBadManifests(t *testing.T) {
 	}
 }
 
+// Recipes show how the operator is used, and the same objects may be in several of them.
+func TestRecipesAreNoManifests(t *testing.T) {
+	const agent = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: agent}}\n"
+	p := write(t, map[string]string{
+		"go.mod": "module example.com/a\n", "deploy/recipes/one/agent.yaml": agent, "deploy/recipes/two.yaml": agent,
+		"deploy/account.yaml": "{apiVersion: v1, kind: ServiceAccount, metadata: {name: operator}}\n",
+	})
+	p.Warn = func(message string) { t.Errorf("it says %s", message) }
+	all, err := p.Manifests(t.Context())
+	if err != nil || names(all) != "ServiceAccount operator" {
+		t.Errorf("got %s, %v", names(all), err)
+	}
+}
+
 // A chart may have templates of its CRDs in crds, although Helm does not render them there. Other files have the same CRDs.
 func TestTemplatesOfCRDs(t *testing.T) {
 	const crd = `apiVersion: apiextensions.k8s.io/v1

@@ -85,7 +85,6 @@ clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]}`)
 		"no project":           {[]string{"install", "--dir", t.TempDir()}, cmdutil.ExitUsage, []string{"no project found in", "--dir DIR", "opdock init"}},
 		"no project to build":  {[]string{"build", "--dir", t.TempDir()}, cmdutil.ExitUsage, []string{"no project found in", "opdock init"}},
 		"no directory":         {[]string{"deploy", "--dir", "/nowhere"}, cmdutil.ExitUsage, []string{"/nowhere: the directory does not exist", "--dir DIR"}},
-		"nothing to generate":  {[]string{"generate", "--dir", "/nowhere"}, cmdutil.ExitUsage, []string{"/nowhere: the directory does not exist", "--dir DIR"}},
 		"no CRDs":              {[]string{"install", "--dir", module}, cmdutil.ExitError, []string{"the project has no CRDs", "config, deploy", "opdock generate"}},
 		"no manifests":         {[]string{"deploy", "--dir", module}, cmdutil.ExitError, []string{"nothing to deploy", "opdock install", "opdock dev"}},
 		"only kinds":           {[]string{"deploy", "--dir", projectFixture(t, "plain")}, cmdutil.ExitError, []string{"no Deployment, StatefulSet or DaemonSet"}},
