@@ -323,3 +323,14 @@ func TestDeviatesWithoutIgnored(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 }
+
+// TestIsTrace has what is left of a change that was taken back.
+func TestIsTrace(t *testing.T) {
+	at := compare.Difference{Path: "metadata.annotations.example.com/updatedAt", Want: "absent", Got: "(time)"}
+	if !isTrace("input", at) || isTrace("crash", at) {
+		t.Error("the time of a change counts only if there was none")
+	}
+	if isTrace("input", compare.Difference{Object: "ConfigMap default/web-77bd1a", Want: "absent", Got: "present"}) || isTrace("input", compare.Difference{Path: "spec.replicas", Want: "1", Got: "2"}) {
+		t.Error("more than a trace is left out")
+	}
+}

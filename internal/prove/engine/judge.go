@@ -123,7 +123,13 @@ func (r *run) agrees(step, changes int) bool {
 func (r *run) deviations(step int) []compare.Difference {
 	c := r.campaign
 	found := c.mask.Differences(c.reference[step].shape, c.shapeOf(r.world.State()))
-	return slices.DeleteFunc(found, func(d compare.Difference) bool { return c.ignoresField(r.family, step, d) })
+	return slices.DeleteFunc(found, func(d compare.Difference) bool { return isTrace(r.family, d) || c.ignoresField(r.family, step, d) })
+}
+
+// isTrace reports whether a field only shows that a property was changed and changed back, such as the time of the last change in an
+// annotation.
+func isTrace(family string, d compare.Difference) bool {
+	return family == "input" && d.Path != "" && isPast(d, compare.Shape{})
 }
 
 // ignoresField reports whether the scenario ignores one field of an object.
