@@ -1,0 +1,97 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// origins are the objects of the scenario as they are in a state, for a cluster that does not have them.
+func (c *campaign) origins(state world.State) (objects []*unstructured.Unstructured) {
+	for _, other := range c.o.Others {
+		if _, live := c.subjectIn(state, other); live != nil {
+			objects = append(objects, original(other, live))
+		}
+	}
+	for _, subject := range c.o.Subjects {
+		if _, live := c.subjectIn(state, subject); live != nil {
+			objects = append(objects, afresh(live))
+		}
+	}
+	return objects
+}
+
+// original returns an object as the scenario applied it or, if a step has changed it, as it is.
+func original(applied, live *unstructured.Unstructured) *unstructured.Unstructured {
+	if includes(live.Object, applied.Object) {
+		return applied.DeepCopy()
+	}
+	return afresh(live)
+}
+
+// includes reports whether a value has all fields of another.
+func includes(all, part any) bool {
+	fields, ok := part.(map[string]any)
+	if !ok {
+		return fmt.Sprint(all) == fmt.Sprint(part)
+	}
+	in, ok := all.(map[string]any)
+	for name, value := range fields {
+		if !ok || !includes(in[name], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// allocated are fields that the cluster fills in, and that belong to objects which a fresh cluster does not have.
+var allocated = [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "volumeName"}, {"spec", "nodeName"}}
+
+// afresh returns what a user has written of an object. The operator's notes in its metadata are left out: with them, it
+// would take the object for one that it knows.
+func afresh(live *unstructured.Unstructured) *unstructured.Unstructured {
+	object := live.DeepCopy()
+	delete(object.Object, "status")
+	if object.GroupVersionKind().Group == "" {
+		for _, path := range allocated {
+			unstructured.RemoveNestedField(object.Object, path...)
+		}
+	}
+	metadata := map[string]any{"name": live.GetName()}
+	if namespace := live.GetNamespace(); namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	object.Object["metadata"] = metadata
+	object.SetLabels(usersOf(live, "f:labels", live.GetLabels()))
+	object.SetAnnotations(usersOf(live, "f:annotations", live.GetAnnotations()))
+	return object
+}
+
+// usersOf returns the labels or annotations that the scenario wrote.
+func usersOf(live *unstructured.Unstructured, field string, all map[string]string) map[string]string {
+	users := map[string]string{}
+	entries, _, _ := unstructured.NestedSlice(live.Object, "metadata", "managedFields")
+	for _, one := range entries {
+		entry, _ := one.(map[string]any)
+		if entry["manager"] != manager {
+			continue
+		}
+		own, _, _ := unstructured.NestedMap(entry, "fieldsV1", "f:metadata", field)
+		for name := range own {
+			if value, there := all[strings.TrimPrefix(name, "f:")]; there && name != "f:"+compare.Nudge {
+				users[strings.TrimPrefix(name, "f:")] = value
+			}
+		}
+	}
+	if len(users) == 0 {
+		return nil
+	}
+	return users
+}
