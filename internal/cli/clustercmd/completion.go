@@ -31,7 +31,7 @@ func (a verbs) completeKubectl(cmd *cobra.Command, args []string, typed string) 
 	asked.Args = append(append([]string{"kubectl", cobra.ShellCompRequestCmd}, call.args...), typed)
 	asked.Env = a.Env
 	if c, err := a.Dock.Open(call.cluster); err == nil && !choosesCluster(call.args) {
-		asked.Env = setVariable(a.Env, "KUBECONFIG", c.Kubeconfig())
+		asked.Env = withKubeconfig(a.Env, c.Kubeconfig())
 	}
 	answer, err := asked.Output()
 	if err != nil {

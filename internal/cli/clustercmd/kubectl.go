@@ -43,13 +43,13 @@ For the help of kubectl itself, run "opdock kubectl help".`,
 			}
 			env := a.Env
 			if traced := a.Getenv(lens.KubeconfigVariable); call.needsCluster && !call.named && traced != "" {
-				env = setVariable(env, "KUBECONFIG", traced)
+				env = withKubeconfig(env, traced)
 			} else if call.needsCluster {
 				c, err := a.Dock.Open(call.cluster)
 				if err != nil {
 					return err
 				}
-				env = setVariable(env, "KUBECONFIG", c.Kubeconfig())
+				env = withKubeconfig(env, c.Kubeconfig())
 			}
 			binary, err := a.ControlPlaneBinary(cmd.Context(), false)
 			if err != nil {
@@ -140,11 +140,10 @@ func runsAlone(args []string) bool {
 
 func isHelpFlag(arg string) bool { return arg == "--help" || arg == "-h" }
 
-// setVariable returns the environment with one variable set, and set only once: which of two settings wins
-// depends on the program that reads them.
-func setVariable(env []string, name, value string) []string {
-	others := slices.DeleteFunc(slices.Clone(env), func(setting string) bool {
-		return strings.HasPrefix(setting, name+"=")
-	})
-	return append(others, name+"="+value)
+// withKubeconfig returns the environment with KUBECONFIG set, and set only once: which of two settings wins depends on the
+// program that reads them.
+func withKubeconfig(env []string, path string) []string {
+	const variable = "KUBECONFIG="
+	others := slices.DeleteFunc(slices.Clone(env), func(setting string) bool { return strings.HasPrefix(setting, variable) })
+	return append(others, variable+path)
 }

@@ -123,9 +123,9 @@ func TestKubectl(t *testing.T) {
 	}
 }
 
-func TestSetVariableLeavesItsInputAlone(t *testing.T) {
+func TestWithKubeconfigLeavesItsInputAlone(t *testing.T) {
 	env := []string{"KUBECONFIG=/work", "HOME=/home"}
-	clitest.ExpectSame(t, "new", setVariable(env, "KUBECONFIG", "/dock"), []string{"HOME=/home", "KUBECONFIG=/dock"})
+	clitest.ExpectSame(t, "new", withKubeconfig(env, "/dock"), []string{"HOME=/home", "KUBECONFIG=/dock"})
 	clitest.ExpectSame(t, "old", env, []string{"KUBECONFIG=/work", "HOME=/home"})
 }
 
