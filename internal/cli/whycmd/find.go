@@ -76,9 +76,26 @@ func (a verbs) endpointOfCluster(name string) (*whyEndpoint, error) {
 // notDeveloped returns an error that the operator of this folder is not running, instead of
 // using an unrelated cluster.
 func (a verbs) notDeveloped(found *project.Project) error {
-	return hint.With(fmt.Errorf("opdock dev is not running in %s", found.Dir), "start it: "+cmdutil.ShellQuote(a.Program)+" dev",
-		"or select another cluster: "+cmdutil.ShellQuote(a.Program)+" why --name NAME",
-		"or set the address of your controllers: "+cmdutil.ShellQuote(a.Program)+" why --address URL")
+	program := cmdutil.ShellQuote(a.Program)
+	hints := []string{"start it: " + program + " dev"}
+	if recording := a.lastSession(found); recording != "" {
+		hints = append(hints, "or look at the last session: "+program+" trace --open "+cmdutil.ShellQuote(recording)+" --page")
+	}
+	return hint.With(fmt.Errorf("opdock dev is not running in %s", found.Dir), append(hints, "or select another cluster: "+program+" why --name NAME",
+		"or set the address of your controllers: "+program+" why --address URL")...)
+}
+
+// lastSession returns the recording of the last session of opdock dev for a project; empty if there is none.
+func (a verbs) lastSession(found *project.Project) string {
+	if !a.WasDeveloped(found) {
+		return ""
+	}
+	// Their names begin with the time. The recording of opdock prove lies beside them.
+	recordings, err := filepath.Glob(filepath.Join(a.DevStateDir(a.ClusterNameFor(found)), "recordings", "[0-9]*.jsonl"))
+	if err != nil || len(recordings) == 0 {
+		return ""
+	}
+	return slices.Max(recordings)
 }
 
 func endpointOf(pages []page.File, absent error) *whyEndpoint {

@@ -265,4 +265,22 @@ func TestWhyInTheFolderOfAProjectWithoutASession(t *testing.T) {
 	again.Dock.Home = s.Dock.Home
 	code, screen = again.Screen(t.Context(), "why")
 	expectNotRunning(code, screen)
+	if strings.Contains(screen, "--open") {
+		t.Errorf("there is no recording, but it says:\n%s", screen)
+	}
+
+	recordings := filepath.Join(home, "dev", found.Name, "recordings")
+	if err := os.MkdirAll(recordings, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"20260102T030405.000.jsonl", "20260102T030406.000.jsonl", "prove.jsonl"} {
+		if err := os.WriteFile(filepath.Join(recordings, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, screen = again.Screen(t.Context(), "why")
+	expectNotRunning(code, screen)
+	if want := "or look at the last session: opdock trace --open " + filepath.Join(recordings, "20260102T030406.000.jsonl") + " --page"; !strings.Contains(screen, want) {
+		t.Errorf("%q is missing in\n%s", want, screen)
+	}
 }
