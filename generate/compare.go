@@ -16,6 +16,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"golang.org/x/net/publicsuffix"
 )
 
 // change is a file that has to be written or removed.
@@ -182,8 +184,14 @@ func (p *plan) ownGroup(base string, files map[string][]byte) bool {
 	return false
 }
 
-// domainOf returns the last two parts of a group.
+// sharedDomains are domains of many projects, so another group of theirs is another project's.
+var sharedDomains = map[string]bool{"k8s.io": true, "x-k8s.io": true}
+
+// domainOf returns the domain that a group belongs to, or the group itself if it belongs to none of a single owner.
 func domainOf(group string) string {
-	parts := strings.Split(group, ".")
-	return strings.Join(parts[max(0, len(parts)-2):], ".")
+	domain, err := publicsuffix.EffectiveTLDPlusOne(group)
+	if err != nil || sharedDomains[domain] {
+		return group
+	}
+	return domain
 }
