@@ -39,7 +39,7 @@ func (c *Cluster) Keep() error {
 	if err != nil {
 		return err
 	}
-	if status.State != Alive || status.PID == 0 {
+	if status.State != Alive || status.Stopping || status.PID == 0 {
 		return &NotRunningError{Status: status}
 	}
 	// With the process ID, because the next start of the cluster is not kept.

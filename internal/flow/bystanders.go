@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +35,9 @@ type bystanders struct {
 }
 
 var _ source.Source = &bystanders{}
+
+// rewatch is how long an owner waits after a watch that ended without a change: the next one may end at once as well.
+const rewatch = 5 * time.Second
 
 type bystander struct {
 	kind, name string
@@ -87,7 +91,7 @@ func (b *bystanders) watch(ctx context.Context, object, owner client.Object) err
 		if isChange {
 			b.queue.Add(request)
 		} else {
-			b.queue.AddRateLimited(request) // the next watch may end as soon
+			b.queue.AddAfter(request, rewatch)
 		}
 	}()
 	return nil

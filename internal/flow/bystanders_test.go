@@ -6,6 +6,7 @@ package flow
 import (
 	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,7 @@ func TestOldBystander(t *testing.T) {
 			return events, nil
 		},
 	})
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	queue := &delays{workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()), make(chan time.Duration, 1)}
 	defer queue.ShutDown()
 	b := &bystanders{client: objects}
 	if err := b.Start(t.Context(), queue); err != nil {
@@ -69,15 +70,23 @@ func TestOldBystander(t *testing.T) {
 	}
 	queue.Done(wanted)
 
-	// A watch that ends at once is begun again with a back-off.
+	// A watch that ends at once is begun again after a pause.
 	listed = "5"
 	events = watch.NewFake()
 	if err := b.watch(t.Context(), object, owner); err != nil {
 		t.Fatal(err)
 	}
-	before := queue.NumRequeues(wanted)
 	events.Error(&metav1.Status{Code: 410})
-	if got, _ := queue.Get(); got != wanted || queue.NumRequeues(wanted) != before+1 {
-		t.Errorf("%v is reconciled after %d attempts", got, queue.NumRequeues(wanted))
+	if delay := <-queue.added; delay != rewatch || queue.Len() > 0 {
+		t.Errorf("it is reconciled after %s", delay)
 	}
 }
+
+// delays is a queue that only notes what is added after a while.
+type delays struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	added chan time.Duration
+}
+
+func (d *delays) AddAfter(_ reconcile.Request, delay time.Duration) { d.added <- delay }

@@ -62,7 +62,7 @@ func FollowsSpec(template *corev1ac.PodTemplateSpecApplyConfiguration) *corev1ac
 	for _, containers := range [][]corev1ac.ContainerApplyConfiguration{spec.Containers, spec.InitContainers} {
 		for i := range containers {
 			if containers[i].ImagePullPolicy == nil {
-				containers[i].WithImagePullPolicy(pullPolicy(ptr.Deref(containers[i].Image, "")))
+				containers[i].WithImagePullPolicy(PullPolicy(ptr.Deref(containers[i].Image, "")))
 			}
 		}
 	}
@@ -71,8 +71,8 @@ func FollowsSpec(template *corev1ac.PodTemplateSpecApplyConfiguration) *corev1ac
 	return template
 }
 
-// pullPolicy returns the policy that the API server gives to an image.
-func pullPolicy(image string) corev1.PullPolicy {
+// PullPolicy returns the policy that the API server gives to an image.
+func PullPolicy(image string) corev1.PullPolicy {
 	name, _, hasDigest := strings.Cut(image, "@")
 	_, tag, hasTag := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
 	if tag == "latest" || !hasTag && !hasDigest {

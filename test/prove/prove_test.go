@@ -25,7 +25,7 @@ var defects = 5
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	if os.Getenv("OPDOCK_TEST_DEFECTS") == "all" {
-		defects = 9
+		defects = 10
 	}
 	os.Exit(testenv.Main(m))
 }
@@ -78,6 +78,7 @@ func TestCampaigns(t *testing.T) {
 		{"restless", "", []string{"loop"}},
 		{"create-only", "drift", []string{"end-state"}},
 		{"keeps-cargo", "input", []string{"update"}},
+		{"fears-creation", "input", []string{"panic"}},
 	}[:defects] {
 		name := test.defect
 		if name == "" {

@@ -20,7 +20,7 @@ func TestOlderList(t *testing.T) {
 	o := frigate(t)
 	const known = "stale-000000"
 	plan := &engine.Plan{Family: "stale", Variant: "older-list", Step: 0, Resource: &lens.Resource{Group: "navy.example.com", Resource: "frigates"}, Says: "The operator is restarted"}
-	for _, test := range []struct{ defect, want string }{{"trusts-cache", "counts configmaps berth-constitution"}, {"", ""}}[:min(2, defects-3)] {
+	for _, test := range []struct{ defect, want string }{{"trusts-cache", "counts configmaps berth-constitution"}, {"", ""}}[:min(2, defects-4)] {
 		o.Env = append(slices.Clone(o.Env), "DEFECT="+test.defect, "KUBE_FEATURE_WatchListClient=false")
 		campaign, _, err := (&prove.Campaign{Plans: map[string]*engine.Plan{known: plan}}).Replay(t.Context(), o, known)
 		if err != nil {

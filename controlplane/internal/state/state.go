@@ -91,6 +91,7 @@ func Open(dir, kubernetes string) (*Folder, error) {
 	if err := f.takeLock(); err != nil {
 		return nil, err
 	}
+	_ = os.Remove(f.Path(keptFile)) // an earlier run was to be kept, if any
 	err := f.load(kubernetes)
 	if err == nil && !f.New {
 		err = f.RollBack()

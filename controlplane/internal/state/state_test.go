@@ -150,6 +150,23 @@ func TestInUse(t *testing.T) {
 	}
 }
 
+// A later process may have the ID of the one that was kept.
+func TestOnlyOneRunIsKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dock")
+	for range 2 {
+		f, err := Open(dir, "v1.36.0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if InUse(dir) {
+			t.Error("it is kept because an earlier run was")
+		}
+		if err := errors.Join(f.Save(), WriteFile(f.Path("kept"), []byte(strconv.Itoa(os.Getpid()))), f.Close(true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func stop(f *Folder) error { return f.Close(true) }
 
 func TestWhatIsLeftBehind(t *testing.T) {

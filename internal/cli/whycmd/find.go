@@ -78,15 +78,15 @@ func (a verbs) endpointOfCluster(name string) (*whyEndpoint, error) {
 func (a verbs) notDeveloped(found *project.Project) error {
 	program := cmdutil.ShellQuote(a.Program)
 	hints := []string{"start it: " + program + " dev"}
-	if recording := a.lastSession(found); recording != "" {
-		hints = append(hints, "or look at the last session: "+program+" trace --open "+cmdutil.ShellQuote(recording)+" --page")
+	if recording := a.lastRecording(found); recording != "" {
+		hints = append(hints, "or look at the last recording: "+program+" trace --open "+cmdutil.ShellQuote(recording)+" --page")
 	}
 	return hint.With(fmt.Errorf("opdock dev is not running in %s", found.Dir), append(hints, "or select another cluster: "+program+" why --name NAME",
 		"or set the address of your controllers: "+program+" why --address URL")...)
 }
 
-// lastSession returns the recording of the last session of opdock dev for a project; empty if there is none.
-func (a verbs) lastSession(found *project.Project) string {
+// lastRecording returns what opdock dev, rbac or trace recorded last for a project; empty if there is nothing.
+func (a verbs) lastRecording(found *project.Project) string {
 	if !a.WasDeveloped(found) {
 		return ""
 	}

@@ -280,7 +280,7 @@ func TestWhyInTheFolderOfAProjectWithoutASession(t *testing.T) {
 	}
 	code, screen = again.Screen(t.Context(), "why")
 	expectNotRunning(code, screen)
-	if want := "or look at the last session: opdock trace --open " + filepath.Join(recordings, "20260102T030406.000.jsonl") + " --page"; !strings.Contains(screen, want) {
+	if want := "or look at the last recording: opdock trace --open " + filepath.Join(recordings, "20260102T030406.000.jsonl") + " --page"; !strings.Contains(screen, want) {
 		t.Errorf("%q is missing in\n%s", want, screen)
 	}
 }

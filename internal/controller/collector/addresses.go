@@ -52,6 +52,8 @@ func addresses(items []corev1.Pod, spec collectorv1.CollectorSpec) []collectorv1
 		}
 	}
 	slices.SortFunc(found, func(a, b sortable) int { return cmp.Or(a.parsed.Compare(b.parsed), cmp.Compare(a.Pod, b.Pod)) })
+	// A pod that changes from one cache to the other may be in both for a moment.
+	found = slices.CompactFunc(found, func(a, b sortable) bool { return a.parsed == b.parsed && a.Pod == b.Pod })
 	var result []collectorv1.Address
 	for _, address := range found {
 		result = append(result, address.Address)

@@ -57,6 +57,8 @@ func TestAddresses(t *testing.T) {
 			"10.0.0.2/a/true"},
 		"sorted as numbers": {[]corev1.Pod{aPod("a", "10.0.0.10"), aPod("b", "10.0.0.9"), aPod("c", "9.0.0.0")}, collectorv1.CollectorSpec{},
 			"9.0.0.0/c/true 10.0.0.9/b/true 10.0.0.10/a/true"},
+		"a pod in two caches": {[]corev1.Pod{aPod("a", "10.0.0.1"), aPod("b", "10.0.0.2"), aPod("a", "10.0.0.1")}, collectorv1.CollectorSpec{},
+			"10.0.0.1/a/true 10.0.0.2/b/true"},
 		"an address of two pods": {[]corev1.Pod{aPod("b", "10.0.0.1"), aPod("a", "10.0.0.1")}, collectorv1.CollectorSpec{},
 			"10.0.0.1/a/true 10.0.0.1/b/true"},
 		"those that have ended": {[]corev1.Pod{with(aPod("a", "10.0.0.1"), succeeded), with(aPod("b", "10.0.0.2"), failed)}, collectorv1.CollectorSpec{}, ""},

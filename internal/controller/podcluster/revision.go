@@ -5,6 +5,7 @@ package podcluster
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -21,6 +22,7 @@ import (
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/workload"
 )
 
 // revision is a template of a PodCluster, now or in the past.
@@ -104,7 +106,8 @@ func revisionObject(cluster *kubegroupv1.PodCluster, data []byte, hash string, n
 }
 
 // sameButImages reports whether pods of one revision can become pods of another by having the images of their containers
-// changed. Init containers do not run again, so their images do not count.
+// changed. Init containers do not run again, so their images do not count. The API server does not change the pull policy
+// of a pod, so an image with another default policy needs a new one.
 func sameButImages(from, to *revision) bool {
 	if from == nil || to == nil {
 		return false
@@ -115,7 +118,9 @@ func sameButImages(from, to *revision) bool {
 func withoutImages(template *sharedv1.PodTemplate) *sharedv1.PodTemplate {
 	template = template.DeepCopy()
 	for i := range template.Spec.Containers {
-		template.Spec.Containers[i].Image = ""
+		container := &template.Spec.Containers[i]
+		container.ImagePullPolicy = cmp.Or(container.ImagePullPolicy, workload.PullPolicy(container.Image))
+		container.Image = ""
 	}
 	return template
 }

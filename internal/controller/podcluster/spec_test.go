@@ -133,13 +133,20 @@ func TestSameButImages(t *testing.T) {
 		want     bool
 	}{
 		{"{image: a}", "{image: b}", true},
+		{"{image: 'a:1'}", "{image: 'a:2'}", true},
+		{"{image: 'a:1'}", "{image: 'a:latest'}", false},
+		{"{image: a}", "{image: 'a:1'}", false},
+		{
+			"{image: 'a:1', template: {spec: {containers: [{name: main, imagePullPolicy: Never}]}}}",
+			"{image: 'a:latest', template: {spec: {containers: [{name: main, imagePullPolicy: Never}]}}}", true,
+		},
 		{"{template: {spec: {containers: [{name: main}]}}}", "{template: {spec: {containers: [{name: other}]}}}", false},
 		{"{template: {spec: {containers: [{name: main}]}}}", "{template: {spec: {containers: [{name: main}, {name: other}]}}}", false},
 		{"{template: {spec: {containers: [{name: main, args: [a]}]}}}", "{template: {spec: {containers: [{name: main, args: [b]}]}}}", false},
 		{"{template: {metadata: {labels: {a: b}}, spec: {containers: [{name: main}]}}}", "{template: {spec: {containers: [{name: main}]}}}", false},
 		{
-			"{template: {spec: {containers: [{name: main, resources: {limits: {cpu: 1000m}}}]}}}",
-			"{image: b, template: {spec: {containers: [{name: main, resources: {limits: {cpu: 1}}}]}}}", true,
+			"{image: 'a:1', template: {spec: {containers: [{name: main, resources: {limits: {cpu: 1000m}}}]}}}",
+			"{image: 'b:1', template: {spec: {containers: [{name: main, resources: {limits: {cpu: 1}}}]}}}", true,
 		},
 		{
 			"{template: {spec: {containers: [{name: main}], initContainers: [{name: init, image: a}]}}}",

@@ -118,9 +118,11 @@ type campaign struct {
 	watchLate bool
 	// freshMask is what a fresh start with the specs of the scenario changes; nil until that is needed.
 	freshMask *compare.Mask
+	noFresh   error      // why such a start is impossible
+	freshly   sync.Mutex // of both
 	// effects are the properties of which other valid values were tried, and whether that changed anything.
-	effects map[string]bool
-	freshly sync.Mutex // of both
+	effects     map[string]bool
+	effectsLock sync.Mutex
 	// shown means that a run of Only was recorded.
 	shown atomic.Bool
 

@@ -26,11 +26,12 @@ func (c *campaign) learnEffect(p *Plan, changed, fresh *made) {
 		return
 	}
 	seen := slices.ContainsFunc([]*made{changed, fresh}, func(now *made) bool {
-		return len(c.deviates(p.Step, now, before, nil)) > 0 || len(c.mask.Differences(c.statusShape(before), c.statusShape(now))) > 0
+		// Here, everything is an effect: also what deviates leaves out.
+		return len(c.mask.Differences(c.madeShapes(before, now))) > 0 || len(c.mask.Differences(c.statusShape(before), c.statusShape(now))) > 0
 	})
 	property := kind + " " + values.Path(change.Path)
-	c.freshly.Lock()
-	defer c.freshly.Unlock()
+	c.effectsLock.Lock()
+	defer c.effectsLock.Unlock()
 	if c.effects == nil {
 		c.effects = map[string]bool{}
 	}
@@ -84,8 +85,8 @@ func (c *campaign) hasEffect(property string) bool {
 
 // withoutEffect are the properties of which no valid value has changed anything.
 func (c *campaign) withoutEffect() (properties []string) {
-	c.freshly.Lock()
-	defer c.freshly.Unlock()
+	c.effectsLock.Lock()
+	defer c.effectsLock.Unlock()
 	for property := range c.effects {
 		if !c.hasEffect(property) {
 			properties = append(properties, property)

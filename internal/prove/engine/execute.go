@@ -28,7 +28,9 @@ type outcome struct {
 	excused string
 	// changed is the state after the change of the plan, before it was taken back; nil if there is none to compare.
 	changed *made
-	took    time.Duration
+	// uncompared is the reason why that state was not compared with a fresh start.
+	uncompared string
+	took       time.Duration
 }
 
 // execute carries out a plan.

@@ -27,10 +27,13 @@ type changing struct {
 
 var (
 	// pastNames are labels, annotations and variables that say how something came to be.
-	pastNames = regexp.MustCompile(`(?i)(generation|revision|restart|last-?(applied|update|change)|previous|rollout)[^.\[\]]*\]?(\.value)?$`)
+	pastNames = regexp.MustCompile(`(?i)(generation|revision(-?hash)?|(restart(s|ed)?|updated|changed|rollout)([-_]?(at|on|time|count|id))?|last[-_]?(applied|updated?|changed?)[^.\[\]]*)\]?(\.value)?$`)
 	// hashed is a last part of a name that depends on what the object contains.
 	hashed = regexp.MustCompile(`-(?:[0-9a-f]*[0-9][0-9a-f]*|[bcdfghjklmnpqrstvwxz2456789]{5,})$`)
 )
+
+// versioned are kinds of which operators keep older objects, because pods may still use them.
+var versioned = map[string]bool{"ConfigMap": true, "Secret": true, "ControllerRevision": true}
 
 // shortestHash is how long the last part of a name must be to be one.
 const shortestHash = 5
@@ -39,8 +42,9 @@ const shortestHash = 5
 // name depends on its content and that has a successor.
 func isPast(d compare.Difference, fresh compare.Shape) bool {
 	if d.Path == "" {
+		kind, _, _ := strings.Cut(d.Object, " ")
 		stem := hashStem(d.Object)
-		return d.Want == "absent" && stem != "" && hasStem(fresh, stem)
+		return versioned[kind] && d.Want == "absent" && stem != "" && hasStem(fresh, stem)
 	}
 	if d.Want == "(time)" || d.Got == "(time)" || strings.HasPrefix(d.Path, "metadata.annotations.deprecated.daemonset.template.generation") {
 		return true
@@ -96,10 +100,10 @@ func (about *changing) unfollowedBy(object string, found []compare.Difference, b
 	const fresh = " after a fresh start with the same spec"
 	switch first := found[0]; {
 	case first.Path == "" && first.Got == "absent":
-		o.Title, o.Want, o.Got = "After "+about.what+", "+lowerKind(kind)+" is missing that a fresh start creates", "present, as"+fresh, "absent"
+		o.Title, o.Want, o.Got = "After "+about.what+", "+lowerKind(kind)+" that a fresh start creates is missing", "present, as"+fresh, "absent"
 		return o
 	case first.Path == "" && first.Want == "absent":
-		o.Title, o.Want, o.Got = "After "+about.what+", "+lowerKind(kind)+" is left that a fresh start does not create", "absent, as"+fresh, "present"
+		o.Title, o.Want, o.Got = "After "+about.what+", "+lowerKind(kind)+" that a fresh start does not create is left", "absent, as"+fresh, "present"
 		return o
 	case first.Path == "":
 		o.Title = "After " + about.what + ", there are not as many objects of kind " + kind + " as after a fresh start"

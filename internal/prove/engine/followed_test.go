@@ -4,10 +4,14 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/prove/compare"
@@ -50,12 +54,12 @@ func TestUnfollowed(t *testing.T) {
 		},
 		"an object that is left": {
 			[]compare.Difference{{Object: object, Want: "absent", Got: "present"}},
-			"After a change of spec.port, a Service is left that a fresh start does not create",
+			"After a change of spec.port, a Service that a fresh start does not create is left",
 			"absent, as after a fresh start with the same spec", "present",
 		},
 		"an object that is missing": {
 			[]compare.Difference{{Object: object, Want: "present", Got: "absent"}},
-			"After a change of spec.port, a Service is missing that a fresh start creates",
+			"After a change of spec.port, a Service that a fresh start creates is missing",
 			"present, as after a fresh start with the same spec", "absent",
 		},
 		"too few": {
@@ -97,7 +101,7 @@ func TestOneChangeIsOneCause(t *testing.T) {
 
 // TestIsPast has differences that only show that there was something before.
 func TestIsPast(t *testing.T) {
-	fresh := compare.Shape{Objects: map[string]compare.Fields{"ConfigMap default/web-5d4f8c": {}, "Service default/web-http": {}}}
+	fresh := compare.Shape{Objects: map[string]compare.Fields{"ConfigMap default/web-5d4f8c": {}, "Deployment default/web-30080": {}, "Service default/web-http": {}}}
 	for _, test := range []struct {
 		d    compare.Difference
 		past bool
@@ -110,6 +114,12 @@ func TestIsPast(t *testing.T) {
 		{compare.Difference{Path: "spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt", Want: "absent", Got: "(time)"}, true},
 		{compare.Difference{Path: "metadata.annotations.example.com/generation", Want: "1", Got: "3"}, true},
 		{compare.Difference{Path: "spec.template.spec.containers[web].env[REVISION].value", Want: "1", Got: "3"}, true},
+		{compare.Difference{Path: "metadata.annotations.example.com/pluginsUpdatedAt", Want: "absent", Got: "x"}, true},
+		{compare.Difference{Path: "metadata.annotations.example.com/last-applied-spec", Want: "a", Got: "b"}, true},
+		{compare.Difference{Object: "Deployment default/web-30081", Want: "absent", Got: "present"}, false},
+		{compare.Difference{Path: "spec.template.spec.containers[web].env[RESTART_POLICY].value", Want: "a", Got: "b"}, false},
+		{compare.Difference{Path: "spec.template.spec.containers[web].env[ROLLOUT_STRATEGY].value", Want: "a", Got: "b"}, false},
+		{compare.Difference{Path: "metadata.labels.previous-owner", Want: "a", Got: "b"}, false},
 		{compare.Difference{Path: "spec.template.metadata.annotations.config-hash", Want: "a", Got: "b"}, false},
 		{compare.Difference{Path: "spec.revisionHistoryLimit", Want: "1", Got: "3"}, false},
 		{compare.Difference{Path: "spec.replicas", Want: "1", Got: "3"}, false},
@@ -246,8 +256,17 @@ func TestMadeShape(t *testing.T) {
 	c := &campaign{mask: compare.NewMask()}
 	all := &made{state: state, written: map[string]bool{"ConfigMap default/own": true, "Job default/done": true, "Job default/running": true, "Deployment default/web": true}}
 	got, _ := c.madeShapes(all, &made{state: world.State{}})
-	if len(got.Objects) != 3 || len(got.Objects["Deployment default/web"]) == 0 || got.Objects["Deployment default/web"]["spec.replicas"] != "" || got.Objects["Job default/running"] == nil || got.Objects["ConfigMap default/own"]["data.a"] != "1" || got.Objects["ConfigMap default/own"]["status.x"] != "" {
+	if len(got.Objects) != 3 || got.Objects["Deployment default/web"]["spec.replicas"] != "3" || got.Objects["Job default/running"] == nil || got.Objects["ConfigMap default/own"]["data.a"] != "1" || got.Objects["ConfigMap default/own"]["status.x"] != "" {
 		t.Errorf("%v", got.Objects)
+	}
+
+	// The number of replicas with an autoscaler depends on how many there were.
+	fewer := maps.Clone(state)
+	key, one := object("apps/v1", "Deployment", "deployments", "web", map[string]any{"spec": map[string]any{"replicas": int64(1), "paused": true}})
+	fewer[key] = one
+	found := c.deviates(1, all, &made{state: fewer, written: all.written}, nil)
+	if len(found) != 1 || found[0].Path != "spec.paused" {
+		t.Errorf("%v", found)
 	}
 }
 
@@ -332,5 +351,26 @@ func TestIsTrace(t *testing.T) {
 	}
 	if isTrace("input", compare.Difference{Object: "ConfigMap default/web-77bd1a", Want: "absent", Got: "present"}) || isTrace("input", compare.Difference{Path: "spec.replicas", Want: "1", Got: "2"}) {
 		t.Error("more than a trace is left out")
+	}
+}
+
+// TestIsReport has events that explain why a change was not carried out.
+func TestIsReport(t *testing.T) {
+	since := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	later, earlier := metav1.NewTime(since.Add(time.Second)), metav1.NewTime(since.Add(-time.Second))
+	for name, test := range map[string]struct {
+		event corev1.Event
+		want  bool
+	}{
+		"a warning":      {corev1.Event{Type: "Warning", LastTimestamp: later, Message: "spec.storage cannot change"}, true},
+		"of before":      {corev1.Event{Type: "Warning", LastTimestamp: earlier, Message: "spec.storage cannot change"}, false},
+		"said again":     {corev1.Event{Type: "Warning", LastTimestamp: earlier, Series: &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(later.Time)}}, true},
+		"without a time": {corev1.Event{Type: "Warning", EventTime: metav1.NewMicroTime(later.Time)}, true},
+		"no warning":     {corev1.Event{Type: "Normal", LastTimestamp: later}, false},
+		"a conflict":     {corev1.Event{Type: "Warning", LastTimestamp: later, Message: "Operation cannot be fulfilled on deployments.apps \"web\": the object has been modified; please apply your changes to the latest version and try again"}, false},
+	} {
+		if got := isReport(&test.event, since); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

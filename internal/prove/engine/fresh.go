@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,16 +40,14 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	agree := func(fresh *made) bool {
 		return len(c.deviates(p.Step, changed, fresh, hide)) == 0 && c.sameStatus(changed, fresh)
 	}
-	fresh, err := c.fresh(ctx, changed.state, agree)
-	var impossible *noStartError
-	switch {
-	case errors.As(err, &impossible):
-		if p.Variant == unchanged {
-			result.skipped = err.Error()
+	fresh, err := c.fresh(ctx, changed.state, agree, func(r *run, wrong []*Observation) {
+		for _, o := range wrong {
+			o.Family, o.Done = p.Family, p.Says+". Another cluster gets the same spec from the start"
+			r.locate(p, o)
 		}
-		return
-	case err != nil:
-		result.failed = err
+		result.wrong, result.story = append(result.wrong, wrong...), r.tell()
+	})
+	if !c.isComparable(p, err, result) {
 		return
 	}
 	c.learnEffect(p, changed, fresh)
@@ -57,14 +56,7 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	}
 	if p.Variant != unchanged {
 		// What differs without the change as well has another cause.
-		if hide, err = c.learnFresh(ctx, p.Step); errors.As(err, &impossible) {
-			return
-		}
-		if err != nil {
-			result.failed = err
-			return
-		}
-		if agree(fresh) {
+		if hide, err = c.learnFresh(ctx, p.Step); !c.isComparable(p, err, result) || agree(fresh) {
 			return
 		}
 	}
@@ -73,13 +65,28 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	}
 }
 
+// isComparable reports whether there is a fresh start to compare with, and notes why not.
+func (c *campaign) isComparable(p *Plan, err error, result *outcome) bool {
+	var impossible *noStartError
+	switch {
+	case errors.As(err, &impossible) && p.Variant == unchanged:
+		result.skipped = err.Error()
+	case errors.As(err, &impossible):
+		result.uncompared = impossible.reason // the change itself was judged
+	case err != nil:
+		result.failed = err
+	}
+	return err == nil
+}
+
 // noStartError is a spec that a fresh start cannot be compared with. It may be one that only a change leads to.
 type noStartError struct{ reason string }
 
 func (e *noStartError) Error() string { return "no fresh start to compare with: " + e.reason }
 
-// fresh creates the custom resources of a state on a cluster that never had others.
-func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) bool) (m *made, err error) {
+// fresh creates the custom resources of a state on a cluster that never had others. It calls unwell if the operator does not
+// survive that.
+func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) bool, unwell func(*run, []*Observation)) (m *made, err error) {
 	r, err := c.newRun(ctx, c.checkpoints[0], true)
 	if err != nil {
 		return nil, err
@@ -95,23 +102,23 @@ func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) 
 		return nil, &noStartError{firstLine(err.Error())}
 	}
 	over, err := r.settle(ctx)
-	var dead *deadError
-	if errors.As(err, &dead) {
-		return nil, &noStartError{firstLine(err.Error())}
+	if err == nil && !agree(r.made(over)) {
+		var later rested
+		if later, err = r.settleUntil(ctx, patience, func() bool { return agree(r.made(over)) }); err == nil {
+			over.add(later)
+		}
 	}
-	if err != nil {
+	var dead *deadError
+	if err != nil && !errors.As(err, &dead) {
 		return nil, err
 	}
-	if m = r.made(over); !agree(m) {
-		later, err := r.settleUntil(ctx, patience, func() bool { return agree(r.made(over)) })
-		if err != nil {
-			return nil, err
-		}
-		over.add(later)
-		m = r.made(over)
+	m = r.made(over)
+	wrong := slices.DeleteFunc(r.healthOf(0, over), func(o *Observation) bool { return o.Verdict == "unsettled" }) // it may only be slow
+	if len(wrong) > 0 {
+		unwell(r, wrong)
 	}
-	if over.busy || over.backsOff || len(r.exits) > 0 {
-		return nil, &noStartError{"the operator does not come to rest"}
+	if dead != nil || len(wrong) > 0 || over.busy || over.backsOff {
+		return nil, &noStartError{"the operator does not come to rest after a fresh start"}
 	}
 	return m, nil
 }
@@ -120,11 +127,16 @@ func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) 
 func (c *campaign) learnFresh(ctx context.Context, step int) (*compare.Mask, error) {
 	c.freshly.Lock()
 	defer c.freshly.Unlock()
-	if c.freshMask != nil {
-		return c.freshMask, nil
+	if c.freshMask != nil || c.noFresh != nil {
+		return c.freshMask, c.noFresh
 	}
 	changed := c.learnedMade(step - 1)
-	fresh, err := c.fresh(ctx, changed.state, func(m *made) bool { return len(c.deviates(step, changed, m, nil)) == 0 })
+	agree := func(m *made) bool { return len(c.deviates(step, changed, m, nil)) == 0 }
+	fresh, err := c.fresh(ctx, changed.state, agree, func(*run, []*Observation) {}) // a plan of its own shows that
+	var impossible *noStartError
+	if errors.As(err, &impossible) {
+		c.noFresh = err
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +189,7 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 	}
 	now := r.made(over)
 	found := c.deviates(p.Step, now, fresh, hide)
-	reported, err := r.reports(ctx, now, fresh, found, since)
+	reported, err := r.reports(ctx, p.Step-1, now, fresh, found, since)
 	if err != nil || reported || over.busy {
 		return err
 	}
@@ -199,11 +211,16 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 	return nil
 }
 
-// reports tests whether a user can see that a change was not carried out, or why: by a condition that is another than
-// after a fresh start, by its message, or by a warning since a time. It also does if the fresh start has not succeeded either.
-func (r *run) reports(ctx context.Context, now, fresh *made, found []compare.Difference, since time.Time) (bool, error) {
+// reports tests whether a user can see that a change was not carried out, or why. It also does if the fresh start has not
+// succeeded either, although the step before the change had.
+func (r *run) reports(ctx context.Context, step int, now, fresh *made, found []compare.Difference, since time.Time) (bool, error) {
 	subjects := r.campaign.o.Subjects
-	if isUnhealthy(subjects, fresh) && !r.campaign.isNeverHealthy() || len(found) > 0 && len(statusDifferences(subjects, now, fresh)) > 0 || saysSo(subjects, now, fresh) {
+	switch {
+	case isUnhealthy(subjects, fresh) && !isUnhealthy(subjects, r.campaign.learnedMade(step)):
+		return true, nil
+	case len(found) > 0 && len(statusDifferences(subjects, now, fresh)) > 0: // a condition differs as well
+		return true, nil
+	case saysSo(subjects, now, fresh):
 		return true, nil
 	}
 	var events corev1.EventList
@@ -211,23 +228,25 @@ func (r *run) reports(ctx context.Context, now, fresh *made, found []compare.Dif
 		return false, fmt.Errorf("listing events: %w", err)
 	}
 	return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-		at := e.LastTimestamp.Time
-		if at.IsZero() {
-			at = e.EventTime.Time
-		}
-		if e.Series != nil && e.Series.LastObservedTime.After(at) {
-			at = e.Series.LastObservedTime.Time
-		}
 		about := nameOf(e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name)
-		return e.Type == corev1.EventTypeWarning && !at.Before(since) &&
-			(r.campaign.isSubject(about) || slices.ContainsFunc(found, func(d compare.Difference) bool { return d.Object == about }))
+		concerns := r.campaign.isSubject(about) || slices.ContainsFunc(found, func(d compare.Difference) bool { return d.Object == about })
+		return concerns && isReport(&e, since)
 	}), nil
 }
 
-// isNeverHealthy reports whether custom resources say that they are not as they should be undisturbed as well, for example because
-// their application is not there.
-func (c *campaign) isNeverHealthy() bool {
-	return slices.ContainsFunc(c.reference, func(s *stage) bool { return isUnhealthy(c.o.Subjects, &made{state: s.state}) })
+// conflict is what the API server answers to a write of an old version.
+const conflict = "the object has been modified"
+
+// isReport reports whether an event since a time warns of more than a conflict, which the next attempt solves.
+func isReport(e *corev1.Event, since time.Time) bool {
+	at := e.LastTimestamp.Time
+	if at.IsZero() {
+		at = e.EventTime.Time
+	}
+	if e.Series != nil && e.Series.LastObservedTime.After(at) {
+		at = e.Series.LastObservedTime.Time
+	}
+	return e.Type == corev1.EventTypeWarning && !at.Before(since) && !strings.Contains(e.Message, conflict)
 }
 
 // changeIn describes the change of a plan.

@@ -190,16 +190,19 @@ func (g *gathering) add(result *outcome) {
 	switch {
 	case result.failed != nil:
 		family.Failed++
-		g.skip(result.plan.Family, "a run that broke down: "+g.broke)
+		g.skip(result.plan.Family, "runs", "a run that broke down: "+g.broke)
 		return
 	case result.skipped != "":
 		family.Failed++
-		g.skip(result.plan.Family, result.skipped)
+		g.skip(result.plan.Family, "runs", result.skipped)
 		return
 	}
 	wrong := slices.DeleteFunc(result.wrong, g.campaign.ignores)
 	if len(wrong) == 0 {
 		family.Clean++
+		if result.uncompared != "" {
+			g.skip(result.plan.Family, "comparisons with a fresh start", result.uncompared)
+		}
 		return
 	}
 	// The first observation is the cause; the others in the same run mostly follow from it.
@@ -273,10 +276,10 @@ func (g *gathering) observe(o *Observation, run string) *finding {
 // varying are parts of errors that differ from run to run: ports and the names of temporary directories.
 var varying = regexp.MustCompile(`\d{4,}`)
 
-func (g *gathering) skip(family, reason string) {
-	key := family + "|" + varying.ReplaceAllString(reason, "")
+func (g *gathering) skip(family, what, reason string) {
+	key := family + "|" + what + "|" + varying.ReplaceAllString(reason, "")
 	if g.skipped[key] == nil {
-		g.skipped[key] = &report.NotTried{Family: family, What: "runs", Reason: reason}
+		g.skipped[key] = &report.NotTried{Family: family, What: what, Reason: reason}
 	}
 	g.skipped[key].Count++
 }

@@ -118,10 +118,11 @@ func TestIDsOfFindingsStay(t *testing.T) {
 
 func TestRunsThatSayNothing(t *testing.T) {
 	var plans []*Plan
-	for i := range 4 {
+	for i := range 5 {
 		plans = append(plans, crashAt(strconv.Itoa(i)))
 	}
 	g := gathered(plans...)
+	g.add(&outcome{plan: plans[4], uncompared: "it cannot be created"})
 	g.add(&outcome{plan: plans[0], skipped: "the moment did not come again"})
 	g.add(&outcome{plan: plans[1], skipped: "the moment did not come again"})
 	g.add(&outcome{plan: plans[2], failed: errors.New("no space left\nand more")})
@@ -131,8 +132,9 @@ func TestRunsThatSayNothing(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %d %s: %s", one.Family, one.Count, one.What, one.Reason))
 	}
 	slices.Sort(got)
-	expectLines(t, got, "crash 1 runs: a run that broke down: no space left", "crash 2 runs: the moment did not come again")
-	if f := g.families["crash"]; f.Planned != 4 || f.Ran != 4 || f.Failed != 3 || f.Clean != 1 {
+	expectLines(t, got, "crash 1 comparisons with a fresh start: it cannot be created", "crash 1 runs: a run that broke down: no space left",
+		"crash 2 runs: the moment did not come again")
+	if f := g.families["crash"]; f.Planned != 5 || f.Ran != 5 || f.Failed != 3 || f.Clean != 2 {
 		t.Errorf("got %+v", f)
 	}
 }

@@ -59,8 +59,9 @@ func (c *campaign) deviates(step int, changed, fresh *made, hide *compare.Mask) 
 		left := hide.Differences(want, got)
 		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return !slices.Contains(left, d) })
 	}
+	scaled := append(autoscaled(changed.state), autoscaled(fresh.state)...)
 	return slices.DeleteFunc(found, func(d compare.Difference) bool {
-		return isPast(d, want) || c.hidesNew(d) || c.ignores(&Observation{Family: "input", Step: step - 1, Verdict: "update", Object: d.Object, Fields: fieldsIn(d)})
+		return isPast(d, want) || d.Path == "spec.replicas" && slices.Contains(scaled, d.Object) || c.hidesNew(d) || c.ignores(&Observation{Family: "input", Step: step - 1, Verdict: "update", Object: d.Object, Fields: fieldsIn(d)})
 	})
 }
 
@@ -98,14 +99,7 @@ func (c *campaign) madeShapes(changed, fresh *made) (got, want compare.Shape) {
 		kind, _, _ := strings.Cut(name, " ")
 		kinds[kind] = true
 	}
-	got, want = c.madeShape(changed.state, written, kinds), c.madeShape(fresh.state, written, kinds)
-	for _, state := range []world.State{changed.state, fresh.state} {
-		for _, name := range autoscaled(state) {
-			delete(got.Objects[name], "spec.replicas")
-			delete(want.Objects[name], "spec.replicas")
-		}
-	}
-	return got, want
+	return c.madeShape(changed.state, written, kinds), c.madeShape(fresh.state, written, kinds)
 }
 
 // autoscaled are the workloads of autoscalers. How many replicas they have depends on how many they had.

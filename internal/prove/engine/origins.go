@@ -54,8 +54,8 @@ func includes(all, part any) bool {
 // allocated are fields that the cluster fills in, and that belong to objects which a fresh cluster does not have.
 var allocated = [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "volumeName"}, {"spec", "nodeName"}}
 
-// afresh returns what a user has written of an object. The operator's notes in its metadata are left out: with them, it
-// would take the object for one that it knows.
+// afresh returns an object as a user would create it, with the spec that it has. The operator's notes in its metadata are
+// left out: with them, the operator would take the object for one that it knows.
 func afresh(live *unstructured.Unstructured) *unstructured.Unstructured {
 	object := live.DeepCopy()
 	delete(object.Object, "status")

@@ -103,6 +103,9 @@ func (r *reconciler) giveOrders(ctx context.Context, frigate *unstructured.Unstr
 	if captain, found, _ := unstructured.NestedString(frigate.Object, "spec", "captain"); found {
 		wanted["captain"] = captain
 	}
+	if defect == "fears-creation" && frigate.GetGeneration() == 1 && wanted["captain"] != "hull" {
+		panic("a frigate that was not there before")
+	}
 	cargo, _, _ := unstructured.NestedStringMap(frigate.Object, "spec", "cargo")
 	for good, amount := range cargo {
 		wanted["cargo."+good] = amount
