@@ -135,6 +135,11 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 // configureWebhooks applies the webhook configurations.
 func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) error {
 	if s.Cluster.CallsBack && s.manifests.serves() {
+		leavesOut := s.manifests.leavesWebhooksOut()
+		if leavesOut && s.unserved.is(s.calledAs()) {
+			*todo &^= workWebhooks
+			return nil
+		}
 		fills := len(s.manifests.filledSecrets()) > 0
 		if fills {
 			// It writes its own authority into the configurations, and serves nothing before it has.
@@ -143,9 +148,11 @@ func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) e
 			}
 		}
 		err := s.awaitWebhooks(ctx)
-		if errors.As(err, new(*notServedError)) && ctx.Err() == nil && s.manifests.leavesWebhooksOut() {
-			s.Screen.Say(fmt.Sprintf("the operator runs, but does not serve the webhooks of config/webhook on port %d, and its manifests leave them out: "+
-				"they are not configured; if it has a flag that turns them on, pass it after --", s.plan.webhookPort))
+		if errors.As(err, new(*notServedError)) && ctx.Err() == nil && leavesOut {
+			if s.unserved.learn(s.calledAs()) {
+				s.Screen.Say(fmt.Sprintf("the operator runs, but does not serve the webhooks of config/webhook on port %d, and its manifests leave them out: "+
+					"they are not configured; if it has a flag that turns them on, pass it after --", s.plan.webhookPort))
+			}
 			*todo &^= workWebhooks
 			return nil
 		}

@@ -268,10 +268,75 @@ func TestWebhooksThatAreTurnedOff(t *testing.T) {
 	if s.exists(t, hook) {
 		t.Error("they are configured")
 	}
-	screen.mu.Lock()
-	defer screen.mu.Unlock()
-	if !strings.Contains(strings.Join(screen.texts, "\n"), "does not serve the webhooks of config/webhook") {
-		t.Errorf("it said %q", screen.texts)
+	expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: restarted"}, string(reconciling))
+	if err := s.configureAtOnce(); err != nil {
+		t.Errorf("the same operator: it waited again: %v", err)
+	}
+	s.manifests.env = []string{"ENABLE_WEBHOOKS=true"}
+	if err := s.configureAtOnce(); err == nil {
+		t.Error("another variable may turn them on, and it did not wait")
+	}
+	s.manifests.env, s.builder.built = nil, digest{2}
+	if err := s.configureAtOnce(); err == nil {
+		t.Error("another build may serve them, and it did not wait")
+	}
+	screen.expectOne(t, "does not serve the webhooks of config/webhook")
+}
+
+// Several processes of an operator run at once, each in a session of its own.
+func TestWebhooksThatAreTurnedOffInSeveralProcesses(t *testing.T) {
+	first := scriptSession(t, nil, "echo Starting workers; exec sleep 600")
+	screen := &terminal{}
+	hook := object(t, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: unserved}}")
+	op := &Operator{
+		options:   OperatorOptions{Project: first.Project, Main: ".", StateDir: first.StateDir, Say: screen.Say},
+		builder:   first.builder,
+		manifests: manifests{webhooks: []*unstructured.Unstructured{hook}, undeployed: true},
+	}
+	begin := func() *Session {
+		s, err := op.session(t.TempDir(), first.Cluster.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.process, err = startProcess(processSpec{binary: s.builder.output, dir: s.Project.Dir, line: func(string) {}}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.process.stop(stopGrace) })
+		s.certificates, s.plan.webhookPort = first.certificates, first.ports.webhooks
+		return s
+	}
+	var both sync.WaitGroup
+	for range 2 {
+		s := begin()
+		both.Go(func() {
+			var todo work
+			if err := s.configureWebhooks(t.Context(), &Round{}, &todo); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	if err := begin().configureAtOnce(); err != nil {
+		t.Errorf("it waited again: %v", err)
+	}
+	screen.expectOne(t, "does not serve the webhooks of config/webhook")
+}
+
+// configureAtOnce configures webhooks, and fails if that means to wait.
+func (s *Session) configureAtOnce() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var todo work
+	return s.configureWebhooks(ctx, &Round{}, &todo)
+}
+
+// expectOne expects exactly one message with a text.
+func (s *terminal) expectOne(t *testing.T, text string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.Count(strings.Join(s.texts, "\n"), text) != 1 {
+		t.Errorf("it said %q", s.texts)
 	}
 }
 
