@@ -248,6 +248,35 @@ func TestOperatorThatNeedsASubcommand(t *testing.T) {
 	}
 }
 
+// A subcommand that is added to the Deployment, as the message advises, or changed there, is used at once.
+func TestSubcommandOfASavedDeployment(t *testing.T) {
+	s := scriptSession(t, nil, `case "$*" in *--help) printf 'Available Commands:\n  agent   One part\n  manager   The other\n\nFlags:\n';; agent|manager) echo Starting workers; exec sleep 600;; esac`)
+	save := func(args string) {
+		write(t, s.Project.Dir, map[string]string{"deploy/operator.yaml": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: mine, namespace: default},
+  spec: {template: {spec: {containers: [{name: manager, image: mine, args: [` + args + `]}]}}}}`})
+	}
+	save("")
+	expectRound(t, s.do(t.Context(), workManifests|workFlags|workRestart, Round{}), []string{"restart: started", "run: the operator exited with status 0"}, "")
+	for _, step := range []struct{ args, command, done string }{
+		{"manager", "manager", "started"},
+		{"agent", "agent", "restarted"},
+		{"agent, --verbose", "agent", ""}, // flags of the Deployment are not used
+	} {
+		save(step.args)
+		result := s.do(t.Context(), workManifests, Round{})
+		var done []string
+		for _, one := range result.round.Steps {
+			done = append(done, one.Text)
+		}
+		if strings.Join(done, ", ") != step.done || result.round.Problem != nil {
+			t.Errorf("with %s, it did %q, problem %+v", step.args, done, result.round.Problem)
+		}
+		if !slices.Contains(s.process.cmd.Args, step.command) {
+			t.Errorf("with %s, it runs as %q", step.args, s.process.cmd.Args)
+		}
+	}
+}
+
 // rounds is a screen that keeps the rounds.
 type rounds struct {
 	terminal
