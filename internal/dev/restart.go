@@ -218,6 +218,7 @@ func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 		*todo &^= workAwait
 		return &deniedError{s.process.ready.waitsForRights()}
 	}
+	s.process.worked = true
 	s.sayLacking()
 	round.State, round.After = string(reached), Duration(time.Since(s.process.began))
 	s.Observer.Works()

@@ -5,6 +5,8 @@ package dev
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,9 +131,19 @@ func TestRestartWithACRD(t *testing.T) {
 
 // An operator may ask for a kind only when it reconciles, when all its controllers run.
 func TestKindThatAReconcileLacks(t *testing.T) {
-	for name, has := range map[string]bool{"found": true, "not-found": false} {
+	probe := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer probe.Close()
+	for name, test := range map[string]struct {
+		has   bool
+		log   string // when it starts
+		state stage
+	}{
+		"found":     {true, "Starting workers", reconciling},
+		"not-found": {false, "Starting workers", reconciling},
+		"silent":    {false, "Hello", probed}, // it does not log that its workers start
+	} {
 		t.Run(name, func(t *testing.T) {
-			group := name + ".reconciled.io"
+			has, group := test.has, name+".reconciled.io"
 			beacons := strings.NewReplacer("lamps", "beacons", "Lamp", "Beacon", "other.io", group,
 				"storage: true}", "storage: true, schema: {openAPIV3Schema: {type: object}}}").Replace(lamps)
 			files, steps := map[string]string{}, []string(nil)
@@ -142,10 +154,10 @@ func TestKindThatAReconcileLacks(t *testing.T) {
 			if err := syscall.Mkfifo(sample, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s := scriptSession(t, files, "echo Starting workers; if [ ! -f once ]; then touch once; read sample <"+sample+
+			s := scriptSession(t, files, "echo "+test.log+"; if [ ! -f once ]; then touch once; read sample <"+sample+
 				`; echo 'no matches for kind "Beacon" in version "`+group+`/v1"'; fi; exec sleep 600`)
 			screen := &terminal{}
-			s.Screen = screen
+			s.Screen, s.plan.probe = screen, probe.Listener.Addr().String()
 			crd := object(t, beacons)
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -154,12 +166,12 @@ func TestKindThatAReconcileLacks(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: started"}, string(reconciling))
+			expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: started"}, string(test.state))
 			if err := os.WriteFile(sample, []byte("a\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			<-s.process.ready.lacks
-			expectRound(t, s.do(t.Context(), workAwait, Round{}), steps, string(reconciling))
+			expectRound(t, s.do(t.Context(), workAwait, Round{}), steps, string(test.state))
 			if s.exists(t, crd) != has {
 				t.Errorf("the cluster has the CRD: %v", !has)
 			}
