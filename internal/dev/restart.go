@@ -137,8 +137,7 @@ func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) e
 	if s.Cluster.CallsBack && s.manifests.serves() {
 		leavesOut := s.manifests.leavesWebhooksOut()
 		if leavesOut && s.unserved.is(s.calledAs()) {
-			*todo &^= workWebhooks
-			return nil
+			return s.leaveWebhooksOut(ctx, todo)
 		}
 		fills := len(s.manifests.filledSecrets()) > 0
 		if fills {
@@ -153,8 +152,7 @@ func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) e
 				s.Screen.Say(fmt.Sprintf("the operator runs, but does not serve the webhooks of config/webhook on port %d, and its manifests leave them out: "+
 					"they are not configured; if it has a flag that turns them on, pass it after --", s.plan.webhookPort))
 			}
-			*todo &^= workWebhooks
-			return nil
+			return s.leaveWebhooksOut(ctx, todo)
 		}
 		if err != nil {
 			return err
@@ -167,6 +165,19 @@ func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) e
 				return err
 			}
 		}
+	}
+	*todo &^= workWebhooks
+	return nil
+}
+
+// leaveWebhooksOut deletes the configurations of webhooks that an earlier process served. The API server would refuse
+// requests because of them.
+func (s *Session) leaveWebhooksOut(ctx context.Context, todo *work) error {
+	if len(s.configured) > 0 {
+		if err := s.applier.removePart(ctx, s.configured); err != nil {
+			return err
+		}
+		s.configured = nil
 	}
 	*todo &^= workWebhooks
 	return nil
