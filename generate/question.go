@@ -45,6 +45,7 @@ func newQuestion(m module, config *Config, found *discovery, o Options, now time
 	}
 	// Headers name the year.
 	q.add("format", stampFormat, own, now.UTC().Year(), m.dir, string(settings), o.Only, o.Paths)
+	q.add("Makefile", config.pathsInMakefile, LeftOut(m.dir)) // what it selects is no setting
 	for _, name := range goVariables {
 		q.add(name, os.Getenv(name))
 	}

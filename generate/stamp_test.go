@@ -92,6 +92,29 @@ func TestStamp(t *testing.T) {
 	}
 }
 
+// TestStampFollowsTheMakefile changes what a Makefile selects, which no setting holds.
+func TestStampFollowsTheMakefile(t *testing.T) {
+	const makefile = "a:\n\tcontroller-gen object crd paths=./...\n"
+	for name, test := range map[string]struct {
+		makefile string
+		skips    bool
+	}{
+		"nothing":    {makefile, true},
+		"a comment":  {"# All of it.\n" + makefile, true},
+		"paths":      {"a:\n\tcontroller-gen object crd paths=./api/...\n", false},
+		"generators": {"a:\n\tcontroller-gen object crd rbac paths=./...\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRunner(t, plain().with("Makefile", makefile))
+			r.run()
+			r.write("Makefile", test.makefile)
+			if second := r.run(); second.Skipped != test.skips {
+				t.Errorf("skipped: %v, want %v", second.Skipped, test.skips)
+			}
+		})
+	}
+}
+
 func remove(r *runner, name string) {
 	r.t.Helper()
 	if err := os.Remove(r.path(name)); err != nil {

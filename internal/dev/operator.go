@@ -38,6 +38,8 @@ type Operator struct {
 	needed []project.Wanted
 	// pod is true once the operator is known to read only the in-cluster configuration.
 	pod atomic.Bool
+	// unserved is shared by all processes: what one does not serve, the others do not, either.
+	unserved unserved
 }
 
 // OperatorOptions selects the operator.
@@ -105,7 +107,7 @@ func (op *Operator) session(dir string, admin *rest.Config) (*Session, error) {
 	o := &op.options
 	s := &Session{
 		Options: Options{Project: o.Project, Main: o.Main, Arguments: o.Arguments, Env: o.Env, StateDir: dir, Cluster: Cluster{Config: admin, CallsBack: true}, Screen: sayOnly(o.Say), Observer: unobserved{}},
-		builder: op.builder, manifests: op.manifests,
+		builder: op.builder, manifests: op.manifests, unserved: &op.unserved,
 	}
 	var err error
 	if s.applier, err = newApplier(admin, apply.Set{Project: o.Project.Name, Verb: apply.VerbDev, Namespace: apply.InventoryNamespace(true, "default")}); err != nil {

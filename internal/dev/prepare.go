@@ -35,15 +35,15 @@ func (s *Session) buildAndPrepare(ctx context.Context, round *Round, todo *work)
 	building, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
-		aside    Round
-		restarts bool
+		aside  Round
+		needed work
 	)
 	prepared := make(chan error, 1)
 	buildsMeanwhile, readsManifests := todo.has(workBuild), todo.has(workManifests)
 	go func() {
 		var err error
 		if readsManifests {
-			restarts, err = s.prepare(ctx, &aside, buildsMeanwhile)
+			needed, err = s.prepare(ctx, &aside, buildsMeanwhile)
 		} else {
 			err = s.applyIdentity(ctx, &aside) // an object may have been deleted
 		}
@@ -59,9 +59,7 @@ func (s *Session) buildAndPrepare(ctx context.Context, round *Round, todo *work)
 	}
 	unprepared := <-prepared
 	round.Steps = append(append(round.Steps, aside.Steps...), built.Steps...)
-	if restarts {
-		*todo |= workRestart
-	}
+	*todo |= needed
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -89,29 +87,35 @@ func (s *Session) build(ctx context.Context, round *Round, todo *work) error {
 }
 
 // prepare reads the manifests and applies the operator's identity. CRDs are only tried by a dry run: if the new
-// operator does not compile, the old one keeps running, and would lose fields that the new CRDs lack.
-func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (restarts bool, err error) {
+// operator does not compile, the old one keeps running, and would lose fields that the new CRDs lack. It returns what
+// the operator needs because of the manifests.
+func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (needed work, err error) {
 	found, err := s.readManifests(ctx)
 	if err != nil {
-		return false, &manifestsError{err}
+		return 0, &manifestsError{err}
 	}
 	before := s.manifests
 	s.manifests = found
 	s.granted.Store(found.identity)
-	restarts = userOf(before.identity) != userOf(found.identity) || !slices.Equal(before.env, found.env) || !maps.Equal(before.podFiles(), found.podFiles()) ||
-		s.process.running() && len(s.process.ready.waitsForRights()) > 0 // which it would ask for again only after a while
+	if userOf(before.identity) != userOf(found.identity) || !slices.Equal(before.env, found.env) || !maps.Equal(before.podFiles(), found.podFiles()) ||
+		s.process.running() && len(s.process.ready.waitsForRights()) > 0 { // which it would ask for again only after a while
+		needed |= workRestart
+	}
+	if !slices.Equal(leadingWords(argumentsIn(before.all)), leadingWords(argumentsIn(found.all))) { // the subcommand
+		needed |= workFlags | workRestart
+	}
 	if err := s.clearWebhooks(ctx); err != nil {
-		return restarts, err
+		return needed, err
 	}
 	s.sayIdentity()
 	s.sayTemplated()
 	if err := s.applyIdentity(ctx, round); err != nil {
-		return restarts, err
+		return needed, err
 	}
 	if err := s.applyBelongings(ctx); err != nil || !tryCRDs {
-		return restarts, err
+		return needed, err
 	}
-	return restarts, s.applier.try(ctx, s.onThisCluster(found.definitions))
+	return needed, s.applier.try(ctx, s.onThisCluster(found.definitions))
 }
 
 // applyIdentity applies the service account, its roles and bindings, and prunes those that the manifests no longer

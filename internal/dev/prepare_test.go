@@ -19,8 +19,11 @@ func TestGeneratedText(t *testing.T) {
 		"generated a.go":                  {Files: 4, Changes: []generate.Change{{Path: "a.go"}}},
 		"generated a.go and b.yaml":       {Files: 4, Changes: []generate.Change{{Path: "a.go"}, {Path: "b.yaml"}}},
 		"generated a.go and 2 more files": {Files: 4, Changes: []generate.Change{{Path: "a.go"}, {Path: "b.yaml"}, {Path: "c.yaml"}}},
-		"generated a.go and removed b.yaml, which no type or marker leads to": {
+		"generated a.go and removed b.yaml, because no type or marker generates it any more": {
 			Files: 4, Changes: []generate.Change{{Path: "a.go"}, {Path: "b.yaml", Kind: generate.Leftover}},
+		},
+		"removed a.yaml and b.yaml, because no type or marker generates them any more": {
+			Files: 4, Changes: []generate.Change{{Path: "a.yaml", Kind: generate.Leftover}, {Path: "b.yaml", Kind: generate.Leftover}},
 		},
 	} {
 		if got := generatedText(&result); got != want {

@@ -42,6 +42,8 @@ type process struct {
 	cmd   *exec.Cmd
 	began time.Time
 	ready *readiness
+	// worked is true once it was seen to do its work.
+	worked bool
 
 	done chan struct{}
 	exit error // how it ended; set before done is closed

@@ -218,10 +218,11 @@ func (p *process) awaitReady(ctx context.Context, probe string) stage {
 	return p.await(ctx, probe, p.ready.lacks)
 }
 
-// awaitLacking is the same for an operator that lacks a kind, which may do its work nevertheless.
+// awaitLacking is the same for an operator that lacks a kind, which may do its work nevertheless. One that did its work
+// before the log reported the kind still does, unless a controller has not started.
 func (p *process) awaitLacking(ctx context.Context, probe string) stage {
 	reached := p.await(ctx, probe, nil)
-	if reached == probed || reached == alive || reached == reconciling && len(p.ready.idle()) > 0 {
+	if silent := reached == probed || reached == alive; silent && !p.worked || reached != "" && len(p.ready.idle()) > 0 {
 		return lacking // a controller may not have started
 	}
 	return reached

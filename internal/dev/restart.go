@@ -135,6 +135,10 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 // configureWebhooks applies the webhook configurations.
 func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) error {
 	if s.Cluster.CallsBack && s.manifests.serves() {
+		leavesOut := s.manifests.leavesWebhooksOut()
+		if leavesOut && s.unserved.is(s.calledAs()) {
+			return s.leaveWebhooksOut(ctx, todo)
+		}
 		fills := len(s.manifests.filledSecrets()) > 0
 		if fills {
 			// It writes its own authority into the configurations, and serves nothing before it has.
@@ -143,11 +147,12 @@ func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) e
 			}
 		}
 		err := s.awaitWebhooks(ctx)
-		if errors.As(err, new(*notServedError)) && ctx.Err() == nil && s.manifests.leavesWebhooksOut() {
-			s.Screen.Say(fmt.Sprintf("the operator runs, but does not serve the webhooks of config/webhook on port %d, and its manifests leave them out: "+
-				"they are not configured; if it has a flag that turns them on, pass it after --", s.plan.webhookPort))
-			*todo &^= workWebhooks
-			return nil
+		if errors.As(err, new(*notServedError)) && ctx.Err() == nil && leavesOut {
+			if s.unserved.learn(s.calledAs()) {
+				s.Screen.Say(fmt.Sprintf("the operator runs, but does not serve the webhooks of config/webhook on port %d, and its manifests leave them out: "+
+					"they are not configured; if it has a flag that turns them on, pass it after --", s.plan.webhookPort))
+			}
+			return s.leaveWebhooksOut(ctx, todo)
 		}
 		if err != nil {
 			return err
@@ -160,6 +165,19 @@ func (s *Session) configureWebhooks(ctx context.Context, _ *Round, todo *work) e
 				return err
 			}
 		}
+	}
+	*todo &^= workWebhooks
+	return nil
+}
+
+// leaveWebhooksOut deletes the configurations of webhooks that an earlier process served. The API server would refuse
+// requests because of them.
+func (s *Session) leaveWebhooksOut(ctx context.Context, todo *work) error {
+	if len(s.configured) > 0 {
+		if err := s.applier.removePart(ctx, s.configured); err != nil {
+			return err
+		}
+		s.configured = nil
 	}
 	*todo &^= workWebhooks
 	return nil
@@ -211,6 +229,7 @@ func (s *Session) await(ctx context.Context, round *Round, todo *work) error {
 		*todo &^= workAwait
 		return &deniedError{s.process.ready.waitsForRights()}
 	}
+	s.process.worked = true
 	s.sayLacking()
 	round.State, round.After = string(reached), Duration(time.Since(s.process.began))
 	s.Observer.Works()

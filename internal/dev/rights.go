@@ -49,8 +49,9 @@ type deniedError struct{ controllers []string }
 
 func (e *deniedError) Error() string {
 	text := plural(len(e.controllers), "controller has", "controllers have") + " not started"
-	if names := strings.TrimPrefix(strings.Join(e.controllers, ", "), ", "); names != "" {
-		text += " (" + names + ")"
+	names := slices.DeleteFunc(slices.Clone(e.controllers), func(name string) bool { return name == "" })
+	if len(names) > 0 {
+		text += " (" + strings.Join(names, ", ") + ")"
 	}
 	return text + ": the operator is not allowed to list or watch what it needs"
 }

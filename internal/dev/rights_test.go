@@ -44,3 +44,18 @@ func TestRightsThatTheManifestsGive(t *testing.T) {
 		t.Error("there are no rules")
 	}
 }
+
+// Some controllers log no name.
+func TestNamesOfControllersWithoutRights(t *testing.T) {
+	const why = ": the operator is not allowed to list or watch what it needs"
+	for want, controllers := range map[string][]string{
+		"1 controller has not started":                   {""},
+		"1 controller has not started (mate)":            {"mate"},
+		"2 controllers have not started (mate)":          {"mate", ""},
+		"3 controllers have not started (captain, mate)": {"", "captain", "mate"},
+	} {
+		if got := (&deniedError{controllers}).Error(); got != want+why {
+			t.Errorf("got %q, want %q", got, want+why)
+		}
+	}
+}

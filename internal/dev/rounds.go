@@ -141,12 +141,16 @@ func generatedText(result *generate.Result) string {
 		texts = append(texts, "generated "+someOf(written))
 	}
 	if len(removed) > 0 {
-		texts = append(texts, "removed "+someOf(removed)+", which no type or marker leads to")
+		them := "it"
+		if len(removed) > 1 {
+			them = "them"
+		}
+		texts = append(texts, "removed "+someOf(removed)+", because no type or marker generates "+them+" any more")
 	}
 	return strings.Join(texts, " and ")
 }
 
-// splitChanges returns the files that were written, and those that were removed because nothing leads to them any longer.
+// splitChanges returns the files that were written, and those that were removed because nothing generates them any more.
 func splitChanges(changes []generate.Change) (written, removed []string) {
 	for _, one := range changes {
 		if one.Kind == generate.Leftover {

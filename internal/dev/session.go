@@ -52,6 +52,7 @@ type Session struct {
 	advice     *advice                      // about the log of that process
 	configured []*unstructured.Unstructured // the webhook configurations on the cluster
 	cleared    bool                         // configurations of an earlier session were deleted
+	unserved   *unserved                    // the last operator that did not serve them
 	acts       string                       // the identity that was printed last
 	external   []*unstructured.Unstructured // CRDs of other modules' kinds
 	// lookedForExternal is true once external is complete.
@@ -103,7 +104,7 @@ const (
 
 // New prepares a session. The log file is locked: two sessions with one state folder would restart each other's operator.
 func New(o Options) (*Session, error) {
-	s := &Session{Options: o, sampled: o.Samples, files: newFiles(o.Project.Dir)}
+	s := &Session{Options: o, sampled: o.Samples, files: newFiles(o.Project.Dir), unserved: &unserved{}}
 	s.builder = &builder{
 		dir: o.Project.Dir, module: o.Project.Module, main: o.Main, output: filepath.Join(o.StateDir, "bin", o.Project.Name),
 		env: o.Env, BuildOptions: o.Build, progress: o.Screen.Busy,

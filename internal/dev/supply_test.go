@@ -5,6 +5,8 @@ package dev
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,9 +131,19 @@ func TestRestartWithACRD(t *testing.T) {
 
 // An operator may ask for a kind only when it reconciles, when all its controllers run.
 func TestKindThatAReconcileLacks(t *testing.T) {
-	for name, has := range map[string]bool{"found": true, "not-found": false} {
+	probe := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer probe.Close()
+	for name, test := range map[string]struct {
+		has   bool
+		log   string // when it starts
+		state stage
+	}{
+		"found":     {true, "Starting workers", reconciling},
+		"not-found": {false, "Starting workers", reconciling},
+		"silent":    {false, "Hello", probed}, // it does not log that its workers start
+	} {
 		t.Run(name, func(t *testing.T) {
-			group := name + ".reconciled.io"
+			has, group := test.has, name+".reconciled.io"
 			beacons := strings.NewReplacer("lamps", "beacons", "Lamp", "Beacon", "other.io", group,
 				"storage: true}", "storage: true, schema: {openAPIV3Schema: {type: object}}}").Replace(lamps)
 			files, steps := map[string]string{}, []string(nil)
@@ -142,10 +154,10 @@ func TestKindThatAReconcileLacks(t *testing.T) {
 			if err := syscall.Mkfifo(sample, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s := scriptSession(t, files, "echo Starting workers; if [ ! -f once ]; then touch once; read sample <"+sample+
+			s := scriptSession(t, files, "echo "+test.log+"; if [ ! -f once ]; then touch once; read sample <"+sample+
 				`; echo 'no matches for kind "Beacon" in version "`+group+`/v1"'; fi; exec sleep 600`)
 			screen := &terminal{}
-			s.Screen = screen
+			s.Screen, s.plan.probe = screen, probe.Listener.Addr().String()
 			crd := object(t, beacons)
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -154,12 +166,12 @@ func TestKindThatAReconcileLacks(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: started"}, string(reconciling))
+			expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: started"}, string(test.state))
 			if err := os.WriteFile(sample, []byte("a\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			<-s.process.ready.lacks
-			expectRound(t, s.do(t.Context(), workAwait, Round{}), steps, string(reconciling))
+			expectRound(t, s.do(t.Context(), workAwait, Round{}), steps, string(test.state))
 			if s.exists(t, crd) != has {
 				t.Errorf("the cluster has the CRD: %v", !has)
 			}
@@ -248,6 +260,35 @@ func TestOperatorThatNeedsASubcommand(t *testing.T) {
 	}
 }
 
+// A subcommand that is added to the Deployment, as the message advises, or changed there, is used at once.
+func TestSubcommandOfASavedDeployment(t *testing.T) {
+	s := scriptSession(t, nil, `case "$*" in *--help) printf 'Available Commands:\n  agent   One part\n  manager   The other\n\nFlags:\n';; agent|manager) echo Starting workers; exec sleep 600;; esac`)
+	save := func(args string) {
+		write(t, s.Project.Dir, map[string]string{"deploy/operator.yaml": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: mine, namespace: default},
+  spec: {template: {spec: {containers: [{name: manager, image: mine, args: [` + args + `]}]}}}}`})
+	}
+	save("")
+	expectRound(t, s.do(t.Context(), workManifests|workFlags|workRestart, Round{}), []string{"restart: started", "run: the operator exited with status 0"}, "")
+	for _, step := range []struct{ args, command, done string }{
+		{"manager", "manager", "started"},
+		{"agent", "agent", "restarted"},
+		{"agent, --verbose", "agent", ""}, // flags of the Deployment are not used
+	} {
+		save(step.args)
+		result := s.do(t.Context(), workManifests, Round{})
+		var done []string
+		for _, one := range result.round.Steps {
+			done = append(done, one.Text)
+		}
+		if strings.Join(done, ", ") != step.done || result.round.Problem != nil {
+			t.Errorf("with %s, it did %q, problem %+v", step.args, done, result.round.Problem)
+		}
+		if !slices.Contains(s.process.cmd.Args, step.command) {
+			t.Errorf("with %s, it runs as %q", step.args, s.process.cmd.Args)
+		}
+	}
+}
+
 // rounds is a screen that keeps the rounds.
 type rounds struct {
 	terminal
@@ -264,14 +305,83 @@ func TestWebhooksThatAreTurnedOff(t *testing.T) {
 	s.Screen = screen
 	hook := object(t, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: unserved}}")
 	s.manifests.webhooks, s.manifests.undeployed, s.plan.webhookPort = []*unstructured.Unstructured{hook}, true, s.ports.webhooks
-	expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: started"}, string(reconciling))
-	if s.exists(t, hook) {
-		t.Error("they are configured")
+	for _, step := range []string{"restart: started", "restart: restarted"} {
+		if err := s.leadWebhooksHere(t.Context()); err != nil { // as another build that serves them
+			t.Fatal(err)
+		}
+		expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{step}, string(reconciling))
+		if s.exists(t, hook) {
+			t.Errorf("%s: they are configured", step)
+		}
 	}
-	screen.mu.Lock()
-	defer screen.mu.Unlock()
-	if !strings.Contains(strings.Join(screen.texts, "\n"), "does not serve the webhooks of config/webhook") {
-		t.Errorf("it said %q", screen.texts)
+	if err := s.configureAtOnce(); err != nil {
+		t.Errorf("the same operator: it waited again: %v", err)
+	}
+	s.manifests.env = []string{"ENABLE_WEBHOOKS=true"}
+	if err := s.configureAtOnce(); err == nil {
+		t.Error("another variable may turn them on, and it did not wait")
+	}
+	s.manifests.env, s.builder.built = nil, digest{2}
+	if err := s.configureAtOnce(); err == nil {
+		t.Error("another build may serve them, and it did not wait")
+	}
+	screen.expectOne(t, "does not serve the webhooks of config/webhook")
+}
+
+// Several processes of an operator run at once, each in a session of its own.
+func TestWebhooksThatAreTurnedOffInSeveralProcesses(t *testing.T) {
+	first := scriptSession(t, nil, "echo Starting workers; exec sleep 600")
+	screen := &terminal{}
+	hook := object(t, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: unserved}}")
+	op := &Operator{
+		options:   OperatorOptions{Project: first.Project, Main: ".", StateDir: first.StateDir, Say: screen.Say},
+		builder:   first.builder,
+		manifests: manifests{webhooks: []*unstructured.Unstructured{hook}, undeployed: true},
+	}
+	begin := func() *Session {
+		s, err := op.session(t.TempDir(), first.Cluster.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.process, err = startProcess(processSpec{binary: s.builder.output, dir: s.Project.Dir, line: func(string) {}}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.process.stop(stopGrace) })
+		s.certificates, s.plan.webhookPort = first.certificates, first.ports.webhooks
+		return s
+	}
+	var both sync.WaitGroup
+	for range 2 {
+		s := begin()
+		both.Go(func() {
+			var todo work
+			if err := s.configureWebhooks(t.Context(), &Round{}, &todo); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	if err := begin().configureAtOnce(); err != nil {
+		t.Errorf("it waited again: %v", err)
+	}
+	screen.expectOne(t, "does not serve the webhooks of config/webhook")
+}
+
+// configureAtOnce configures webhooks, and fails if that means to wait.
+func (s *Session) configureAtOnce() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var todo work
+	return s.configureWebhooks(ctx, &Round{}, &todo)
+}
+
+// expectOne expects exactly one message with a text.
+func (s *terminal) expectOne(t *testing.T, text string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.Count(strings.Join(s.texts, "\n"), text) != 1 {
+		t.Errorf("it said %q", s.texts)
 	}
 }
 

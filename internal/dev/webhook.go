@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -205,3 +206,31 @@ func (e *notServedError) Error() string {
 }
 
 func (e *notServedError) Unwrap() error { return e.err }
+
+// unserved remembers an operator that does not serve the webhooks that its manifests leave out. Several processes can share it.
+type unserved struct {
+	mu   sync.Mutex
+	by   string // what was started, as calledAs describes it
+	said bool
+}
+
+// is reports whether this operator is known not to serve them.
+func (u *unserved) is(by string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.said && u.by == by
+}
+
+// learn remembers the operator, and reports whether it is the first.
+func (u *unserved) learn(by string) (first bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	first = !u.said
+	u.by, u.said = by, true
+	return first
+}
+
+// calledAs describes the operator by what may turn its webhooks on or off.
+func (s *Session) calledAs() string {
+	return fmt.Sprintf("%x %q %q %q", s.builder.built, s.called.command, s.manifests.env, s.manifests.podFiles())
+}
