@@ -114,19 +114,25 @@ func TestRestartWithACRD(t *testing.T) {
 				s.plan.webhookPort = s.ports.webhooks
 			}
 			crd := object(t, beacons)
-			t.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				if err := client.IgnoreNotFound(s.applier.server.Delete(ctx, crd.DeepCopy())); err != nil {
-					t.Error(err)
-				}
-			})
+			s.deleteLater(t, crd)
 			expectRound(t, s.do(t.Context(), workRestart, Round{}), test.steps, test.state)
 			if s.exists(t, crd) != test.has {
 				t.Errorf("the cluster has the CRD: %v", !test.has)
 			}
 		})
 	}
+}
+
+// deleteLater deletes an object at the end of the test, if it is there.
+func (s *Session) deleteLater(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := client.IgnoreNotFound(s.applier.server.Delete(ctx, object.DeepCopy())); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // An operator may ask for a kind only when it reconciles, when all its controllers run.
@@ -159,13 +165,7 @@ func TestKindThatAReconcileLacks(t *testing.T) {
 			screen := &terminal{}
 			s.Screen, s.plan.probe = screen, probe.Listener.Addr().String()
 			crd := object(t, beacons)
-			t.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				if err := client.IgnoreNotFound(s.applier.server.Delete(ctx, crd.DeepCopy())); err != nil {
-					t.Error(err)
-				}
-			})
+			s.deleteLater(t, crd)
 			expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{"restart: started"}, string(test.state))
 			if err := os.WriteFile(sample, []byte("a\n"), 0o600); err != nil {
 				t.Fatal(err)
