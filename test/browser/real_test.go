@@ -4,10 +4,10 @@
 package browser
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -48,7 +48,7 @@ func (o *opdock) command(arguments ...string) *exec.Cmd {
 // serve runs opdock with a page about a cluster until the test ends, and returns where the page is.
 func (o *opdock) serve(t *testing.T, cluster string, arguments ...string) string {
 	t.Helper()
-	var screen bytes.Buffer
+	var screen testenv.Buffer
 	run := o.command(append(arguments, "--name", cluster)...)
 	run.Stdout, run.Stderr = &screen, &screen
 	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Ctrl-C comes from the test alone
@@ -74,7 +74,9 @@ func (o *opdock) serve(t *testing.T, cluster string, arguments ...string) string
 			t.Fatalf("opdock %s has ended: %v", arguments[0], err)
 		case <-time.After(50 * time.Millisecond):
 		}
-		if pages, _, err := page.Find(folder); err == nil && len(pages) > 0 {
+		// The page can be found before the start is over, and an interrupted start is a failure.
+		pages, _, err := page.Find(folder)
+		if err == nil && len(pages) > 0 && strings.Contains(screen.String(), "Live view: ") {
 			return pages[0].Address
 		}
 	}
