@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,14 +38,17 @@ func fleetSection(ctx context.Context, e environment) (string, error) {
 	}
 	var races []results
 	for _, size := range e.fleetSizes {
-		one, err := race(ctx, e, size, e.fleetRuns, []racer{{floorRacer, raceFloor(app)}, {fleetRacer, raceFleet(e, program)}})
+		one, err := race(ctx, e, size, rounds(e.fleetRuns, size, slices.Max(e.fleetSizes)), []racer{{floorRacer, raceFloor(app)}, {fleetRacer, raceFleet(e, program)}})
 		if err != nil {
 			return "", err
 		}
 		races = append(races, one)
 	}
-	return sectionPage("fleet", "The fleet", time.Since(began), func(p printer) { writeFleet(p, races, e.fleetRuns) }, fleetGoals(races)), nil
+	return sectionPage("fleet", "The fleet", time.Since(began), func(p printer) { writeFleet(p, races) }, fleetGoals(races)), nil
 }
+
+// rounds returns the number of rounds for a number of applications. Short runs vary more, so there are more of them.
+func rounds(least, size, largest int) int { return least * min(3, largest/size) }
 
 // raceFloor returns a racer that creates AppServices, their children and one status each with a plain client.
 func raceFloor(app application) func(context.Context, *raced, *cluster.Cluster, int) error {
@@ -120,13 +124,13 @@ func fleetGoals(races []results) (goals []goal) {
 	return goals
 }
 
-func writeFleet(p printer, races []results, rounds int) {
+func writeFleet(p printer, races []results) {
 	p("Each AppService has one pod and a Service. %d requests at a time create them. Either the fleet's manager or a plain", creators)
 	p("client does the rest. The plain client makes only the requests that no manager can avoid: it creates the Deployment and the")
 	p("Service, and writes the status once, when the Deployment is available. It writes the same objects as the manager,")
 	p("with %d workers and the manager's client settings. Before the clock starts, each contender has handled one", manager.DefaultConcurrency)
-	p("AppService. Each run has a new cluster on the same machine. The contenders took turns in %d rounds. The table shows medians;", rounds)
-	p("the ratio is the median of the ratios in each round.\n")
+	p("AppService. Each run has a new cluster on the same machine. The contenders took turns, in more rounds if a run is short. The")
+	p("table shows medians; the ratio is the median of the ratios in each round.\n")
 	writeRaces(p, races, floorRacer)
 }
 

@@ -150,8 +150,8 @@ func writesOf(r raced) float64     { return r.writes }
 
 // writeRaces writes a table of all races, with the time of each racer against the base.
 func writeRaces(p printer, all []results, base string) {
-	p("| applications | | until Ready, median | fastest | slowest | against %s | CPU time of the control plane | CPU time of the controller | its memory afterwards | its peak memory | its writes per application |", base)
-	p("|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+	p("| applications | | rounds | until Ready, median | fastest | slowest | against %s | CPU time of the control plane | CPU time of the controller | its memory afterwards | its peak memory | its writes per application |", base)
+	p("|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for _, r := range all {
 		for i, one := range r.racers {
 			fastest := slices.MinFunc(r.runs[i], func(a, b raced) int { return int(a.took - b.took) })
@@ -160,7 +160,7 @@ func writeRaces(p printer, all []results, base string) {
 			if r.of(one.name, residentOf) > 0 {
 				controller = fmt.Sprintf("%.2f s | %.0f MB | %.0f MB | %.2f |", r.of(one.name, cpuOfRace), r.of(one.name, residentOf), r.of(one.name, peakMemoryOf), r.of(one.name, writesOf))
 			}
-			p("| %d | %s | %.1f s | %.1f s | %.1f s | %s | %.1f s | %s", r.size, one.name, r.of(one.name, tookOf), fastest.took.Seconds(), slowest.took.Seconds(),
+			p("| %d | %s | %d | %.1f s | %.1f s | %.1f s | %s | %.1f s | %s", r.size, one.name, len(r.runs[i]), r.of(one.name, tookOf), fastest.took.Seconds(), slowest.took.Seconds(),
 				times(r.against(one.name, base)), r.of(one.name, serverOf), controller)
 		}
 	}

@@ -24,7 +24,7 @@ func TestRacesAreCountedByTheirMedians(t *testing.T) {
 	}
 	var page strings.Builder
 	writeRaces(func(format string, args ...any) { fmt.Fprintf(&page, format+"\n", args...) }, []results{r}, "b")
-	for _, want := range []string{"| 7 | a | 20.0 s | 10.0 s | 30.0 s | 7.50 × |", "| 7 | b | 2.0 s | 2.0 s | 4.0 s | 1.00 × |"} {
+	for _, want := range []string{"| 7 | a | 3 | 20.0 s | 10.0 s | 30.0 s | 7.50 × |", "| 7 | b | 3 | 2.0 s | 2.0 s | 4.0 s | 1.00 × |"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("%s is missing in\n%s", want, page.String())
 		}
@@ -35,6 +35,14 @@ func TestRacesAreCountedByTheirMedians(t *testing.T) {
 	}
 	if len(columns) != 1 {
 		t.Errorf("the rows differ in length:\n%s", page.String())
+	}
+}
+
+func TestRounds(t *testing.T) {
+	for size, want := range map[int]int{100: 9, 400: 6, 500: 6, 600: 3, 1000: 3} {
+		if got := rounds(3, size, 1000); got != want {
+			t.Errorf("%d rounds with %d of 1000 applications, not %d", got, size, want)
+		}
 	}
 }
 

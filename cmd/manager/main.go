@@ -6,12 +6,20 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/opdock/opdock/internal/manager/command"
 )
 
+// garbagePercent is lower than Go's default of 100. It saves 2 to 3 MB of memory with 200 AppServices, for about 6 % more CPU
+// time of the manager.
+const garbagePercent = 75
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
 	os.Exit(command.Run(ctrl.SetupSignalHandler(), os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }
