@@ -298,6 +298,7 @@ func TestLearnEffect(t *testing.T) {
 		"spec": map[string]any{"guns": int64(1), "flag": "blue", "crew": "x", "name": "y", "gone": "z", "tls": map[string]any{"secret": "s"}, "pod": map[string]any{"image": "a"}},
 	}}
 	c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: before}}}
+	c.o.Ignores = func(*Observation) string { return "not judged, and still an effect" }
 	try := func(path string, value any, class values.Class, after string) {
 		change := values.Change{Path: append([]string{"spec"}, strings.Split(path, ".")...), Value: value, Class: class}
 		c.learnEffect(&Plan{Variant: "valid", Step: 1, Object: "Frigate default/a", Path: change.Path, Value: change}, with(after), with(after))

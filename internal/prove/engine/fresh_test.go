@@ -1,0 +1,71 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/opdock/opdock/internal/prove/compare"
+)
+
+// TestReports has what users can see of a change that was not carried out.
+func TestReports(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	warning := func(kind, name string, at time.Time) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "default"}, Type: corev1.EventTypeWarning, Message: "cannot shrink",
+			InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "default", Name: name}, LastTimestamp: metav1.NewTime(at),
+		}
+	}
+	service := []compare.Difference{{Object: "Service default/a", Path: "spec.port", Want: "81", Got: "80"}}
+	for name, test := range map[string]struct {
+		before, now, fresh string // the condition before the change, after it, and after the fresh start
+		found              []compare.Difference
+		event              *corev1.Event
+		want               bool
+	}{
+		"nothing":                                 {"Ready True", "Ready True", "Ready True", service, nil, false},
+		"neither side succeeds":                   {"Ready True", "Ready False", "Ready False", service, nil, true},
+		"it is never ready":                       {"Ready False", "Ready False", "Ready False", service, nil, false},
+		"a condition":                             {"Ready True", "Ready False", "Ready True", service, nil, true},
+		"only a condition differs":                {"Ready True", "Ready False", "Ready True", nil, nil, false},
+		"a message":                               {"Ready True", "Ready True the port cannot be changed", "Ready True", service, nil, true},
+		"a warning about the custom resource":     {"Ready True", "Ready True", "Ready True", service, warning("Frigate", "a", began), true},
+		"a warning about the object":              {"Ready True", "Ready True", "Ready True", service, warning("Service", "a", began), true},
+		"a warning about another object":          {"Ready True", "Ready True", "Ready True", service, warning("Service", "b", began), false},
+		"a warning from a time before the change": {"Ready True", "Ready True", "Ready True", service, warning("Frigate", "a", began.Add(-time.Second)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: frigateSaying(t, test.before).state}}}
+			c.o.Subjects = []*unstructured.Unstructured{{Object: map[string]any{
+				"apiVersion": "sea/v1", "kind": "Frigate", "metadata": map[string]any{"name": "a", "namespace": "default"},
+			}}}
+			objects := fake.NewClientBuilder()
+			if test.event != nil {
+				objects.WithObjects(test.event)
+			}
+			r := &run{campaign: c, objects: objects.Build()}
+			got, err := r.reports(t.Context(), 0, frigateSaying(t, test.now), frigateSaying(t, test.fresh), test.found, began)
+			if err != nil || got != test.want {
+				t.Errorf("reported: %v (%v), not %v", got, err, test.want)
+			}
+		})
+	}
+}
+
+// TestFreshStartIsTriedOnce has a campaign whose specs cannot be created at once: each further attempt would take as long as a run.
+func TestFreshStartIsTriedOnce(t *testing.T) {
+	impossible := &noStartError{"no such class"}
+	c := &campaign{noFresh: impossible} // without clusters: another attempt would panic
+	if _, err := c.learnFresh(t.Context(), 1); !errors.Is(err, impossible) {
+		t.Errorf("%v", err)
+	}
+}
