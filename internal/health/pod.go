@@ -102,6 +102,30 @@ func IsReady(pod *corev1.Pod) bool {
 	})
 }
 
+// Relevant returns the part of a pod's status that this package reads. It is for caches.
+func Relevant(status corev1.PodStatus) corev1.PodStatus {
+	return corev1.PodStatus{
+		Phase: status.Phase, Reason: status.Reason, Message: status.Message,
+		Conditions: kept(status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady || c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+		}),
+		InitContainerStatuses: kept(status.InitContainerStatuses, doesNotRun),
+		ContainerStatuses:     kept(status.ContainerStatuses, doesNotRun),
+	}
+}
+
+func doesNotRun(c corev1.ContainerStatus) bool { return c.State.Running == nil }
+
+// kept returns a copy, so that the rest can be freed.
+func kept[T any](all []T, keep func(T) bool) (some []T) {
+	for _, one := range all {
+		if keep(one) {
+			some = append(some, one)
+		}
+	}
+	return some
+}
+
 func exitOf(pod *corev1.Pod) string {
 	for _, status := range pod.Status.ContainerStatuses {
 		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {

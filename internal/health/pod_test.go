@@ -38,15 +38,17 @@ func TestTrouble(t *testing.T) {
 		}}, "pod p: Unschedulable: no nodes", "Unschedulable"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			trouble := TroubleOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: test.status})
-			if trouble == nil {
-				if test.want != "" {
-					t.Errorf("none was found, want %s", test.want)
+			for _, status := range []corev1.PodStatus{test.status, Relevant(test.status)} {
+				trouble := TroubleOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: status})
+				if trouble == nil {
+					if test.want != "" {
+						t.Errorf("none was found, want %s", test.want)
+					}
+					continue
 				}
-				return
-			}
-			if trouble.Error() != test.want || trouble.Kind() != test.kind {
-				t.Errorf("got %v, %s", trouble, trouble.Kind())
+				if trouble.Error() != test.want || trouble.Kind() != test.kind {
+					t.Errorf("got %v, %s", trouble, trouble.Kind())
+				}
 			}
 		})
 	}
@@ -85,5 +87,22 @@ func TestReadyExcludesTerminatingPods(t *testing.T) {
 	pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	if IsReady(pod) {
 		t.Error("it is leaving")
+	}
+}
+
+func TestRelevantStatus(t *testing.T) {
+	status := Relevant(corev1.PodStatus{
+		Conditions: []corev1.PodCondition{
+			{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+		},
+		ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+		QOSClass:          corev1.PodQOSBurstable,
+	})
+	if !IsReady(&corev1.Pod{Status: status}) {
+		t.Error("the pod is not ready any more")
+	}
+	if len(status.Conditions) != 1 || len(status.ContainerStatuses) != 0 || status.QOSClass != "" {
+		t.Errorf("kept more than what is read: %+v", status)
 	}
 }

@@ -153,7 +153,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 // cacheOptions keep the caches small: only children of the fleet, and no fields that are not read.
 func cacheOptions(o Options) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{flow.LabelManagedBy: flow.ManagedBy})
-	transform, ofPods := keepOwnFields, dropManagedFields
+	transform, ofPods := keepOwnFields, keepHealth
 	if o.Why != nil {
 		transform = why.KeepWriters(isNeeded)
 		ofPods = transform

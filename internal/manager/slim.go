@@ -5,10 +5,10 @@ package manager
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/opdock/opdock/internal/flow"
+	"github.com/opdock/opdock/internal/health"
 )
 
 // slimPods drops from pods what no controller reads. Only PodClusters compare the spec of pods with their own. Of the pods
@@ -28,10 +28,14 @@ func slimPods(whole, rest toolscache.TransformFunc) toolscache.TransformFunc {
 	}
 }
 
-// dropManagedFields is for objects that are not compared with anything.
-func dropManagedFields(object any) (any, error) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
+// keepHealth drops the managed fields of a pod, because it is not compared with anything, and all of its status that is about
+// neither its health nor its addresses.
+func keepHealth(object any) (any, error) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		pod.ManagedFields = nil
+		addresses := pod.Status.PodIPs
+		pod.Status = health.Relevant(pod.Status)
+		pod.Status.PodIPs = addresses
 	}
 	return object, nil
 }

@@ -21,10 +21,10 @@ func TestPodsAreCachedWithoutTheirSpec(t *testing.T) {
 				OwnerReferences: []metav1.OwnerReference{{UID: "u"}}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "opdock-podcluster"}},
 			},
 			Spec:   corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Image: "web"}}},
-			Status: corev1.PodStatus{Phase: corev1.PodFailed},
+			Status: corev1.PodStatus{Phase: corev1.PodFailed, PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}, QOSClass: corev1.PodQOSBurstable},
 		}
 	}
-	transform := slimPods(keepOwnFields, dropManagedFields)
+	transform := slimPods(keepOwnFields, keepHealth)
 	of := func(object any) *corev1.Pod {
 		t.Helper()
 		result, err := transform(object)
@@ -34,13 +34,13 @@ func TestPodsAreCachedWithoutTheirSpec(t *testing.T) {
 		return result.(*corev1.Pod)
 	}
 	slim := of(pod("appservice"))
-	if len(slim.Spec.Containers) != 0 || slim.ManagedFields != nil || slim.Annotations != nil {
+	if len(slim.Spec.Containers) != 0 || slim.ManagedFields != nil || slim.Annotations != nil || slim.Status.QOSClass != "" {
 		t.Errorf("it still has %+v", slim)
 	}
-	if slim.Spec.NodeName != "n" || slim.Status.Phase != corev1.PodFailed || slim.Labels[flow.LabelInstance] != "i" || len(slim.OwnerReferences) != 1 {
+	if slim.Spec.NodeName != "n" || slim.Status.Phase != corev1.PodFailed || len(slim.Status.PodIPs) != 1 || slim.Labels[flow.LabelInstance] != "i" || len(slim.OwnerReferences) != 1 {
 		t.Errorf("it lacks what is read: %+v", slim)
 	}
-	if whole := of(pod("podcluster")); len(whole.Spec.Containers) != 1 || len(whole.ManagedFields) != 1 || whole.Annotations == nil {
+	if whole := of(pod("podcluster")); len(whole.Spec.Containers) != 1 || len(whole.ManagedFields) != 1 || whole.Annotations == nil || whole.Status.QOSClass == "" {
 		t.Errorf("a pod of a PodCluster lacks %+v", whole)
 	}
 	gone := toolscache.DeletedFinalStateUnknown{Key: "p"}
