@@ -116,9 +116,13 @@ func (a verbs) campaign(ctx context.Context, o proveOptions, arguments []string)
 	defer stop()
 	d.Title("Proving %s", found.Name)
 	shown := progress{display: d, began: a.Now(), now: a.Now}
+	say := func(text string) { d.Title("  %s", text) } // so that no running line is left above it
+	if o.format != formatText {
+		say = func(text string) { fmt.Fprintln(a.Err, "  "+text) } // the display is quiet
+	}
 	options := prove.Options{
 		Dir: found.Dir, Main: o.main, Scenario: o.scenario, Arguments: arguments, Env: a.Env, Families: o.families, UpgradeFrom: o.from, UpgradeImage: o.image, Budget: o.budget, FailFast: o.failFast, Seed: o.seed, Parallel: o.parallel,
-		StateDir: state, ControlPlane: binary, Progress: shown.show, Say: func(text string) { fmt.Fprintln(a.Err, "  "+text) },
+		StateDir: state, ControlPlane: binary, Progress: shown.show, Say: say,
 	}
 	if o.replay != "" {
 		options.Replayed, options.Live = filepath.Join(state, replayedFile), func(line prove.Line) { a.tell(o, line) }
