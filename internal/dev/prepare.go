@@ -203,6 +203,10 @@ func (s *Session) clearWebhooks(ctx context.Context) error {
 // sayIdentity prints the identity of the operator whenever it changes.
 func (s *Session) sayIdentity() {
 	acts := "the manifests give no service account of the operator any permissions, so it runs as an administrator; missing permissions do not show"
+	if workload, account := project.MissingAccount(s.manifests.all); account != "" {
+		acts = fmt.Sprintf("the manifests do not have ServiceAccount %s, which %s names, so the operator runs as an administrator; missing permissions do not show; "+
+			"a cluster creates no pods of it until you add the ServiceAccount", account, workload)
+	}
 	if identity := s.manifests.identity; identity != nil {
 		acts = "the operator runs as " + identity.User()
 		for _, binding := range identity.Completed {

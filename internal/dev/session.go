@@ -330,6 +330,8 @@ func (s *Session) crash(round Round) {
 		problem.Hint = taken.Error()
 	} else if kinds := s.process.ready.missing(); len(kinds) > 0 {
 		problem.Hint = (&LackingError{kinds}).Error() + "; " + "apply its CRD"
+	} else if hint := exitHint(lines, s.surrounding()); hint != "" {
+		problem.Hint = hint
 	} else if s.process.exit == nil {
 		problem.Hint = s.called.hint()
 	}
