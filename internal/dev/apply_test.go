@@ -192,6 +192,28 @@ func TestWebhooksOfAKilledSession(t *testing.T) {
 	}
 }
 
+// Projects of kubebuilder v2 have webhooks in a version that Kubernetes has removed. There are none to delete, and the message names the
+// version to use.
+func TestWebhooksInARemovedVersion(t *testing.T) {
+	s, _ := clusterSession(t, "removed")
+	cleared(t, s)
+	s.manifests.webhooks = []*unstructured.Unstructured{
+		object(t, "{apiVersion: admissionregistration.k8s.io/v1beta1, kind: ValidatingWebhookConfiguration, metadata: {name: removed-hooks}, webhooks: []}"),
+	}
+	if err := s.clearWebhooks(t.Context()); err != nil {
+		t.Error(err)
+	}
+	_, _, err := s.applier.applyPart(t.Context(), partWebhooks, s.manifests.webhooks, nil)
+	const want = "the cluster does not have admissionregistration.k8s.io/v1beta1, Kind=ValidatingWebhookConfiguration, but has version v1: change the apiVersion"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+	unheard := object(t, "{apiVersion: removed.example.com/v1, kind: Ship, metadata: {name: argo}}")
+	if err := s.applier.unknown(unheard); !strings.HasSuffix(err.Error(), "the cluster does not have removed.example.com/v1, Kind=Ship") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A webhook for all ConfigMaps whose operator does not run refuses them, but not the inventory of the next session.
 func TestWebhooksForAllConfigMaps(t *testing.T) {
 	s, _ := clusterSession(t, "catching")

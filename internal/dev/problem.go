@@ -44,6 +44,9 @@ func (s *Session) problem(step string, err error) *Problem {
 		what = "generating failed"
 		for _, one := range source.Problems {
 			p.Lines = append(p.Lines, one.String())
+			if one.Generator != "" && s.process == nil {
+				p.Hint = withoutGenerating
+			}
 		}
 	case errors.As(err, &samples):
 		// They have nothing to do with the operator, which is up to date.
@@ -89,6 +92,9 @@ func (s *Session) problem(step string, err error) *Problem {
 	p.Text = what
 	return p
 }
+
+// withoutGenerating is for projects whose types or markers only older generators accept.
+const withoutGenerating = "if the project uses older versions of these generators, run it with its files as they are: opdock dev --no-generate"
 
 // portHint explains how to free or change a port.
 func (s *Session) portHint() string {
