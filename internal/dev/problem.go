@@ -86,7 +86,11 @@ func (s *Session) problem(step string, err error) *Problem {
 	if build == nil { // which has done it
 		p.Lines = shownLines(p.Lines)
 	}
-	if s.process.running() {
+	switch {
+	case !s.process.running():
+	case step == stepWebhooks: // after the restart
+		what += "; the operator runs, but its webhooks are not all configured"
+	default:
 		what += "; the previous operator keeps running"
 	}
 	p.Text = what

@@ -86,8 +86,21 @@ func TestProblem(t *testing.T) {
 	if got := s.problem("build", &buildError{"x"}); got.Text != "the build failed; the previous operator keeps running" {
 		t.Errorf("got %q", got.Text)
 	}
+	if got := s.problem(stepWebhooks, errors.New("x")); got.Text != "webhooks failed; the operator runs, but its webhooks are not all configured" {
+		t.Errorf("got %q", got.Text)
+	}
 	if got := s.problem("samples", samplesError{errors.New("x")}); strings.Contains(got.Text, "keeps running") {
 		t.Errorf("got %q", got.Text)
+	}
+}
+
+// An operator whose webhooks could not be configured is new, and was not awaited yet.
+func TestWhatAFailedRoundLeaves(t *testing.T) {
+	for step, awaits := range map[string]bool{stepWebhooks: true, stepApply: false, stepRestart: false} {
+		left := leftAfter(step, workWebhooks|workAwait|workSamples)
+		if left.has(workAwait) != awaits || !left.has(workWebhooks) || !left.has(workSamples) {
+			t.Errorf("after %s, it leaves %b", step, left)
+		}
 	}
 }
 
