@@ -37,6 +37,8 @@ type advice struct {
 	say func(string)
 	// granted reports whether the manifests grant the operator a right; it may be nil.
 	granted func(verb, resource, group, namespace string) bool
+	// unbound names a role of the manifests that has the right and no binding; empty if there is none. It may be nil.
+	unbound func(verb, resource, group string) string
 	// hidden are files of the operator's pod that it cannot see here, and where they are instead.
 	hidden map[string]string
 
@@ -85,6 +87,11 @@ func (a *advice) about(line string) string {
 		if a.granted != nil && a.granted(match[1], match[2], match[3], match[4]) {
 			return fmt.Sprintf("the operator is not allowed to %s %s, although its role in the manifests allows it; the role or its binding on the cluster "+
 				"has been changed or deleted, for example by opdock undeploy: restart opdock dev to apply them again", match[1], match[2])
+		}
+		if a.unbound != nil {
+			if role := a.unbound(match[1], match[2], match[3]); role != "" {
+				return fmt.Sprintf("the operator is not allowed to %s %s; %s allows it, but no binding in the manifests refers to that role", match[1], match[2], role)
+			}
 		}
 		return lacks(match[1], match[2], match[3])
 	}

@@ -97,6 +97,8 @@ func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (need
 	before := s.manifests
 	s.manifests = found
 	s.granted.Store(found.identity)
+	unbound := unboundRoles(found.all)
+	s.unbound.Store(&unbound)
 	if userOf(before.identity) != userOf(found.identity) || !slices.Equal(before.env, found.env) || !maps.Equal(before.podFiles(), found.podFiles()) ||
 		s.process.running() && len(s.process.ready.waitsForRights()) > 0 { // which it would ask for again only after a while
 		needed |= workRestart

@@ -180,7 +180,7 @@ func (s *Session) awaitWebhooks(ctx context.Context) error {
 			return nil
 		}
 		if ctx.Err() == nil {
-			failed = err // later ones only say that the time is over
+			failed = failureOf(failed, err) // later ones only say that the time is over
 		}
 		select {
 		case <-ticker.C:
@@ -194,6 +194,15 @@ func (s *Session) awaitWebhooks(ctx context.Context) error {
 			return &notServedError{port: s.plan.webhookPort, err: failed}
 		}
 	}
+}
+
+// failureOf returns what to report of two failures in a row. A connection that is attempted at the end of the wait times out, whatever
+// the reason was before.
+func failureOf(before, now error) error {
+	if timeout := net.Error(nil); before != nil && errors.As(now, &timeout) && timeout.Timeout() {
+		return before
+	}
+	return now
 }
 
 // dial connects to the webhooks as the API server will.

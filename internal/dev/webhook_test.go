@@ -134,3 +134,17 @@ func TestWebhooksThatAreNotServed(t *testing.T) {
 		t.Errorf("it says %q", text)
 	}
 }
+
+func TestFailureToReport(t *testing.T) {
+	refused := errors.New("connection refused")
+	for _, test := range []struct{ before, now, want error }{
+		{nil, refused, refused},
+		{refused, os.ErrDeadlineExceeded, refused},
+		{nil, os.ErrDeadlineExceeded, os.ErrDeadlineExceeded},
+		{os.ErrDeadlineExceeded, refused, refused},
+	} {
+		if got := failureOf(test.before, test.now); !errors.Is(got, test.want) {
+			t.Errorf("after %v and %v, it reports %v", test.before, test.now, got)
+		}
+	}
+}
