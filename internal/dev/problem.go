@@ -58,7 +58,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		return p
 	case errors.As(err, &lacks):
 		// It runs, but for that.
-		p.Step, p.Text, p.Hint = StepRun, lacks.Error(), lackingHint
+		p.Step, p.Text, p.Hint = StepRun, lacks.Error(), s.aboutLacking(lacks.Kinds)
 		return p
 	case errors.As(err, &hooks):
 		p.Text, p.Lines = fmt.Sprintf("the operator runs, but does not serve its webhooks on port %d", hooks.port), []string{hooks.err.Error()}
