@@ -75,8 +75,11 @@ type Set struct {
 	Namespace string
 }
 
+// NamePrefix is how the names of all inventories begin.
+const NamePrefix = "opdock-inventory-"
+
 // Name is the name of the ConfigMap.
-func (s *Set) Name() string { return "opdock-inventory-" + strings.ToLower(s.Project) + "-" + s.Verb }
+func (s *Set) Name() string { return NamePrefix + strings.ToLower(s.Project) + "-" + s.Verb }
 
 // Member is an object of a set.
 type Member struct {

@@ -13,6 +13,8 @@ import (
 var (
 	// forbidden matches the API server's message about a missing right. In a log, its quotes may be escaped.
 	forbidden = regexp.MustCompile(`cannot (\w+) resource \\*"([\w./-]+)\\*" in API group \\*"([\w.-]*)\\*"(?: in the namespace \\*"([\w.-]+))?`)
+	// absentRole is the end of that message if a binding of the user refers to a role that does not exist.
+	absentRole = regexp.MustCompile(`RBAC: (?:cluster)?role\.rbac\.authorization\.k8s\.io \\*"([\w.:-]+)\\*" not found`)
 	// forbiddenWatch matches client-go's message if it cannot read why a watch was refused.
 	forbiddenWatch = regexp.MustCompile(`\bunknown \(get ([a-z][a-z0-9-]*)(?:\.([a-z0-9.-]+))?\)`)
 	// noFile matches the message of package os about a missing file.
@@ -37,6 +39,8 @@ type advice struct {
 	say func(string)
 	// granted reports whether the manifests grant the operator a right; it may be nil.
 	granted func(verb, resource, group, namespace string) bool
+	// unbound names a role of the manifests that has the right and no binding; empty if there is none. It may be nil.
+	unbound func(verb, resource, group string) string
 	// hidden are files of the operator's pod that it cannot see here, and where they are instead.
 	hidden map[string]string
 
@@ -85,6 +89,15 @@ func (a *advice) about(line string) string {
 		if a.granted != nil && a.granted(match[1], match[2], match[3], match[4]) {
 			return fmt.Sprintf("the operator is not allowed to %s %s, although its role in the manifests allows it; the role or its binding on the cluster "+
 				"has been changed or deleted, for example by opdock undeploy: restart opdock dev to apply them again", match[1], match[2])
+		}
+		if role := absentRole.FindStringSubmatch(line); role != nil {
+			return fmt.Sprintf("the operator is not allowed to %s %s; one of its bindings refers to role %s, which does not exist: "+
+				"check the names and prefixes in the kustomization", match[1], match[2], role[1])
+		}
+		if a.unbound != nil {
+			if role := a.unbound(match[1], match[2], match[3]); role != "" {
+				return fmt.Sprintf("the operator is not allowed to %s %s; %s allows it, but no binding in the manifests refers to that role", match[1], match[2], role)
+			}
 		}
 		return lacks(match[1], match[2], match[3])
 	}

@@ -25,12 +25,14 @@ func TestMissingRightsAreReadFromTheLog(t *testing.T) {
 	r.read(`W1116 reflector.go:561] k8s.io/client-go/informers/factory.go:160: failed to list *v1.Pod: unknown (get pods)`)
 	r.read(`ERROR Failed to watch {"type": "*v1.Ship", "error": "failed to watch *v1.Ship: unknown (get ships.sea.example.com)"}`)
 	r.read(`User "b" cannot patch resource "apps/status" in API group "kanggege.k8sio.com" in the namespace "default"`)
+	r.read(`User \"b\" cannot list resource \"rafts\" in API group \"sea\" in the namespace \"c\": RBAC: clusterrole.rbac.authorization.k8s.io \"my-manager-role\" not found`)
 	want := []string{
 		`the operator is not allowed to list services; add to its role: // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch`,
 		"the operator is not allowed to create deployments; add to its role: // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create",
 		`the operator is not allowed to watch pods; add to its role: // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch`,
 		"the operator is not allowed to watch ships; add to its role: // +kubebuilder:rbac:groups=sea.example.com,resources=ships,verbs=get;list;watch",
 		"the operator is not allowed to patch apps/status; add to its role: // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=apps/status,verbs=patch",
+		"the operator is not allowed to list rafts; one of its bindings refers to role my-manager-role, which does not exist: check the names and prefixes in the kustomization",
 	}
 	if !slices.Equal(said, want) {
 		t.Errorf("got %q, want %q", said, want)

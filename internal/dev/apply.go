@@ -110,11 +110,11 @@ func (a *applier) applyPart(ctx context.Context, part string, objects []*unstruc
 			pruned++
 		}
 	}
-	return changed, pruned, asRefused(err)
+	return changed, pruned, a.asRefused(err)
 }
 
 // asRefused names the object that the API server does not take.
-func asRefused(err error) error {
+func (a *applier) asRefused(err error) error {
 	var (
 		refused *apply.ObjectError
 		unknown *apply.UnknownKindsError
@@ -123,10 +123,21 @@ func asRefused(err error) error {
 	case errors.As(err, &refused):
 		return &refusedError{object: refused.Object, err: refused.Err}
 	case errors.As(err, &unknown):
-		return &refusedError{object: unknown.Objects[0], err: fmt.Errorf("the cluster does not have %s", unknown.Objects[0].GroupVersionKind())}
+		return a.unknown(unknown.Objects[0])
 	default:
 		return err
 	}
+}
+
+// unknown is an object whose kind the cluster does not have. It may have another version of the kind: Kubernetes and operators
+// remove old ones.
+func (a *applier) unknown(object *unstructured.Unstructured) error {
+	kind := object.GroupVersionKind()
+	text := fmt.Sprintf("the cluster does not have %s", kind)
+	if mapping, err := a.server.RESTMapper().RESTMapping(kind.GroupKind()); err == nil {
+		text += ", but has version " + mapping.GroupVersionKind.Version + ": change the apiVersion"
+	}
+	return &refusedError{object: object, err: errors.New(text)}
 }
 
 // apply applies samples that have changed since the last apply, and returns them. They are not in the inventory: a
@@ -160,7 +171,7 @@ func (a *applier) applyUnless(ctx context.Context, known map[string]digest, obje
 			if errors.As(err, &missing) { // in the words of the API server
 				err = &refusedError{object: object, err: apierrors.NewNotFound(corev1.Resource("namespaces"), missing.Namespaces[0])}
 			}
-			return changed, asRefused(err)
+			return changed, a.asRefused(err)
 		}
 		known[key] = sum
 		changed = append(changed, object)
@@ -282,7 +293,7 @@ func (a *applier) inNamespace(objects []*unstructured.Unstructured, namespace st
 		if object.GetNamespace() == "" {
 			namespaced, err := a.server.IsObjectNamespaced(object)
 			if meta.IsNoMatchError(err) {
-				return nil, &refusedError{object: object, err: fmt.Errorf("the cluster does not have %s", object.GroupVersionKind())}
+				return nil, a.unknown(object)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("looking up %s: %w", object.GroupVersionKind(), err)
@@ -301,7 +312,8 @@ func (a *applier) inNamespace(objects []*unstructured.Unstructured, namespace st
 func (a *applier) remove(ctx context.Context, objects []*unstructured.Unstructured) error {
 	var problems []error
 	for _, object := range objects {
-		if err := a.server.Delete(ctx, object.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
+		err := a.server.Delete(ctx, object.DeepCopy())
+		if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) { // of a kind that the cluster does not have, there is none
 			problems = append(problems, fmt.Errorf("deleting %s %s: %w", object.GetKind(), object.GetName(), err))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -188,6 +189,56 @@ func TestWebhooksOfAKilledSession(t *testing.T) {
 	}
 	if err := other.clearWebhooks(t.Context()); err != nil || other.exists(t, old) {
 		t.Errorf("they are still there: %v", err)
+	}
+}
+
+// Projects of kubebuilder v2 have webhooks in a version that Kubernetes has removed. There are none to delete, and the message names the
+// version to use.
+func TestWebhooksInARemovedVersion(t *testing.T) {
+	s, _ := clusterSession(t, "removed")
+	cleared(t, s)
+	s.manifests.webhooks = []*unstructured.Unstructured{
+		object(t, "{apiVersion: admissionregistration.k8s.io/v1beta1, kind: ValidatingWebhookConfiguration, metadata: {name: removed-hooks}, webhooks: []}"),
+	}
+	if err := s.clearWebhooks(t.Context()); err != nil {
+		t.Error(err)
+	}
+	_, _, err := s.applier.applyPart(t.Context(), partWebhooks, s.manifests.webhooks, nil)
+	const want = "the cluster does not have admissionregistration.k8s.io/v1beta1, Kind=ValidatingWebhookConfiguration, but has version v1: change the apiVersion"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+	unheard := object(t, "{apiVersion: removed.example.com/v1, kind: Ship, metadata: {name: argo}}")
+	if err := s.applier.unknown(unheard); !strings.HasSuffix(err.Error(), "the cluster does not have removed.example.com/v1, Kind=Ship") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A webhook for all ConfigMaps whose operator does not run refuses them, but not the inventory of the next session.
+func TestWebhooksForAllConfigMaps(t *testing.T) {
+	s, _ := clusterSession(t, "catching")
+	cleared(t, s)
+	all := localWebhooks(object(t, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: catching-hooks}, webhooks: "+
+		"[{name: catching.example.com, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {service: {name: hooks, namespace: default}}, "+
+		"namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}, "+
+		"rules: [{apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: [configmaps]}]}]}"), 7000, s.certificates.authority)
+	t.Cleanup(func() {
+		if err := s.applier.remove(context.Background(), []*unstructured.Unstructured{all}); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, _, err := s.applier.applyPart(t.Context(), partWebhooks, []*unstructured.Unstructured{all}, nil); err != nil {
+		t.Fatal(err)
+	}
+	other := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: other-, namespace: kube-system}}")
+	testenv.Eventually(t, "another ConfigMap is refused", func() bool {
+		return apierrors.IsInternalError(s.applier.server.Create(t.Context(), other.DeepCopy(), client.DryRunAll))
+	})
+	if err := s.applier.hold(t.Context(), apply.SessionHere()); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(s.applier.removePart(t.Context(), []*unstructured.Unstructured{all}), s.applier.hold(t.Context(), "")); err != nil {
+		t.Error(err)
 	}
 }
 

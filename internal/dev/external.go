@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/project"
@@ -54,6 +55,20 @@ func (e *LackingError) Error() string {
 
 // lackingHint explains what to do about missing kinds.
 const lackingHint = "apply the CRD; the controller starts once it is there. Neither the project nor the modules that it imports have it"
+
+// aboutLacking explains what to do about missing kinds. The cluster may have another version of a kind: Kubernetes removes old ones.
+func (s *Session) aboutLacking(kinds []project.Wanted) string {
+	for _, one := range kinds {
+		if one.Kind == "" || s.applier == nil {
+			continue
+		}
+		if mapping, err := s.applier.server.RESTMapper().RESTMapping(schema.GroupKind{Group: one.Group, Kind: one.Kind}); err == nil {
+			return fmt.Sprintf("the cluster has %s, but not in the version that the operator requests: use %s in its code",
+				one, mapping.GroupVersionKind.GroupVersion())
+		}
+	}
+	return lackingHint
+}
 
 // lacksNews reports whether the operator lacks a kind that was not looked for yet.
 func (s *Session) lacksNews() bool {

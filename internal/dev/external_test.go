@@ -7,8 +7,10 @@ import (
 	"os"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/opdock/opdock/internal/project"
@@ -100,5 +102,22 @@ func TestMissingKindsThatAreDefined(t *testing.T) {
 	s.sought = nil
 	if s.installMissing(t.Context(), []project.Wanted{{Group: "other.io", Kind: "Lamp"}}) {
 		t.Error("the cluster is not ours alone")
+	}
+}
+
+// A kind of Kubernetes whose old version is gone has no CRD.
+func TestKindInARemovedVersion(t *testing.T) {
+	policy := schema.GroupVersion{Group: "policy", Version: "v1"}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{policy})
+	mapper.Add(policy.WithKind("PodDisruptionBudget"), meta.RESTScopeNamespace)
+	s := &Session{applier: applierOf(fake.NewClientBuilder().WithRESTMapper(mapper).Build())}
+	removed := project.Wanted{Group: "policy", Kind: "PodDisruptionBudget"}
+	unheard := project.Wanted{Group: "other.io", Kind: "Lamp"}
+	const want = "the cluster has kind PodDisruptionBudget of policy, but not in the version that the operator requests: use policy/v1 in its code"
+	if got := s.problem("await", &LackingError{Kinds: []project.Wanted{unheard, removed}}); got.Hint != want {
+		t.Errorf("got %q", got.Hint)
+	}
+	if got := s.problem("await", &LackingError{Kinds: []project.Wanted{unheard}}); got.Hint != lackingHint {
+		t.Errorf("got %q", got.Hint)
 	}
 }

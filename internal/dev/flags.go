@@ -4,6 +4,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -126,7 +127,7 @@ func newPlan(known flagSet, s surroundings, user []string) plan {
 	switch name, given := tell(webhookPortFlags, strconv.Itoa(s.webhookPort)); {
 	case given != "":
 		if port, err := strconv.Atoi(given); err == nil {
-			p.webhookPort = port
+			p.webhookPort = cmp.Or(port, defaultWebhookPort) // which 0 selects in controller-runtime, unless the operator then has no webhooks
 		}
 	case name != "":
 		p.webhookPort = s.webhookPort

@@ -173,6 +173,10 @@ func TestPlan(t *testing.T) {
 			args:        []string{"--enable-leader-election=false", "--metrics-addr=0", "--cert-dir=/certs", "--webhook-port", "7000"},
 			webhookPort: 7000,
 		}},
+		"the user sets no port": {pflagHelp, []string{"--webhook-port=0"}, plan{
+			args:        []string{"--enable-leader-election=false", "--metrics-addr=0", "--cert-dir=/certs", "--webhook-port=0"},
+			webhookPort: 9443,
+		}},
 		"the user wants no probe": {standardHelp, []string{"--health-probe-bind-address=0"}, plan{
 			args:        []string{"--kubeconfig=/k", "--leader-elect=false", "--metrics-bind-address=0", "--webhook-cert-path=/certs", "--health-probe-bind-address=0"},
 			webhookPort: 9443, fixedPort: true,

@@ -47,14 +47,19 @@ func (s *Session) sampleNamespace() string {
 	return watched[0]
 }
 
-// sayUnwatched warns about a sample that the operator does not see.
-func (s *Session) sayUnwatched(sample *unstructured.Unstructured) {
+// sayUnwatched warns about a sample that the operator does not see. --namespace does not change where it goes if the sample sets
+// its namespace itself.
+func (s *Session) sayUnwatched(sample *unstructured.Unstructured, setsNamespace bool) {
 	watched, namespace := s.watchedNamespaces(), sample.GetNamespace()
 	if len(watched) == 0 || namespace == "" || slices.Contains(watched, namespace) {
 		return
 	}
-	s.sayOnce(fmt.Sprintf("%s %s is in namespace %s, but the operator watches only %s, so it is not reconciled; use --namespace %s or change the sample",
-		sample.GetKind(), sample.GetName(), namespace, quotedList("namespace", watched), watched[0]))
+	remedy := "use --namespace " + watched[0]
+	if setsNamespace {
+		remedy = "change or remove the namespace in the sample"
+	}
+	s.sayOnce(fmt.Sprintf("%s %s is in namespace %s, but the operator watches only %s, so it is not reconciled; %s",
+		sample.GetKind(), sample.GetName(), namespace, quotedList("namespace", watched), remedy))
 }
 
 // ensureNamespace creates a namespace that a sample names, on a cluster that is for development only.

@@ -56,11 +56,15 @@ func TestSamplesThatTheOperatorDoesNotSee(t *testing.T) {
 	s := &Session{Options: Options{Screen: screen}, process: &process{ready: newReadiness()}}
 	s.process.ready.read("Watching namespace(s) harbour")
 	for _, namespace := range []string{"harbour", "sea", "sea"} {
-		s.sayUnwatched(object(t, "{apiVersion: sea.example.com/v1, kind: Ship, metadata: {name: argo, namespace: "+namespace+"}}"))
+		s.sayUnwatched(object(t, "{apiVersion: sea.example.com/v1, kind: Ship, metadata: {name: argo, namespace: "+namespace+"}}"), false)
 	}
-	s.sayUnwatched(object(t, "{apiVersion: sea.example.com/v1, kind: Sea, metadata: {name: north}}"))
-	want := []string{"Ship argo is in namespace sea, but the operator watches only namespace harbour, so it is not reconciled; " +
-		"use --namespace harbour or change the sample"}
+	s.sayUnwatched(object(t, "{apiVersion: sea.example.com/v1, kind: Sea, metadata: {name: north}}"), false)
+	s.sayUnwatched(object(t, "{apiVersion: sea.example.com/v1, kind: Ship, metadata: {name: own, namespace: sea}}"), true)
+	want := []string{
+		"Ship argo is in namespace sea, but the operator watches only namespace harbour, so it is not reconciled; use --namespace harbour",
+		"Ship own is in namespace sea, but the operator watches only namespace harbour, so it is not reconciled; " +
+			"change or remove the namespace in the sample",
+	}
 	if !slices.Equal(screen.texts, want) {
 		t.Errorf("it said %q", screen.texts)
 	}

@@ -88,6 +88,8 @@ type Cluster struct {
 	KubeconfigAs func(ctx context.Context, namespace, name string) ([]byte, error)
 	// CallsBack means that its API server can call webhooks on this machine.
 	CallsBack bool
+	// Kubectl is the command that runs kubectl on the cluster; empty if it is kubectl itself.
+	Kubectl string
 	// Done is closed when the cluster ends, and nil if that is unknown.
 	Done <-chan struct{}
 }

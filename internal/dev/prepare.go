@@ -97,6 +97,8 @@ func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (need
 	before := s.manifests
 	s.manifests = found
 	s.granted.Store(found.identity)
+	unbound := unboundRoles(found.all)
+	s.unbound.Store(&unbound)
 	if userOf(before.identity) != userOf(found.identity) || !slices.Equal(before.env, found.env) || !maps.Equal(before.podFiles(), found.podFiles()) ||
 		s.process.running() && len(s.process.ready.waitsForRights()) > 0 { // which it would ask for again only after a while
 		needed |= workRestart
@@ -203,6 +205,10 @@ func (s *Session) clearWebhooks(ctx context.Context) error {
 // sayIdentity prints the identity of the operator whenever it changes.
 func (s *Session) sayIdentity() {
 	acts := "the manifests give no service account of the operator any permissions, so it runs as an administrator; missing permissions do not show"
+	if workload, account := project.MissingAccount(s.manifests.all); account != "" {
+		acts = fmt.Sprintf("the manifests do not have ServiceAccount %s, which %s names, so the operator runs as an administrator; missing permissions do not show; "+
+			"a cluster creates no pods of it until you add the ServiceAccount", account, workload)
+	}
 	if identity := s.manifests.identity; identity != nil {
 		acts = "the operator runs as " + identity.User()
 		for _, binding := range identity.Completed {

@@ -44,6 +44,9 @@ func (s *Session) problem(step string, err error) *Problem {
 		what = "generating failed"
 		for _, one := range source.Problems {
 			p.Lines = append(p.Lines, one.String())
+			if one.Generator != "" && s.process == nil {
+				p.Hint = withoutGenerating
+			}
 		}
 	case errors.As(err, &samples):
 		// They have nothing to do with the operator, which is up to date.
@@ -55,7 +58,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		return p
 	case errors.As(err, &lacks):
 		// It runs, but for that.
-		p.Step, p.Text, p.Hint = StepRun, lacks.Error(), lackingHint
+		p.Step, p.Text, p.Hint = StepRun, lacks.Error(), s.aboutLacking(lacks.Kinds)
 		return p
 	case errors.As(err, &hooks):
 		p.Text, p.Lines = fmt.Sprintf("the operator runs, but does not serve its webhooks on port %d", hooks.port), []string{hooks.err.Error()}
@@ -83,12 +86,19 @@ func (s *Session) problem(step string, err error) *Problem {
 	if build == nil { // which has done it
 		p.Lines = shownLines(p.Lines)
 	}
-	if s.process.running() {
+	switch {
+	case !s.process.running():
+	case step == stepWebhooks: // after the restart
+		what += "; the operator runs, but its webhooks are not all configured"
+	default:
 		what += "; the previous operator keeps running"
 	}
 	p.Text = what
 	return p
 }
+
+// withoutGenerating is for projects whose types or markers only older generators accept.
+const withoutGenerating = "if the project uses older versions of these generators, run it with its files as they are: opdock dev --no-generate"
 
 // portHint explains how to free or change a port.
 func (s *Session) portHint() string {

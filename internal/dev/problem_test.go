@@ -30,6 +30,13 @@ func TestProblem(t *testing.T) {
 			"generate", &generate.Error{Problems: []generate.Problem{{File: "api/v1/t.go", Line: 3, Column: 4, Message: "no"}}},
 			Problem{Step: "generate", Text: "generating failed", Lines: []string{"api/v1/t.go:3:4: no"}},
 		},
+		"a generator that is too new": {
+			"generate", &generate.Error{Problems: []generate.Problem{{File: "api/v1/t.go", Line: 3, Column: 4, Generator: "controller-gen", Message: "missing argument"}}},
+			Problem{
+				Step: "generate", Text: "generating failed", Lines: []string{"api/v1/t.go:3:4: controller-gen: missing argument"},
+				Hint: "if the project uses older versions of these generators, run it with its files as they are: opdock dev --no-generate",
+			},
+		},
 		"CRD":   {"apply", &refusedError{definition, errors.New("no")}, Problem{Step: "apply", Text: "the API server rejected CustomResourceDefinition ships.x.example.com", Lines: []string{"no"}}},
 		"names": {"apply", &apply.RefusedError{Definition: definition, Err: errors.New("taken")}, Problem{Step: "apply", Text: "the API server rejected CustomResourceDefinition ships.x.example.com", Lines: []string{"taken"}}},
 		"role":  {"apply", &refusedError{role, errors.New("no\nreally")}, Problem{Step: "apply", Text: "the API server rejected ClusterRole captain", Lines: []string{"no", "really"}}},
@@ -79,8 +86,21 @@ func TestProblem(t *testing.T) {
 	if got := s.problem("build", &buildError{"x"}); got.Text != "the build failed; the previous operator keeps running" {
 		t.Errorf("got %q", got.Text)
 	}
+	if got := s.problem(stepWebhooks, errors.New("x")); got.Text != "webhooks failed; the operator runs, but its webhooks are not all configured" {
+		t.Errorf("got %q", got.Text)
+	}
 	if got := s.problem("samples", samplesError{errors.New("x")}); strings.Contains(got.Text, "keeps running") {
 		t.Errorf("got %q", got.Text)
+	}
+}
+
+// An operator whose webhooks could not be configured is new, and was not awaited yet.
+func TestWhatAFailedRoundLeaves(t *testing.T) {
+	for step, awaits := range map[string]bool{stepWebhooks: true, stepApply: false, stepRestart: false} {
+		left := leftAfter(step, workWebhooks|workAwait|workSamples)
+		if left.has(workAwait) != awaits || !left.has(workWebhooks) || !left.has(workSamples) {
+			t.Errorf("after %s, it leaves %b", step, left)
+		}
 	}
 }
 

@@ -53,6 +53,8 @@ var (
 	loggedValue       = regexp.MustCompile(`^\W*\bnamespaces?"?\s*[:=]\s*(\[[^\]]*\]|"[^"]*"|[^\s"}]*)`)
 	namespaceName     = regexp.MustCompile(`[a-z0-9](?:[a-z0-9-]*[a-z0-9])?`)
 	controllerName    = regexp.MustCompile(`"?controller"?[:=]\s*"?([^",\s}]+)`)
+	// loggerName has the name of the controller in controller-runtime 0.7 to 0.11.
+	loggerName = regexp.MustCompile(`(?:^|[\s".])controller\.([A-Za-z0-9-]+)["\s]`)
 )
 
 // readiness follows the log of the operator.
@@ -179,8 +181,10 @@ func namespacesIn(text string) (names []string) {
 }
 
 func nameIn(line string) string {
-	if match := controllerName.FindStringSubmatch(line); match != nil {
-		return match[1]
+	for _, names := range []*regexp.Regexp{controllerName, loggerName} {
+		if match := names.FindStringSubmatch(line); match != nil {
+			return match[1]
+		}
 	}
 	return ""
 }

@@ -32,6 +32,13 @@ INFO Starting workers {"controller": "captain"}`, true},
 {"level":"info","msg":"Starting workers","controller":"a","worker count":1}`, true},
 		"JSON, still waiting for caches": {`{"level":"info","msg":"Starting EventSource","controller":"a"}
 {"level":"info","msg":"Starting Controller","controller":"a"}`, false},
+		"by logger, one of two": {`{"level":"info","logger":"controller.captain","msg":"Starting EventSource","reconciler kind":"Captain"}
+{"level":"info","logger":"controller.mate","msg":"Starting Controller","reconciler kind":"Mate"}
+{"level":"info","logger":"controller.mate","msg":"Starting workers","reconciler kind":"Mate","worker count":1}`, false},
+		"by logger, as text": {"INFO\tcontroller-runtime.manager.controller.captain\tStarting EventSource\t{}\n" +
+			"INFO\tcontroller-runtime.manager.controller.mate\tStarting Controller\t{}\nINFO\tcontroller-runtime.manager.controller.mate\tStarting workers\t{}", false},
+		"by logger, two of two": {"INFO\tcontroller.captain\tStarting EventSource\t{}\nINFO\tcontroller.mate\tStarting Controller\t{}\n" +
+			"INFO\tcontroller.mate\tStarting workers\t{}\nINFO\tcontroller.captain\tStarting workers\t{}", true},
 		"as text":                {"level=INFO msg=\"Starting Controller\" controller=a\nlevel=INFO msg=\"Starting workers\" controller=a", true},
 		"client-go's example":    {"I0101 Starting Foo controller\nI0101 Waiting for informer caches to sync\nI0101 Starting workers count=2\nI0101 Started workers", true},
 		"only stopping":          {"INFO Shutdown signal received, waiting for all workers to finish", false},

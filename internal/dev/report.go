@@ -62,9 +62,10 @@ type Problem struct {
 const StepRun = "run"
 
 const (
-	stepApply   = "apply"
-	stepRestart = "restart"
-	stepSamples = "samples"
+	stepApply    = "apply"
+	stepRestart  = "restart"
+	stepWebhooks = "webhooks"
+	stepSamples  = "samples"
 )
 
 // Duration is a time that JSON has in seconds.

@@ -110,7 +110,7 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 	}
 	s.lens.begin(recordedAs(s.manifests.identity), s.builder.isInstrumented())
 	advice := newAdvice(s.Screen.Say)
-	advice.hidden, advice.granted = hidden, s.grants
+	advice.hidden, advice.granted, advice.unbound = hidden, s.grants, s.unboundRole
 	next, err := startProcess(processSpec{
 		binary: s.builder.output, dir: s.Project.Dir, args: s.plan.args, env: s.environment(), mounts: visible,
 		line: func(line string) {

@@ -4,6 +4,8 @@
 package dev
 
 import (
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,12 +33,54 @@ func grantedBy(identity *project.Identity, verb, resource, group, namespace stri
 		default:
 			return false
 		}
-		rules, _, _ := unstructured.NestedSlice(object.Object, "rules")
-		return slices.ContainsFunc(mapsIn(rules), func(rule map[string]any) bool {
-			_, named := rule["resourceNames"]
-			return !named && allows(rule["verbs"], verb) && allows(rule["apiGroups"], group) && allows(rule["resources"], resource)
-		})
+		return roleAllows(object, verb, resource, group)
 	})
+}
+
+func roleAllows(role *unstructured.Unstructured, verb, resource, group string) bool {
+	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+	return slices.ContainsFunc(mapsIn(rules), func(rule map[string]any) bool {
+		_, named := rule["resourceNames"]
+		return !named && allows(rule["verbs"], verb) && allows(rule["apiGroups"], group) && allows(rule["resources"], resource)
+	})
+}
+
+// rolesOfPeople are the names of roles that are for users of the operator. A cluster's administrator binds them.
+var rolesOfPeople = regexp.MustCompile(`(?i)\b(editor|viewer|admin|reader|edit|view)\b`)
+
+// unboundRoles are the roles among manifests that no binding refers to, as after the binding was removed by mistake.
+func unboundRoles(all []*unstructured.Unstructured) (roles []*unstructured.Unstructured) {
+	bound := map[string]bool{}
+	for _, object := range all {
+		if kind := object.GetKind(); kind == "RoleBinding" || kind == "ClusterRoleBinding" {
+			role, _, _ := unstructured.NestedStringMap(object.Object, "roleRef")
+			bound[role["kind"]+"/"+role["name"]] = true
+		}
+	}
+	for _, object := range all {
+		if kind := object.GetKind(); kind != "Role" && kind != "ClusterRole" || bound[kind+"/"+object.GetName()] || rolesOfPeople.MatchString(object.GetName()) {
+			continue
+		}
+		aggregated := slices.ContainsFunc(slices.Collect(maps.Keys(object.GetLabels())), func(label string) bool {
+			return strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-")
+		})
+		if !aggregated {
+			roles = append(roles, object)
+		}
+	}
+	return roles
+}
+
+// unboundRole names a role of the manifests that has a right, and that no binding refers to; empty if there is none.
+func (s *Session) unboundRole(verb, resource, group string) string {
+	if roles := s.unbound.Load(); roles != nil {
+		for _, role := range *roles {
+			if roleAllows(role, verb, resource, group) {
+				return role.GetKind() + " " + role.GetName()
+			}
+		}
+	}
+	return ""
 }
 
 func allows(list any, wanted string) bool {

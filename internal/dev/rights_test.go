@@ -45,6 +45,37 @@ func TestRightsThatTheManifestsGive(t *testing.T) {
 	}
 }
 
+// If the binding was removed, no marker is missing either. Roles for people are not the operator's.
+func TestRolesWithoutABinding(t *testing.T) {
+	role := func(kind, name, more string) *unstructured.Unstructured {
+		return object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: "+kind+", metadata: {name: "+name+more+"}, rules: [{apiGroups: [''], resources: [pods], verbs: [list]}]}")
+	}
+	binding := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, roleRef: {kind: Role, name: bound}}")
+	for name, test := range map[string]struct {
+		roles []*unstructured.Unstructured
+		want  string
+	}{
+		"unbound":         {[]*unstructured.Unstructured{role("ClusterRole", "bound", "")}, "ClusterRole bound allows it, but no binding in the manifests refers to that role"},
+		"bound":           {[]*unstructured.Unstructured{role("Role", "bound", "")}, "add to its role: // +kubebuilder:rbac"},
+		"for people":      {[]*unstructured.Unstructured{role("ClusterRole", "pod-viewer-role", "")}, "add to its role: // +kubebuilder:rbac"},
+		"gathered by one": {[]*unstructured.Unstructured{role("ClusterRole", "users", ", labels: {rbac.authorization.k8s.io/aggregate-to-edit: 'true'}")}, "add to its role: // +kubebuilder:rbac"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Session{}
+			unbound := unboundRoles(append(test.roles, binding))
+			s.unbound.Store(&unbound)
+			var said string
+			a := newAdvice(func(text string) { said = text })
+			a.unbound = s.unboundRole
+			a.roundIsOver()
+			a.read(`User "b" cannot list resource "pods" in API group "" at the cluster scope`)
+			if !strings.Contains(said, test.want) {
+				t.Errorf("it says %q", said)
+			}
+		})
+	}
+}
+
 // Some controllers log no name.
 func TestNamesOfControllersWithoutRights(t *testing.T) {
 	const why = ": the operator is not allowed to list or watch what it needs"

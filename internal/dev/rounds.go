@@ -57,7 +57,7 @@ func (s *Session) do(ctx context.Context, todo work, round Round) (result outcom
 		{"flags", workFlags, "reading its flags", s.askFlags},
 		{stepApply, workManifests | workRestart, "applying CRDs", s.applyDefinitions},
 		{stepRestart, workRestart, "restarting", s.restart},
-		{"webhooks", workWebhooks, "waiting for its webhooks to be served", s.configureWebhooks},
+		{stepWebhooks, workWebhooks, "waiting for its webhooks to be served", s.configureWebhooks},
 		{"await", workAwait, "waiting for it to reconcile", s.await},
 		{stepSamples, workSamples, "applying samples", s.applySamples},
 	}
@@ -83,9 +83,17 @@ func (s *Session) do(ctx context.Context, todo work, round Round) (result outcom
 			return outcome{round: round, remaining: todo &^ workAwait, crashed: true}
 		}
 		round.Problem = s.problem(one.name, err)
-		return outcome{round: round, remaining: todo &^ workAwait}
+		return outcome{round: round, remaining: leftAfter(one.name, todo)}
 	}
 	return outcome{round: round}
+}
+
+// leftAfter is what the next round does of a round that failed at a step. It awaits only an operator that this round has started.
+func leftAfter(step string, todo work) work {
+	if step == stepWebhooks {
+		return todo
+	}
+	return todo &^ workAwait
 }
 
 func (s *Session) generate(ctx context.Context, round *Round, todo *work) error {

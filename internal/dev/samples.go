@@ -81,7 +81,7 @@ func (s *Session) applySample(ctx context.Context, sample *unstructured.Unstruct
 	}
 	applied, err := s.applier.apply(ctx, placed)
 	if err == nil {
-		s.sayUnwatched(placed[0])
+		s.sayUnwatched(placed[0], sample.GetNamespace() != "")
 	}
 	return len(applied) > 0, err
 }

@@ -57,14 +57,15 @@ type Session struct {
 	external   []*unstructured.Unstructured // CRDs of other modules' kinds
 	// lookedForExternal is true once external is complete.
 	lookedForExternal bool
-	granted           atomic.Pointer[project.Identity] // the rights that the manifests give; read while the operator logs
-	standIn           *unstructured.Unstructured       // the Pod in place of the operator's own; nil if it needs none
-	mountable         *mounts.List                     // the mounts that the operator last had
-	namespaces        map[string]bool                  // namespaces that are known to exist
-	toldOnce          map[string]bool                  // messages that were printed and are not repeated
-	sought            map[project.Wanted]bool          // missing kinds whose CRDs were searched
-	unfound           map[project.Wanted]bool          // those without a CRD that were not shown yet
-	inCluster         *inCluster                       // the operator's in-cluster configuration; nil without one
+	granted           atomic.Pointer[project.Identity]             // the rights that the manifests give; read while the operator logs
+	unbound           atomic.Pointer[[]*unstructured.Unstructured] // the roles that no binding refers to; read while the operator logs
+	standIn           *unstructured.Unstructured                   // the Pod in place of the operator's own; nil if it needs none
+	mountable         *mounts.List                                 // the mounts that the operator last had
+	namespaces        map[string]bool                              // namespaces that are known to exist
+	toldOnce          map[string]bool                              // messages that were printed and are not repeated
+	sought            map[project.Wanted]bool                      // missing kinds whose CRDs were searched
+	unfound           map[project.Wanted]bool                      // those without a CRD that were not shown yet
+	inCluster         *inCluster                                   // the operator's in-cluster configuration; nil without one
 
 	// These belong to the loop.
 	sampled  bool // the user requested samples
@@ -330,6 +331,8 @@ func (s *Session) crash(round Round) {
 		problem.Hint = taken.Error()
 	} else if kinds := s.process.ready.missing(); len(kinds) > 0 {
 		problem.Hint = (&LackingError{kinds}).Error() + "; " + "apply its CRD"
+	} else if hint := exitHint(lines, s.surrounding()); hint != "" {
+		problem.Hint = hint
 	} else if s.process.exit == nil {
 		problem.Hint = s.called.hint()
 	}

@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,8 +20,10 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/pki"
 )
 
@@ -77,6 +80,15 @@ func writePrivate(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o600)
 }
 
+// inventoriesPass is a match condition for all requests but those for inventories. A webhook for all ConfigMaps would otherwise refuse
+// them whenever the operator does not run, and a session could neither begin after another was killed nor end.
+var inventoriesPass = map[string]any{
+	"name": "inventories-pass.opdock.dev",
+	"expression": fmt.Sprintf("!(request.resource.group == '' && request.resource.resource == 'configmaps' && "+
+		"has(request.namespace) && request.namespace == '%s' && has(request.name) && request.name.startsWith('%s'))",
+		metav1.NamespaceSystem, apply.NamePrefix),
+}
+
 // localWebhooks changes a webhook configuration to an address of this machine instead of a
 // Service.
 func localWebhooks(configuration *unstructured.Unstructured, port int, authority []byte) *unstructured.Unstructured {
@@ -84,8 +96,10 @@ func localWebhooks(configuration *unstructured.Unstructured, port int, authority
 	webhooks, _, _ := unstructured.NestedSlice(local.Object, "webhooks")
 	for _, one := range webhooks {
 		if webhook, ok := one.(map[string]any); ok {
-			if client, ok := webhook["clientConfig"].(map[string]any); ok {
-				redirect(client, port, authority)
+			client, ok := webhook["clientConfig"].(map[string]any)
+			if ok && redirect(client, port, authority) {
+				conditions, _ := webhook["matchConditions"].([]any)
+				webhook["matchConditions"] = append(conditions, maps.Clone(inventoriesPass))
 			}
 		}
 	}
@@ -124,15 +138,17 @@ func converts(definition *unstructured.Unstructured) bool {
 	return strategy == "Webhook"
 }
 
-func redirect(client map[string]any, port int, authority []byte) {
+// redirect reports whether the client has been changed: it may intentionally have another address.
+func redirect(client map[string]any, port int, authority []byte) bool {
 	service, ok := client["service"].(map[string]any)
 	if !ok {
-		return // it intentionally has another address
+		return false
 	}
 	path, _ := service["path"].(string)
 	delete(client, "service")
 	client["url"] = "https://" + net.JoinHostPort(loopback, strconv.Itoa(port)) + path
 	client["caBundle"] = base64.StdEncoding.EncodeToString(authority)
+	return true
 }
 
 // errNotTaken means that the operator does not serve with the certificate yet that was made for it.
@@ -164,7 +180,7 @@ func (s *Session) awaitWebhooks(ctx context.Context) error {
 			return nil
 		}
 		if ctx.Err() == nil {
-			failed = err // later ones only say that the time is over
+			failed = failureOf(failed, err) // later ones only say that the time is over
 		}
 		select {
 		case <-ticker.C:
@@ -178,6 +194,15 @@ func (s *Session) awaitWebhooks(ctx context.Context) error {
 			return &notServedError{port: s.plan.webhookPort, err: failed}
 		}
 	}
+}
+
+// failureOf returns what to report of two failures in a row. A connection that is attempted at the end of the wait times out, whatever
+// the reason was before.
+func failureOf(before, now error) error {
+	if timeout := net.Error(nil); before != nil && errors.As(now, &timeout) && timeout.Timeout() {
+		return before
+	}
+	return now
 }
 
 // dial connects to the webhooks as the API server will.

@@ -44,6 +44,7 @@ metadata: {name: hooks}
 webhooks:
 - name: a.example.com
   clientConfig: {service: {name: webhook-service, namespace: system, path: /validate-a}}
+  matchConditions: [{name: own, expression: "true"}]
 - name: b.example.com
   clientConfig: {url: "https://elsewhere.example.com/b"}
 `)
@@ -60,6 +61,11 @@ webhooks:
 	}
 	if url := configs[1]["url"]; url != "https://elsewhere.example.com/b" || configs[1]["caBundle"] != nil {
 		t.Errorf("a webhook of another project was changed: %v", configs[1])
+	}
+	webhooks, _, _ := unstructured.NestedSlice(after.Object, "webhooks")
+	conditions, _ := webhooks[0].(map[string]any)["matchConditions"].([]any)
+	if len(conditions) != 2 || webhooks[1].(map[string]any)["matchConditions"] != nil {
+		t.Errorf("the conditions are %v and %v", conditions, webhooks[1])
 	}
 	if _, kept := clientConfigs(before)[0]["service"]; !kept {
 		t.Error("the project's object was changed")
@@ -126,5 +132,19 @@ func TestWebhooksThatAreNotServed(t *testing.T) {
 	told := &NotServedError{Err: err, Tail: []string{"starting", "waiting for the certificate"}}
 	if text := told.Error(); !strings.HasPrefix(text, "waiting for webhooks on port 1: ") || !strings.HasSuffix(text, "; the end of the operator's log:\n  starting\n  waiting for the certificate") {
 		t.Errorf("it says %q", text)
+	}
+}
+
+func TestFailureToReport(t *testing.T) {
+	refused := errors.New("connection refused")
+	for _, test := range []struct{ before, now, want error }{
+		{nil, refused, refused},
+		{refused, os.ErrDeadlineExceeded, refused},
+		{nil, os.ErrDeadlineExceeded, os.ErrDeadlineExceeded},
+		{os.ErrDeadlineExceeded, refused, refused},
+	} {
+		if got := failureOf(test.before, test.now); !errors.Is(got, test.want) {
+			t.Errorf("after %v and %v, it reports %v", test.before, test.now, got)
+		}
 	}
 }

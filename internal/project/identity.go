@@ -103,6 +103,22 @@ func accountIn(manifests []*unstructured.Unstructured) (*Identity, *unstructured
 	return nil, nil
 }
 
+// MissingAccount describes the workload and names its service account if the manifests do not have that account; both are empty if
+// they do. The cluster creates no pods for such a workload.
+func MissingAccount(manifests []*unstructured.Unstructured) (workload, account string) {
+	runs := Workload(manifests)
+	if runs == nil {
+		return "", ""
+	}
+	name := accountName(runs)
+	if name == defaultAccount || slices.ContainsFunc(only(manifests, schema.GroupKind{Kind: "ServiceAccount"}), func(one *unstructured.Unstructured) bool {
+		return one.GetName() == name && namespaceOf(one) == namespaceOf(runs)
+	}) {
+		return "", ""
+	}
+	return runs.GetKind() + " " + runs.GetName(), name
+}
+
 // accountName is the name of the account that the pods of a workload have.
 func accountName(workload *unstructured.Unstructured) string {
 	for _, field := range []string{"serviceAccountName", "serviceAccount"} { // the second is the old name of the first

@@ -125,3 +125,25 @@ subjects: [{kind: ServiceAccount, name: captain, namespace: harbour}]`
 		})
 	}
 }
+
+// A cluster creates no pods of a workload without its account.
+func TestAccountThatTheManifestsLack(t *testing.T) {
+	const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: harbour, namespace: sea}\nspec: {template: {spec: {serviceAccountName: captain}}}"
+	for name, test := range map[string]struct {
+		manifests string
+		want      string
+	}{
+		"it is there":           {deployment + "\n---\n{apiVersion: v1, kind: ServiceAccount, metadata: {name: captain, namespace: sea}}", " "},
+		"it is missing":         {deployment, "Deployment harbour captain"},
+		"in another namespace":  {deployment + "\n---\n{apiVersion: v1, kind: ServiceAccount, metadata: {name: captain}}", "Deployment harbour captain"},
+		"the cluster's default": {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: harbour}}", " "},
+		"no workload":           {"{apiVersion: v1, kind: ConfigMap, metadata: {name: harbour}}", " "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			workload, account := MissingAccount(objectsIn(t, test.manifests))
+			if got := workload + " " + account; got != test.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}

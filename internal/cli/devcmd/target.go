@@ -34,6 +34,7 @@ func (a verbs) findDevTarget(ctx context.Context, o devOptions, found *project.P
 		},
 	}
 	if opened.Ours {
+		t.cluster.Kubectl = a.Command("kubectl", o.Name)
 		t.kubectl = a.Command("kubectl", o.Name, "get events -A")
 	} else {
 		// The namespace has to exist, as for the fleet.
