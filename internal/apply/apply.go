@@ -140,7 +140,7 @@ func (s *Server) applyOne(ctx context.Context, object *unstructured.Unstructured
 	case err != nil && isCRD(object) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || isSchemaError(err)):
 		return "", nil, &RefusedError{Definition: object, Err: err}
 	case err != nil:
-		return "", nil, &ObjectError{Object: object, Err: err}
+		return "", nil, &ObjectError{Object: object, Err: WithPlaceholders(object, err)}
 	}
 	if !o.DryRun {
 		s.see(object, version{sum, after.GetResourceVersion()})

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/apply"
 )
 
 // belongingsIn are objects beside its rights that an operator finds on its cluster in production: ConfigMaps and Secrets of its
@@ -49,7 +51,7 @@ func (s *Session) create(ctx context.Context, belongings []*unstructured.Unstruc
 			err = s.renew(ctx, object)
 		}
 		if err != nil {
-			return &refusedError{object: object, err: err}
+			return &refusedError{object: object, err: apply.WithPlaceholders(object, err)}
 		}
 	}
 	c, found := containerIn(s.manifests.all, s.manifests.identity)
