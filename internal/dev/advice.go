@@ -13,8 +13,8 @@ import (
 var (
 	// forbidden matches the API server's message about a missing right. In a log, its quotes may be escaped.
 	forbidden = regexp.MustCompile(`cannot (\w+) resource \\*"([\w./-]+)\\*" in API group \\*"([\w.-]*)\\*"(?: in the namespace \\*"([\w.-]+))?`)
-	// absentRole is the end of that message if a binding of the user refers to a role that does not exist.
-	absentRole = regexp.MustCompile(`RBAC: (?:cluster)?role\.rbac\.authorization\.k8s\.io \\*"([\w.:-]+)\\*" not found`)
+	// absentRole is the end of that message if a binding of the user refers to a role that does not exist. Several are a list.
+	absentRole = regexp.MustCompile(`RBAC: \[?(?:cluster)?role\.rbac\.authorization\.k8s\.io \\*"([\w.:-]+)\\*" not found`)
 	// forbiddenWatch matches client-go's message if it cannot read why a watch was refused.
 	forbiddenWatch = regexp.MustCompile(`\bunknown \(get ([a-z][a-z0-9-]*)(?:\.([a-z0-9.-]+))?\)`)
 	// noFile matches the message of package os about a missing file.

@@ -26,6 +26,7 @@ func TestMissingRightsAreReadFromTheLog(t *testing.T) {
 	r.read(`ERROR Failed to watch {"type": "*v1.Ship", "error": "failed to watch *v1.Ship: unknown (get ships.sea.example.com)"}`)
 	r.read(`User "b" cannot patch resource "apps/status" in API group "kanggege.k8sio.com" in the namespace "default"`)
 	r.read(`User \"b\" cannot list resource \"rafts\" in API group \"sea\" in the namespace \"c\": RBAC: clusterrole.rbac.authorization.k8s.io \"my-manager-role\" not found`)
+	r.read(`User "b" cannot get resource "oars" in API group "sea" in the namespace "c": RBAC: [role.rbac.authorization.k8s.io "my-leader-role" not found, clusterrole.rbac.authorization.k8s.io "my-manager-role" not found]`)
 	want := []string{
 		`the operator is not allowed to list services; add to its role: // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch`,
 		"the operator is not allowed to create deployments; add to its role: // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create",
@@ -33,6 +34,7 @@ func TestMissingRightsAreReadFromTheLog(t *testing.T) {
 		"the operator is not allowed to watch ships; add to its role: // +kubebuilder:rbac:groups=sea.example.com,resources=ships,verbs=get;list;watch",
 		"the operator is not allowed to patch apps/status; add to its role: // +kubebuilder:rbac:groups=kanggege.k8sio.com,resources=apps/status,verbs=patch",
 		"the operator is not allowed to list rafts; one of its bindings refers to role my-manager-role, which does not exist: check the names and prefixes in the kustomization",
+		"the operator is not allowed to get oars; one of its bindings refers to role my-leader-role, which does not exist: check the names and prefixes in the kustomization",
 	}
 	if !slices.Equal(said, want) {
 		t.Errorf("got %q, want %q", said, want)

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 )
 
 var (
@@ -31,9 +32,13 @@ type surrounding struct {
 // exitHint explains which object an operator misses according to the end of its log; empty if it does not say. It looks for objects
 // that the operator finds in production, but that opdock dev does not apply, or not before the operator serves its webhooks.
 func exitHint(lines []string, s surrounding) string {
-	for _, line := range lines {
+	for _, line := range slices.Backward(lines) { // the last one is the reason
 		if match := noConfiguration.FindStringSubmatch(line); match != nil {
-			return fmt.Sprintf("the operator changes webhook configuration %s when it starts, but dev applies it only once the webhooks are served; "+
+			when := "only once the webhooks are served"
+			if !s.here {
+				when = "only on clusters of Opdock"
+			}
+			return fmt.Sprintf("the operator changes webhook configuration %s when it starts, but dev applies it "+when+"; "+
 				"with a flag after -- or a variable, turn off that the operator manages its certificates, or name a directory with a certificate: "+
 				"tls.crt and tls.key of this session are in %s", match[1], s.certificates)
 		}

@@ -33,12 +33,18 @@ func TestHintsAboutAnExit(t *testing.T) {
 		"a Deployment, without manifests of it": {`no operator deployment found`, surrounding{certificates: "/certs"}, ""},
 		"a mutating webhook configuration":      {`"error":"mutatingwebhookconfigurations.admissionregistration.k8s.io \"harbour-hooks\" not found"`, deployed, changes},
 		"a validating webhook configuration":    {`validatingwebhookconfigurations.admissionregistration.k8s.io "harbour-hooks" not found`, deployed, changes},
+		"one elsewhere":                         {`validatingwebhookconfigurations.admissionregistration.k8s.io "harbour-hooks" not found`, elsewhere, strings.Replace(changes, "only once the webhooks are served", "only on clusters of Opdock", 1)},
 		"a namespace":                           {`Error: namespaces "harbour-system" not found`, deployed, "the operator needs namespace harbour-system: opdock kubectl --name harbour create namespace harbour-system"},
 		"something else":                        {`pods "harbour" not found`, deployed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := exitHint([]string{"INFO starting", test.line, "INFO bye"}, test.in); got != test.want {
 				t.Errorf("got %q", got)
+			}
+			if test.want != "" {
+				if got := exitHint([]string{`namespaces "before" not found`, test.line}, test.in); got != test.want {
+					t.Errorf("after another one: got %q", got)
+				}
 			}
 		})
 	}
@@ -55,6 +61,12 @@ func TestTheStatusLineExplainsAnExit(t *testing.T) {
 	defer s.retry.Stop()
 	s.crash(Round{})
 	if len(screen.rounds) != 1 || !strings.Contains(screen.rounds[0].Problem.Hint, "kubectl create namespace harbour-system") {
+		t.Errorf("got %+v", screen.rounds)
+	}
+	// What it looked for while it worked is no reason to exit.
+	s.process.began = time.Now().Add(-2 * stable)
+	s.crash(Round{})
+	if len(screen.rounds) != 2 || screen.rounds[1].Problem.Hint != "" {
 		t.Errorf("got %+v", screen.rounds)
 	}
 }

@@ -4,6 +4,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -56,8 +57,9 @@ func (e *LackingError) Error() string {
 // lackingHint explains what to do about missing kinds.
 const lackingHint = "apply the CRD; the controller starts once it is there. Neither the project nor the modules that it imports have it"
 
-// aboutLacking explains what to do about missing kinds. The cluster may have another version of a kind: Kubernetes removes old ones.
-func (s *Session) aboutLacking(kinds []project.Wanted) string {
+// aboutOtherVersion explains that the cluster has another version of a kind: Kubernetes removes old ones. It is empty if the
+// cluster does not have the kind at all.
+func (s *Session) aboutOtherVersion(kinds ...project.Wanted) string {
 	for _, one := range kinds {
 		if one.Kind == "" || s.applier == nil {
 			continue
@@ -67,7 +69,7 @@ func (s *Session) aboutLacking(kinds []project.Wanted) string {
 				one, mapping.GroupVersionKind.GroupVersion())
 		}
 	}
-	return lackingHint
+	return ""
 }
 
 // lacksNews reports whether the operator lacks a kind that was not looked for yet.
@@ -80,7 +82,8 @@ func (s *Session) sayLacking() {
 	for _, one := range s.process.ready.missing() {
 		if s.unfound[one] {
 			delete(s.unfound, one)
-			s.Screen.Say(fmt.Sprintf("the operator's log reports that the cluster does not have %s; if it needs that kind, apply the CRD", one))
+			s.Screen.Say(fmt.Sprintf("the operator's log reports that the cluster does not have %s; %s",
+				one, cmp.Or(s.aboutOtherVersion(one), "if it needs that kind, apply the CRD")))
 		}
 	}
 }

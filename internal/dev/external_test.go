@@ -5,7 +5,9 @@ package dev
 
 import (
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -119,5 +121,22 @@ func TestKindInARemovedVersion(t *testing.T) {
 	}
 	if got := s.problem("await", &LackingError{Kinds: []project.Wanted{unheard}}); got.Hint != lackingHint {
 		t.Errorf("got %q", got.Hint)
+	}
+
+	// Some operators exit because of it, others work without it.
+	screen := &rounds{}
+	s.Screen, s.Observer, s.retry = screen, unobserved{}, time.NewTimer(time.Hour)
+	defer s.retry.Stop()
+	s.process = &process{ready: newReadiness(), began: time.Now()}
+	s.process.ready.wanted = []project.Wanted{removed}
+	s.crash(Round{})
+	if len(screen.rounds) != 1 || !strings.HasSuffix(screen.rounds[0].Problem.Hint, "; "+want) {
+		t.Errorf("got %+v", screen.rounds)
+	}
+	says := &said{}
+	s.Screen, s.unfound = says, map[project.Wanted]bool{removed: true}
+	s.sayLacking()
+	if len(says.texts) != 1 || !strings.HasSuffix(says.texts[0], "; "+want) {
+		t.Errorf("said %q", says.texts)
 	}
 }

@@ -222,6 +222,7 @@ END
 		"of the Deployment":               {"command: [/manager], args: [controller, --leader-elect, --size=2]", "", "controller --leader-elect=false"},
 		"in the command":                  {"command: [/manager, controller]", "--size=1", "controller --leader-elect=false --size=1"},
 		"without a command":               {"args: [controller]", "", "controller --leader-elect=false"},
+		"other words of the Deployment":   {"args: [controller, $(MODE), /etc/manager]", "", "controller --leader-elect=false"},
 		"of the user":                     {"args: [instance]", "controller --size=1", "controller --leader-elect=false --size=1"},
 		"none":                            {"args: [--leader-elect]", "--size=1", "--size=1"},
 		"an argument that is no command":  {"args: [else]", "", ""},

@@ -4,6 +4,7 @@
 package dev
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -58,7 +59,7 @@ func (s *Session) problem(step string, err error) *Problem {
 		return p
 	case errors.As(err, &lacks):
 		// It runs, but for that.
-		p.Step, p.Text, p.Hint = StepRun, lacks.Error(), s.aboutLacking(lacks.Kinds)
+		p.Step, p.Text, p.Hint = StepRun, lacks.Error(), cmp.Or(s.aboutOtherVersion(lacks.Kinds...), lackingHint)
 		return p
 	case errors.As(err, &hooks):
 		p.Text, p.Lines = fmt.Sprintf("the operator runs, but does not serve its webhooks on port %d", hooks.port), []string{hooks.err.Error()}

@@ -77,7 +77,7 @@ func (s *Session) do(ctx context.Context, todo work, round Round) (result outcom
 		case err == nil:
 			continue
 		case ctx.Err() != nil:
-			return outcome{round: round, remaining: todo &^ workAwait, cancelled: true}
+			return outcome{round: round, remaining: todo, cancelled: true}
 		case errors.Is(err, errEnded):
 			round.Steps = append(round.Steps, Step{Name: StepRun, Text: "the operator " + s.process.how()})
 			return outcome{round: round, remaining: todo &^ workAwait, crashed: true}

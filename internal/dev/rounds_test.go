@@ -48,3 +48,14 @@ func TestACanceledRoundNamesWhatItGenerated(t *testing.T) {
 		t.Errorf("it said %q", screen.texts)
 	}
 }
+
+// A change to the manifests while the operator starts does not restart it, so the next round goes on waiting.
+func TestACanceledRoundLeavesTheWait(t *testing.T) {
+	s := &Session{Options: Options{Screen: &terminal{}, Observer: unobserved{}}}
+	s.process, _ = shell(t, "sleep 1000")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if result := s.do(ctx, workAwait|workSamples, Round{}); !result.cancelled || !result.remaining.has(workAwait) || !result.remaining.has(workSamples) {
+		t.Errorf("it leaves %b", result.remaining)
+	}
+}

@@ -4,6 +4,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -319,7 +320,8 @@ func (s *Session) conclude(result outcome) {
 func (s *Session) crash(round Round) {
 	s.seen = s.process
 	s.Observer.End()
-	if time.Since(s.process.began) > stable {
+	wasStable := time.Since(s.process.began) > stable
+	if wasStable {
 		s.crashes = 0
 	}
 	delay := min(firstRetry<<min(s.crashes, 10), lastRetry)
@@ -330,8 +332,8 @@ func (s *Session) crash(round Round) {
 	if taken := portInLog(lines); taken != nil {
 		problem.Hint = taken.Error()
 	} else if kinds := s.process.ready.missing(); len(kinds) > 0 {
-		problem.Hint = (&LackingError{kinds}).Error() + "; " + "apply its CRD"
-	} else if hint := exitHint(lines, s.surrounding()); hint != "" {
+		problem.Hint = (&LackingError{kinds}).Error() + "; " + cmp.Or(s.aboutOtherVersion(kinds...), "apply its CRD")
+	} else if hint := exitHint(lines, s.surrounding()); hint != "" && !wasStable {
 		problem.Hint = hint
 	} else if s.process.exit == nil {
 		problem.Hint = s.called.hint()

@@ -25,25 +25,43 @@ type usage struct {
 // askUsage reads the flags of the operator, and of its subcommand if it has some. The user selects it, or else the Deployment.
 func askUsage(ctx context.Context, binary, dir string, env, deployed, user []string) (usage, error) {
 	u := usage{arguments: user}
-	help, err := askHelp(ctx, binary, dir, env)
+	ask := func(command ...string) (string, error) { return askHelp(ctx, binary, dir, env, command...) }
+	help, err := ask()
 	if err != nil {
 		return u, err
 	}
-	command := leadingWords(user)
-	given := len(command)
-	if given == 0 {
-		command = leadingWords(deployed)
+	given := leadingWords(user)
+	switch {
+	case len(given) == 0:
+		help, err = u.selectDeployed(help, leadingWords(deployed), ask)
+	case listsCommand(help, given[0]):
+		u.command, u.arguments = given, user[len(given):]
+		help, err = ask(given...)
 	}
-	if len(command) > 0 && listsCommand(help, command[0]) {
-		u.command, u.arguments = command, user[given:]
-		if help, err = askHelp(ctx, binary, dir, env, command...); err != nil {
-			return u, err
-		}
-	} else if given == 0 {
-		u.commands = commandsIn(help)
+	if err != nil {
+		return u, err
 	}
 	u.flags = parseFlags(help)
 	return u, nil
+}
+
+// selectDeployed selects the subcommand that the Deployment selects, and returns its help. The Deployment may pass other words after
+// it, such as paths in its container.
+func (u *usage) selectDeployed(help string, words []string, ask func(...string) (string, error)) (string, error) {
+	for i, word := range words {
+		if !listsCommand(help, word) {
+			break
+		}
+		u.command = words[:i+1]
+		var err error
+		if help, err = ask(u.command...); err != nil {
+			return "", err
+		}
+	}
+	if len(u.command) == 0 {
+		u.commands = commandsIn(help)
+	}
+	return help, nil
 }
 
 // commandLine is a line of a list of subcommands.

@@ -50,9 +50,11 @@ func (t *Teller) causes(p *pass, before *past) (causes []why.Cause) {
 	return causes
 }
 
-// isNearer reports whether a reconcile began nearer to the time that a timer was set to than to an earlier event.
+// isNearer reports whether a reconcile began nearer to the time that a timer was set to than to an earlier event. One that
+// began before that time cannot be due to the timer.
 func (p *pass) isNearer(due, event time.Time) bool {
-	return event.Before(due) && p.began.Sub(due).Abs() < p.began.Sub(event)
+	late := p.began.Sub(due)
+	return late >= -lateness && event.Before(due) && late < p.began.Sub(event)
 }
 
 // firstAfter is the index of the first arrival after a time.

@@ -172,6 +172,15 @@ func TestMarkedReconciles(t *testing.T) {
 			begin(2, "web"), end(2, nil),
 		}, `1 Shop/web <created Shop/web> [update Shop/web] requeued
 2 Shop/web <updated Shop/web spec.at by kubectl echo of 1.0> succeeded self-inflicted noop`},
+		"the echo of a write waits for a worker until shortly before the timer runs out": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			begin(1, "web"), read(1, "example.com", "Shop", "web"), wrote(100, 1, "update", shop("Shop", "web", "2")),
+			delivered("MODIFIED", shop("Shop", "web", "2"), 100, "spec.at"),
+			end(1, func(r *lens.Reconcile) { r.RequeueAfter = 10 * time.Second }),
+			{At: noon.Add(9 * time.Second), Reconcile: begin(2, "web").Reconcile},
+			{At: noon.Add(9*time.Second + time.Millisecond), Reconcile: end(2, nil).Reconcile},
+		}, `1 Shop/web <created Shop/web> [update Shop/web] requeued
+2 Shop/web <updated Shop/web spec.at by kubectl echo of 1.0> succeeded self-inflicted noop`},
 		"a timer runs out while a change waits for a worker": {[]lens.Event{
 			delivered("ADDED", shop("Shop", "web", "1"), 0),
 			begin(1, "web"), read(1, "example.com", "Shop", "web"), end(1, func(r *lens.Reconcile) { r.RequeueAfter = 10 * time.Second }),
