@@ -30,7 +30,7 @@ func NewUp(app *cmdutil.App) *cobra.Command {
 soon as a Deployment can become Available. The objects of the cluster are stored in $OPDOCK_HOME, or
 in the XDG state directory if it is not set, and are still there after "opdock down" and "opdock up".
 If the cluster is already running, the command succeeds, and the cluster keeps running even if
-"opdock dev" or another command started it and ends.
+"opdock dev" or another command started it and ends. Only Ctrl-C in "opdock up --foreground" still stops it.
 
 With --from, a new cluster starts with the objects of a snapshot: see "opdock snapshot". With --kubernetes, the
 cluster behaves like an older minor version: see docs/clusters.md for what that covers. Both the version and the
