@@ -163,8 +163,8 @@ func (about *changing) verb(one, many string) string {
 }
 
 // otherStatus returns custom resources that say something else than after a fresh start, although all objects are equal.
-func (about *changing) otherStatus(step int, subjects []*unstructured.Unstructured, now, fresh *made) (wrong []*Observation) {
-	for _, d := range statusDifferences(subjects, now, fresh) {
+func (about *changing) otherStatus(step int, found []compare.Difference) (wrong []*Observation) {
+	for _, d := range found {
 		kind, _, _ := strings.Cut(d.Object, " ")
 		wrong = append(wrong, &Observation{
 			Step: step, Verdict: "status", Severity: medium, Object: d.Object, Fields: []string{d.Path}, Done: about.done, about: about.what,

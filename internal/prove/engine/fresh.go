@@ -38,7 +38,7 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	}
 	var hide *compare.Mask
 	agree := func(fresh *made) bool {
-		return len(c.deviates(p.Step, changed, fresh, hide)) == 0 && c.sameStatus(changed, fresh)
+		return c.agree(p.Step, changed, fresh, hide)
 	}
 	fresh, err := c.fresh(ctx, changed.state, agree, func(r *run, wrong []*Observation) {
 		for _, o := range wrong {
@@ -131,7 +131,7 @@ func (c *campaign) learnFresh(ctx context.Context, step int) (*compare.Mask, err
 		return c.freshMask, c.noFresh
 	}
 	changed := c.learnedMade(step - 1)
-	agree := func(m *made) bool { return len(c.deviates(step, changed, m, nil)) == 0 }
+	agree := func(m *made) bool { return c.agree(step, changed, m, nil) }
 	fresh, err := c.fresh(ctx, changed.state, agree, func(*run, []*Observation) {}) // a plan of its own shows that
 	var impossible *noStartError
 	if errors.As(err, &impossible) {
@@ -140,10 +140,21 @@ func (c *campaign) learnFresh(ctx context.Context, step int) (*compare.Mask, err
 	if err != nil {
 		return nil, err
 	}
+	c.freshMask = c.maskOf(changed, fresh)
+	return c.freshMask, nil
+}
+
+// maskOf hides what differs after a change from a fresh start, also in the status of the custom resources.
+func (c *campaign) maskOf(changed, fresh *made) *compare.Mask {
 	mask := compare.NewMask()
 	mask.Learn(c.madeShapes(changed, fresh))
-	c.freshMask = mask
-	return mask, nil
+	for _, d := range c.statusDeviates(changed, fresh, nil) {
+		if mask.Fields[d.Object] == nil {
+			mask.Fields[d.Object] = map[string]bool{}
+		}
+		mask.Fields[d.Object][d.Path] = true
+	}
+	return mask
 }
 
 // changeAgain repeats a change that led elsewhere than a fresh start, and judges it.
@@ -178,8 +189,7 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 		}
 	}
 	over, err := r.settleUntil(ctx, patience, func() bool {
-		now := r.made(rested{})
-		return len(c.deviates(p.Step, now, fresh, hide)) == 0 && c.sameStatus(now, fresh)
+		return c.agree(p.Step, r.made(rested{}), fresh, hide)
 	})
 	if err != nil {
 		return err
@@ -189,13 +199,14 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 	}
 	now := r.made(over)
 	found := c.deviates(p.Step, now, fresh, hide)
-	reported, err := r.reports(ctx, p.Step-1, now, fresh, found, since)
+	status := c.statusDeviates(now, fresh, hide)
+	reported, err := r.reports(ctx, p.Step-1, now, fresh, found, status, since)
 	if err != nil || reported || over.busy {
 		return err
 	}
 	wrong := about.unfollowed(p.Step-1, found, c.shapeOf(before), over.failing)
 	if len(found) == 0 {
-		wrong = about.otherStatus(p.Step-1, c.o.Subjects, now, fresh)
+		wrong = about.otherStatus(p.Step-1, status)
 	}
 	wrong, excused := c.excuse(wrong, over, r.board.writes())
 	if len(wrong) == 0 && p.Variant == unchanged {
@@ -212,13 +223,14 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 }
 
 // reports tests whether a user can see that a change was not carried out, or why. It also does if the fresh start has not
-// succeeded either, although the step before the change had.
-func (r *run) reports(ctx context.Context, step int, now, fresh *made, found []compare.Difference, since time.Time) (bool, error) {
+// succeeded either, although the step before the change had. Found is what differs in objects, and status what differs in the status of
+// custom resources.
+func (r *run) reports(ctx context.Context, step int, now, fresh *made, found, status []compare.Difference, since time.Time) (bool, error) {
 	subjects := r.campaign.o.Subjects
 	switch {
 	case isUnhealthy(subjects, fresh) && !isUnhealthy(subjects, r.campaign.learnedMade(step)):
 		return true, nil
-	case len(found) > 0 && len(statusDifferences(subjects, now, fresh)) > 0: // a condition differs as well
+	case len(found) > 0 && len(status) > 0: // a condition differs as well
 		return true, nil
 	case saysSo(subjects, now, fresh):
 		return true, nil

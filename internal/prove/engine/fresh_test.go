@@ -53,11 +53,43 @@ func TestReports(t *testing.T) {
 				objects.WithObjects(test.event)
 			}
 			r := &run{campaign: c, objects: objects.Build()}
-			got, err := r.reports(t.Context(), 0, frigateSaying(t, test.now), frigateSaying(t, test.fresh), test.found, began)
+			now, fresh := frigateSaying(t, test.now), frigateSaying(t, test.fresh)
+			got, err := r.reports(t.Context(), 0, now, fresh, test.found, c.statusDeviates(now, fresh, nil), began)
 			if err != nil || got != test.want {
 				t.Errorf("reported: %v (%v), not %v", got, err, test.want)
 			}
 		})
+	}
+}
+
+// TestStatusThatDiffersAnyway has an operator that tells after a step of the scenario what a fresh start does not have to tell.
+func TestStatusThatDiffersAnyway(t *testing.T) {
+	c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: frigateSaying(t, "Ready True").state}}}
+	c.o.Subjects = []*unstructured.Unstructured{{Object: map[string]any{
+		"apiVersion": "sea/v1", "kind": "Frigate", "metadata": map[string]any{"name": "a", "namespace": "default"},
+	}}}
+	c.mask.Fields["Frigate default/a"] = map[string]bool{"status.conditions[Synced].status": true}
+	fresh := frigateSaying(t, "Ready True")
+	hide := c.maskOf(frigateSaying(t, "Ready True", "Resized True"), fresh)
+	r := &run{campaign: c, objects: fake.NewClientBuilder().Build()}
+	service := []compare.Difference{{Object: "Service default/a", Path: "spec.port", Want: "81", Got: "80"}}
+	for name, test := range map[string]struct {
+		conditions []string
+		differs    bool
+	}{
+		"as before":                         {[]string{"Ready True", "Resized True"}, false},
+		"also differs between equal runs":   {[]string{"Ready True", "Resized True", "Synced True"}, false},
+		"another condition":                 {[]string{"Ready False", "Resized True"}, true},
+		"another condition, and not before": {[]string{"Ready True", "Stalled True"}, true},
+	} {
+		now := frigateSaying(t, test.conditions...)
+		if got := c.agree(1, now, fresh, hide); got == test.differs {
+			t.Errorf("%s: agrees: %v", name, got)
+		}
+		reported, err := r.reports(t.Context(), 0, now, fresh, service, c.statusDeviates(now, fresh, hide), time.Time{})
+		if err != nil || reported != test.differs {
+			t.Errorf("%s: reported: %v (%v)", name, reported, err)
+		}
 	}
 }
 

@@ -143,7 +143,15 @@ func isOver(key world.Key, object *unstructured.Unstructured) bool {
 	return finished != ""
 }
 
-// sameStatus reports whether the custom resources say the same about themselves.
-func (c *campaign) sameStatus(changed, fresh *made) bool {
-	return len(statusDifferences(c.o.Subjects, changed, fresh)) == 0
+// statusDeviates returns what the custom resources say about themselves after a change, and not after a fresh start. A condition that
+// is hidden does not hide others.
+func (c *campaign) statusDeviates(changed, fresh *made, hide *compare.Mask) []compare.Difference {
+	return slices.DeleteFunc(statusDifferences(c.o.Subjects, changed, fresh), func(d compare.Difference) bool {
+		return c.mask.Fields[d.Object][d.Path] || hide != nil && hide.Fields[d.Object][d.Path]
+	})
+}
+
+// agree reports whether a change led to what a fresh start leads to.
+func (c *campaign) agree(step int, changed, fresh *made, hide *compare.Mask) bool {
+	return len(c.deviates(step, changed, fresh, hide)) == 0 && len(c.statusDeviates(changed, fresh, hide)) == 0
 }
