@@ -42,7 +42,9 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	}
 	fresh, err := c.fresh(ctx, changed.state, agree, func(r *run, wrong []*Observation) {
 		for _, o := range wrong {
-			o.Family, o.Done = p.Family, p.Says+". Another cluster gets the same spec from the start"
+			if o.Family = p.Family; p.Variant != unchanged { // which says so itself
+				o.Done = p.Says + ". Another cluster gets the same spec from the start"
+			}
 			r.locate(p, o)
 		}
 		result.wrong, result.story = append(result.wrong, wrong...), r.tell()
@@ -69,7 +71,7 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 func (c *campaign) isComparable(p *Plan, err error, result *outcome) bool {
 	var impossible *noStartError
 	switch {
-	case errors.As(err, &impossible) && p.Variant == unchanged:
+	case errors.As(err, &impossible) && p.Variant == unchanged && len(result.wrong) == 0: // else it shows what prevents it
 		result.skipped = err.Error()
 	case errors.As(err, &impossible):
 		result.uncompared = impossible.reason // the change itself was judged

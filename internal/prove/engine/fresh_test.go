@@ -93,6 +93,31 @@ func TestStatusThatDiffersAnyway(t *testing.T) {
 	}
 }
 
+// TestPanicAfterFreshStart has the run that compares the scenario itself: an operator that panics leaves nothing to compare, and that
+// is what counts.
+func TestPanicAfterFreshStart(t *testing.T) {
+	c := &campaign{}
+	p := &Plan{Family: "input", Variant: unchanged, Step: 2, Fresh: true}
+	for _, wrong := range [][]*Observation{nil, {{Family: "input", Verdict: "panic", Title: "The operator panics"}}} {
+		g := newGathering(c, time.Now())
+		result := &outcome{plan: p, wrong: wrong}
+		if c.isComparable(p, &noStartError{"the operator does not come to rest"}, result) {
+			t.Error("there is nothing to compare with")
+		}
+		g.add(result)
+		again := *result
+		g.add(&again)
+		if len(g.findings) != len(wrong) || (len(g.skipped) == 0) != (len(wrong) > 0) {
+			t.Errorf("%d findings, %d skipped, with %d observations", len(g.findings), len(g.skipped), len(wrong))
+		}
+		for _, f := range g.findings {
+			if f.Again != 1 {
+				t.Errorf("%s was seen again %d times", f.ID, f.Again)
+			}
+		}
+	}
+}
+
 // TestFreshStartIsTriedOnce has a campaign whose specs cannot be created at once: each further attempt would take as long as a run.
 func TestFreshStartIsTriedOnce(t *testing.T) {
 	impossible := &noStartError{"no such class"}
