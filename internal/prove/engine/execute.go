@@ -50,6 +50,9 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 	if p.Variant != unchanged {
 		c.runPlan(ctx, p, one, result)
 	}
+	if result.changed != nil { // whatever else comes of it
+		c.learnEffect(p, result.changed, false)
+	}
 	if p.Fresh && len(result.wrong) == 0 && result.skipped == "" && result.failed == nil {
 		c.startOver(ctx, p, result)
 	}

@@ -295,13 +295,14 @@ func TestLearnEffect(t *testing.T) {
 	before := with("1").state
 	before[world.Key{Group: "sea", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "a"}] = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "sea/v1", "kind": "Frigate", "metadata": map[string]any{"name": "a", "namespace": "default"},
-		"spec": map[string]any{"guns": int64(1), "flag": "blue", "crew": "x", "name": "y", "gone": "z", "tls": map[string]any{"secret": "s"}, "pod": map[string]any{"image": "a"}},
+		"spec": map[string]any{"guns": int64(1), "flag": "blue", "crew": "x", "name": "y", "gone": "z", "sails": "y", "ropes": "z", "tls": map[string]any{"secret": "s"}, "pod": map[string]any{"image": "a"}},
 	}}
 	c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: before}}}
 	c.o.Ignores = func(*Observation) string { return "not judged, and still an effect" }
+	fresh := true
 	try := func(path string, value any, class values.Class, after string) {
 		change := values.Change{Path: append([]string{"spec"}, strings.Split(path, ".")...), Value: value, Class: class}
-		c.learnEffect(&Plan{Variant: "valid", Step: 1, Object: "Frigate default/a", Path: change.Path, Value: change}, with(after), with(after))
+		c.learnEffect(&Plan{Variant: "valid", Step: 1, Object: "Frigate default/a", Path: change.Path, Value: change}, with(after), fresh)
 	}
 	try("guns", int64(2), values.Valid, "2")
 	try("flag", "red", values.Valid, "1")
@@ -313,6 +314,10 @@ func TestLearnEffect(t *testing.T) {
 	try("pod", map[string]any{"a": "b"}, values.Valid, "1")
 	try("pod.image", "nginx", values.Valid, "2")
 	try("unset", "perhaps its default", values.Valid, "1")
+	try("sails", "a", values.Valid, "1")
+	fresh = false // a run that ended with a finding, or without a fresh start
+	try("sails", "b", values.Valid, "2")
+	try("ropes", "a", values.Valid, "1")
 	if got := c.withoutEffect(); !slices.Equal(got, []string{"Frigate spec.flag"}) {
 		t.Errorf("%v", got)
 	}

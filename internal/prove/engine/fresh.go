@@ -52,7 +52,7 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	if !c.isComparable(p, err, result) {
 		return
 	}
-	c.learnEffect(p, changed, fresh)
+	c.learnEffect(p, fresh, true)
 	if agree(fresh) {
 		return
 	}
