@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/values"
@@ -94,22 +95,7 @@ func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	if _, err := r.settle(ctx); err != nil {
-		return nil, err
-	}
-	r.board.step(nil)
-	if err := r.createAll(ctx, c.origins(as)); ctx.Err() != nil {
-		return nil, ctx.Err()
-	} else if err != nil {
-		return nil, &noStartError{firstLine(err.Error())}
-	}
-	over, err := r.settle(ctx)
-	if err == nil && !agree(r.made(over)) {
-		var later rested
-		if later, err = r.settleUntil(ctx, patience, func() bool { return agree(r.made(over)) }); err == nil {
-			over.add(later)
-		}
-	}
+	over, err := r.createAndSettle(ctx, c.origins(as), agree)
 	var dead *deadError
 	if err != nil && !errors.As(err, &dead) {
 		return nil, err
@@ -123,6 +109,27 @@ func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) 
 		return nil, &noStartError{"the operator does not come to rest after a fresh start"}
 	}
 	return m, nil
+}
+
+// createAndSettle creates objects, and waits longer for what the operator makes of them if that does not agree.
+func (r *run) createAndSettle(ctx context.Context, objects []*unstructured.Unstructured, agree func(*made) bool) (over rested, err error) {
+	if _, err := r.settle(ctx); err != nil {
+		return over, err
+	}
+	r.board.step(nil)
+	if err := r.createAll(ctx, objects); ctx.Err() != nil {
+		return over, ctx.Err()
+	} else if err != nil {
+		return over, &noStartError{firstLine(err.Error())}
+	}
+	if over, err = r.settle(ctx); err != nil || agree(r.made(over)) {
+		return over, err
+	}
+	later, err := r.settleUntil(ctx, patience, func() bool { return agree(r.made(over)) })
+	if err == nil {
+		over.add(later)
+	}
+	return over, err
 }
 
 // learnFresh returns what a fresh start with the specs of the scenario changes, once for the campaign.
@@ -172,45 +179,10 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 		}
 	}
 	r.family = p.Family
-	if _, err := r.settle(ctx); err != nil {
+	wrong, excused, err := r.judgeChange(ctx, p, fresh, hide)
+	if wrong, err = r.orDead(p.Step-1, wrong, err); err != nil {
 		return err
 	}
-	r.board.step(nil)
-	before := r.world.State()
-	about := c.changeIn(p, before)
-	since := time.Time{} // what was reported in the steps before counts
-	if p.Variant != unchanged {
-		d, err := feed(r, p)
-		if err != nil {
-			return err
-		}
-		since = time.Now().Add(-time.Second) // times in events are in seconds
-		r.note(about.change)
-		if err := d.act(ctx); err != nil {
-			return err
-		}
-	}
-	over, err := r.settleUntil(ctx, patience, func() bool {
-		return c.agree(p.Step, r.made(rested{}), fresh, hide)
-	})
-	if err != nil {
-		return err
-	}
-	if err := r.lens.Flush(ctx); err != nil {
-		return err
-	}
-	now := r.made(over)
-	found := c.deviates(p.Step, now, fresh, hide)
-	status := c.statusDeviates(now, fresh, hide)
-	reported, err := r.reports(ctx, p.Step-1, now, fresh, found, status, since)
-	if err != nil || reported || over.busy {
-		return err
-	}
-	wrong := about.unfollowed(p.Step-1, found, c.shapeOf(before), over.failing)
-	if len(found) == 0 {
-		wrong = about.otherStatus(p.Step-1, status)
-	}
-	wrong, excused := c.excuse(wrong, over, r.board.writes())
 	if len(wrong) == 0 && p.Variant == unchanged {
 		result.skipped = excused // what else a plan does was judged before
 	}
@@ -222,6 +194,48 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 		result.wrong, result.story = append(result.wrong, wrong...), r.tell()
 	}
 	return nil
+}
+
+// judgeChange carries out the change of a plan, and compares what becomes of it with a fresh start.
+func (r *run) judgeChange(ctx context.Context, p *Plan, fresh *made, hide *compare.Mask) (wrong []*Observation, excused string, err error) {
+	c := r.campaign
+	if _, err := r.settle(ctx); err != nil {
+		return nil, "", err
+	}
+	r.board.step(nil)
+	before := r.world.State()
+	about := c.changeIn(p, before)
+	since := time.Time{} // what was reported in the steps before counts
+	if p.Variant != unchanged {
+		d, err := feed(r, p)
+		if err != nil {
+			return nil, "", err
+		}
+		since = time.Now().Add(-time.Second) // times in events are in seconds
+		r.note(about.change)
+		if err := d.act(ctx); err != nil {
+			return nil, "", err
+		}
+	}
+	over, err := r.settleUntil(ctx, patience, func() bool { return c.agree(p.Step, r.made(rested{}), fresh, hide) })
+	if err != nil {
+		return nil, "", err
+	}
+	if err := r.lens.Flush(ctx); err != nil {
+		return nil, "", err
+	}
+	now := r.made(over)
+	found, status := c.deviates(p.Step, now, fresh, hide), c.statusDeviates(now, fresh, hide)
+	reported, err := r.reports(ctx, p.Step-1, now, fresh, found, status, since)
+	if err != nil || reported || over.busy {
+		return nil, "", err
+	}
+	wrong = about.unfollowed(p.Step-1, found, c.shapeOf(before), over.failing)
+	if len(found) == 0 {
+		wrong = about.otherStatus(p.Step-1, status)
+	}
+	wrong, excused = c.excuse(wrong, over, r.board.writes())
+	return wrong, excused, nil
 }
 
 // reports tests whether a user can see that a change was not carried out, or why. It also does if the fresh start has not

@@ -118,6 +118,20 @@ func TestPanicAfterFreshStart(t *testing.T) {
 	}
 }
 
+// TestDeadOperatorIsAFinding has an operator that does not stay up. Another error means that the run broke down.
+func TestDeadOperatorIsAFinding(t *testing.T) {
+	r := &run{campaign: &campaign{}, activity: newActivity(), exits: []string{"exited with 1: panic: no captain"}}
+	before := []*Observation{{Verdict: "update"}}
+	wrong, err := r.orDead(1, before, &deadError{})
+	if err != nil || len(wrong) != 2 || wrong[1].Verdict != "exit" || wrong[1].Step != 1 {
+		t.Errorf("%v (%v)", wrong, err)
+	}
+	full := errors.New("no space left on device")
+	if wrong, err := r.orDead(1, before, full); !errors.Is(err, full) || len(wrong) != 1 {
+		t.Errorf("%v (%v)", wrong, err)
+	}
+}
+
 // TestFreshStartIsTriedOnce has a campaign whose specs cannot be created at once: each further attempt would take as long as a run.
 func TestFreshStartIsTriedOnce(t *testing.T) {
 	impossible := &noStartError{"no such class"}
