@@ -239,7 +239,7 @@ func conditionsOf(object *unstructured.Unstructured) (all []conditionWords) {
 			value, _ := fields[name].(string)
 			return value
 		}
-		all = append(all, conditionWords{text("type"), text("status"), text("reason") + " " + text("message")})
+		all = append(all, conditionWords{text("type"), text("status"), text("reason") + "\n" + text("message")})
 	}
 	return all
 }
@@ -256,10 +256,32 @@ func isUnhealthy(subjects []*unstructured.Unstructured, m *made) bool {
 	})
 }
 
-// refusing are words of messages about a change that is not carried out.
-var refusing = regexp.MustCompile(`(?i)\b(can ?not|can't|could not|immutable|forbidden|not (supported|allowed|permitted|possible|changed)|unsupported|ignor|invalid|refus|reject|fail|error|recreate|pending|denied)`)
+var (
+	// refusing are words of messages about a change that is not carried out.
+	refusing = regexp.MustCompile(`(?i)\b(can ?not|can't|could not|immutable|forbidden|not (supported|allowed|permitted|possible|changed)|unsupported|ignor|invalid|refus|reject|fail|error|recreate|pending|denied)`)
+	// harmless is a message that there is nothing of the kind, such as "0 failed" or "no pods are pending".
+	harmless = regexp.MustCompile(`(?i)\b(0|no|none|without)\b( [a-z]+){0,2} (fail|error|pending|ignored|rejected|invalid)`)
+	// clauses are parted by these.
+	clauseEnd = regexp.MustCompile(`[,;:.](\s+|$)|\n`)
+	// counted are times, counts, addresses and hashes.
+	counted = regexp.MustCompile(`\S*\d\S*`)
+)
 
-// saysSo reports whether a message in a status, which a fresh start does not have, explains what is different.
+// refusalsIn returns the clauses of messages that speak of a change that is not carried out, without what is different each time.
+func refusalsIn(object *unstructured.Unstructured) map[string]bool {
+	found := map[string]bool{}
+	for _, one := range conditionsOf(object) {
+		for _, clause := range clauseEnd.Split(one.message, -1) {
+			if refusing.MatchString(harmless.ReplaceAllString(clause, "")) {
+				found[counted.ReplaceAllString(strings.TrimSpace(clause), "#")] = true
+			}
+		}
+	}
+	return found
+}
+
+// saysSo reports whether a message in a status, which a fresh start does not have, explains what is different. The rest of the message
+// may well be another: it may tell what was done.
 func saysSo(subjects []*unstructured.Unstructured, now, fresh *made) bool {
 	return slices.ContainsFunc(subjects, func(subject *unstructured.Unstructured) bool {
 		_, live := find(now.state, subject)
@@ -267,10 +289,13 @@ func saysSo(subjects []*unstructured.Unstructured, now, fresh *made) bool {
 		if live == nil || then == nil {
 			return false
 		}
-		known := conditionsOf(then)
-		return slices.ContainsFunc(conditionsOf(live), func(one conditionWords) bool {
-			return refusing.MatchString(one.message) && !slices.ContainsFunc(known, func(other conditionWords) bool { return other.message == one.message })
-		})
+		known := refusalsIn(then)
+		for clause := range refusalsIn(live) {
+			if !known[clause] {
+				return true
+			}
+		}
+		return false
 	})
 }
 

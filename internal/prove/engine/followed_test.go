@@ -161,6 +161,14 @@ func TestReportedChanges(t *testing.T) {
 		{"false or absent", []string{"Ready True", "Progressing False"}, []string{"Ready True"}, 0, false},
 		{"a refusal in a message", []string{"Ready True storage cannot be changed"}, []string{"Ready True"}, 0, true},
 		{"a message of both", []string{"Ready True no errors; cannot complain"}, []string{"Ready True no errors; cannot complain"}, 0, false},
+		{"other work, and no failure", []string{"Ready True 3 pods updated, 0 failed"}, []string{"Ready True 3 pods created, 0 failed"}, 0, false},
+		{"only the change has a count", []string{"Ready True 3 pods updated; 0 failed, no errors"}, []string{"Ready True 3 pods created"}, 0, false},
+		{"no pods are pending", []string{"Ready True no pods are pending"}, []string{"Ready True"}, 0, false},
+		{"a failure", []string{"Ready True 3 pods updated, 2 failed"}, []string{"Ready True 3 pods created, 0 failed"}, 0, true},
+		{"another time", []string{"Ready True last error 1m12s ago, at 2026-01-02T03:04:05Z"}, []string{"Ready True last error 9s ago, at 2026-01-02T03:00:00Z"}, 0, false},
+		{"other pods that wait", []string{"Ready False waiting for web-5d4f8c-2: pending"}, []string{"Ready False waiting for web-77bd1a-1: pending"}, 0, false},
+		{"a change that is ignored", []string{"Ready True 3 pods, ignored: field is immutable"}, []string{"Ready True 3 pods"}, 0, true},
+		{"a refusal beside a failure of both", []string{"Ready True 1 failed. The storage cannot be changed"}, []string{"Ready True 1 failed"}, 0, true},
 	} {
 		now, then := frigateSaying(t, test.now...), frigateSaying(t, test.then...)
 		if found := statusDifferences(subjects, now, then); len(found) != test.differs {
@@ -169,6 +177,16 @@ func TestReportedChanges(t *testing.T) {
 		if says := saysSo(subjects, now, then); says != test.says {
 			t.Errorf("%s: says so: %v", test.name, says)
 		}
+	}
+	now, then := frigateSaying(t, "Ready True"), frigateSaying(t, "Ready True")
+	for m, reason := range map[*made]string{now: "Updated", then: "Created"} {
+		_, object := find(m.state, subject)
+		if err := unstructured.SetNestedSlice(object.Object, []any{map[string]any{"type": "Ready", "status": "True", "reason": reason, "message": "1 failed"}}, "status", "conditions"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if saysSo(subjects, now, then) {
+		t.Error("another reason makes the same message a report")
 	}
 	if isUnhealthy(subjects, frigateSaying(t, "Ready True")) || !isUnhealthy(subjects, frigateSaying(t, "Ready False")) {
 		t.Error("health is wrong")
@@ -281,45 +299,6 @@ func TestHidesNew(t *testing.T) {
 	}
 	if c.hidesNew(compare.Difference{Object: "Deployment default/renamed", Path: "spec.replicas"}) {
 		t.Error("a field that is always the same is hidden")
-	}
-}
-
-// TestLearnEffect has properties with and without an effect.
-func TestLearnEffect(t *testing.T) {
-	key := world.Key{Resource: "configmaps", Kind: "ConfigMap", Namespace: "default", Name: "orders"}
-	with := func(data string) *made {
-		return &made{state: world.State{key: {Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "orders", "namespace": "default"}, "data": map[string]any{"a": data},
-		}}}, written: map[string]bool{key.String(): true}}
-	}
-	before := with("1").state
-	before[world.Key{Group: "sea", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "a"}] = &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "sea/v1", "kind": "Frigate", "metadata": map[string]any{"name": "a", "namespace": "default"},
-		"spec": map[string]any{"guns": int64(1), "flag": "blue", "crew": "x", "name": "y", "gone": "z", "sails": "y", "ropes": "z", "tls": map[string]any{"secret": "s"}, "pod": map[string]any{"image": "a"}},
-	}}
-	c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: before}}}
-	c.o.Ignores = func(*Observation) string { return "not judged, and still an effect" }
-	fresh := true
-	try := func(path string, value any, class values.Class, after string) {
-		change := values.Change{Path: append([]string{"spec"}, strings.Split(path, ".")...), Value: value, Class: class}
-		c.learnEffect(&Plan{Variant: "valid", Step: 1, Object: "Frigate default/a", Path: change.Path, Value: change}, with(after), fresh)
-	}
-	try("guns", int64(2), values.Valid, "2")
-	try("flag", "red", values.Valid, "1")
-	try("crew", "a", values.Valid, "1")
-	try("crew", "b", values.Valid, "3")
-	try("name", "x", values.Limit, "1")
-	try("gone", nil, values.Valid, "1")
-	try("tls", map[string]any{"secret": map[string]any{}}, values.Valid, "1")
-	try("pod", map[string]any{"a": "b"}, values.Valid, "1")
-	try("pod.image", "nginx", values.Valid, "2")
-	try("unset", "perhaps its default", values.Valid, "1")
-	try("sails", "a", values.Valid, "1")
-	fresh = false // a run that ended with a finding, or without a fresh start
-	try("sails", "b", values.Valid, "2")
-	try("ropes", "a", values.Valid, "1")
-	if got := c.withoutEffect(); !slices.Equal(got, []string{"Frigate spec.flag"}) {
-		t.Errorf("%v", got)
 	}
 }
 
