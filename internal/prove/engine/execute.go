@@ -75,7 +75,7 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 		result.failed = err
 		return
 	}
-	r.family = p.Family
+	r.family, r.setting = p.Family, c.settingOf(p)
 	err = r.carryOut(ctx, p, one, result)
 	result.wrong, err = r.orDead(p.Step, result.wrong, err)
 	if len(result.wrong) == 0 && result.skipped == "" {

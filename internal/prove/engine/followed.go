@@ -27,7 +27,9 @@ type changing struct {
 
 var (
 	// pastNames are labels, annotations and variables that say how something came to be.
-	pastNames = regexp.MustCompile(`(?i)(generation|revision(-?hash)?|(restart(s|ed)?|updated|changed|rollout)([-_]?(at|on|time|count|id))?|last[-_]?(applied|updated?|changed?)[^.\[\]]*)\]?(\.value)?$`)
+	pastNames = regexp.MustCompile(`(?i)(?:^|[^a-z])(generation|revision(-?hash)?|(restart(s|ed)?|updated|changed|rollout)([-_]?(at|on|time|count|id))?|last[-_]?(applied|updated?|changed?)[^.\[\]]*)\]?(\.value)?$`)
+	// humps are where words meet in such a name.
+	humps = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 	// hashed is a last part of a name that depends on what the object contains.
 	hashed = regexp.MustCompile(`-(?:[0-9a-f]*[0-9][0-9a-f]*|[bcdfghjklmnpqrstvwxz2456789]{5,})$`)
 )
@@ -50,7 +52,7 @@ func isPast(d compare.Difference, fresh compare.Shape) bool {
 		return true
 	}
 	inMetadata := strings.Contains(d.Path, "annotations.") || strings.Contains(d.Path, "labels.") || strings.Contains(d.Path, ".env[")
-	return inMetadata && pastNames.MatchString(d.Path)
+	return inMetadata && pastNames.MatchString(humps.ReplaceAllString(d.Path, "$1-$2"))
 }
 
 // hashStem is a name without the hash at its end; empty if it has none.

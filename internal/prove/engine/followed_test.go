@@ -116,6 +116,9 @@ func TestIsPast(t *testing.T) {
 		{compare.Difference{Path: "spec.template.spec.containers[web].env[REVISION].value", Want: "1", Got: "3"}, true},
 		{compare.Difference{Path: "metadata.annotations.example.com/pluginsUpdatedAt", Want: "absent", Got: "x"}, true},
 		{compare.Difference{Path: "metadata.annotations.example.com/last-applied-spec", Want: "a", Got: "b"}, true},
+		{compare.Difference{Path: "metadata.annotations.unchanged", Want: "a", Got: "b"}, false},
+		{compare.Difference{Path: "spec.template.spec.containers[web].env[DEGENERATION].value", Want: "a", Got: "b"}, false},
+		{compare.Difference{Path: "metadata.annotations.example.com/observedGeneration", Want: "1", Got: "3"}, true},
 		{compare.Difference{Object: "Deployment default/web-30081", Want: "absent", Got: "present"}, false},
 		{compare.Difference{Path: "spec.template.spec.containers[web].env[RESTART_POLICY].value", Want: "a", Got: "b"}, false},
 		{compare.Difference{Path: "spec.template.spec.containers[web].env[ROLLOUT_STRATEGY].value", Want: "a", Got: "b"}, false},
@@ -282,7 +285,7 @@ func TestMadeShape(t *testing.T) {
 	fewer := maps.Clone(state)
 	key, one := object("apps/v1", "Deployment", "deployments", "web", map[string]any{"spec": map[string]any{"replicas": int64(1), "paused": true}})
 	fewer[key] = one
-	found := c.deviates(1, all, &made{state: fewer, written: all.written}, nil)
+	found := c.deviates(&Plan{Step: 1}, all, &made{state: fewer, written: all.written}, nil)
 	if len(found) != 1 || found[0].Path != "spec.paused" {
 		t.Errorf("%v", found)
 	}
@@ -322,7 +325,7 @@ func TestDeviatesWithoutIgnored(t *testing.T) {
 	}
 	hide := compare.NewMask()
 	hide.Fields[key.String()] = map[string]bool{"data.other": true}
-	found := c.deviates(1, changed, fresh, hide)
+	found := c.deviates(&Plan{Step: 1}, changed, fresh, hide)
 	if len(found) != 1 || found[0].Path != "data.port" || found[0].Got != "80" || found[0].Want != "81" {
 		t.Errorf("%v", found)
 	}
@@ -331,10 +334,10 @@ func TestDeviatesWithoutIgnored(t *testing.T) {
 // TestIsTrace has what is left of a change that was taken back.
 func TestIsTrace(t *testing.T) {
 	at := compare.Difference{Path: "metadata.annotations.example.com/updatedAt", Want: "absent", Got: "(time)"}
-	if !isTrace("input", at) || isTrace("crash", at) {
+	if !isTrace("input", setting{}, at) || isTrace("crash", setting{}, at) {
 		t.Error("the time of a change counts only if there was none")
 	}
-	if isTrace("input", compare.Difference{Object: "ConfigMap default/web-77bd1a", Want: "absent", Got: "present"}) || isTrace("input", compare.Difference{Path: "spec.replicas", Want: "1", Got: "2"}) {
+	if isTrace("input", setting{}, compare.Difference{Object: "ConfigMap default/web-77bd1a", Want: "absent", Got: "present"}) || isTrace("input", setting{}, compare.Difference{Path: "spec.replicas", Want: "1", Got: "2"}) {
 		t.Error("more than a trace is left out")
 	}
 }

@@ -39,7 +39,7 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	}
 	var hide *compare.Mask
 	agree := func(fresh *made) bool {
-		return c.agree(p.Step, changed, fresh, hide)
+		return c.agree(p, changed, fresh, hide)
 	}
 	fresh, err := c.fresh(ctx, changed.state, agree, func(r *run, wrong []*Observation) {
 		for _, o := range wrong {
@@ -140,8 +140,8 @@ func (c *campaign) learnFresh(ctx context.Context, step int) (*compare.Mask, err
 		return c.freshMask, c.noFresh
 	}
 	changed := c.learnedMade(step - 1)
-	agree := func(m *made) bool { return c.agree(step, changed, m, nil) }
-	fresh, err := c.fresh(ctx, changed.state, agree, func(*run, []*Observation) {}) // a plan of its own shows that
+	agree := func(m *made) bool { return c.agree(&Plan{Step: step}, changed, m, nil) } // without the change of any plan
+	fresh, err := c.fresh(ctx, changed.state, agree, func(*run, []*Observation) {})    // a plan of its own shows that
 	var impossible *noStartError
 	if errors.As(err, &impossible) {
 		c.noFresh = err
@@ -217,7 +217,7 @@ func (r *run) judgeChange(ctx context.Context, p *Plan, fresh *made, hide *compa
 			return nil, "", err
 		}
 	}
-	over, err := r.settleUntil(ctx, patience, func() bool { return c.agree(p.Step, r.made(rested{}), fresh, hide) })
+	over, err := r.settleUntil(ctx, patience, func() bool { return c.agree(p, r.made(rested{}), fresh, hide) })
 	if err != nil {
 		return nil, "", err
 	}
@@ -225,7 +225,7 @@ func (r *run) judgeChange(ctx context.Context, p *Plan, fresh *made, hide *compa
 		return nil, "", err
 	}
 	now := r.made(over)
-	found, status := c.deviates(p.Step, now, fresh, hide), c.statusDeviates(now, fresh, hide)
+	found, status := c.deviates(p, now, fresh, hide), c.statusDeviates(now, fresh, hide)
 	reported, err := r.reports(ctx, p.Step-1, now, fresh, found, status, since)
 	if err != nil || reported || over.busy {
 		return nil, "", err

@@ -83,7 +83,7 @@ func TestStatusThatDiffersAnyway(t *testing.T) {
 		"another condition, and not before": {[]string{"Ready True", "Stalled True"}, true},
 	} {
 		now := frigateSaying(t, test.conditions...)
-		if got := c.agree(1, now, fresh, hide); got == test.differs {
+		if got := c.agree(&Plan{Step: 1}, now, fresh, hide); got == test.differs {
 			t.Errorf("%s: agrees: %v", name, got)
 		}
 		reported, err := r.reports(t.Context(), 0, now, fresh, service, c.statusDeviates(now, fresh, hide), time.Time{})
