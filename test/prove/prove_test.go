@@ -25,7 +25,7 @@ var defects = 5
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	if os.Getenv("OPDOCK_TEST_DEFECTS") == "all" {
-		defects = 10
+		defects = 11
 	}
 	os.Exit(testenv.Main(m))
 }
@@ -79,6 +79,7 @@ func TestCampaigns(t *testing.T) {
 		{"create-only", "drift", []string{"end-state"}},
 		{"keeps-cargo", "input", []string{"update"}},
 		{"fears-creation", "input", []string{"panic"}},
+		{"mutinies", "input", []string{"exit"}},
 	}[:defects] {
 		name := test.defect
 		if name == "" {

@@ -13,9 +13,10 @@ import (
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
-// learnEffect keeps whether a value has changed anything: after a fresh start or, if the operator refuses it there, after the change. A
-// property that was not set before says nothing: the value may be the one that the operator chooses by itself.
-func (c *campaign) learnEffect(p *Plan, changed, fresh *made) {
+// learnEffect keeps whether a value has changed anything: after the change, or after a fresh start. Only after a fresh start it is known
+// that a value has no effect. A property that was not set before says nothing: the value may be the one that the operator chooses by
+// itself.
+func (c *campaign) learnEffect(p *Plan, now *made, fresh bool) {
 	change, err := changeOf(p.Value)
 	if p.Variant == unchanged || err != nil || change.Class != values.Valid || isEmpty(change.Value) {
 		return
@@ -25,10 +26,11 @@ func (c *campaign) learnEffect(p *Plan, changed, fresh *made) {
 	if !slices.ContainsFunc(sortedKeys(before.state), func(key world.Key) bool { return key.String() == p.Object && change.IsSet(before.state[key].Object) }) {
 		return
 	}
-	seen := slices.ContainsFunc([]*made{changed, fresh}, func(now *made) bool {
-		// Here, everything is an effect: also what deviates leaves out.
-		return len(c.mask.Differences(c.madeShapes(before, now))) > 0 || len(c.mask.Differences(c.statusShape(before), c.statusShape(now))) > 0
-	})
+	// Here, everything is an effect: also what deviates leaves out.
+	seen := len(c.mask.Differences(c.madeShapes(before, now))) > 0 || len(c.mask.Differences(c.statusShape(before), c.statusShape(now))) > 0
+	if !seen && !fresh {
+		return
+	}
 	property := kind + " " + values.Path(change.Path)
 	c.effectsLock.Lock()
 	defer c.effectsLock.Unlock()

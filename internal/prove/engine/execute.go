@@ -50,6 +50,9 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 	if p.Variant != unchanged {
 		c.runPlan(ctx, p, one, result)
 	}
+	if result.changed != nil { // whatever else comes of it
+		c.learnEffect(p, result.changed, false)
+	}
 	if p.Fresh && len(result.wrong) == 0 && result.skipped == "" && result.failed == nil {
 		c.startOver(ctx, p, result)
 	}
@@ -72,16 +75,14 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 		result.failed = err
 		return
 	}
-	r.family = p.Family
+	r.family, r.setting = p.Family, c.settingOf(p)
 	err = r.carryOut(ctx, p, one, result)
+	result.wrong, err = r.orDead(p.Step, result.wrong, err)
 	if len(result.wrong) == 0 && result.skipped == "" {
 		result.skipped = result.excused // what else is wrong counts
 	}
-	var dead *deadError
 	var missing *notThereError
 	switch {
-	case errors.As(err, &dead):
-		result.wrong = append(result.wrong, r.healthOf(p.Step, rested{})...)
 	case errors.As(err, &missing):
 		result.skipped = err.Error()
 	case isNotTaken(err):
@@ -97,6 +98,15 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 		result.story = r.tell()
 	}
 	result.changed = r.changed
+}
+
+// orDead adds the exits of an operator that does not stay up to what is wrong. Then the run has not broken down.
+func (r *run) orDead(step int, wrong []*Observation, err error) ([]*Observation, error) {
+	var dead *deadError
+	if errors.As(err, &dead) {
+		return append(wrong, r.healthOf(step, rested{})...), nil
+	}
+	return wrong, err
 }
 
 // isNotTaken reports whether the API server does not accept the change of a plan.

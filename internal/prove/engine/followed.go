@@ -27,7 +27,9 @@ type changing struct {
 
 var (
 	// pastNames are labels, annotations and variables that say how something came to be.
-	pastNames = regexp.MustCompile(`(?i)(generation|revision(-?hash)?|(restart(s|ed)?|updated|changed|rollout)([-_]?(at|on|time|count|id))?|last[-_]?(applied|updated?|changed?)[^.\[\]]*)\]?(\.value)?$`)
+	pastNames = regexp.MustCompile(`(?i)(?:^|[^a-z])(generation|revision(-?hash)?|(restart(s|ed)?|updated|changed|rollout)([-_]?(at|on|time|count|id))?|last[-_]?(applied|updated?|changed?)[^.\[\]]*)\]?(\.value)?$`)
+	// humps are where words meet in such a name.
+	humps = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 	// hashed is a last part of a name that depends on what the object contains.
 	hashed = regexp.MustCompile(`-(?:[0-9a-f]*[0-9][0-9a-f]*|[bcdfghjklmnpqrstvwxz2456789]{5,})$`)
 )
@@ -50,7 +52,7 @@ func isPast(d compare.Difference, fresh compare.Shape) bool {
 		return true
 	}
 	inMetadata := strings.Contains(d.Path, "annotations.") || strings.Contains(d.Path, "labels.") || strings.Contains(d.Path, ".env[")
-	return inMetadata && pastNames.MatchString(d.Path)
+	return inMetadata && pastNames.MatchString(humps.ReplaceAllString(d.Path, "$1-$2"))
 }
 
 // hashStem is a name without the hash at its end; empty if it has none.
@@ -163,8 +165,8 @@ func (about *changing) verb(one, many string) string {
 }
 
 // otherStatus returns custom resources that say something else than after a fresh start, although all objects are equal.
-func (about *changing) otherStatus(step int, subjects []*unstructured.Unstructured, now, fresh *made) (wrong []*Observation) {
-	for _, d := range statusDifferences(subjects, now, fresh) {
+func (about *changing) otherStatus(step int, found []compare.Difference) (wrong []*Observation) {
+	for _, d := range found {
 		kind, _, _ := strings.Cut(d.Object, " ")
 		wrong = append(wrong, &Observation{
 			Step: step, Verdict: "status", Severity: medium, Object: d.Object, Fields: []string{d.Path}, Done: about.done, about: about.what,
@@ -239,7 +241,7 @@ func conditionsOf(object *unstructured.Unstructured) (all []conditionWords) {
 			value, _ := fields[name].(string)
 			return value
 		}
-		all = append(all, conditionWords{text("type"), text("status"), text("reason") + " " + text("message")})
+		all = append(all, conditionWords{text("type"), text("status"), text("reason") + "\n" + text("message")})
 	}
 	return all
 }
@@ -256,10 +258,32 @@ func isUnhealthy(subjects []*unstructured.Unstructured, m *made) bool {
 	})
 }
 
-// refusing are words of messages about a change that is not carried out.
-var refusing = regexp.MustCompile(`(?i)\b(can ?not|can't|could not|immutable|forbidden|not (supported|allowed|permitted|possible|changed)|unsupported|ignor|invalid|refus|reject|fail|error|recreate|pending|denied)`)
+var (
+	// refusing are words of messages about a change that is not carried out.
+	refusing = regexp.MustCompile(`(?i)\b(can ?not|can't|could not|immutable|forbidden|not (supported|allowed|permitted|possible|changed)|unsupported|ignor|invalid|refus|reject|fail|error|recreate|pending|denied)`)
+	// harmless is a message that there is nothing of the kind, such as "0 failed" or "no pods are pending".
+	harmless = regexp.MustCompile(`(?i)\b(0|no|none|without)\b( [a-z]+){0,2} (fail|error|pending|ignored|rejected|invalid)`)
+	// clauses are parted by these.
+	clauseEnd = regexp.MustCompile(`[,;:.](\s+|$)|\n`)
+	// counted are times, counts, addresses and hashes.
+	counted = regexp.MustCompile(`\S*\d\S*`)
+)
 
-// saysSo reports whether a message in a status, which a fresh start does not have, explains what is different.
+// refusalsIn returns the clauses of messages that speak of a change that is not carried out, without what is different each time.
+func refusalsIn(object *unstructured.Unstructured) map[string]bool {
+	found := map[string]bool{}
+	for _, one := range conditionsOf(object) {
+		for _, clause := range clauseEnd.Split(one.message, -1) {
+			if refusing.MatchString(harmless.ReplaceAllString(clause, "")) {
+				found[counted.ReplaceAllString(strings.TrimSpace(clause), "#")] = true
+			}
+		}
+	}
+	return found
+}
+
+// saysSo reports whether a message in a status, which a fresh start does not have, explains what is different. The rest of the message
+// may well be another: it may tell what was done.
 func saysSo(subjects []*unstructured.Unstructured, now, fresh *made) bool {
 	return slices.ContainsFunc(subjects, func(subject *unstructured.Unstructured) bool {
 		_, live := find(now.state, subject)
@@ -267,10 +291,13 @@ func saysSo(subjects []*unstructured.Unstructured, now, fresh *made) bool {
 		if live == nil || then == nil {
 			return false
 		}
-		known := conditionsOf(then)
-		return slices.ContainsFunc(conditionsOf(live), func(one conditionWords) bool {
-			return refusing.MatchString(one.message) && !slices.ContainsFunc(known, func(other conditionWords) bool { return other.message == one.message })
-		})
+		known := refusalsIn(then)
+		for clause := range refusalsIn(live) {
+			if !known[clause] {
+				return true
+			}
+		}
+		return false
 	})
 }
 

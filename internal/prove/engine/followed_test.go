@@ -116,6 +116,9 @@ func TestIsPast(t *testing.T) {
 		{compare.Difference{Path: "spec.template.spec.containers[web].env[REVISION].value", Want: "1", Got: "3"}, true},
 		{compare.Difference{Path: "metadata.annotations.example.com/pluginsUpdatedAt", Want: "absent", Got: "x"}, true},
 		{compare.Difference{Path: "metadata.annotations.example.com/last-applied-spec", Want: "a", Got: "b"}, true},
+		{compare.Difference{Path: "metadata.annotations.unchanged", Want: "a", Got: "b"}, false},
+		{compare.Difference{Path: "spec.template.spec.containers[web].env[DEGENERATION].value", Want: "a", Got: "b"}, false},
+		{compare.Difference{Path: "metadata.annotations.example.com/observedGeneration", Want: "1", Got: "3"}, true},
 		{compare.Difference{Object: "Deployment default/web-30081", Want: "absent", Got: "present"}, false},
 		{compare.Difference{Path: "spec.template.spec.containers[web].env[RESTART_POLICY].value", Want: "a", Got: "b"}, false},
 		{compare.Difference{Path: "spec.template.spec.containers[web].env[ROLLOUT_STRATEGY].value", Want: "a", Got: "b"}, false},
@@ -161,6 +164,14 @@ func TestReportedChanges(t *testing.T) {
 		{"false or absent", []string{"Ready True", "Progressing False"}, []string{"Ready True"}, 0, false},
 		{"a refusal in a message", []string{"Ready True storage cannot be changed"}, []string{"Ready True"}, 0, true},
 		{"a message of both", []string{"Ready True no errors; cannot complain"}, []string{"Ready True no errors; cannot complain"}, 0, false},
+		{"other work, and no failure", []string{"Ready True 3 pods updated, 0 failed"}, []string{"Ready True 3 pods created, 0 failed"}, 0, false},
+		{"only the change has a count", []string{"Ready True 3 pods updated; 0 failed, no errors"}, []string{"Ready True 3 pods created"}, 0, false},
+		{"no pods are pending", []string{"Ready True no pods are pending"}, []string{"Ready True"}, 0, false},
+		{"a failure", []string{"Ready True 3 pods updated, 2 failed"}, []string{"Ready True 3 pods created, 0 failed"}, 0, true},
+		{"another time", []string{"Ready True last error 1m12s ago, at 2026-01-02T03:04:05Z"}, []string{"Ready True last error 9s ago, at 2026-01-02T03:00:00Z"}, 0, false},
+		{"other pods that wait", []string{"Ready False waiting for web-5d4f8c-2: pending"}, []string{"Ready False waiting for web-77bd1a-1: pending"}, 0, false},
+		{"a change that is ignored", []string{"Ready True 3 pods, ignored: field is immutable"}, []string{"Ready True 3 pods"}, 0, true},
+		{"a refusal beside a failure of both", []string{"Ready True 1 failed. The storage cannot be changed"}, []string{"Ready True 1 failed"}, 0, true},
 	} {
 		now, then := frigateSaying(t, test.now...), frigateSaying(t, test.then...)
 		if found := statusDifferences(subjects, now, then); len(found) != test.differs {
@@ -169,6 +180,16 @@ func TestReportedChanges(t *testing.T) {
 		if says := saysSo(subjects, now, then); says != test.says {
 			t.Errorf("%s: says so: %v", test.name, says)
 		}
+	}
+	now, then := frigateSaying(t, "Ready True"), frigateSaying(t, "Ready True")
+	for m, reason := range map[*made]string{now: "Updated", then: "Created"} {
+		_, object := find(m.state, subject)
+		if err := unstructured.SetNestedSlice(object.Object, []any{map[string]any{"type": "Ready", "status": "True", "reason": reason, "message": "1 failed"}}, "status", "conditions"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if saysSo(subjects, now, then) {
+		t.Error("another reason makes the same message a report")
 	}
 	if isUnhealthy(subjects, frigateSaying(t, "Ready True")) || !isUnhealthy(subjects, frigateSaying(t, "Ready False")) {
 		t.Error("health is wrong")
@@ -264,7 +285,7 @@ func TestMadeShape(t *testing.T) {
 	fewer := maps.Clone(state)
 	key, one := object("apps/v1", "Deployment", "deployments", "web", map[string]any{"spec": map[string]any{"replicas": int64(1), "paused": true}})
 	fewer[key] = one
-	found := c.deviates(1, all, &made{state: fewer, written: all.written}, nil)
+	found := c.deviates(&Plan{Step: 1}, all, &made{state: fewer, written: all.written}, nil)
 	if len(found) != 1 || found[0].Path != "spec.paused" {
 		t.Errorf("%v", found)
 	}
@@ -281,40 +302,6 @@ func TestHidesNew(t *testing.T) {
 	}
 	if c.hidesNew(compare.Difference{Object: "Deployment default/renamed", Path: "spec.replicas"}) {
 		t.Error("a field that is always the same is hidden")
-	}
-}
-
-// TestLearnEffect has properties with and without an effect.
-func TestLearnEffect(t *testing.T) {
-	key := world.Key{Resource: "configmaps", Kind: "ConfigMap", Namespace: "default", Name: "orders"}
-	with := func(data string) *made {
-		return &made{state: world.State{key: {Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "orders", "namespace": "default"}, "data": map[string]any{"a": data},
-		}}}, written: map[string]bool{key.String(): true}}
-	}
-	before := with("1").state
-	before[world.Key{Group: "sea", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "a"}] = &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "sea/v1", "kind": "Frigate", "metadata": map[string]any{"name": "a", "namespace": "default"},
-		"spec": map[string]any{"guns": int64(1), "flag": "blue", "crew": "x", "name": "y", "gone": "z", "tls": map[string]any{"secret": "s"}, "pod": map[string]any{"image": "a"}},
-	}}
-	c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: before}}}
-	c.o.Ignores = func(*Observation) string { return "not judged, and still an effect" }
-	try := func(path string, value any, class values.Class, after string) {
-		change := values.Change{Path: append([]string{"spec"}, strings.Split(path, ".")...), Value: value, Class: class}
-		c.learnEffect(&Plan{Variant: "valid", Step: 1, Object: "Frigate default/a", Path: change.Path, Value: change}, with(after), with(after))
-	}
-	try("guns", int64(2), values.Valid, "2")
-	try("flag", "red", values.Valid, "1")
-	try("crew", "a", values.Valid, "1")
-	try("crew", "b", values.Valid, "3")
-	try("name", "x", values.Limit, "1")
-	try("gone", nil, values.Valid, "1")
-	try("tls", map[string]any{"secret": map[string]any{}}, values.Valid, "1")
-	try("pod", map[string]any{"a": "b"}, values.Valid, "1")
-	try("pod.image", "nginx", values.Valid, "2")
-	try("unset", "perhaps its default", values.Valid, "1")
-	if got := c.withoutEffect(); !slices.Equal(got, []string{"Frigate spec.flag"}) {
-		t.Errorf("%v", got)
 	}
 }
 
@@ -338,7 +325,7 @@ func TestDeviatesWithoutIgnored(t *testing.T) {
 	}
 	hide := compare.NewMask()
 	hide.Fields[key.String()] = map[string]bool{"data.other": true}
-	found := c.deviates(1, changed, fresh, hide)
+	found := c.deviates(&Plan{Step: 1}, changed, fresh, hide)
 	if len(found) != 1 || found[0].Path != "data.port" || found[0].Got != "80" || found[0].Want != "81" {
 		t.Errorf("%v", found)
 	}
@@ -347,10 +334,10 @@ func TestDeviatesWithoutIgnored(t *testing.T) {
 // TestIsTrace has what is left of a change that was taken back.
 func TestIsTrace(t *testing.T) {
 	at := compare.Difference{Path: "metadata.annotations.example.com/updatedAt", Want: "absent", Got: "(time)"}
-	if !isTrace("input", at) || isTrace("crash", at) {
+	if !isTrace("input", setting{}, at) || isTrace("crash", setting{}, at) {
 		t.Error("the time of a change counts only if there was none")
 	}
-	if isTrace("input", compare.Difference{Object: "ConfigMap default/web-77bd1a", Want: "absent", Got: "present"}) || isTrace("input", compare.Difference{Path: "spec.replicas", Want: "1", Got: "2"}) {
+	if isTrace("input", setting{}, compare.Difference{Object: "ConfigMap default/web-77bd1a", Want: "absent", Got: "present"}) || isTrace("input", setting{}, compare.Difference{Path: "spec.replicas", Want: "1", Got: "2"}) {
 		t.Error("more than a trace is left out")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/values"
@@ -38,11 +39,13 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	}
 	var hide *compare.Mask
 	agree := func(fresh *made) bool {
-		return len(c.deviates(p.Step, changed, fresh, hide)) == 0 && c.sameStatus(changed, fresh)
+		return c.agree(p, changed, fresh, hide)
 	}
 	fresh, err := c.fresh(ctx, changed.state, agree, func(r *run, wrong []*Observation) {
 		for _, o := range wrong {
-			o.Family, o.Done = p.Family, p.Says+". Another cluster gets the same spec from the start"
+			if o.Family = p.Family; p.Variant != unchanged { // which says so itself
+				o.Done = p.Says + ". Another cluster gets the same spec from the start"
+			}
 			r.locate(p, o)
 		}
 		result.wrong, result.story = append(result.wrong, wrong...), r.tell()
@@ -50,7 +53,7 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	if !c.isComparable(p, err, result) {
 		return
 	}
-	c.learnEffect(p, changed, fresh)
+	c.learnEffect(p, fresh, true)
 	if agree(fresh) {
 		return
 	}
@@ -69,7 +72,7 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 func (c *campaign) isComparable(p *Plan, err error, result *outcome) bool {
 	var impossible *noStartError
 	switch {
-	case errors.As(err, &impossible) && p.Variant == unchanged:
+	case errors.As(err, &impossible) && p.Variant == unchanged && len(result.wrong) == 0: // else it shows what prevents it
 		result.skipped = err.Error()
 	case errors.As(err, &impossible):
 		result.uncompared = impossible.reason // the change itself was judged
@@ -92,22 +95,7 @@ func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	if _, err := r.settle(ctx); err != nil {
-		return nil, err
-	}
-	r.board.step(nil)
-	if err := r.createAll(ctx, c.origins(as)); ctx.Err() != nil {
-		return nil, ctx.Err()
-	} else if err != nil {
-		return nil, &noStartError{firstLine(err.Error())}
-	}
-	over, err := r.settle(ctx)
-	if err == nil && !agree(r.made(over)) {
-		var later rested
-		if later, err = r.settleUntil(ctx, patience, func() bool { return agree(r.made(over)) }); err == nil {
-			over.add(later)
-		}
-	}
+	over, err := r.createAndSettle(ctx, c.origins(as), agree)
 	var dead *deadError
 	if err != nil && !errors.As(err, &dead) {
 		return nil, err
@@ -123,6 +111,27 @@ func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) 
 	return m, nil
 }
 
+// createAndSettle creates objects, and waits longer for what the operator makes of them if that does not agree.
+func (r *run) createAndSettle(ctx context.Context, objects []*unstructured.Unstructured, agree func(*made) bool) (over rested, err error) {
+	if _, err := r.settle(ctx); err != nil {
+		return over, err
+	}
+	r.board.step(nil)
+	if err := r.createAll(ctx, objects); ctx.Err() != nil {
+		return over, ctx.Err()
+	} else if err != nil {
+		return over, &noStartError{firstLine(err.Error())}
+	}
+	if over, err = r.settle(ctx); err != nil || agree(r.made(over)) {
+		return over, err
+	}
+	later, err := r.settleUntil(ctx, patience, func() bool { return agree(r.made(over)) })
+	if err == nil {
+		over.add(later)
+	}
+	return over, err
+}
+
 // learnFresh returns what a fresh start with the specs of the scenario changes, once for the campaign.
 func (c *campaign) learnFresh(ctx context.Context, step int) (*compare.Mask, error) {
 	c.freshly.Lock()
@@ -131,8 +140,8 @@ func (c *campaign) learnFresh(ctx context.Context, step int) (*compare.Mask, err
 		return c.freshMask, c.noFresh
 	}
 	changed := c.learnedMade(step - 1)
-	agree := func(m *made) bool { return len(c.deviates(step, changed, m, nil)) == 0 }
-	fresh, err := c.fresh(ctx, changed.state, agree, func(*run, []*Observation) {}) // a plan of its own shows that
+	agree := func(m *made) bool { return c.agree(&Plan{Step: step}, changed, m, nil) } // without the change of any plan
+	fresh, err := c.fresh(ctx, changed.state, agree, func(*run, []*Observation) {})    // a plan of its own shows that
 	var impossible *noStartError
 	if errors.As(err, &impossible) {
 		c.noFresh = err
@@ -140,10 +149,21 @@ func (c *campaign) learnFresh(ctx context.Context, step int) (*compare.Mask, err
 	if err != nil {
 		return nil, err
 	}
+	c.freshMask = c.maskOf(changed, fresh)
+	return c.freshMask, nil
+}
+
+// maskOf hides what differs after a change from a fresh start, also in the status of the custom resources.
+func (c *campaign) maskOf(changed, fresh *made) *compare.Mask {
 	mask := compare.NewMask()
 	mask.Learn(c.madeShapes(changed, fresh))
-	c.freshMask = mask
-	return mask, nil
+	for _, d := range c.statusDeviates(changed, fresh, nil) {
+		if mask.Fields[d.Object] == nil {
+			mask.Fields[d.Object] = map[string]bool{}
+		}
+		mask.Fields[d.Object][d.Path] = true
+	}
+	return mask
 }
 
 // changeAgain repeats a change that led elsewhere than a fresh start, and judges it.
@@ -159,45 +179,10 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 		}
 	}
 	r.family = p.Family
-	if _, err := r.settle(ctx); err != nil {
+	wrong, excused, err := r.judgeChange(ctx, p, fresh, hide)
+	if wrong, err = r.orDead(p.Step-1, wrong, err); err != nil {
 		return err
 	}
-	r.board.step(nil)
-	before := r.world.State()
-	about := c.changeIn(p, before)
-	since := time.Time{} // what was reported in the steps before counts
-	if p.Variant != unchanged {
-		d, err := feed(r, p)
-		if err != nil {
-			return err
-		}
-		since = time.Now().Add(-time.Second) // times in events are in seconds
-		r.note(about.change)
-		if err := d.act(ctx); err != nil {
-			return err
-		}
-	}
-	over, err := r.settleUntil(ctx, patience, func() bool {
-		now := r.made(rested{})
-		return len(c.deviates(p.Step, now, fresh, hide)) == 0 && c.sameStatus(now, fresh)
-	})
-	if err != nil {
-		return err
-	}
-	if err := r.lens.Flush(ctx); err != nil {
-		return err
-	}
-	now := r.made(over)
-	found := c.deviates(p.Step, now, fresh, hide)
-	reported, err := r.reports(ctx, p.Step-1, now, fresh, found, since)
-	if err != nil || reported || over.busy {
-		return err
-	}
-	wrong := about.unfollowed(p.Step-1, found, c.shapeOf(before), over.failing)
-	if len(found) == 0 {
-		wrong = about.otherStatus(p.Step-1, c.o.Subjects, now, fresh)
-	}
-	wrong, excused := c.excuse(wrong, over, r.board.writes())
 	if len(wrong) == 0 && p.Variant == unchanged {
 		result.skipped = excused // what else a plan does was judged before
 	}
@@ -211,14 +196,57 @@ func (c *campaign) changeAgain(ctx context.Context, p *Plan, fresh *made, hide *
 	return nil
 }
 
+// judgeChange carries out the change of a plan, and compares what becomes of it with a fresh start.
+func (r *run) judgeChange(ctx context.Context, p *Plan, fresh *made, hide *compare.Mask) (wrong []*Observation, excused string, err error) {
+	c := r.campaign
+	if _, err := r.settle(ctx); err != nil {
+		return nil, "", err
+	}
+	r.board.step(nil)
+	before := r.world.State()
+	about := c.changeIn(p, before)
+	since := time.Time{} // what was reported in the steps before counts
+	if p.Variant != unchanged {
+		d, err := feed(r, p)
+		if err != nil {
+			return nil, "", err
+		}
+		since = time.Now().Add(-time.Second) // times in events are in seconds
+		r.note(about.change)
+		if err := d.act(ctx); err != nil {
+			return nil, "", err
+		}
+	}
+	over, err := r.settleUntil(ctx, patience, func() bool { return c.agree(p, r.made(rested{}), fresh, hide) })
+	if err != nil {
+		return nil, "", err
+	}
+	if err := r.lens.Flush(ctx); err != nil {
+		return nil, "", err
+	}
+	now := r.made(over)
+	found, status := c.deviates(p, now, fresh, hide), c.statusDeviates(now, fresh, hide)
+	reported, err := r.reports(ctx, p.Step-1, now, fresh, found, status, since)
+	if err != nil || reported || over.busy {
+		return nil, "", err
+	}
+	wrong = about.unfollowed(p.Step-1, found, c.shapeOf(before), over.failing)
+	if len(found) == 0 {
+		wrong = about.otherStatus(p.Step-1, status)
+	}
+	wrong, excused = c.excuse(wrong, over, r.board.writes())
+	return wrong, excused, nil
+}
+
 // reports tests whether a user can see that a change was not carried out, or why. It also does if the fresh start has not
-// succeeded either, although the step before the change had.
-func (r *run) reports(ctx context.Context, step int, now, fresh *made, found []compare.Difference, since time.Time) (bool, error) {
+// succeeded either, although the step before the change had. Found is what differs in objects, and status what differs in the status of
+// custom resources.
+func (r *run) reports(ctx context.Context, step int, now, fresh *made, found, status []compare.Difference, since time.Time) (bool, error) {
 	subjects := r.campaign.o.Subjects
 	switch {
 	case isUnhealthy(subjects, fresh) && !isUnhealthy(subjects, r.campaign.learnedMade(step)):
 		return true, nil
-	case len(found) > 0 && len(statusDifferences(subjects, now, fresh)) > 0: // a condition differs as well
+	case len(found) > 0 && len(status) > 0: // a condition differs as well
 		return true, nil
 	case saysSo(subjects, now, fresh):
 		return true, nil

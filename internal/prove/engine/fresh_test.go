@@ -53,11 +53,82 @@ func TestReports(t *testing.T) {
 				objects.WithObjects(test.event)
 			}
 			r := &run{campaign: c, objects: objects.Build()}
-			got, err := r.reports(t.Context(), 0, frigateSaying(t, test.now), frigateSaying(t, test.fresh), test.found, began)
+			now, fresh := frigateSaying(t, test.now), frigateSaying(t, test.fresh)
+			got, err := r.reports(t.Context(), 0, now, fresh, test.found, c.statusDeviates(now, fresh, nil), began)
 			if err != nil || got != test.want {
 				t.Errorf("reported: %v (%v), not %v", got, err, test.want)
 			}
 		})
+	}
+}
+
+// TestStatusThatDiffersAnyway has an operator that tells after a step of the scenario what a fresh start does not have to tell.
+func TestStatusThatDiffersAnyway(t *testing.T) {
+	c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: frigateSaying(t, "Ready True").state}}}
+	c.o.Subjects = []*unstructured.Unstructured{{Object: map[string]any{
+		"apiVersion": "sea/v1", "kind": "Frigate", "metadata": map[string]any{"name": "a", "namespace": "default"},
+	}}}
+	c.mask.Fields["Frigate default/a"] = map[string]bool{"status.conditions[Synced].status": true}
+	fresh := frigateSaying(t, "Ready True")
+	hide := c.maskOf(frigateSaying(t, "Ready True", "Resized True"), fresh)
+	r := &run{campaign: c, objects: fake.NewClientBuilder().Build()}
+	service := []compare.Difference{{Object: "Service default/a", Path: "spec.port", Want: "81", Got: "80"}}
+	for name, test := range map[string]struct {
+		conditions []string
+		differs    bool
+	}{
+		"as before":                         {[]string{"Ready True", "Resized True"}, false},
+		"also differs between equal runs":   {[]string{"Ready True", "Resized True", "Synced True"}, false},
+		"another condition":                 {[]string{"Ready False", "Resized True"}, true},
+		"another condition, and not before": {[]string{"Ready True", "Stalled True"}, true},
+	} {
+		now := frigateSaying(t, test.conditions...)
+		if got := c.agree(&Plan{Step: 1}, now, fresh, hide); got == test.differs {
+			t.Errorf("%s: agrees: %v", name, got)
+		}
+		reported, err := r.reports(t.Context(), 0, now, fresh, service, c.statusDeviates(now, fresh, hide), time.Time{})
+		if err != nil || reported != test.differs {
+			t.Errorf("%s: reported: %v (%v)", name, reported, err)
+		}
+	}
+}
+
+// TestPanicAfterFreshStart has the run that compares the scenario itself: an operator that panics leaves nothing to compare, and that
+// is what counts.
+func TestPanicAfterFreshStart(t *testing.T) {
+	c := &campaign{}
+	p := &Plan{Family: "input", Variant: unchanged, Step: 2, Fresh: true}
+	for _, wrong := range [][]*Observation{nil, {{Family: "input", Verdict: "panic", Title: "The operator panics"}}} {
+		g := newGathering(c, time.Now())
+		result := &outcome{plan: p, wrong: wrong}
+		if c.isComparable(p, &noStartError{"the operator does not come to rest"}, result) {
+			t.Error("there is nothing to compare with")
+		}
+		g.add(result)
+		again := *result
+		g.add(&again)
+		if len(g.findings) != len(wrong) || (len(g.skipped) == 0) != (len(wrong) > 0) {
+			t.Errorf("%d findings, %d skipped, with %d observations", len(g.findings), len(g.skipped), len(wrong))
+		}
+		for _, f := range g.findings {
+			if f.Again != 1 {
+				t.Errorf("%s was seen again %d times", f.ID, f.Again)
+			}
+		}
+	}
+}
+
+// TestDeadOperatorIsAFinding has an operator that does not stay up. Another error means that the run broke down.
+func TestDeadOperatorIsAFinding(t *testing.T) {
+	r := &run{campaign: &campaign{}, activity: newActivity(), exits: []string{"exited with 1: panic: no captain"}}
+	before := []*Observation{{Verdict: "update"}}
+	wrong, err := r.orDead(1, before, &deadError{})
+	if err != nil || len(wrong) != 2 || wrong[1].Verdict != "exit" || wrong[1].Step != 1 {
+		t.Errorf("%v (%v)", wrong, err)
+	}
+	full := errors.New("no space left on device")
+	if wrong, err := r.orDead(1, before, full); !errors.Is(err, full) || len(wrong) != 1 {
+		t.Errorf("%v (%v)", wrong, err)
 	}
 }
 

@@ -123,13 +123,15 @@ func (r *run) agrees(step, changes int) bool {
 func (r *run) deviations(step int) []compare.Difference {
 	c := r.campaign
 	found := c.mask.Differences(c.reference[step].shape, c.shapeOf(r.world.State()))
-	return slices.DeleteFunc(found, func(d compare.Difference) bool { return isTrace(r.family, d) || c.ignoresField(r.family, step, d) })
+	return slices.DeleteFunc(found, func(d compare.Difference) bool {
+		return isTrace(r.family, r.setting, d) || c.ignoresField(r.family, step, d)
+	})
 }
 
 // isTrace reports whether a field only shows that a property was changed and changed back, such as the time of the last change in an
-// annotation.
-func isTrace(family string, d compare.Difference) bool {
-	return family == "input" && d.Path != "" && isPast(d, compare.Shape{})
+// annotation. The value itself is more than that.
+func isTrace(family string, s setting, d compare.Difference) bool {
+	return family == "input" && d.Path != "" && isPast(d, compare.Shape{}) && !s.lags(d.Want, d.Got)
 }
 
 // ignoresField reports whether the scenario ignores one field of an object.

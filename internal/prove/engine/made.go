@@ -51,17 +51,18 @@ func (c *campaign) learnedWrites() map[string]bool {
 	return written
 }
 
-// deviates returns what is different after a change from a fresh start, without what the scenario ignores.
-func (c *campaign) deviates(step int, changed, fresh *made, hide *compare.Mask) []compare.Difference {
+// deviates returns what is different after the change of a plan from a fresh start, without what the scenario ignores.
+func (c *campaign) deviates(p *Plan, changed, fresh *made, hide *compare.Mask) []compare.Difference {
 	got, want := c.madeShapes(changed, fresh)
 	found := c.mask.Differences(want, got)
 	if hide != nil {
 		left := hide.Differences(want, got)
 		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return !slices.Contains(left, d) })
 	}
+	setting := c.settingOf(p)
 	scaled := append(autoscaled(changed.state), autoscaled(fresh.state)...)
 	return slices.DeleteFunc(found, func(d compare.Difference) bool {
-		return isPast(d, want) || d.Path == "spec.replicas" && slices.Contains(scaled, d.Object) || c.hidesNew(d) || c.ignores(&Observation{Family: "input", Step: step - 1, Verdict: "update", Object: d.Object, Fields: fieldsIn(d)})
+		return isPast(d, want) && !setting.lags(d.Got, d.Want) || d.Path == "spec.replicas" && slices.Contains(scaled, d.Object) || c.hidesNew(d) || c.ignores(&Observation{Family: "input", Step: p.Step - 1, Verdict: "update", Object: d.Object, Fields: fieldsIn(d)})
 	})
 }
 
@@ -143,7 +144,15 @@ func isOver(key world.Key, object *unstructured.Unstructured) bool {
 	return finished != ""
 }
 
-// sameStatus reports whether the custom resources say the same about themselves.
-func (c *campaign) sameStatus(changed, fresh *made) bool {
-	return len(statusDifferences(c.o.Subjects, changed, fresh)) == 0
+// statusDeviates returns what the custom resources say about themselves after a change, and not after a fresh start. A condition that
+// is hidden does not hide others.
+func (c *campaign) statusDeviates(changed, fresh *made, hide *compare.Mask) []compare.Difference {
+	return slices.DeleteFunc(statusDifferences(c.o.Subjects, changed, fresh), func(d compare.Difference) bool {
+		return c.mask.Fields[d.Object][d.Path] || hide != nil && hide.Fields[d.Object][d.Path]
+	})
+}
+
+// agree reports whether a change led to what a fresh start leads to.
+func (c *campaign) agree(p *Plan, changed, fresh *made, hide *compare.Mask) bool {
+	return len(c.deviates(p, changed, fresh, hide)) == 0 && len(c.statusDeviates(changed, fresh, hide)) == 0
 }

@@ -26,6 +26,7 @@ import (
 type run struct {
 	campaign *campaign
 	family   string // of the disturbance; empty if there is none
+	setting  setting
 	dir      string
 	began    time.Time
 	cluster  *cluster.Cluster

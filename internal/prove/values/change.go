@@ -91,6 +91,12 @@ func (c Change) IsSet(object map[string]any) bool {
 	return found
 }
 
+// In returns the property that the change is about as an object has it; nil if it has none.
+func (c Change) In(object map[string]any) any {
+	value, _ := at(object, c.Path)
+	return value
+}
+
 // at returns the value at a path.
 func at(in any, path []string) (value any, found bool) {
 	for _, segment := range path {

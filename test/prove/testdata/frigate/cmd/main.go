@@ -26,6 +26,7 @@ import (
 var (
 	kind   = schema.GroupVersionKind{Group: "navy.example.com", Version: "v1", Kind: "Frigate"}
 	defect = os.Getenv("DEFECT")
+	mutiny *time.Timer // ends the operator
 )
 
 const (
@@ -126,6 +127,14 @@ func (r *reconciler) giveOrders(ctx context.Context, frigate *unstructured.Unstr
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, orders, func() error {
 		switch captain, known := orders.Data["captain"]; {
 		case defect == "ignores-captain" && known:
+			wanted["captain"] = captain
+		case defect == "mutinies" && known:
+			if mutiny != nil {
+				mutiny.Stop()
+			}
+			if captain != wanted["captain"] {
+				mutiny = time.AfterFunc(time.Second, func() { os.Exit(1) }) // later than a run that looks well ends
+			}
 			wanted["captain"] = captain
 		case defect == "keeps-cargo":
 			for good, amount := range orders.Data {

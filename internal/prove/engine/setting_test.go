@@ -1,0 +1,59 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/values"
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// TestPropertiesNamedLikeThePast has a variable that carries a property, and annotations that only count changes.
+func TestPropertiesNamedLikeThePast(t *testing.T) {
+	frigate := world.Key{Group: "sea", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "a"}
+	key := world.Key{Group: "apps", Resource: "deployments", Kind: "Deployment", Namespace: "default", Name: "web"}
+	with := func(revision, generation string) *made {
+		return &made{written: map[string]bool{key.String(): true}, state: world.State{key: {Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web", "namespace": "default", "annotations": map[string]any{"generation": generation}},
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "env": []any{map[string]any{"name": "GIT_REVISION", "value": revision}}}}}}},
+		}}}}
+	}
+	for name, test := range map[string]struct {
+		property         string
+		old, value       any
+		changed, fresh   *made
+		deviates, traces bool
+	}{
+		"a text that does not arrive":    {"revision", "main", "next", with("main", "2"), with("next", "1"), true, false},
+		"a text that is not removed":     {"revision", "main", nil, with("main", "2"), with("HEAD", "1"), true, false},
+		"a number that does not arrive":  {"revision", int64(7), int64(8), with("7", "2"), with("8", "1"), true, false},
+		"a text that arrives":            {"revision", "main", "next", with("next", "2"), with("next", "1"), false, false},
+		"a count like another property":  {"guns", int64(2), int64(1), with("main", "2"), with("main", "1"), false, false},
+		"a count beside a text":          {"captain", "hull", "stewart", with("1", "2"), with("2", "1"), false, false},
+		"a text that is not taken back":  {"revision", "next", "main", with("main", "2"), with("next", "1"), false, true},
+		"a text of which both have some": {"revision", "a1", "a2", with("a1 a2", "2"), with("a2 a1", "1"), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := map[string]any{test.property: test.old}
+			c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: world.State{frigate: &unstructured.Unstructured{Object: map[string]any{"spec": spec}}}}}}
+			p := &Plan{Family: "input", Step: 1, Object: frigate.String(), Value: values.Change{Path: []string{"spec", test.property}, Value: test.value}}
+			if test.traces {
+				want, got := c.madeShapes(test.fresh, test.changed)
+				for _, d := range c.mask.Differences(want, got) {
+					if trace := isTrace("input", c.settingOf(p), d); trace != (d.Path == "metadata.annotations.generation") {
+						t.Errorf("%v: a trace: %v", d, trace)
+					}
+				}
+				return
+			}
+			if found := c.deviates(p, test.changed, test.fresh, nil); (len(found) > 0) != test.deviates {
+				t.Errorf("%v", found)
+			}
+		})
+	}
+}
