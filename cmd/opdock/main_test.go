@@ -97,22 +97,7 @@ func TestSecondSignalLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		switch r.URL.Path {
-		case "/api":
-			fmt.Fprint(w, `{"kind":"APIVersions","versions":["v1"]}`)
-		case "/api/v1":
-			fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[]}`)
-		case "/apis":
-			fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
-		default:
-			http.NotFound(w, r)
-		}
-	}))
-	defer server.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	testenv.WriteFile(t, kubeconfig, "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: '"+server.URL+"'}}]\n")
+	kubeconfig := emptyServer(t)
 	program := exec.CommandContext(t.Context(), self, "trace", "--kubeconfig", kubeconfig, "--", "sh", "-c", "trap '' INT TERM; echo began; read never")
 	program.Env, program.Stderr = append(os.Environ(), programVariable+"=1", "OPDOCK_HOME="+t.TempDir(), "TMPDIR="+temporary), os.Stderr
 	program.Dir = t.TempDir()         // of no project
@@ -151,4 +136,26 @@ func TestSecondSignalLeavesNothing(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("it leaves %v, %v", left, err)
 	}
+}
+
+// emptyServer returns the kubeconfig of an API server without objects.
+func emptyServer(t *testing.T) (kubeconfig string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api":
+			fmt.Fprint(w, `{"kind":"APIVersions","versions":["v1"]}`)
+		case "/api/v1":
+			fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[]}`)
+		case "/apis":
+			fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	testenv.WriteFile(t, kubeconfig, "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: '"+server.URL+"'}}]\n")
+	return kubeconfig
 }

@@ -106,8 +106,12 @@ func (o *Options) run(ctx context.Context, kubeconfig string, proxy *lens.Lens) 
 	cmd := exec.CommandContext(ctx, o.Command[0], o.Command[1:]...)
 	cmd.Env = slices.Concat(o.Env, lens.Environment(kubeconfig))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
-	// Ctrl-C reaches the program by its terminal already; this is for other ends.
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Cancel = func() error {
+		if isCtrlC(ctx) {
+			return nil
+		}
+		return cmd.Process.Signal(syscall.SIGTERM)
+	}
 	cmd.WaitDelay = killAfter
 	if err := cmd.Start(); err != nil {
 		return "did not start", 1, fmt.Errorf("starting %s: %w", o.Command[0], err)
