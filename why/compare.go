@@ -16,8 +16,16 @@ func isSecret(o *Object) bool { return o.Kind == "Secret" && o.Group == "" }
 // form of causes and with the default bounds.
 func Compare(old, now client.Object) ([]Change, []Writer) {
 	o := Options{}.withDefaults()
-	_, secret := now.(*corev1.Secret)
-	kind := now.GetObjectKind().GroupVersionKind()
-	found := diff.Differ{MaxChanges: o.MaxChanges, MaxValue: o.MaxValue, MaxCompared: o.MaxCompared}.Compare(old, now, secret || isSecret(&Object{Kind: kind.Kind, Group: kind.Group}))
+	// A version of which only the metadata was requested may not have the kind of the object.
+	secret := holdsSecret(old) || holdsSecret(now)
+	found := diff.Differ{MaxChanges: o.MaxChanges, MaxValue: o.MaxValue, MaxCompared: o.MaxCompared}.Compare(old, now, secret)
 	return found.Changes, writersOf(old, now, &found, o.Clock.Now())
+}
+
+func holdsSecret(object client.Object) bool {
+	if _, typed := object.(*corev1.Secret); typed {
+		return true
+	}
+	kind := object.GetObjectKind().GroupVersionKind()
+	return isSecret(&Object{Kind: kind.Kind, Group: kind.Group})
 }

@@ -60,4 +60,20 @@ func TestCompareSecretsHidesValues(t *testing.T) {
 	}
 }
 
+// TestCompareSecretWithOtherKind compares a Secret with an answer that has only its metadata, and not its kind.
+func TestCompareSecretWithOtherKind(t *testing.T) {
+	secret := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}, "data": map[string]any{"password": "hunter2"},
+	}}
+	metadata := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": map[string]any{"name": "s"},
+	}}
+	for name, pair := range map[string][2]client.Object{"before": {secret, metadata}, "after": {metadata, secret}} {
+		changes, _ := Compare(pair[0], pair[1])
+		if text := fmt.Sprintf("%+v", changes); len(changes) == 0 || strings.Contains(text, "hunter2") {
+			t.Errorf("%s: the changes are %s", name, text)
+		}
+	}
+}
+
 var testDiffer = diff.Differ{MaxChanges: 16, MaxValue: 120, MaxCompared: 20_000}

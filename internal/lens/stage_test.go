@@ -89,10 +89,16 @@ func (s *stage) events() (all []Event) {
 // lastRequest waits for a request to be complete: its answer is read a moment before.
 func (s *stage) lastRequest() *Request {
 	s.Helper()
+	return s.lastOf("")
+}
+
+// lastOf waits for a request with a verb; any if it is empty.
+func (s *stage) lastOf(verb string) *Request {
+	s.Helper()
 	var found *Request
 	testenv.Eventually(s.T, "the request is in the stream", func() error {
 		for _, e := range s.events() {
-			if e.Request != nil && !e.Request.Open {
+			if e.Request != nil && !e.Request.Open && (verb == "" || e.Request.Verb == verb) {
 				found = e.Request
 			}
 		}

@@ -203,12 +203,24 @@ func compare(before *version, now client.Object) *Change {
 	if old == nil {
 		return c
 	}
+	if kindOf(now) == partialMetadata {
+		kind := old.GetObjectKind().GroupVersionKind()
+		old, now = metadataOf(old, kind), metadataOf(now, kind)
+	}
 	if reflect.TypeOf(old) != reflect.TypeOf(now) {
 		// They came in different encodings.
 		old, now = asUnstructured(old), asUnstructured(now)
 	}
 	c.Fields, c.By = why.Compare(old, now)
 	return c
+}
+
+// metadataOf returns the part of an object that the answer to a request for metadata contains. It has the kind of the
+// object, by which the values of Secrets are hidden, which may be in annotations, too.
+func metadataOf(object client.Object, kind schema.GroupVersionKind) client.Object {
+	part := &unstructured.Unstructured{Object: map[string]any{"metadata": asUnstructured(object).Object["metadata"]}}
+	part.SetGroupVersionKind(kind)
+	return part
 }
 
 // sentVersion is the resource version in the body of an update.
