@@ -318,6 +318,32 @@ func TestOwnersThatAreBlocked(t *testing.T) {
 	}
 }
 
+// TestRefusalsThatQuoteSecrets sends Secrets that the API server does not accept: its messages have their values.
+func TestRefusalsThatQuoteSecrets(t *testing.T) {
+	w := newWorld(t, "application/json", nil)
+	secrets := w.client.CoreV1().Secrets(w.namespace)
+	refused := func(_ *corev1.Secret, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "482913") {
+			t.Fatalf("the error is %v", err)
+		}
+	}
+	refused(secrets.Patch(t.Context(), "a", types.ApplyPatchType, []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"pin":482913}}`),
+		metav1.PatchOptions{FieldManager: "tester"}))
+	refused(secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"pin": "482913!"}}}, metav1.CreateOptions{}))
+	var said []string
+	for _, r := range w.requests("secrets") {
+		said = append(said, fmt.Sprint(r.Status, " ", r.Message))
+	}
+	want := []string{
+		"500 failed to create typed patch object (/a; /v1, Kind=Secret): .stringData.pin: expected string, got (the rest is hidden: it may contain values of the Secret)",
+		"422 Invalid: metadata.labels (the rest is hidden: it may contain values of the Secret)",
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("recorded are %q", said)
+	}
+}
+
 func asConfig[I interface{ Config() *rest.Config }](identity I, err error) (*rest.Config, error) {
 	if err != nil {
 		return nil, err

@@ -47,3 +47,35 @@ func TestWritesOfMetadata(t *testing.T) {
 		}
 	}
 }
+
+func TestMessagesAboutSecrets(t *testing.T) {
+	t.Parallel()
+	const hidden = " (the rest is hidden: it may contain values of the Secret)"
+	for _, test := range []struct {
+		verb, resource string
+		status         int
+		answer, want   string
+	}{
+		{"apply", "secrets", 500, `{"message":"failed to create typed patch object: .stringData.pin: expected string, got &value.valueUnstructured{Value:482913}"}`, "failed to create typed patch object: .stringData.pin: expected string, got" + hidden},
+		{"apply", "secrets", 500, `{"message":"482913"}`, "Internal Server Error" + hidden},
+		{
+			"create", "secrets", 422, `{"reason":"Invalid","message":"Secret \"a\" is invalid: data: Invalid value: \"482913\"","details":{"causes":[{"field":"data"},{"field":"data"},{"field":"type"}]}}`,
+			"Invalid: data, type" + hidden,
+		},
+		{"update", "secrets", 400, "no 482913, please", "Bad Request" + hidden},
+		{"update", "secrets", 403, `{"message":"admission webhook \"pins.shop\" denied the request: 482913 is weak"}`, `admission webhook "pins.shop" denied the request:` + hidden},
+		{"delete", "secrets", 403, `{"message":"secrets \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: 482913"}`, `secrets "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request:` + hidden},
+		{"create", "secrets", 403, `{"message":"secrets is forbidden: User \"u\" cannot create resource"}`, `secrets is forbidden: User "u" cannot create resource`},
+		{"update", "secrets", 409, `{"reason":"Conflict","message":"the object has been modified"}`, "the object has been modified"},
+		{"list", "secrets", 410, `{"reason":"Expired","message":"too old resource version"}`, "too old resource version"},
+		{"create", "configmaps", 422, `{"reason":"Invalid","message":"data: Invalid value: 5"}`, "data: Invalid value: 5"},
+	} {
+		o := &observer{budget: budget{most: maxAnswer}}
+		x := &exchange{contentType: "application/json", got: o.newCapture(maxAnswer)}
+		x.Request = Request{Verb: test.verb, Resource: Resource{Version: "v1", Resource: test.resource, Namespace: "b"}, Status: test.status}
+		x.got.write([]byte(strings.Replace(test.answer, "{", `{"apiVersion":"v1","kind":"Status",`, 1)))
+		if got := o.request(x).Message; got != test.want {
+			t.Errorf("%s %s: the message is %q, not %q", test.verb, test.answer, got, test.want)
+		}
+	}
+}

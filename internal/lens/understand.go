@@ -47,7 +47,7 @@ func (o *observer) request(x *exchange) *Request {
 	object, err := decode(plain, as)
 	if err != nil {
 		if r.Status >= http.StatusBadRequest {
-			r.Message = firstLine(string(plain))
+			r.Message = message(r, firstLine(string(plain)), nil)
 		} else {
 			r.Undecoded = err.Error()
 		}
@@ -71,7 +71,9 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 	case kind.Kind == "Status" && kind.Group == "":
 		answer := asUnstructured(decoded)
 		r.Reason, _, _ = unstructured.NestedString(answer.Object, "reason")
-		r.Message, _, _ = unstructured.NestedString(answer.Object, "message")
+		text, _, _ := unstructured.NestedString(answer.Object, "message")
+		causes, _, _ := unstructured.NestedSlice(answer.Object, "details", "causes")
+		r.Message = message(r, text, causes)
 		o.deleted(r, answer)
 		return
 	case kind.Kind == "Table" && kind.Group == metav1.GroupName, isReview(r.Resource):
