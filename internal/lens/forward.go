@@ -143,8 +143,11 @@ func (x *exchange) readAhead(r *http.Request) error {
 		return err
 	}
 	x.sent.write(data)
-	r.Body = io.NopCloser(bytes.NewReader(data))
-	return nil
+	// The transport sends a body again if the connection ends before the server has handled the request, as it would
+	// for a client without the lens.
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+	r.Body, err = r.GetBody()
+	return err
 }
 
 func (x *exchange) isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
