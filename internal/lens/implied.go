@@ -29,7 +29,7 @@ func (o *observer) implied(r *Request, before *version, now client.Object) []Imp
 	case place.Subresource == "status":
 		return signed(place, before, now)
 	}
-	rights := o.blockedOwners(before, now)
+	rights := append(o.blockedOwners(before, now, r.Object.Kind), changedOwners(r, before, now)...)
 	if r.Status == http.StatusCreated && (r.Verb == "apply" || r.Verb == "update") {
 		rights = append(rights, Implied{"create", bare(place), fmt.Sprintf("this %s created the object", r.Verb)})
 	}
@@ -50,7 +50,7 @@ func (o *observer) implied(r *Request, before *version, now client.Object) []Imp
 
 // signed returns the right that a change to the certificate or the conditions of a certificate signing request needs.
 func signed(place Resource, before *version, object client.Object) []Implied {
-	if place.Group != certificatesv1.GroupName || place.Resource != "certificatesigningrequests" {
+	if place.Group != certificatesv1.GroupName || place.Resource != "certificatesigningrequests" || kindOf(object) == partialMetadata {
 		return nil
 	}
 	old, now := before.unstructured(), asUnstructured(object)
@@ -182,7 +182,7 @@ func bare(r Resource) Resource {
 
 // blockedOwners returns the owners whose deletion the write blocks: OwnerReferencesPermissionEnforcement,
 // which some distributions enable, requires the right to change their finalizers.
-func (o *observer) blockedOwners(before *version, now client.Object) (rights []Implied) {
+func (o *observer) blockedOwners(before *version, now client.Object, kind string) (rights []Implied) {
 	had := map[metav1.OwnerReference]bool{}
 	references := now.GetOwnerReferences()
 	if len(references) == 0 {
@@ -207,9 +207,22 @@ func (o *observer) blockedOwners(before *version, now client.Object) (rights []I
 			Group: version.Group, Version: version.Version, Resource: o.resourceOf(version.WithKind(reference.Kind)), Subresource: "finalizers",
 			Namespace: now.GetNamespace(), Name: reference.Name,
 		}
-		rights = append(rights, Implied{"update", owner, fmt.Sprintf("%s %s refers to its owner with blockOwnerDeletion", kindOf(now), now.GetName())})
+		rights = append(rights, Implied{"update", owner, fmt.Sprintf("%s %s refers to its owner with blockOwnerDeletion", kind, now.GetName())})
 	}
 	return rights
+}
+
+// changedOwners returns the right to delete an object whose owner references a write has changed: with them it decides
+// when the object is deleted. OwnerReferencesPermissionEnforcement requires it, but not of who creates the object.
+func changedOwners(r *Request, before *version, now client.Object) []Implied {
+	if r.Verb == "create" || r.Status == http.StatusCreated || before == nil || before.uid != string(now.GetUID()) || r.Change != nil && r.Change.None {
+		return nil
+	}
+	old := before.object()
+	if old == nil || equality.Semantic.DeepEqual(old.GetOwnerReferences(), now.GetOwnerReferences()) {
+		return nil
+	}
+	return []Implied{{"delete", r.Resource, fmt.Sprintf("this %s changed the owner references of the object", r.Verb)}}
 }
 
 // plain is a comparable owner reference, without pointers.

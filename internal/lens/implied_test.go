@@ -5,10 +5,15 @@ package lens
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -34,5 +39,49 @@ rules:
 	const want = "get  endpoints/ shop/, get  pods/status shop/, get apps endpoints/ shop/, get apps pods/status shop/, get  secrets/ shop/a, get  secrets/ shop/b"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("got %q, want %q", strings.Join(got, ", "), want)
+	}
+}
+
+func TestChangedOwnersNeedDelete(t *testing.T) {
+	t.Parallel()
+	object := func(owners ...string) *corev1.ConfigMap {
+		o := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", UID: "u"}}
+		for _, owner := range owners {
+			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: owner, Controller: ptr.To(true)})
+		}
+		return o
+	}
+	for name, test := range map[string]struct {
+		verb        string
+		status      int
+		before, now *corev1.ConfigMap
+		change      *Change
+		want        string
+	}{
+		"adopted":             {"patch", http.StatusOK, object(), object("x"), nil, "delete configmaps b/a"},
+		"released":            {"update", http.StatusOK, object("x"), object(), &Change{}, "delete configmaps b/a"},
+		"other owner":         {"apply", http.StatusOK, object("x"), object("y"), nil, "delete configmaps b/a"},
+		"same owner":          {"update", http.StatusOK, object("x"), object("x"), nil, ""},
+		"created":             {"create", http.StatusCreated, nil, object("x"), nil, ""},
+		"created by apply":    {"apply", http.StatusCreated, nil, object("x"), nil, "create configmaps b/"},
+		"not known before":    {"update", http.StatusOK, nil, object("x"), nil, ""},
+		"changed by an other": {"apply", http.StatusOK, object(), object("x"), &Change{None: true}, ""},
+		"deleted with owner":  {"delete", http.StatusOK, object("x"), object(), nil, ""},
+	} {
+		r := &Request{
+			Verb: test.verb, Status: test.status, Change: test.change, Object: &Object{Kind: "ConfigMap"},
+			Resource: Resource{Version: "v1", Resource: "configmaps", Namespace: "b", Name: "a"},
+		}
+		var before *version
+		if test.before != nil {
+			before = versionOf(test.before, nil, encodedProtobuf, false, time.Time{})
+		}
+		var got []string
+		for _, right := range (&observer{}).implied(r, before, test.now) {
+			got = append(got, fmt.Sprintf("%s %s %s/%s", right.Verb, right.Resource.Resource, right.Resource.Namespace, right.Resource.Name))
+		}
+		if strings.Join(got, ", ") != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
 	}
 }
