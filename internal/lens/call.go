@@ -5,6 +5,7 @@ package lens
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -31,8 +32,8 @@ var requestInfo = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api
 func describe(r *http.Request) Request {
 	query := r.URL.Query()
 	d := Request{
-		UserAgent: r.UserAgent(), FieldManager: query.Get("fieldManager"), As: r.Header.Get("Impersonate-User"),
-		DryRun: slices.Contains(query["dryRun"], metav1.DryRunAll),
+		UserAgent: r.UserAgent(), FieldManager: query.Get("fieldManager"), As: r.Header.Get(authenticationv1.ImpersonateUserHeader),
+		DryRun: slices.Contains(query["dryRun"], metav1.DryRunAll), Implies: impersonated(r.Header),
 	}
 	d.Reconcile, _ = strconv.ParseUint(r.Header.Get(ReconcileHeader), 10, 64) // anything else is none
 	info, err := requestInfo.NewRequestInfo(r)
@@ -64,6 +65,36 @@ func describe(r *http.Request) Request {
 		}
 	}
 	return d
+}
+
+// impersonated returns the rights to impersonate what else a request says of the user that it impersonates, as the API
+// server checks them. The right to impersonate the user itself follows from Request.As.
+func impersonated(header http.Header) (rights []Implied) {
+	if header.Get(authenticationv1.ImpersonateUserHeader) == "" {
+		return nil // the API server refuses it
+	}
+	need := func(what Resource, names []string, because string) {
+		for _, name := range names {
+			what.Name = name
+			rights = append(rights, Implied{"impersonate", what, because})
+		}
+	}
+	need(Resource{Version: "v1", Resource: "groups"}, header.Values(authenticationv1.ImpersonateGroupHeader), "requests were sent as a member of another group")
+	version := authenticationv1.SchemeGroupVersion
+	need(Resource{Group: version.Group, Version: version.Version, Resource: "uids"}, header.Values(authenticationv1.ImpersonateUIDHeader), "requests were sent with the UID of another user")
+	for _, name := range slices.Sorted(maps.Keys(header)) {
+		encoded, ok := strings.CutPrefix(name, authenticationv1.ImpersonateUserExtraHeaderPrefix)
+		if !ok {
+			continue
+		}
+		key := strings.ToLower(encoded)
+		if plain, err := url.PathUnescape(key); err == nil {
+			key = plain
+		}
+		extra := Resource{Group: version.Group, Version: version.Version, Resource: "userextras", Subresource: key}
+		need(extra, header[name], "requests were sent with extra fields of another user")
+	}
+	return rights
 }
 
 // maxSource is the longest header with lines that is read.

@@ -76,7 +76,8 @@ type Request struct {
 	Change *Change `json:"change,omitempty"`
 	// Delivered is the watch that delivered the version that a write made, if that was faster than the answer.
 	Delivered uint64 `json:"delivered,omitempty"`
-	// Implies are the rights that the body of a write needs besides the right to send it.
+	// Implies are the rights that a request needs besides the right to send it: by the body of a write, or by what it
+	// impersonates besides a user.
 	Implies []Implied `json:"implies,omitempty"`
 	// Undecoded is the reason why Object, Items or Change are unknown, if the response should contain them.
 	Undecoded string `json:"undecoded,omitempty"`

@@ -188,7 +188,7 @@ func (x *exchange) answered(ctx context.Context, response *http.Response) error 
 		}
 	}
 	if response.StatusCode == http.StatusSwitchingProtocols {
-		x.Request.Implies = impliedByUpgrade(&x.Request)
+		x.Request.Implies = append(x.Request.Implies, impliedByUpgrade(&x.Request)...)
 		x.finish(nil) // the rest of the connection is not recorded
 		return nil
 	}

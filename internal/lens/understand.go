@@ -98,7 +98,7 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 	if r.IsWrite() {
 		old, unchanged := before.before(made, x.began)
 		r.Change = changed(r, old, unchanged, object, x.sentVersion())
-		r.Implies = o.implied(r, old, object)
+		r.Implies = append(r.Implies, o.implied(r, old, object)...)
 		if r.Change == nil || !r.Change.None {
 			o.wrote(writtenVersion{r.Object.UID, r.Object.ResourceVersion}, r)
 		}
