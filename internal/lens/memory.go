@@ -112,6 +112,9 @@ func (r *remembered) size() int64 {
 	for _, v := range r.versions {
 		size += int64(len(v.data))
 	}
+	if r.delivered != nil && !slices.Contains(r.versions, r.delivered) {
+		size += int64(len(r.delivered.data))
+	}
 	return size
 }
 
