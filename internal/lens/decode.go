@@ -118,10 +118,8 @@ func decodeEvent(data []byte, as encoding) (e watchEvent, err error) {
 	return e, errors.New("its encoding is not known")
 }
 
-// maxInflated is the maximum size of a decompressed response.
-const maxInflated = 4 * maxAnswer
-
-// inflate undoes the compression of an answer.
+// inflate undoes the compression of an answer. Decoded, an object takes several times the room of its text, so the text
+// has the same bound with and without compression.
 func inflate(data []byte, compression string) ([]byte, error) {
 	switch compression {
 	case "", "identity":
@@ -131,8 +129,8 @@ func inflate(data []byte, compression string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		plain, err := io.ReadAll(io.LimitReader(reader, maxInflated))
-		if len(plain) == maxInflated {
+		plain, err := io.ReadAll(io.LimitReader(reader, maxAnswer+1))
+		if len(plain) > maxAnswer {
 			return nil, errors.New(tooLarge)
 		}
 		return plain, err
