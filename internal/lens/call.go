@@ -76,7 +76,7 @@ func impersonated(header http.Header) (rights []Implied) {
 	need := func(what Resource, names []string, because string) {
 		for _, name := range names {
 			what.Name = name
-			rights = append(rights, Implied{"impersonate", what, because})
+			rights = append(rights, Implied{Verb: "impersonate", Resource: what, Because: because})
 		}
 	}
 	need(Resource{Version: "v1", Resource: "groups"}, header.Values(authenticationv1.ImpersonateGroupHeader), "requests were sent as a member of another group")

@@ -168,7 +168,9 @@ func (c *Change) RenewsLeader() bool {
 // Implied is a right that no request shows.
 type Implied struct {
 	Verb     string   `json:"verb"`
-	Resource Resource `json:"resource"`
+	Resource Resource `json:"resource,omitzero"`
+	// Path is the URL of a right that is not about resources, which may end with *.
+	Path string `json:"path,omitempty"`
 	// Because is the reason for it.
 	Because string `json:"because"`
 }

@@ -31,17 +31,17 @@ func (o *observer) implied(r *Request, before *version, now client.Object) []Imp
 	}
 	rights := append(o.blockedOwners(before, now, r.Object.Kind), changedOwners(r, before, now)...)
 	if r.Status == http.StatusCreated && (r.Verb == "apply" || r.Verb == "update") {
-		rights = append(rights, Implied{"create", bare(place), fmt.Sprintf("this %s created the object", r.Verb)})
+		rights = append(rights, Implied{Verb: "create", Resource: bare(place), Because: fmt.Sprintf("this %s created the object", r.Verb)})
 	}
 	switch {
 	case place.Group == rbacv1.GroupName && (place.Resource == "roles" || place.Resource == "clusterroles"):
-		rights = append(rights, Implied{"escalate", bare(place), "a role can grant only what its writer has, unless the writer may escalate"})
+		rights = append(rights, Implied{Verb: "escalate", Resource: bare(place), Because: "a role can grant only what its writer has, unless the writer may escalate"})
 		rights = append(rights, givenAway(asUnstructured(now))...)
 	case place.Group == rbacv1.GroupName:
 		rights = append(rights, o.bound(asUnstructured(now))...)
 	case place.Group == certificatesv1.GroupName && place.Subresource == "approval":
 		signer, _, _ := unstructured.NestedString(asUnstructured(now).Object, "spec", "signerName")
-		rights = append(rights, Implied{"approve", Resource{Group: place.Group, Resource: "signers", Name: signer}, "approving a request of this signer"})
+		rights = append(rights, Implied{Verb: "approve", Resource: Resource{Group: place.Group, Resource: "signers", Name: signer}, Because: "approving a request of this signer"})
 	case place.Group == admissionregistrationv1.GroupName:
 		rights = append(rights, o.parameters(place, before, asUnstructured(now))...)
 	}
@@ -58,7 +58,7 @@ func signed(place Resource, before *version, object client.Object) []Implied {
 		return nil
 	}
 	signer, _, _ := unstructured.NestedString(now.Object, "spec", "signerName")
-	return []Implied{{"sign", Resource{Group: place.Group, Resource: "signers", Name: signer}, "signing a request of this signer"}}
+	return []Implied{{Verb: "sign", Resource: Resource{Group: place.Group, Resource: "signers", Name: signer}, Because: "signing a request of this signer"}}
 }
 
 // differ reports whether a field of two objects differs; it does if there is no older object.
@@ -82,8 +82,8 @@ func (o *observer) parameters(place Resource, before *version, now *unstructured
 			return nil
 		}
 		return []Implied{{
-			"get", Resource{Group: kind.Group, Version: kind.Version, Resource: o.resourceOf(kind)},
-			"the writer of an admission policy must be able to read its parameters",
+			Verb: "get", Resource: Resource{Group: kind.Group, Version: kind.Version, Resource: o.resourceOf(kind)},
+			Because: "the writer of an admission policy must be able to read its parameters",
 		}}
 	}
 	reference, ok, _ := unstructured.NestedStringMap(withoutSelector(now), "spec", "paramRef")
@@ -106,8 +106,9 @@ func (o *observer) parameters(place Resource, before *version, now *unstructured
 		verb = "list"
 	}
 	return []Implied{{
-		verb, Resource{Group: kind.Group, Version: kind.Version, Resource: o.resourceOf(kind), Namespace: reference["namespace"], Name: reference["name"]},
-		"the writer of a binding of an admission policy must be able to read its parameters",
+		Verb:     verb,
+		Resource: Resource{Group: kind.Group, Version: kind.Version, Resource: o.resourceOf(kind), Namespace: reference["namespace"], Name: reference["name"]},
+		Because:  "the writer of a binding of an admission policy must be able to read its parameters",
 	}}
 }
 
@@ -133,14 +134,13 @@ func impliedByUpgrade(r *Request) []Implied {
 	if r.Verb != "get" || r.Resource.Subresource == "proxy" || !isConversation(r.Resource.Subresource) {
 		return nil
 	}
-	return []Implied{{"create", r.Resource, "a connection by WebSocket needs create as well as get, since Kubernetes 1.35"}}
+	return []Implied{{Verb: "create", Resource: r.Resource, Because: "a connection by WebSocket needs create as well as get, since Kubernetes 1.35"}}
 }
 
 // GivenAway is why a client needs a right: it writes a role that grants it, and may not escalate.
 const GivenAway = "a role that the operator writes grants it"
 
-// givenAway returns the rights that a role grants. Rights to URLs are left out: only roles for people have
-// them.
+// givenAway returns the rights that a role grants. Only a ClusterRole can grant rights to URLs.
 func givenAway(role *unstructured.Unstructured) (rights []Implied) {
 	const most = 256 // of a hand-written role; a larger role has wildcards
 	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
@@ -152,6 +152,14 @@ func givenAway(role *unstructured.Unstructured) (rights []Implied) {
 		list := func(field string) []string {
 			values, _, _ := unstructured.NestedStringSlice(rule, field)
 			return values
+		}
+		for _, url := range list("nonResourceURLs") {
+			for _, verb := range list("verbs") {
+				if len(rights) == most {
+					return rights
+				}
+				rights = append(rights, Implied{Verb: verb, Path: url, Because: GivenAway})
+			}
 		}
 		names := list("resourceNames")
 		if len(names) == 0 {
@@ -166,7 +174,7 @@ func givenAway(role *unstructured.Unstructured) (rights []Implied) {
 							return rights
 						}
 						place := Resource{Group: group, Resource: base, Subresource: subresource, Namespace: role.GetNamespace(), Name: name}
-						rights = append(rights, Implied{verb, place, GivenAway})
+						rights = append(rights, Implied{Verb: verb, Resource: place, Because: GivenAway})
 					}
 				}
 			}
@@ -207,7 +215,7 @@ func (o *observer) blockedOwners(before *version, now client.Object, kind string
 			Group: version.Group, Version: version.Version, Resource: o.resourceOf(version.WithKind(reference.Kind)), Subresource: "finalizers",
 			Namespace: now.GetNamespace(), Name: reference.Name,
 		}
-		rights = append(rights, Implied{"update", owner, fmt.Sprintf("%s %s refers to its owner with blockOwnerDeletion", kind, now.GetName())})
+		rights = append(rights, Implied{Verb: "update", Resource: owner, Because: fmt.Sprintf("%s %s refers to its owner with blockOwnerDeletion", kind, now.GetName())})
 	}
 	return rights
 }
@@ -222,7 +230,7 @@ func changedOwners(r *Request, before *version, now client.Object) []Implied {
 	if old == nil || equality.Semantic.DeepEqual(old.GetOwnerReferences(), now.GetOwnerReferences()) {
 		return nil
 	}
-	return []Implied{{"delete", r.Resource, fmt.Sprintf("this %s changed the owner references of the object", r.Verb)}}
+	return []Implied{{Verb: "delete", Resource: r.Resource, Because: fmt.Sprintf("this %s changed the owner references of the object", r.Verb)}}
 }
 
 // plain is a comparable owner reference, without pointers.
@@ -245,7 +253,7 @@ func (o *observer) bound(binding *unstructured.Unstructured) []Implied {
 	if kind == "Role" {
 		role.Resource, role.Namespace = "roles", binding.GetNamespace()
 	}
-	return []Implied{{"bind", role, "a binding can grant only what its writer has, unless the writer may bind the role"}}
+	return []Implied{{Verb: "bind", Resource: role, Because: "a binding can grant only what its writer has, unless the writer may bind the role"}}
 }
 
 // resourceOf returns the resource of a kind, from earlier requests, or else by the usual rules.

@@ -6,6 +6,7 @@ package lens
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,26 +20,46 @@ import (
 
 func TestRolesGiveAwayWhatTheyGrant(t *testing.T) {
 	t.Parallel()
-	role := &unstructured.Unstructured{}
-	const text = `
+	for text, want := range map[string]string{
+		`
 kind: Role
 metadata: {name: peer, namespace: shop}
 rules:
 - {apiGroups: ["", apps], resources: [endpoints, pods/status], verbs: [get]}
 - {apiGroups: [""], resources: [secrets], resourceNames: [a, b], verbs: [get]}
-- {nonResourceURLs: [/metrics], verbs: [get]}
-`
-	if err := yaml.Unmarshal([]byte(text), &role.Object); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, right := range givenAway(role) {
-		place := right.Resource
-		got = append(got, fmt.Sprintf("%s %s %s/%s %s/%s", right.Verb, place.Group, place.Resource, place.Subresource, place.Namespace, place.Name))
-	}
-	const want = "get  endpoints/ shop/, get  pods/status shop/, get apps endpoints/ shop/, get apps pods/status shop/, get  secrets/ shop/a, get  secrets/ shop/b"
-	if strings.Join(got, ", ") != want {
-		t.Errorf("got %q, want %q", strings.Join(got, ", "), want)
+`: "get  endpoints/ shop/, get  pods/status shop/, get apps endpoints/ shop/, get apps pods/status shop/, get  secrets/ shop/a, get  secrets/ shop/b",
+		`
+kind: ClusterRole
+metadata: {name: scraper}
+rules:
+- {nonResourceURLs: [/metrics, /debug/*], verbs: [get, post]}
+- {apiGroups: [""], resources: [nodes], verbs: [get]}
+`: "get /metrics, post /metrics, get /debug/*, post /debug/*, get  nodes/ /",
+	} {
+		role := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &role.Object); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		totals := newTotals()
+		for _, right := range givenAway(role) {
+			place := right.Resource
+			said := fmt.Sprintf("%s %s %s/%s %s/%s", right.Verb, place.Group, place.Resource, place.Subresource, place.Namespace, place.Name)
+			if right.Path != "" {
+				said = right.Verb + " " + right.Path
+			}
+			got = append(got, said)
+			totals.add(&Event{Request: &Request{Implies: []Implied{right}}})
+			counted := slices.ContainsFunc(totals.clone().Uses, func(u *Use) bool {
+				return u.Verb == right.Verb && u.Path == right.Path && u.Resource == place.Resource && u.Implied == GivenAway
+			})
+			if !counted {
+				t.Errorf("%s is not counted", said)
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("got %q, want %q", strings.Join(got, ", "), want)
+		}
 	}
 }
 

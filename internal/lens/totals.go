@@ -169,7 +169,7 @@ func (t *Totals) request(at time.Time, r *Request) {
 	}
 	for _, implied := range r.Implies {
 		place := implied.Resource
-		if u := t.use(useKey{implied.Verb, place.Group, place.Resource, place.Subresource, "", true}, at, r); u != nil {
+		if u := t.use(useKey{implied.Verb, place.Group, place.Resource, place.Subresource, implied.Path, true}, at, r); u != nil {
 			u.Implied = implied.Because
 			u.where(place, nil)
 		}
