@@ -20,6 +20,8 @@ type Granted struct {
 	// Source is where the rules come from; empty if no rules are known.
 	Source string
 	Rules  []Rule
+	// Bound are the names of the roles that manifests bind to the operator, even if their rules are not known.
+	Bound []string
 	// Notes name what could not be read.
 	Notes []string
 }

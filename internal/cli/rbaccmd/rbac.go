@@ -162,8 +162,10 @@ type subject struct {
 	// project is nil if there is none: recordings are enough to say what is needed.
 	project  *project.Project
 	identity *project.Identity
-	markers  []rights.Marker
-	granted  rights.Granted
+	// markers are those of the operator, and others are for roles that it does not have.
+	markers, others []rights.Marker
+
+	granted rights.Granted
 	// roles are the rules of the roles that the manifests bind, whatever is compared.
 	roles   rights.Granted
 	options rights.Options

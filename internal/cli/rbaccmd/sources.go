@@ -114,7 +114,7 @@ func (a verbs) readSubject(ctx context.Context, found *project.Project, o rbacOp
 	if err != nil {
 		return nil, err
 	}
-	about.identity, about.markers, about.granted, about.roles = read.Identity, read.Markers, read.Granted, read.Roles
+	about.identity, about.markers, about.others, about.granted, about.roles = read.Identity, read.Markers, read.Others, read.Granted, read.Roles
 	about.options = read.Options
 	about.options.IncludeRefused = o.includeRefused
 	if about.granted.Source == "" && o.against != granting.Auto && o.against != granting.Nothing {
