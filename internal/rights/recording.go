@@ -4,10 +4,12 @@
 package rights
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,6 +107,18 @@ func Collect(name string, from io.Reader) (*Recording, error) {
 	}
 	r.Header, r.Totals, r.Cut = read.Header, read.Totals, read.Cut
 	return r, nil
+}
+
+// clients are programs that are no operators, although they may have been traced with the account of one.
+var clients = []string{"helm", "kubectl", "oc"}
+
+// OfOtherProgram returns which program a recording of a project is about if that is not the operator, whose account this is; empty
+// for the operator. Without an account, only well-known clients are known to be other programs.
+func OfOtherProgram(header lens.Header, account string) string {
+	if !header.Traced || len(header.Command) == 0 || (account == "" || header.Identity == account) && !slices.Contains(clients, filepath.Base(header.Command[0])) {
+		return ""
+	}
+	return fmt.Sprintf("%q as %s", strings.Join(header.Command, " "), cmp.Or(header.Identity, "an unknown user"))
 }
 
 // CollectFile reads the recording in a file.

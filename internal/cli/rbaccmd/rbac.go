@@ -64,8 +64,10 @@ func NewRBAC(app *cmdutil.App) *cobra.Command {
 rights that it used with the rights that its project grants: missing, unused in these recordings, and broader
 than needed. Each finding shows its evidence: how many requests, when the last one was sent, and in which reconcile.
 
-FILE is a recording. Without FILE, the command reads the latest recordings of the project. What an operator
-did not do while it was recorded looks unused: record creation, change and deletion of all your samples.
+FILE is a recording. Without FILE, the command reads the latest recordings of the project, except those of
+other programs that "opdock trace" ran: kubectl, for example, or a program without the operator's service
+account. What an operator did not do while it was recorded looks unused: record creation, change and deletion
+of all your samples.
 
 The granted rights are those of the roles that the manifests bind to the operator's service account, or else
 those of a Helm chart or of the +kubebuilder:rbac markers. Select with --against.
@@ -184,7 +186,7 @@ func (a verbs) rbac(ctx context.Context, o rbacOptions, files, command []string)
 	}
 	if o.record {
 		if len(files) > 0 { // a name that is wrong must not cost a run
-			if _, err := a.recordings(ctx, found, o, files); err != nil {
+			if _, _, err := a.recordings(ctx, about, o, files); err != nil {
 				return err
 			}
 		}
@@ -201,11 +203,11 @@ func (a verbs) rbac(ctx context.Context, o rbacOptions, files, command []string)
 			files = append(files, made) // otherwise it is one of the project's
 		}
 	}
-	recordings, err := a.recordings(ctx, found, o, files)
+	recordings, leftOut, err := a.recordings(ctx, about, o, files)
 	if err != nil {
 		return err
 	}
-	notes = append(notes, foreign(recordings, found)...)
+	notes = append(append(notes, leftOut...), foreign(recordings, found)...)
 	observed := rights.Merge(recordings)
 	report := rights.Compare(observed, about.granted, about.options)
 	report.AttachMarkers(about.markers)
