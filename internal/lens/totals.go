@@ -142,7 +142,7 @@ func (t *Totals) request(at time.Time, r *Request) {
 		return
 	}
 	switch {
-	case r.Status == http.StatusForbidden:
+	case r.LacksRight():
 		u.Forbidden++
 		u.forbidden(r.Resource, r.Query)
 	case r.Status == http.StatusConflict && r.Reason != string(metav1.StatusReasonAlreadyExists):

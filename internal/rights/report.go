@@ -235,7 +235,7 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 			note("%s on %s %s is not proposed: %s refused there", n.Verb, n.Object(), where, wereRefused(refused))
 		}
 		if n.Granted && n.Evidence.Refused > elsewhere {
-			note("%s on %s is granted, but %s refused: the role has changed since, or admission, a quota or the check against escalation is the reason",
+			note("%s on %s is granted, but %s refused: the role has changed since, or the check against escalation is the reason",
 				n.Verb, n.Object(), wereRefused(n.Evidence.Refused-elsewhere))
 		}
 	}

@@ -83,7 +83,7 @@ generates the role again, or changes nothing if that fails.
 
 With --record, the command makes a recording first: it starts a private cluster, runs the operator with the
 rights that the project grants, and creates, changes and deletes the samples. With --verify, it does the same
-with the proposed rights and nothing else; the exit code is 1 if a request was refused, or if the operator did
+with the proposed rights and nothing else; the exit code is 1 if a request lacked a right, or if the operator did
 nothing with the samples. CRDs of other kinds that the operator needs are installed from the modules that it
 imports. Arguments after -- are flags of the operator, or a command that runs it.`,
 		Example: `  opdock rbac                              # compare the role with the recordings of this project
