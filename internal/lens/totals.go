@@ -8,10 +8,10 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 )
 
 const (
@@ -219,11 +219,7 @@ func (u *Use) forbidden(place Resource, query *Query) {
 func (p *Places) count(place Resource, query *Query) bool {
 	name, counted := place.Name, true
 	if name == "" && query != nil {
-		// A list or watch of one object can be limited to its name.
-		name, _ = strings.CutPrefix(query.FieldSelector, "metadata.name=")
-		if name == query.FieldSelector {
-			name = ""
-		}
+		name = selectedName(query.FieldSelector)
 	}
 	if place.Namespace == "" {
 		p.ClusterWide++
@@ -236,6 +232,20 @@ func (p *Places) count(place Resource, query *Query) bool {
 		counted = false
 	}
 	return counted
+}
+
+// selectedName is the name that a field selector limits a list or watch to, as the API server reads it to authorize the request;
+// empty if there is none.
+func selectedName(selector string) string {
+	if selector == "" {
+		return ""
+	}
+	parsed, err := fields.ParseSelector(selector)
+	if err != nil {
+		return ""
+	}
+	name, _ := parsed.RequiresExactMatch("metadata.name")
+	return name
 }
 
 func countIn(counts map[string]uint64, name string) bool {

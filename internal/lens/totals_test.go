@@ -39,3 +39,18 @@ func TestPlacesOfForbiddenRequests(t *testing.T) {
 		t.Errorf("refused are %+v", at)
 	}
 }
+
+func TestNamesInFieldSelectors(t *testing.T) {
+	t.Parallel()
+	for selector, want := range map[string]string{
+		"": "", "spec.nodeName=a": "", "metadata.name=foo": "foo", "metadata.name==foo": "foo", "metadata.name=foo,metadata.namespace=ns": "foo",
+		"metadata.namespace=ns,metadata.name=foo": "foo", "metadata.name!=foo": "", "metadata.name=": "", `metadata.name=a\,b`: "a,b", "metadata.name": "",
+	} {
+		totals := newTotals()
+		totals.add(&Event{At: time.Now(), Request: &Request{Verb: "list", Resource: Resource{Resource: "pods", Namespace: "ns"}, Status: http.StatusOK, Query: &Query{FieldSelector: selector}}})
+		u := totals.clone().Uses[0]
+		if want == "" && (u.Unnamed != 1 || len(u.Names) > 0) || want != "" && (u.Unnamed != 0 || len(u.Names) != 1 || u.Names[want] != 1) {
+			t.Errorf("%q counts as %+v", selector, u)
+		}
+	}
+}
