@@ -48,6 +48,8 @@ type facts struct {
 	// next time. subjectNamespaces are where those objects are.
 	subjects          map[string]bool
 	subjectNamespaces map[string]bool
+	// madeNamespaces are those that the operator creates or deletes. There will be others the next time.
+	madeNamespaces map[string]bool
 	// inNamespaces are the resources of which an object in a namespace was seen.
 	inNamespaces map[schema.GroupResource]bool
 	resources    map[schema.GroupKind]schema.GroupResource
@@ -60,7 +62,7 @@ type facts struct {
 func newFacts() facts {
 	return facts{
 		reconciles: map[uint64]Reconcile{}, subjects: map[string]bool{}, subjectNamespaces: map[string]bool{},
-		inNamespaces: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
+		madeNamespaces: map[string]bool{}, inNamespaces: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
 		cached: map[schema.GroupKind]uint64{}, impersonated: map[string]uint64{},
 	}
 }
@@ -167,7 +169,7 @@ func (f *facts) reconcile(r *lens.Reconcile) {
 }
 
 func (f *facts) subject(namespace, name string) {
-	if len(f.subjects) < maxSubjects {
+	if name != "" && len(f.subjects) < maxSubjects { // one that reconciles everything at once has no name
 		f.subjects[name] = true
 	}
 	if namespace != "" && len(f.subjectNamespaces) < maxSubjects {
