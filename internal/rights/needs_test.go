@@ -188,6 +188,17 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
+// TestNamespacesWithGeneratedNames have no names in totals.
+func TestNamespacesWithGeneratedNames(t *testing.T) {
+	r := recorded(asked(1, "create", "namespaces", "/"), asked(1, "apply", "configmaps", "acme-x7f2k/settings"))
+	r.See(&lens.Event{Request: &lens.Request{
+		Verb: "create", Resource: lens.Resource{Version: "v1", Resource: "namespaces", Name: "acme-x7f2k"}, Object: &lens.Object{Kind: "Namespace", Name: "acme-x7f2k", Generated: true},
+	}})
+	if got := lines(Compare(Merge([]*Recording{r}), Granted{}, Options{}).Needs); got != "patch configmaps\ncreate namespaces\n" {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 func TestCachedReadsExplainListAndWatch(t *testing.T) {
 	r := recorded(asked(1, "watch", "deployments.apps", "all"))
 	r.facts.see(&lens.Event{Delivery: &lens.Delivery{

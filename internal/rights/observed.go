@@ -236,6 +236,7 @@ func (r *Recording) use(counted *lens.Use) *use {
 func (f *facts) add(other *facts) {
 	maps.Copy(f.subjects, other.subjects)
 	maps.Copy(f.subjectNamespaces, other.subjectNamespaces)
+	maps.Copy(f.madeNamespaces, other.madeNamespaces)
 	maps.Copy(f.inNamespaces, other.inNamespaces)
 	maps.Copy(f.resources, other.resources)
 	for kind, count := range other.cached {

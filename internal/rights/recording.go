@@ -189,6 +189,9 @@ func (f *facts) object(o *lens.Object, at lens.Resource) {
 	if IsCustom(at.Group) {
 		f.subject(o.Namespace, o.Name)
 	}
+	if o.Generated && resource == (schema.GroupResource{Resource: "namespaces"}) && len(f.madeNamespaces) < maxSubjects {
+		f.madeNamespaces[o.Name] = true // totals do not count such names
+	}
 	for _, owner := range o.Owners {
 		if IsCustom(owner.Group) {
 			f.subject(o.Namespace, owner.Name)
