@@ -27,6 +27,9 @@ const (
 type Totals struct {
 	Since time.Time `json:"since,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
+	// Seq is the number of the last event that is counted. A recording that was shortened has events after its totals that these
+	// count already.
+	Seq uint64 `json:"seq,omitempty"`
 	// Uses are sorted by group, resource, subresource and verb.
 	Uses []*Use `json:"uses"`
 	// Deliveries is the number of watch events, Unchanged how many of them changed nothing, and Echoes how many had
@@ -115,17 +118,21 @@ func newTotals() Totals {
 }
 
 func (t *Totals) add(e *Event) {
-	if t.Since.IsZero() {
-		t.Since = e.At
-	}
-	if e.At.After(t.Last) { // a request is reported at its end, with its start time
-		t.Last = e.At
-	}
 	switch {
 	case e.Request != nil:
 		t.learn(e.Request.Resource, e.Request.Object)
 	case e.Delivery != nil:
 		t.learn(e.Delivery.Resource, e.Delivery.Object)
+	}
+	if e.Seq != 0 && e.Seq <= t.Seq {
+		return
+	}
+	t.Seq = max(t.Seq, e.Seq)
+	if t.Since.IsZero() {
+		t.Since = e.At
+	}
+	if e.At.After(t.Last) { // a request is reported at its end, with its start time
+		t.Last = e.At
 	}
 	switch {
 	case e.Request != nil && !isRepeated(e.Request):
