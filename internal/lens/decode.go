@@ -160,7 +160,7 @@ func nameOf(object client.Object) *Object {
 	o := &Object{
 		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
 		UID: string(object.GetUID()), ResourceVersion: object.GetResourceVersion(), Generation: object.GetGeneration(),
-		Deleting: object.GetDeletionTimestamp() != nil,
+		Deleting: object.GetDeletionTimestamp() != nil, Generated: object.GetGenerateName() != "",
 	}
 	for _, reference := range object.GetOwnerReferences() {
 		owner := Owner{Kind: reference.Kind, Name: reference.Name, UID: string(reference.UID)}

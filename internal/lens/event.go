@@ -122,6 +122,8 @@ type Object struct {
 	Owners []Owner `json:"owners,omitempty"`
 	// Deleting means that it waits for its finalizers.
 	Deleting bool `json:"deleting,omitempty"`
+	// Generated means that the API server has made up its name.
+	Generated bool `json:"generated,omitempty"`
 }
 
 // Owner is an owner reference.

@@ -29,6 +29,8 @@ type Header struct {
 	Command  []string `json:"command,omitempty"`
 	Cluster  string   `json:"cluster,omitempty"`
 	Identity string   `json:"identity,omitempty"`
+	// Traced means that the program is whatever opdock trace was told to run, and not necessarily the operator of the project.
+	Traced bool `json:"traced,omitempty"`
 }
 
 // Administrator is the identity in recordings of a program with all rights.

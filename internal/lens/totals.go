@@ -8,10 +8,10 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 	maxNames = 64
 	// maxUses bounds how many kinds of request are counted; an operator has some dozens.
 	maxUses = 4 << 10
-	// maxHot bounds for how many objects writes are counted.
+	// maxHot bounds for how many objects writes are counted, and of how many it is known that their names were generated.
 	maxHot = 8 << 10
 )
 
@@ -27,6 +27,9 @@ const (
 type Totals struct {
 	Since time.Time `json:"since,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
+	// Seq is the number of the last event that is counted. A recording that was shortened has events after its totals that these
+	// count already.
+	Seq uint64 `json:"seq,omitempty"`
 	// Uses are sorted by group, resource, subresource and verb.
 	Uses []*Use `json:"uses"`
 	// Deliveries is the number of watch events, Unchanged how many of them changed nothing, and Echoes how many had
@@ -40,6 +43,8 @@ type Totals struct {
 
 	byUse map[useKey]*Use
 	byHot map[objectKey]uint64
+	// generated are objects whose names are others the next time. Only a create, or an object, shows that.
+	generated map[objectKey]bool
 }
 
 // Use is how often something was requested.
@@ -63,7 +68,7 @@ type Use struct {
 	Unbounded uint64 `json:"unbounded,omitempty"`
 	BytesOut  int64  `json:"bytesOut,omitempty"`
 	// ClusterWide is the number of requests without a namespace. Namespaces and Names count the others; Many means
-	// that there were more names than are counted.
+	// that there were more names than are counted. A request for an object with a generated name is Unnamed.
 	ClusterWide uint64            `json:"clusterWide,omitempty"`
 	Namespaces  map[string]uint64 `json:"namespaces,omitempty"`
 	Names       map[string]uint64 `json:"names,omitempty"`
@@ -108,9 +113,21 @@ type useKey struct {
 	implied                                  bool
 }
 
-func newTotals() Totals { return Totals{byUse: map[useKey]*Use{}, byHot: map[objectKey]uint64{}} }
+func newTotals() Totals {
+	return Totals{byUse: map[useKey]*Use{}, byHot: map[objectKey]uint64{}, generated: map[objectKey]bool{}}
+}
 
 func (t *Totals) add(e *Event) {
+	switch {
+	case e.Request != nil:
+		t.learn(e.Request.Resource, e.Request.Object)
+	case e.Delivery != nil:
+		t.learn(e.Delivery.Resource, e.Delivery.Object)
+	}
+	if e.Seq != 0 && e.Seq <= t.Seq {
+		return
+	}
+	t.Seq = max(t.Seq, e.Seq)
 	if t.Since.IsZero() {
 		t.Since = e.At
 	}
@@ -133,6 +150,24 @@ func (t *Totals) add(e *Event) {
 	}
 }
 
+// learn remembers an object with a generated name.
+func (t *Totals) learn(resource Resource, object *Object) {
+	if object != nil && object.Generated && len(t.generated) < maxHot {
+		t.generated[objectKey{resource.Group, resource.Resource, object.Namespace, object.Name}] = true
+	}
+}
+
+// place is the place that a request means, without a name that cannot be known before.
+func (t *Totals) place(r Resource, query *Query) Resource {
+	if r.Name == "" && query != nil {
+		r.Name = selectedName(query.FieldSelector)
+	}
+	if t.generated[keyOf(r)] {
+		r.Name = ""
+	}
+	return r
+}
+
 // isRepeated reports whether an event is the end of a watch, which was counted at its start.
 func isRepeated(r *Request) bool { return r.Verb == "watch" && !r.Open && r.Status == http.StatusOK }
 
@@ -141,10 +176,11 @@ func (t *Totals) request(at time.Time, r *Request) {
 	if u == nil {
 		return
 	}
+	place := t.place(r.Resource, r.Query)
 	switch {
-	case r.Status == http.StatusForbidden:
+	case r.LacksRight():
 		u.Forbidden++
-		u.forbidden(r.Resource, r.Query)
+		u.forbidden(place)
 	case r.Status == http.StatusConflict && r.Reason != string(metav1.StatusReasonAlreadyExists):
 		u.Conflicts++
 	case r.Refused():
@@ -160,7 +196,7 @@ func (t *Totals) request(at time.Time, r *Request) {
 	if r.Verb == "list" && r.Query != nil && r.Query.Limit == 0 && r.Query.ResourceVersion == "" {
 		u.Unbounded++
 	}
-	u.where(r.Resource, r.Query)
+	u.where(place)
 	if r.IsWrite() && !r.Refused() && r.Resource.Name != "" {
 		key := keyOf(r.Resource)
 		if _, counted := t.byHot[key]; counted || len(t.byHot) < maxHot {
@@ -168,10 +204,10 @@ func (t *Totals) request(at time.Time, r *Request) {
 		}
 	}
 	for _, implied := range r.Implies {
-		place := implied.Resource
+		place := t.place(implied.Resource, nil)
 		if u := t.use(useKey{implied.Verb, place.Group, place.Resource, place.Subresource, implied.Path, true}, at, r); u != nil {
 			u.Implied = implied.Because
-			u.where(place, nil)
+			u.where(place)
 		}
 	}
 }
@@ -195,14 +231,14 @@ func (t *Totals) use(key useKey, at time.Time, r *Request) *Use {
 }
 
 // where counts which objects were meant.
-func (u *Use) where(place Resource, query *Query) {
+func (u *Use) where(place Resource) {
 	at := Places{u.ClusterWide, u.Namespaces, u.Names, u.Unnamed}
-	u.Many = !at.count(place, query) || u.Many
+	u.Many = !at.count(place) || u.Many
 	u.ClusterWide, u.Unnamed = at.ClusterWide, at.Unnamed
 }
 
 // forbidden counts which objects were meant by a request that was refused.
-func (u *Use) forbidden(place Resource, query *Query) {
+func (u *Use) forbidden(place Resource) {
 	if u.ForbiddenAt == nil {
 		u.ForbiddenAt = &Places{}
 	}
@@ -212,30 +248,37 @@ func (u *Use) forbidden(place Resource, query *Query) {
 	if u.ForbiddenAt.Names == nil {
 		u.ForbiddenAt.Names = map[string]uint64{}
 	}
-	u.ForbiddenAt.count(place, query)
+	u.ForbiddenAt.count(place)
 }
 
 // count adds a place, and returns false if there are too many to count them apart.
-func (p *Places) count(place Resource, query *Query) bool {
-	name, counted := place.Name, true
-	if name == "" && query != nil {
-		// A list or watch of one object can be limited to its name.
-		name, _ = strings.CutPrefix(query.FieldSelector, "metadata.name=")
-		if name == query.FieldSelector {
-			name = ""
-		}
-	}
+func (p *Places) count(place Resource) bool {
+	counted := true
 	if place.Namespace == "" {
 		p.ClusterWide++
 	} else if !countIn(p.Namespaces, place.Namespace) {
 		counted = false
 	}
-	if name == "" {
+	if place.Name == "" {
 		p.Unnamed++
-	} else if !countIn(p.Names, name) {
+	} else if !countIn(p.Names, place.Name) {
 		counted = false
 	}
 	return counted
+}
+
+// selectedName is the name that a field selector limits a list or watch to, as the API server reads it to authorize the request;
+// empty if there is none.
+func selectedName(selector string) string {
+	if selector == "" {
+		return ""
+	}
+	parsed, err := fields.ParseSelector(selector)
+	if err != nil {
+		return ""
+	}
+	name, _ := parsed.RequiresExactMatch("metadata.name")
+	return name
 }
 
 func countIn(counts map[string]uint64, name string) bool {
@@ -249,7 +292,7 @@ func countIn(counts map[string]uint64, name string) bool {
 // reopen returns totals that continue those of a recording.
 func (t *Totals) reopen() Totals {
 	c := *t
-	c.byUse, c.byHot = map[useKey]*Use{}, map[objectKey]uint64{}
+	c.byUse, c.byHot, c.generated = map[useKey]*Use{}, map[objectKey]uint64{}, map[objectKey]bool{}
 	for _, u := range t.Uses {
 		if u.Namespaces == nil {
 			u.Namespaces = map[string]uint64{}
@@ -269,7 +312,7 @@ func (t *Totals) reopen() Totals {
 func (t *Totals) clone() Totals {
 	const hottest = 10
 	c := *t
-	c.byUse, c.byHot, c.Uses, c.Hot = nil, nil, []*Use{}, nil
+	c.byUse, c.byHot, c.generated, c.Uses, c.Hot = nil, nil, nil, []*Use{}, nil
 	for _, u := range t.byUse {
 		copied := *u
 		copied.Namespaces, copied.Names, copied.ForbiddenAt = maps.Clone(u.Namespaces), maps.Clone(u.Names), u.ForbiddenAt.Clone()

@@ -182,7 +182,7 @@ func TestOpenOfAnotherProject(t *testing.T) {
 	}
 }
 
-// While a session goes on, recordings of earlier ones count, and one that cannot be read is said.
+// While a session goes on, recordings of earlier ones count, but not those of other programs, and one that cannot be read is said.
 func TestRightsWithEarlierRecordings(t *testing.T) {
 	t.Parallel()
 	view := New(lens.Header{})
@@ -197,7 +197,12 @@ func TestRightsWithEarlierRecordings(t *testing.T) {
 	if err := os.WriteFile(bad, []byte(lines.Text()+"\n{\n{}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	view.Earlier, view.Grants = []string{earlier, bad, filepath.Join(t.TempDir(), "gone.jsonl")}, grants
+	other := filepath.Join(t.TempDir(), "kubectl.jsonl")
+	ofKubectl := strings.Replace(string(content), `"project"`, `"traced":true,"command":["kubectl","apply"],"project"`, 1)
+	if err := os.WriteFile(other, []byte(ofKubectl), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	view.Earlier, view.Grants = []string{earlier, other, bad, filepath.Join(t.TempDir(), "gone.jsonl")}, grants
 	deadline := time.Now().Add(testenv.Patience)
 	for {
 		answer, err := view.Rights(t.Context())

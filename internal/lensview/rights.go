@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +46,11 @@ func (v *View) Rights(ctx context.Context) (any, error) {
 	v.rights.once.Do(func() { go v.rights.readEarlier(v.Earlier) })
 	v.rights.mutex.Lock()
 	recordings, notes := append([]*rights.Recording(nil), v.rights.earlier...), append([]string(nil), v.rights.notes...)
+	account := ""
+	if grants.Identity != nil {
+		account = grants.Identity.User()
+	}
+	recordings = slices.DeleteFunc(recordings, func(r *rights.Recording) bool { return rights.OfOtherProgram(r.Header, account) != "" })
 	if !v.rights.all {
 		notes = append(notes, "earlier recordings are still being read")
 	}

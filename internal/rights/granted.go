@@ -61,8 +61,12 @@ func FromObjects(objects []*unstructured.Unstructured) (Granted, error) {
 		name := reference["kind"] + " " + reference["name"]
 		rules, known := knownRoles[key]
 		if i := slices.IndexFunc(roles, func(r *role) bool { return r.kind+" "+r.namespace+"/"+r.name == key }); i >= 0 {
-			rules, known = gather(roles, roles[i]), true
+			var gathered []string
+			rules, gathered = gather(roles, roles[i])
+			known = true
+			granted.Bound = append(granted.Bound, gathered...)
 		}
+		granted.Bound = append(granted.Bound, reference["name"])
 		if !known {
 			granted.Notes = append(granted.Notes, fmt.Sprintf("%s, which %s %s refers to, is not among the manifests: its rules are not known", name, kind, object.GetName()))
 			continue
@@ -101,9 +105,9 @@ func rolesIn(objects []*unstructured.Unstructured) (roles []*role, err error) {
 	return roles, nil
 }
 
-// gather returns the rules of a role, and of those that it aggregates.
-func gather(roles []*role, of *role) []rbacv1.PolicyRule {
-	rules := slices.Clone(of.rules)
+// gather returns the rules of a role and of those that it aggregates, and the names of those.
+func gather(roles []*role, of *role) (rules []rbacv1.PolicyRule, names []string) {
+	rules = slices.Clone(of.rules)
 	for i := range of.gathers {
 		selector, err := metav1.LabelSelectorAsSelector(&of.gathers[i])
 		if err != nil {
@@ -111,11 +115,11 @@ func gather(roles []*role, of *role) []rbacv1.PolicyRule {
 		}
 		for _, other := range roles {
 			if other != of && other.kind == "ClusterRole" && selector.Matches(other.labels) {
-				rules = append(rules, other.rules...)
+				rules, names = append(rules, other.rules...), append(names, other.name)
 			}
 		}
 	}
-	return rules
+	return rules, names
 }
 
 // AttachMarkers adds the responsible markers to findings.

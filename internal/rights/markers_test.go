@@ -188,6 +188,9 @@ Role extension-apiserver-authentication-reader kube-system: watch configmaps
 	if got.String() != want {
 		t.Errorf("got\n%swant\n%s", got.String(), want)
 	}
+	if got := strings.Join(granted.Bound, " "); got != "part manager leader extension-apiserver-authentication-reader view" {
+		t.Errorf("bound are %s", got)
+	}
 	if len(granted.Notes) != 1 || !strings.HasPrefix(granted.Notes[0], "ClusterRole view, which ClusterRoleBinding four refers to") {
 		t.Errorf("got notes %q", granted.Notes)
 	}

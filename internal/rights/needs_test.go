@@ -127,6 +127,22 @@ func TestNeeds(t *testing.T) {
 			"get nodes\nget secrets in ship-system only credentials\npatch services in team-a,team-b\n" +
 				"list frigates.sea in team-a,team-b (implied)\nwatch frigates.sea in team-a,team-b\n",
 		},
+		"namespaces that the operator creates are not fixed": {
+			[]*lens.Use{asked(1, "apply", "namespaces", "/acme"), asked(1, "apply", "configmaps", "acme/settings"), asked(1, "list", "pods", "acme/"), asked(1, "get", "secrets", "kube-system/ca")},
+			"patch configmaps\npatch namespaces\nlist pods\nget secrets in kube-system\n",
+		},
+		"namespaces that are named after what is reconciled are not fixed": {
+			[]*lens.Use{asked(1, "apply", "configmaps", "ns-victory/settings"), asked(1, "get", "secrets", "kube-system/ca")},
+			"patch configmaps\nget secrets in kube-system\n",
+		},
+		"a namespace that is watched is fixed": {
+			[]*lens.Use{asked(1, "watch", "frigates.sea", "victory/"), asked(1, "apply", "configmaps", "victory/settings")},
+			"patch configmaps in victory\nlist frigates.sea in victory (implied)\nwatch frigates.sea in victory\n",
+		},
+		"a namespace that it may not create is fixed": {
+			[]*lens.Use{refused(asked(1, "create", "namespaces", "/acme")), asked(1, "apply", "configmaps", "acme/settings")},
+			"patch configmaps in acme\ncreate namespaces (refused)\n",
+		},
 		"names that come from what is reconciled are not fixed": {
 			[]*lens.Use{asked(1, "get", "secrets", "ship-system/victory-key"), asked(1, "get", "configmaps", "ship-system/victor"), asked(1, "watch", "frigates.sea", "all")},
 			"get configmaps in ship-system\nget secrets in ship-system\nlist frigates.sea (implied)\nwatch frigates.sea\n",
@@ -169,6 +185,17 @@ func TestNeeds(t *testing.T) {
 				t.Errorf("got\n%swant\n%s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestNamespacesWithGeneratedNames have no names in totals.
+func TestNamespacesWithGeneratedNames(t *testing.T) {
+	r := recorded(asked(1, "create", "namespaces", "/"), asked(1, "apply", "configmaps", "acme-x7f2k/settings"))
+	r.See(&lens.Event{Request: &lens.Request{
+		Verb: "create", Resource: lens.Resource{Version: "v1", Resource: "namespaces", Name: "acme-x7f2k"}, Object: &lens.Object{Kind: "Namespace", Name: "acme-x7f2k", Generated: true},
+	}})
+	if got := lines(Compare(Merge([]*Recording{r}), Granted{}, Options{}).Needs); got != "patch configmaps\ncreate namespaces\n" {
+		t.Errorf("got\n%s", got)
 	}
 }
 

@@ -185,6 +185,7 @@ func Merge(recordings []*Recording) *Observed {
 		o.Lost += r.Totals.Lost
 		for _, counted := range r.Totals.Uses {
 			one := r.use(counted)
+			o.facts.makes(counted)
 			k := key{one.Right, one.implied != ""}
 			if known := byRight[k]; known != nil {
 				known.add(&one.Evidence)
@@ -235,6 +236,7 @@ func (r *Recording) use(counted *lens.Use) *use {
 func (f *facts) add(other *facts) {
 	maps.Copy(f.subjects, other.subjects)
 	maps.Copy(f.subjectNamespaces, other.subjectNamespaces)
+	maps.Copy(f.madeNamespaces, other.madeNamespaces)
 	maps.Copy(f.inNamespaces, other.inNamespaces)
 	maps.Copy(f.resources, other.resources)
 	for kind, count := range other.cached {
@@ -242,6 +244,17 @@ func (f *facts) add(other *facts) {
 	}
 	for user, count := range other.impersonated {
 		f.impersonated[user] += count
+	}
+}
+
+// makes takes the namespaces that requests create or delete. Totals have them all, unlike events.
+func (f *facts) makes(counted *lens.Use) {
+	isNamespace := counted.Group == "" && counted.Resource == "namespaces" && counted.Subresource == ""
+	if !isNamespace || counted.Forbidden == counted.Count || !slices.Contains([]string{"create", "apply", "delete"}, counted.Verb) {
+		return
+	}
+	for name := range counted.Names {
+		f.madeNamespaces[name] = true
 	}
 }
 

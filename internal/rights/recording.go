@@ -4,10 +4,12 @@
 package rights
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +48,8 @@ type facts struct {
 	// next time. subjectNamespaces are where those objects are.
 	subjects          map[string]bool
 	subjectNamespaces map[string]bool
+	// madeNamespaces are those that the operator creates or deletes. There will be others the next time.
+	madeNamespaces map[string]bool
 	// inNamespaces are the resources of which an object in a namespace was seen.
 	inNamespaces map[schema.GroupResource]bool
 	resources    map[schema.GroupKind]schema.GroupResource
@@ -58,7 +62,7 @@ type facts struct {
 func newFacts() facts {
 	return facts{
 		reconciles: map[uint64]Reconcile{}, subjects: map[string]bool{}, subjectNamespaces: map[string]bool{},
-		inNamespaces: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
+		madeNamespaces: map[string]bool{}, inNamespaces: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
 		cached: map[schema.GroupKind]uint64{}, impersonated: map[string]uint64{},
 	}
 }
@@ -107,6 +111,18 @@ func Collect(name string, from io.Reader) (*Recording, error) {
 	return r, nil
 }
 
+// clients are programs that are no operators, although they may have been traced with the account of one.
+var clients = []string{"helm", "kubectl", "oc"}
+
+// OfOtherProgram returns which program a recording of a project is about if that is not the operator, whose account this is; empty
+// for the operator. Without an account, only well-known clients are known to be other programs.
+func OfOtherProgram(header lens.Header, account string) string {
+	if !header.Traced || len(header.Command) == 0 || (account == "" || header.Identity == account) && !slices.Contains(clients, filepath.Base(header.Command[0])) {
+		return ""
+	}
+	return fmt.Sprintf("%q as %s", strings.Join(header.Command, " "), cmp.Or(header.Identity, "an unknown user"))
+}
+
 // CollectFile reads the recording in a file.
 func CollectFile(path string) (*Recording, error) {
 	file, err := os.Open(path)
@@ -153,7 +169,7 @@ func (f *facts) reconcile(r *lens.Reconcile) {
 }
 
 func (f *facts) subject(namespace, name string) {
-	if len(f.subjects) < maxSubjects {
+	if name != "" && len(f.subjects) < maxSubjects { // one that reconciles everything at once has no name
 		f.subjects[name] = true
 	}
 	if namespace != "" && len(f.subjectNamespaces) < maxSubjects {
@@ -172,6 +188,9 @@ func (f *facts) object(o *lens.Object, at lens.Resource) {
 	}
 	if IsCustom(at.Group) {
 		f.subject(o.Namespace, o.Name)
+	}
+	if o.Generated && resource == (schema.GroupResource{Resource: "namespaces"}) && len(f.madeNamespaces) < maxSubjects {
+		f.madeNamespaces[o.Name] = true // totals do not count such names
 	}
 	for _, owner := range o.Owners {
 		if IsCustom(owner.Group) {

@@ -20,6 +20,8 @@ type Granted struct {
 	// Source is where the rules come from; empty if no rules are known.
 	Source string
 	Rules  []Rule
+	// Bound are the names of the roles that manifests bind to the operator, even if their rules are not known.
+	Bound []string
 	// Notes name what could not be read.
 	Notes []string
 }
@@ -233,7 +235,7 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 			note("%s on %s %s is not proposed: %s refused there", n.Verb, n.Object(), where, wereRefused(refused))
 		}
 		if n.Granted && n.Evidence.Refused > elsewhere {
-			note("%s on %s is granted, but %s refused: the role has changed since, or admission, a quota or the check against escalation is the reason",
+			note("%s on %s is granted, but %s refused: the role has changed since, or the check against escalation is the reason",
 				n.Verb, n.Object(), wereRefused(n.Evidence.Refused-elsewhere))
 		}
 	}

@@ -242,7 +242,7 @@ func TestRefusedAlthoughGranted(t *testing.T) {
 	report := Compare(Merge([]*Recording{recorded(watches, refused(asked(3, "create", "roles.rbac.authorization.k8s.io", "default/")))}),
 		Granted{Source: "roles", Rules: []Rule{grantedWatches, rule("role", "", "rbac.authorization.k8s.io", "roles", "create")}}, Options{})
 	const want = "create on roles.rbac.authorization.k8s.io is granted, but 3 requests were refused: " +
-		"the role has changed since, or admission, a quota or the check against escalation is the reason"
+		"the role has changed since, or the check against escalation is the reason"
 	if !slices.Contains(report.Notes, want) {
 		t.Errorf("got notes %q, want %q", report.Notes, want)
 	}

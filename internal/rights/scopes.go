@@ -27,15 +27,15 @@ type scopes struct {
 	byResource map[schema.GroupResource]*Evidence
 	// everywhere names a resource that the operator asked for in all namespaces; nil if there is none.
 	everywhere *schema.GroupResource
-	// watched are the namespaces in which the operator lists or watches.
-	watched map[string]bool
+	// watched are the namespaces in which the operator lists or watches, and chosen those that it watches: somebody has told it to.
+	watched, chosen map[string]bool
 }
 
 // newScopes collects what was requested. It includes what was always refused only if refused requests count as well.
 // Custom has the custom resources, and whether they are cluster-scoped.
 func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool, includeRefused bool) *scopes {
 	s := &scopes{
-		o: o, own: own, includeRefused: includeRefused, inNoNamespace: maps.Clone(clusterScoped), byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{},
+		o: o, own: own, includeRefused: includeRefused, inNoNamespace: maps.Clone(clusterScoped), byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{}, chosen: map[string]bool{},
 	}
 	maps.Copy(s.inNoNamespace, custom)
 	for _, used := range o.uses {
@@ -62,10 +62,17 @@ func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool, in
 		if used.Verb == "list" || used.Verb == "watch" {
 			for namespace := range evidence.Namespaces {
 				s.watched[namespace] = true
+				s.chosen[namespace] = s.chosen[namespace] || used.Verb == "watch"
 			}
 		}
 	}
+	maps.DeleteFunc(s.watched, func(namespace string, _ bool) bool { return s.varies(namespace) })
 	return s
+}
+
+// varies reports whether a namespace belongs to an object that is reconciled: the next object will have another one.
+func (s *scopes) varies(namespace string) bool {
+	return s.o.facts.madeNamespaces[namespace] || !s.chosen[namespace] && namespace != s.own && s.o.facts.isNamedAfter(namespace)
 }
 
 // onlyRefused reports whether requests show nothing but that they were refused.
@@ -95,7 +102,8 @@ func (s *scopes) normal(used *use) Evidence {
 }
 
 // namespaces are where a right is proposed; nil for the whole cluster. An operator that watches all namespaces does the same
-// in each, so only what it does in its own namespace, where it reconciles nothing, is limited to that.
+// in each, so only what it does in its own namespace, where it reconciles nothing, is limited to that. Namespaces that differ with
+// what is reconciled are not known before.
 func (s *scopes) namespaces(n *Need) []string {
 	resource := baseOf(n.Right)
 	seen := s.byResource[resource]
@@ -112,6 +120,9 @@ func (s *scopes) namespaces(n *Need) []string {
 	}
 	all := maps.Clone(s.watched)
 	for namespace := range seen.Namespaces {
+		if s.varies(namespace) {
+			return nil
+		}
 		all[namespace] = true
 	}
 	return slices.Sorted(maps.Keys(all))

@@ -27,10 +27,14 @@ func TestVerifyOfAnOperatorThatDoesNothing(t *testing.T) {
 			formatText, verified{Idle: idleShip}, 1, "",
 			"opdock: --verify proves nothing: the operator reconciled no Frigate; controller frigate did not start; the cluster does not have kind Lamp of other.io\n  neither",
 		},
-		"as JSON":                {formatJSON, verified{Idle: idleShip}, 1, `"untouched": [`, "--verify proves nothing"},
-		"rights explain it":      {formatText, verified{Acts: refused, Idle: idleShip}, 1, "refused: list", "Recording: "},
-		"for an unknown reason":  {formatText, verified{Idle: rehearse.Idle{Untouched: idleShip.Untouched, All: true}}, 1, "", `"opdock dev" to see why`},
-		"one kind of several":    {formatText, verified{Idle: rehearse.Idle{Untouched: idleShip.Untouched}}, 0, "No request was refused.\n", "! the operator reconciled no Frigate: the rights for that were not tried\n"},
+		"as JSON":               {formatJSON, verified{Idle: idleShip}, 1, `"untouched": [`, "--verify proves nothing"},
+		"rights explain it":     {formatText, verified{Acts: refused, Idle: idleShip}, 1, "refused: list", "Recording: "},
+		"for an unknown reason": {formatText, verified{Idle: rehearse.Idle{Untouched: idleShip.Untouched, All: true}}, 1, "", `"opdock dev" to see why`},
+		"one kind of several":   {formatText, verified{Idle: rehearse.Idle{Untouched: idleShip.Untouched}}, 0, "No request was refused.\n", "! the operator reconciled no Frigate: the rights for that were not tried\n"},
+		"admission refuses": {
+			formatText, verified{Acts: []rehearse.Outcome{{Act: "start", Denied: []rehearse.Refusal{{Verb: "list", Message: "a quota"}, {Verb: "list", Message: "a quota"}}}}}, 0,
+			"No request was refused for lack of a right.\n", "! refused, but not for lack of a right: list  during \"start\": a quota (2 times)\n",
+		},
 		"everything is as it is": {formatText, verified{}, 0, "No request was refused.\n", "Recording: "},
 	} {
 		t.Run(name, func(t *testing.T) {

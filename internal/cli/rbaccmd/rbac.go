@@ -64,8 +64,10 @@ func NewRBAC(app *cmdutil.App) *cobra.Command {
 rights that it used with the rights that its project grants: missing, unused in these recordings, and broader
 than needed. Each finding shows its evidence: how many requests, when the last one was sent, and in which reconcile.
 
-FILE is a recording. Without FILE, the command reads the latest recordings of the project. What an operator
-did not do while it was recorded looks unused: record creation, change and deletion of all your samples.
+FILE is a recording. Without FILE, the command reads the latest recordings of the project, except those of
+other programs that "opdock trace" ran: kubectl, for example, or a program without the operator's service
+account. What an operator did not do while it was recorded looks unused: record creation, change and deletion
+of all your samples.
 
 The granted rights are those of the roles that the manifests bind to the operator's service account, or else
 those of a Helm chart or of the +kubebuilder:rbac markers. Select with --against.
@@ -81,7 +83,7 @@ generates the role again, or changes nothing if that fails.
 
 With --record, the command makes a recording first: it starts a private cluster, runs the operator with the
 rights that the project grants, and creates, changes and deletes the samples. With --verify, it does the same
-with the proposed rights and nothing else; the exit code is 1 if a request was refused, or if the operator did
+with the proposed rights and nothing else; the exit code is 1 if a request lacked a right, or if the operator did
 nothing with the samples. CRDs of other kinds that the operator needs are installed from the modules that it
 imports. Arguments after -- are flags of the operator, or a command that runs it.`,
 		Example: `  opdock rbac                              # compare the role with the recordings of this project
@@ -162,8 +164,10 @@ type subject struct {
 	// project is nil if there is none: recordings are enough to say what is needed.
 	project  *project.Project
 	identity *project.Identity
-	markers  []rights.Marker
-	granted  rights.Granted
+	// markers are those of the operator, and others are for roles that it does not have.
+	markers, others []rights.Marker
+
+	granted rights.Granted
 	// roles are the rules of the roles that the manifests bind, whatever is compared.
 	roles   rights.Granted
 	options rights.Options
@@ -182,7 +186,7 @@ func (a verbs) rbac(ctx context.Context, o rbacOptions, files, command []string)
 	}
 	if o.record {
 		if len(files) > 0 { // a name that is wrong must not cost a run
-			if _, err := a.recordings(ctx, found, o, files); err != nil {
+			if _, _, err := a.recordings(ctx, about, o, files); err != nil {
 				return err
 			}
 		}
@@ -199,11 +203,11 @@ func (a verbs) rbac(ctx context.Context, o rbacOptions, files, command []string)
 			files = append(files, made) // otherwise it is one of the project's
 		}
 	}
-	recordings, err := a.recordings(ctx, found, o, files)
+	recordings, leftOut, err := a.recordings(ctx, about, o, files)
 	if err != nil {
 		return err
 	}
-	notes = append(notes, foreign(recordings, found)...)
+	notes = append(append(notes, leftOut...), foreign(recordings, found)...)
 	observed := rights.Merge(recordings)
 	report := rights.Compare(observed, about.granted, about.options)
 	report.AttachMarkers(about.markers)

@@ -24,28 +24,28 @@ import (
 // recordingsDir is where recordings are, below the state directories of sessions.
 const recordingsDir = "recordings"
 
-// recordings reads those that are named, or else the latest of the project.
-func (a verbs) recordings(ctx context.Context, found *project.Project, o rbacOptions, files []string) (all []*rights.Recording, err error) {
+// recordings reads those that are named, or else the latest of the project, with notes on what is left out.
+func (a verbs) recordings(ctx context.Context, about *subject, o rbacOptions, files []string) (all []*rights.Recording, notes []string, err error) {
 	if len(files) == 0 {
-		if files, err = a.recordingsOf(found, o.last); err != nil {
-			return nil, err
+		if files, notes, err = a.recordingsOf(about, o.last); err != nil {
+			return nil, nil, err
 		}
 	}
 	for _, file := range files {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		recording, err := rights.CollectFile(file)
 		var other *lens.NotARecordingError
 		switch {
 		case errors.As(err, &other):
-			return nil, &cmdutil.UsageError{Message: err.Error(), Hints: []string{"make a recording: " + cmdutil.ShellQuote(a.Program) + " trace -- COMMAND"}}
+			return nil, nil, &cmdutil.UsageError{Message: err.Error(), Hints: []string{"make a recording: " + cmdutil.ShellQuote(a.Program) + " trace -- COMMAND"}}
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		}
 		all = append(all, recording)
 	}
-	return all, nil
+	return all, notes, nil
 }
 
 // foreign returns a note for each recording of another project. What its operator needs says nothing about this one.
@@ -58,39 +58,54 @@ func foreign(all []*rights.Recording, found *project.Project) (notes []string) {
 	return notes
 }
 
-// recordingsOf finds the latest recordings of a project, on whatever cluster they were made.
-func (a verbs) recordingsOf(found *project.Project, last int) ([]string, error) {
+// recordingsOf finds the latest recordings of an operator, on whatever cluster they were made. The project may also have some of
+// other programs that were traced there.
+func (a verbs) recordingsOf(about *subject, last int) (files, notes []string, err error) {
+	found, account := about.project, ""
+	if about.identity != nil {
+		account = about.identity.User()
+	}
 	paths, err := filepath.Glob(filepath.Join(a.DevStateDir("*"), recordingsDir, "*.jsonl"))
 	if err != nil {
-		return nil, fmt.Errorf("looking for recordings: %w", err)
+		return nil, nil, fmt.Errorf("looking for recordings: %w", err)
 	}
 	type one struct {
 		path   string
 		header lens.Header
 	}
-	var own []one
+	var own, others []one
 	for _, path := range paths {
 		// Projects in two directories may have the same name.
 		if owner := a.ProjectOf(filepath.Base(filepath.Dir(filepath.Dir(path)))); owner != "" && owner != found.Dir {
 			continue
 		}
-		if header, ok := headerOf(path); ok && header.Project == found.Name {
+		switch header, ok := headerOf(path); {
+		case !ok || header.Project != found.Name:
+		case rights.OfOtherProgram(header, account) != "":
+			others = append(others, one{path, header})
+		default:
 			own = append(own, one{path, header})
 		}
 	}
+	slices.SortStableFunc(own, func(x, y one) int { return x.header.Began.Compare(y.header.Began) })
+	slices.SortStableFunc(others, func(x, y one) int { return x.header.Began.Compare(y.header.Began) })
+	own, others = own[max(0, len(own)-last):], others[max(0, len(others)-last):]
+	for _, other := range others {
+		if len(own) < last || other.header.Began.After(own[0].header.Began) { // otherwise it would be too old, too
+			notes = append(notes, fmt.Sprintf("a recording is not counted because it is of %s, and not of the operator; to count it, name it: %s",
+				rights.OfOtherProgram(other.header, account), cmdutil.ShellQuote(other.path)))
+		}
+	}
 	if len(own) == 0 {
-		return nil, hint.With(fmt.Errorf("there are no recordings of %s", found.Name),
+		return nil, nil, hint.With(fmt.Errorf("there are no recordings of %s", found.Name), append(notes,
 			"run the operator and its samples, and record them: "+cmdutil.ShellQuote(a.Program)+" rbac --record",
 			"or record the operator while you create, change and delete its samples: "+cmdutil.ShellQuote(a.Program)+" dev --samples",
-			"or record any program: "+cmdutil.ShellQuote(a.Program)+" trace -- COMMAND")
+			"or record any program: "+cmdutil.ShellQuote(a.Program)+" trace -- COMMAND")...)
 	}
-	slices.SortStableFunc(own, func(x, y one) int { return x.header.Began.Compare(y.header.Began) })
-	own = own[max(0, len(own)-last):]
-	files := make([]string, 0, len(own))
 	for _, recording := range own {
 		files = append(files, recording.path)
 	}
-	return files, nil
+	return files, notes, nil
 }
 
 // headerOf reads only the first line; false if that cannot be read, as of a recording that has just begun.
@@ -114,7 +129,7 @@ func (a verbs) readSubject(ctx context.Context, found *project.Project, o rbacOp
 	if err != nil {
 		return nil, err
 	}
-	about.identity, about.markers, about.granted, about.roles = read.Identity, read.Markers, read.Granted, read.Roles
+	about.identity, about.markers, about.others, about.granted, about.roles = read.Identity, read.Markers, read.Others, read.Granted, read.Roles
 	about.options = read.Options
 	about.options.IncludeRefused = o.includeRefused
 	if about.granted.Source == "" && o.against != granting.Auto && o.against != granting.Nothing {

@@ -164,6 +164,9 @@ func describe(outcome rehearse.Outcome) string {
 	if len(outcome.Refused) > 0 {
 		text += fmt.Sprintf(", %d refused", len(outcome.Refused))
 	}
+	if len(outcome.Denied) > 0 {
+		text += fmt.Sprintf(", %d refused for another reason than rights", len(outcome.Denied))
+	}
 	if outcome.Busy {
 		text += ", still busy"
 	}
@@ -171,44 +174,60 @@ func describe(outcome rehearse.Outcome) string {
 }
 
 func (a verbs) showVerified(o rbacOptions, result verified) error {
-	refused := map[string]int{}
-	var order []string
-	for _, act := range result.Acts {
-		for _, one := range act.Refused {
-			r := one.Resource
-			resource := r.Resource
-			if r.Subresource != "" {
-				resource += "/" + r.Subresource
-			}
-			text := fmt.Sprintf("%s %s during %q: %s", one.Verb, (rights.Right{Group: r.Group, Resource: resource}).Object(), act.Act, one.Message)
-			if refused[text]++; refused[text] == 1 {
-				order = append(order, text)
-			}
-		}
-	}
+	refused := gathered(result.Acts, func(act *rehearse.Outcome) []rehearse.Refusal { return act.Refused })
+	denied := gathered(result.Acts, func(act *rehearse.Outcome) []rehearse.Refusal { return act.Denied })
 	if o.format == formatJSON {
 		if err := a.PrintJSON(result); err != nil {
 			return err
 		}
 	} else {
-		for _, text := range order {
-			fmt.Fprintf(a.Out, "refused: %s (%d times)\n", text, refused[text])
+		for _, text := range refused {
+			fmt.Fprintf(a.Out, "refused: %s\n", text)
 		}
-		if len(order) == 0 && !result.Idle.Unproven() {
-			fmt.Fprintln(a.Out, "No request was refused.")
+		if len(refused) == 0 && !result.Idle.Unproven() {
+			reason := ""
+			if len(denied) > 0 {
+				reason = " for lack of a right"
+			}
+			fmt.Fprintf(a.Out, "No request was refused%s.\n", reason)
 			if text := result.Idle.Sentence(); text != "" {
 				fmt.Fprintf(a.Err, "! %s: the rights for that were not tried\n", text)
 			}
 		}
+		for _, text := range denied {
+			fmt.Fprintf(a.Err, "! refused, but not for lack of a right: %s\n", text)
+		}
 		fmt.Fprintf(a.Err, "Recording: %s\n", result.Recording)
 	}
-	if len(order) > 0 {
+	if len(refused) > 0 {
 		return &cmdutil.SaidError{Reason: "refused"}
 	}
 	if result.Idle.Unproven() {
 		return didNothing("--verify proves nothing", &result.Idle)
 	}
 	return nil
+}
+
+// gathered describes refusals, each once and with how often it was seen.
+func gathered(acts []rehearse.Outcome, of func(*rehearse.Outcome) []rehearse.Refusal) (texts []string) {
+	count := map[string]int{}
+	for i := range acts {
+		for _, one := range of(&acts[i]) {
+			r := one.Resource
+			resource := r.Resource
+			if r.Subresource != "" {
+				resource += "/" + r.Subresource
+			}
+			text := fmt.Sprintf("%s %s during %q: %s", one.Verb, (rights.Right{Group: r.Group, Resource: resource}).Object(), acts[i].Act, one.Message)
+			if count[text]++; count[text] == 1 {
+				texts = append(texts, text)
+			}
+		}
+	}
+	for i, text := range texts {
+		texts[i] = fmt.Sprintf("%s (%d times)", text, count[text])
+	}
+	return texts
 }
 
 // judgeRecorded returns a note about a recording that shows too little, or an error if that would remove markers.

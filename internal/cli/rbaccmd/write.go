@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/opdock/opdock/generate"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
@@ -28,8 +29,14 @@ func (a verbs) write(ctx context.Context, o rbacOptions, about *subject, report 
 	if err := a.RecoverProject(ctx, dir); err != nil {
 		return err
 	}
+	left := rights.NotesOn(about.others)
 	if len(about.markers) == 0 {
-		return noMarkers(rights.ErrNoMarkers)
+		return noMarkers(rights.ErrNoMarkers, left...)
+	}
+	for _, note := range left {
+		if !slices.Contains(report.Notes, note) {
+			report.Notes = append(report.Notes, note)
+		}
 	}
 	only := []string{"rbac"}
 	_, generates := about.project.Generators()
@@ -40,7 +47,7 @@ func (a verbs) write(ctx context.Context, o rbacOptions, about *subject, report 
 	}
 	plan, err := rights.PlanEdits(dir, about.markers, report.Grants, rights.Elsewhere(about.roles.Rules, about.markers))
 	if errors.Is(err, rights.ErrNoMarkers) {
-		return noMarkers(err)
+		return noMarkers(err, left...)
 	}
 	if err != nil {
 		return err
@@ -88,8 +95,8 @@ func (a verbs) write(ctx context.Context, o rbacOptions, about *subject, report 
 	return nil
 }
 
-func noMarkers(err error) error {
-	return hint.With(err, "print markers to add them yourself: opdock rbac -o markers", "or print roles: opdock rbac -o yaml")
+func noMarkers(err error, left ...string) error {
+	return hint.With(err, append(left, "print markers to add them yourself: opdock rbac -o markers", "or print roles: opdock rbac -o yaml")...)
 }
 
 // upToDate refuses to go on if the role is not what the markers ask for: what only the role grants would be lost.

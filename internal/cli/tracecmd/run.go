@@ -70,7 +70,7 @@ func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err 
 	if o.format == cmdutil.OutputJSON {
 		view.out, programOut = a.Out, a.Err
 	}
-	header := lens.Header{Command: command, Cluster: t.Title, Identity: identity}
+	header := lens.Header{Command: command, Cluster: t.Title, Identity: identity, Traced: true}
 	if found != nil {
 		header.Project = found.Name
 	}

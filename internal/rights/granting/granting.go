@@ -30,7 +30,8 @@ const (
 type Grants struct {
 	// Identity is nil if the manifests have no service account for the operator.
 	Identity *project.Identity
-	Markers  []rights.Marker
+	// Markers are those of the operator, and Others are for roles that it does not have.
+	Markers, Others []rights.Marker
 	// Granted comes from the requested source, and Roles are always the rules of the roles that the manifests bind.
 	Granted, Roles rights.Granted
 	// Options come from the project.
@@ -40,8 +41,8 @@ type Grants struct {
 // Read reads the granted rights of a project, from one source or from the first that has any.
 func Read(ctx context.Context, found *project.Project, against string) (*Grants, error) {
 	g := &Grants{}
-	var err error
-	if g.Markers, err = rights.ReadMarkers(found.Dir); err != nil {
+	markers, err := rights.ReadMarkers(found.Dir)
+	if err != nil {
 		return nil, err
 	}
 	definitions, err := found.CRDs(ctx)
@@ -58,6 +59,7 @@ func Read(ctx context.Context, found *project.Project, against string) (*Grants,
 			return nil, err
 		}
 	}
+	g.Markers, g.Others = rights.OwnMarkers(markers, g.Roles)
 	if g.Granted, err = g.grantedBy(found, against); err != nil {
 		return nil, err
 	}
@@ -91,7 +93,9 @@ func (g *Grants) grantedBy(found *project.Project, against string) (granted righ
 		}
 	}
 	if wants(Markers) {
-		take(rights.FromMarkers(g.Markers))
+		asked := rights.FromMarkers(g.Markers)
+		asked.Notes = append(asked.Notes, rights.NotesOn(g.Others)...)
+		take(asked)
 	}
 	granted.Notes = notes
 	return granted, nil

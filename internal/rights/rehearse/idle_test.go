@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -218,7 +219,7 @@ func TestAnActWaitsForAReconcile(t *testing.T) {
 func TestAnActDoesNotWaitForWhatCannotCome(t *testing.T) {
 	for name, change := range map[string]func(*stage, *crew){
 		"a kind is missing":     func(_ *stage, c *crew) { c.lacking = []string{"kind Lamp of other.io"} },
-		"a request was refused": func(s *stage, _ *crew) { s.watching.denied = true },
+		"a request was refused": func(s *stage, _ *crew) { s.watching.lacked = true },
 		"it had time before":    func(s *stage, _ *crew) { s.waited = true },
 	} {
 		c := &crew{ended: make(chan struct{}), idle: []string{"ship"}}
@@ -284,5 +285,23 @@ func TestLeaderElectionByAConfigMap(t *testing.T) {
 		if busy := w.count(&step.event); busy != step.busy {
 			t.Errorf("%s shows that the operator is busy: %v", step.name, busy)
 		}
+	}
+}
+
+// TestOnlyMissingRightsAreRefusals tells apart what has the same status.
+func TestOnlyMissingRightsAreRefusals(t *testing.T) {
+	w := &watching{shown: newEvidence()}
+	for _, message := range []string{
+		`secrets is forbidden: User "system:serviceaccount:s:o" cannot create resource "secrets" in API group "" in the namespace "a"`,
+		`secrets "x" is forbidden: unable to create new content in namespace a because it is being terminated`,
+	} {
+		w.count(&lens.Event{Request: &lens.Request{Verb: "create", Resource: lens.Resource{Version: "v1", Resource: "secrets", Namespace: "a"}, Status: 403, Message: message}})
+	}
+	if text := w.refusals(); !strings.HasPrefix(text, " (2 requests were refused") {
+		t.Errorf("for an act that does not finish, it says %q", text)
+	}
+	requests, refused, denied := w.take()
+	if requests != 2 || len(refused) != 1 || !strings.Contains(refused[0].Message, "cannot create") || len(denied) != 1 {
+		t.Errorf("of %d requests, %v are refused and %v are denied", requests, refused, denied)
 	}
 }

@@ -78,15 +78,17 @@ type Act struct {
 
 // Outcome is the result of an act.
 type Outcome struct {
-	Act      string        `json:"act"`
-	Requests int           `json:"requests"`
-	Refused  []Refusal     `json:"refused,omitempty"`
-	Took     time.Duration `json:"nanoseconds"`
+	Act      string    `json:"act"`
+	Requests int       `json:"requests"`
+	Refused  []Refusal `json:"refused,omitempty"`
+	// Denied are requests that were refused although the right was there, for example by a webhook or a quota.
+	Denied []Refusal     `json:"denied,omitempty"`
+	Took   time.Duration `json:"nanoseconds"`
 	// Busy means that the operator had not finished in time.
 	Busy bool `json:"busy,omitempty"`
 }
 
-// Refusal is a request that was refused because of a missing right.
+// Refusal is a request that was refused.
 type Refusal struct {
 	Verb     string        `json:"verb"`
 	Resource lens.Resource `json:"resource"`
@@ -214,7 +216,7 @@ func (s *stage) perform(parent context.Context, act Act) (Outcome, error) {
 			return outcome, parent.Err()
 		}
 	}
-	outcome.Requests, outcome.Refused = s.watching.take()
+	outcome.Requests, outcome.Refused, outcome.Denied = s.watching.take()
 	outcome.Took = time.Since(began)
 	return outcome, nil
 }

@@ -136,7 +136,7 @@ func createAll(ctx context.Context, objects client.Client, samples []*unstructur
 // isDenied reports whether a webhook or an admission policy denied a write. They choose the status code, so only the
 // message of the API server shows it.
 func isDenied(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "denied the request") || strings.Contains(err.Error(), "denied request"))
+	return err != nil && lens.IsDenial(err.Error())
 }
 
 // admitted tries a write again while a webhook denies it, until the context ends. It returns the last denial then.

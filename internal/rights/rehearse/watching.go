@@ -22,9 +22,10 @@ type watching struct {
 	mutex    sync.Mutex
 	any      bool
 	requests int
-	refused  []Refusal
-	// denied says that a request was refused, in any act.
-	denied bool
+	// refused lacked a right, and denied did not.
+	refused, denied []Refusal
+	// lacked says that a request lacked a right, in any act.
+	lacked bool
 	shown  *evidence
 	// locks are the objects by which the operator elects a leader, other than leases.
 	locks map[lens.Resource]bool
@@ -80,8 +81,12 @@ func (w *watching) count(e *lens.Event) bool {
 	if r.Verb != "watch" || r.Open {
 		w.requests++
 	}
-	if r.Status == http.StatusForbidden {
-		w.refused, w.denied = append(w.refused, Refusal{Verb: r.Verb, Resource: r.Resource, Message: r.Message}), true
+	refusal := Refusal{Verb: r.Verb, Resource: r.Resource, Message: r.Message}
+	switch {
+	case r.LacksRight():
+		w.refused, w.lacked = append(w.refused, refusal), true
+	case r.Status == http.StatusForbidden:
+		w.denied = append(w.denied, refusal)
 	}
 	return !neverEnds(r.Resource) && !w.isLock(r.Resource, r.Object, r.Change)
 }
@@ -92,29 +97,30 @@ func (w *watching) started() bool {
 	return w.any
 }
 
-// wasRefused reports whether a request was refused, which explains why an operator does not go on.
+// wasRefused reports whether a request lacked a right, which explains why an operator does not go on.
 func (w *watching) wasRefused() bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	return w.denied
+	return w.lacked
 }
 
 func (w *watching) refusals() string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if len(w.refused) == 0 {
+	all := slices.Concat(w.denied, w.refused)
+	if len(all) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%d requests were refused, the last: %s)", len(w.refused), w.refused[len(w.refused)-1].Message)
+	return fmt.Sprintf(" (%d requests were refused, one of them: %s)", len(all), all[len(all)-1].Message)
 }
 
 // take returns what was counted since the last time.
-func (w *watching) take() (requests int, refused []Refusal) {
+func (w *watching) take() (requests int, refused, denied []Refusal) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	requests, refused = w.requests, w.refused
-	w.requests, w.refused = 0, nil
-	return requests, refused
+	requests, refused, denied = w.requests, w.refused, w.denied
+	w.requests, w.refused, w.denied = 0, nil, nil
+	return requests, refused, denied
 }
 
 // untouched returns the kinds of which the operator has reconciled no object, in the order of the subjects. All says that these are

@@ -1,0 +1,46 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	// unauthorized is how authorizers refuse a request, whichever they are: the API server words it.
+	unauthorized = regexp.MustCompile(`User ".*" cannot \S+ (resource|path) "`)
+	// lacking is how API servers refuse the body of a write for lack of a right.
+	lacking = []string{
+		"is attempting to grant RBAC permissions not currently held", // by a role or binding
+		"must have cluster-admin privileges to use the aggregationRule",
+		"cannot set an ownerRef on a resource you can't delete",
+		"cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on",
+		"user not permitted to ", // approve or sign a certificate
+	}
+)
+
+// IsDenial reports whether a message is that of a webhook or of an admission policy. They choose the status code and the rest of
+// the text.
+func IsDenial(message string) bool {
+	return strings.Contains(message, "denied the request") || strings.Contains(message, "denied request")
+}
+
+// LacksRight reports whether a request was refused for lack of a right. Admission refuses writes with the same status: in a
+// namespace that is being deleted, beyond a quota, or by a policy. The right to send them is there then, and no other one helps.
+func (r *Request) LacksRight() bool {
+	if r.Status != http.StatusForbidden {
+		return false
+	}
+	switch r.Verb {
+	case "get", "list", "watch":
+		return true // there is no admission
+	}
+	if r.Message == "" || IsDenial(r.Message) {
+		return r.Message == "" // nothing says then that it is something else
+	}
+	return unauthorized.MatchString(r.Message) || slices.ContainsFunc(lacking, func(text string) bool { return strings.Contains(r.Message, text) })
+}
