@@ -53,6 +53,9 @@ var limited = []struct{ object, want string }{
 	{podCluster + `, spec: {template: {spec: {containers: [{name: a, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]}}}`, "securityContext.capabilities.add is only allowed for NET_BIND_SERVICE"},
 	{appService + `, spec: {image: a, podSecurityContext: {seccompProfile: {type: Unconfined}}}`, "of type Unconfined are not allowed"},
 	{robot + `, spec: {template: {spec: {containers: [{name: a, securityContext: {appArmorProfile: {type: Unconfined}}}]}}}`, "of type Unconfined are not allowed"},
+	{robot + `, spec: {template: {metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/a: unconfined}}, spec: {containers: [{name: a}]}}}`, "AppArmor annotations other than runtime/default and localhost/ are not allowed: the policy opdock-limits has privileged: Deny"},
+	{appService + `, spec: {image: a, podMetadata: {annotations: {container.apparmor.security.beta.kubernetes.io/x: unconfined}}}`, "AppArmor annotations other than"},
+	{alpha + `, spec: {image: a, podMetadata: {annotations: {container.apparmor.security.beta.kubernetes.io/x: unconfined}}}`, "AppArmor annotations other than"},
 	{robot + `, spec: {template: {spec: {securityContext: {sysctls: [{name: a, value: b}]}, containers: [{name: a}]}}}`, "sysctls are not allowed"},
 	{appService + `, spec: {image: a, ports: [{port: 80, nodePort: 30100}]}`, "nodePort, and service.type"},
 	{appService + `, spec: {image: a, ports: [{port: 80}], service: {type: LoadBalancer}}`, "service.type NodePort and LoadBalancer, are not allowed"},
@@ -75,6 +78,7 @@ var limited = []struct{ object, want string }{
 var unlimited = []string{
 	appService + `, spec: {image: a}`, alpha + `, spec: {image: a}`, robot + `, spec: {}`, podCluster + `, spec: {}`, collector + `, spec: {selector: {}}`,
 	appService + `, spec: {image: a, serviceAccountName: web-1, envFrom: [{secretRef: {name: shop-a}}], ports: [{port: 80}], ingress: {rules: [{}], annotations: {allowed.example.com/a: b}}}`,
+	podCluster + `, spec: {template: {metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/a: localhost/a, note: unconfined}}, spec: {containers: [{name: a}]}}}`,
 	robot + `, spec: {template: {spec: {serviceAccountName: default, containers: [{name: a, ports: [{containerPort: 80}], securityContext: {privileged: false, capabilities: {add: [NET_BIND_SERVICE]}}, env: [{name: A, value: b}]}], volumes: [{name: a, emptyDir: {}}]}}}`,
 }
 
