@@ -6,6 +6,7 @@ package podcluster
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -67,8 +68,9 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 type scope struct {
 	cluster *kubegroupv1.PodCluster
 	pass    *flow.Pass
-	// adoptable is whether the server has confirmed that the PodCluster may adopt; set by mayAdopt.
+	// adoptable is whether the server has confirmed that the PodCluster may adopt; set by mayAdopt, under adopting.
 	adoptable bool
+	adopting  sync.Mutex
 
 	world world // set by readSpec, findPods and findRevisions
 	plan  plan  // set by makePlan

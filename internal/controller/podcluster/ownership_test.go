@@ -55,6 +55,23 @@ func TestForeignPodsAreLeftAlone(t *testing.T) {
 	s.awaitImages("web", "web-0=a web-1=a web-2=a")
 }
 
+// With the annotation it gets a foreign pod, and brings it to its template like any pod of another revision.
+func TestForeignPodsAreAdoptedForMigrations(t *testing.T) {
+	s := newStage(t)
+	foreign := s.bystander("web-1", map[string]string{"app": "other"})
+	cluster := s.awaitStalled(s.create("web", "{podReplicas: 2, image: a}"), flow.ReasonResourceExists)
+	s.patch(cluster, `{"metadata": {"annotations": {"opdock.dev/adopt": "true"}}}`)
+	s.awaitSuccessor(foreign)
+	s.awaitReady(cluster)
+	s.awaitImages("web", "web-0=a web-1=a")
+	testenv.Await(t, func() string {
+		if notes := strings.Join(s.notes(cluster, flow.ReasonSynced), "\n"); !strings.Contains(notes, "Adopted Pod web-1") {
+			return "the events are " + notes
+		}
+		return ""
+	})
+}
+
 // A pod of another controller is not adopted, even if its labels match.
 func TestPodsOfOthersAreNotAdopted(t *testing.T) {
 	s := newStage(t)
