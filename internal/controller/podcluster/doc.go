@@ -48,8 +48,9 @@
 //
 // Labels, annotations and images of a running pod that other writers have changed are restored, as an update in
 // place. If another field was changed, such as the tolerations, the pod is replaced, because the server does not
-// allow the correction. Both respect maxUnavailable. Changes by admission when a pod was created stay: managed
-// fields distinguish them from drift.
+// allow the correction. Both respect maxUnavailable. If another controller changes each new pod in the same way, the
+// PodCluster is Stalled, and pods are replaced less and less often. Changes by admission when a pod was created stay:
+// managed fields distinguish them from drift.
 //
 // The template alone decides what the pods may do. If a namespace forbids it, the condition contains the reason.
 package podcluster

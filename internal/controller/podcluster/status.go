@@ -4,6 +4,7 @@
 package podcluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -65,6 +66,7 @@ func isComplete(w *world) bool {
 // verdict returns the progress of the pods as an outcome.
 func verdict(w *world) error {
 	updated, available, outdated, leaving := 0, 0, 0, 0
+	drift := ""
 	var stuck, broken []corev1.Pod
 	for _, m := range w.members {
 		if m.terminating && !w.now.Before(overdueAt(m)) {
@@ -85,10 +87,15 @@ func verdict(w *world) error {
 		if w.outdated(m) {
 			outdated++
 		}
+		if !m.terminating && m.drift.ofSpec() {
+			drift = cmp.Or(drift, fmt.Sprintf("pod %s differs from its template, and will be corrected: %s", m.pod.Name, m.drift.text))
+		}
 	}
 	switch trouble := health.FirstTrouble(broken); {
 	case len(stuck) > 0:
 		return flow.Stalled(ReasonPodNotTerminating, errors.New(stuckMessage(&stuck[0])))
+	case available == w.replicas && outdated == 0 && leaving == 0 && drift != "":
+		return flow.Waiting("CorrectingDrift", "%s", drift)
 	case available == w.replicas && outdated == 0 && leaving == 0:
 		return nil
 	case trouble != nil:
