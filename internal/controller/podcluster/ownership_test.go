@@ -99,7 +99,7 @@ func TestOrphansAreAdopted(t *testing.T) {
 	orphan := s.bystander("web-0", memberLabels("web"))
 	misnamed := s.bystander("other", memberLabels("web"))
 	superfluous := s.bystander("web-7", memberLabels("web"))
-	cluster := s.awaitReady(s.create("web", "{podReplicas: 2, image: a, updateStrategy: {type: OnDelete}}"))
+	cluster := s.awaitStalled(s.create("web", "{podReplicas: 2, image: a, updateStrategy: {type: OnDelete}}"), "UnknownRevision")
 	if live := s.pod("web-0"); live.UID != orphan.UID || !metav1.IsControlledBy(live, cluster) {
 		t.Errorf("the orphan was not adopted: %+v", live.ObjectMeta)
 	}
@@ -126,7 +126,7 @@ func TestPodsThatLoseTheirLabelsGetThemBack(t *testing.T) {
 			before := s.pod("web-1")
 			s.patch(s.pod("web-1"), patch)
 			fleettest.Await(t, s, s.podNamed("web-1"), func(pod *corev1.Pod) string {
-				for _, label := range []string{flow.LabelManagedBy, flow.LabelKind, flow.LabelInstance, appsv1.PodIndexLabel} {
+				for _, label := range []string{flow.LabelManagedBy, flow.LabelKind, flow.LabelInstance, appsv1.PodIndexLabel, appsv1.ControllerRevisionHashLabelKey} {
 					if pod.Labels[label] != before.Labels[label] {
 						return fmt.Sprintf("the labels are %v", pod.Labels)
 					}
@@ -234,9 +234,17 @@ func TestHandEditsAreRepaired(t *testing.T) {
 		return ""
 	})
 
-	unknown := s.pod("web-1")
-	s.patch(unknown, `{"metadata": {"labels": {"controller-revision-hash": null}}}`)
-	s.awaitSuccessor(unknown)
+	unlabelled, hash := s.pod("web-1"), s.pod("web-1").Labels[appsv1.ControllerRevisionHashLabelKey]
+	s.patch(s.pod("web-1"), `{"metadata": {"labels": {"controller-revision-hash": null}}}`)
+	fleettest.Await(t, s, s.podNamed("web-1"), func(pod *corev1.Pod) string {
+		if pod.UID != unlabelled.UID {
+			t.Fatal("the pod was replaced because of its label")
+		}
+		if pod.Labels[appsv1.ControllerRevisionHashLabelKey] != hash {
+			return "it lacks the label of its revision"
+		}
+		return ""
+	})
 	cluster = s.awaitReady(cluster)
 
 	revision := s.revision(cluster.Status.UpdateRevision)

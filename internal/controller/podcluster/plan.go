@@ -230,6 +230,9 @@ func (w *world) ascending() []*member {
 	return slices.SortedFunc(slices.Values(w.members), func(a, b *member) int { return cmp.Compare(a.ordinal, b.ordinal) })
 }
 
+// unknown reports whether a pod follows no known revision, so nothing tells whether it is as it was created.
+func (w *world) unknown(m *member) bool { return m.hash != w.update.hash && w.revisions[m.hash] == nil }
+
 // outdated reports whether a pod still has to be updated.
 func (w *world) outdated(m *member) bool {
 	return !w.onDelete && m.ordinal >= w.partition && m.hash != w.update.hash

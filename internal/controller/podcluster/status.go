@@ -21,6 +21,9 @@ import (
 // blocks it.
 const ReasonPodNotTerminating = "PodNotTerminating"
 
+// ReasonUnknownRevision means that a pod follows no revision that is known, and that the update strategy keeps it.
+const ReasonUnknownRevision = "UnknownRevision"
+
 // setStatus counts the pods.
 func setStatus(s *scope) {
 	status, w := &s.cluster.Status, &s.world
@@ -66,7 +69,7 @@ func isComplete(w *world) bool {
 // verdict returns the progress of the pods as an outcome.
 func verdict(w *world) error {
 	updated, available, outdated, leaving := 0, 0, 0, 0
-	drift := ""
+	drift, unknown := "", ""
 	var stuck, broken []corev1.Pod
 	for _, m := range w.members {
 		if m.terminating && !w.now.Before(overdueAt(m)) {
@@ -87,6 +90,9 @@ func verdict(w *world) error {
 		if w.outdated(m) {
 			outdated++
 		}
+		if !m.terminating && w.unknown(m) {
+			unknown = cmp.Or(unknown, m.pod.Name)
+		}
 		if !m.terminating && m.drift.ofSpec() {
 			drift = cmp.Or(drift, fmt.Sprintf("pod %s differs from its template, and will be corrected: %s", m.pod.Name, m.drift.text))
 		}
@@ -96,6 +102,9 @@ func verdict(w *world) error {
 		return flow.Stalled(ReasonPodNotTerminating, errors.New(stuckMessage(&stuck[0])))
 	case available == w.replicas && outdated == 0 && leaving == 0 && drift != "":
 		return flow.Waiting("CorrectingDrift", "%s", drift)
+	case available == w.replicas && outdated == 0 && leaving == 0 && unknown != "":
+		return flow.Stalled(ReasonUnknownRevision, fmt.Errorf("pod %s follows no known revision, so it cannot be compared with its template; "+
+			"delete it to replace it", unknown))
 	case available == w.replicas && outdated == 0 && leaving == 0:
 		return nil
 	case trouble != nil:
