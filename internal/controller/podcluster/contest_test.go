@@ -5,7 +5,7 @@ package podcluster
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -80,7 +80,7 @@ func TestPodsAreNotReplacedWithoutEnd(t *testing.T) {
 	}
 	drifted := func(round int) action {
 		pod := newPod(t, cluster.Name, 0, "v1", "")
-		pod.Namespace, pod.UID = cluster.Namespace, types.UID(fmt.Sprint(round))
+		pod.Namespace, pod.UID = cluster.Namespace, types.UID(strconv.Itoa(round))
 		if err := server.Create(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
