@@ -37,6 +37,7 @@ const (
 	robot      = `apiVersion: robot.llleon.io/v1, kind: Robot, metadata: {name: x}`
 	podCluster = `apiVersion: kubegroup.generals.space/v1, kind: PodCluster, metadata: {name: x}`
 	collector  = `apiVersion: collector.ip/v1, kind: Collector, metadata: {name: x}`
+	adopting   = `apiVersion: collector.ip/v1, kind: Collector, metadata: {name: x, annotations: {opdock.dev/adopt: "true"}}`
 )
 
 // limited are specs that the policy refuses with its default settings, and what it says.
@@ -52,6 +53,9 @@ var limited = []struct{ object, want string }{
 	{podCluster + `, spec: {template: {spec: {containers: [{name: a, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]}}}`, "securityContext.capabilities.add is only allowed for NET_BIND_SERVICE"},
 	{appService + `, spec: {image: a, podSecurityContext: {seccompProfile: {type: Unconfined}}}`, "of type Unconfined are not allowed"},
 	{robot + `, spec: {template: {spec: {containers: [{name: a, securityContext: {appArmorProfile: {type: Unconfined}}}]}}}`, "of type Unconfined are not allowed"},
+	{robot + `, spec: {template: {metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/a: unconfined}}, spec: {containers: [{name: a}]}}}`, "AppArmor annotations other than runtime/default and localhost/ are not allowed: the policy opdock-limits has privileged: Deny"},
+	{appService + `, spec: {image: a, podMetadata: {annotations: {container.apparmor.security.beta.kubernetes.io/x: unconfined}}}`, "AppArmor annotations other than"},
+	{alpha + `, spec: {image: a, podMetadata: {annotations: {container.apparmor.security.beta.kubernetes.io/x: unconfined}}}`, "AppArmor annotations other than"},
 	{robot + `, spec: {template: {spec: {securityContext: {sysctls: [{name: a, value: b}]}, containers: [{name: a}]}}}`, "sysctls are not allowed"},
 	{appService + `, spec: {image: a, ports: [{port: 80, nodePort: 30100}]}`, "nodePort, and service.type"},
 	{appService + `, spec: {image: a, ports: [{port: 80}], service: {type: LoadBalancer}}`, "service.type NodePort and LoadBalancer, are not allowed"},
@@ -67,12 +71,14 @@ var limited = []struct{ object, want string }{
 	{appService + `, spec: {image: a, ports: [{port: 80}], ingress: {rules: [{}], tls: [{secretName: s8}]}}`, "Secrets are not allowed: s8"},
 	{appService + `, spec: {image: a, ports: [{port: 80}], ingress: {rules: [{}], annotations: {example.com/snippet: a}}}`, "ingress.annotations and service.annotations are not allowed: example.com/snippet"},
 	{appService + `, spec: {image: a, ports: [{port: 80}], service: {annotations: {example.com/lb: a}}}`, "ingress.annotations and service.annotations are not allowed: example.com/lb"},
+	{adopting + `, spec: {selector: {}, output: {configMapName: app-config}}`, "the annotation opdock.dev/adopt is not allowed: the policy opdock-limits has adoption: Deny"},
 }
 
 // unlimited are specs that it does not refuse.
 var unlimited = []string{
 	appService + `, spec: {image: a}`, alpha + `, spec: {image: a}`, robot + `, spec: {}`, podCluster + `, spec: {}`, collector + `, spec: {selector: {}}`,
 	appService + `, spec: {image: a, serviceAccountName: web-1, envFrom: [{secretRef: {name: shop-a}}], ports: [{port: 80}], ingress: {rules: [{}], annotations: {allowed.example.com/a: b}}}`,
+	podCluster + `, spec: {template: {metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/a: localhost/a, note: unconfined}}, spec: {containers: [{name: a}]}}}`,
 	robot + `, spec: {template: {spec: {serviceAccountName: default, containers: [{name: a, ports: [{containerPort: 80}], securityContext: {privileged: false, capabilities: {add: [NET_BIND_SERVICE]}}, env: [{name: A, value: b}]}], volumes: [{name: a, emptyDir: {}}]}}}`,
 }
 
@@ -127,6 +133,52 @@ func TestLimits(t *testing.T) {
 	}
 	if err := change(`{metadata: {finalizers: null}}`); err != nil {
 		t.Errorf("its finalizer cannot be removed: %v", err)
+	}
+}
+
+// The annotation that adopts has an effect without a change of the spec.
+func TestLimitsOfAdoption(t *testing.T) {
+	s := realServer(t)
+	namespace := clustertest.Namespace(t)
+	const spec = `, spec: {selector: {}, output: {configMapName: app-config}}`
+	before := s.create(t, strings.Replace(adopting+spec, "name: x", "name: before", 1), namespace)
+	s.limit(t, namespace, nil)
+	after := s.create(t, strings.Replace(collector+spec, "name: x", "name: after", 1), namespace)
+	annotated := func(object *unstructured.Unstructured, annotations string) error {
+		collectors := s.kind(t, object, namespace)
+		fresh, err := collectors.Get(t.Context(), object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		_, err = collectors.Update(t.Context(), patched(t, fresh, `{metadata: {annotations: `+annotations+`}}`), metav1.UpdateOptions{})
+		return err
+	}
+
+	const want = "the annotation opdock.dev/adopt is not allowed: the policy opdock-limits has adoption: Deny"
+	requireRefusal(t, annotated(after, `{opdock.dev/adopt: "true"}`), want)
+	_, err := s.tryIn(t, strings.Replace(aloneInKAPP(robot+`, spec: {}`), "metadata: {name: x}", `metadata: {name: x, annotations: {opdock.dev/adopt: "true"}}`, 1), namespace)
+	requireRefusal(t, err, want)
+	for object, annotations := range map[*unstructured.Unstructured][]string{
+		after:  {`{a: b}`, `{opdock.dev/adopt: "false"}`},
+		before: {`{a: b}`, `{opdock.dev/adopt: null}`},
+	} {
+		for _, change := range annotations {
+			if err := annotated(object, change); err != nil {
+				t.Errorf("%s: %s: %v", object.GetName(), change, err)
+			}
+		}
+	}
+	requireRefusal(t, annotated(before, `{opdock.dev/adopt: "true"}`), want)
+}
+
+func TestLimitsThatAllowAdoption(t *testing.T) {
+	s := realServer(t)
+	namespace := clustertest.Namespace(t)
+	s.limit(t, namespace, map[string]any{"adoption": "Allow"})
+	for _, object := range []string{`{` + adopting + `, spec: {selector: {}}}`, aloneInKAPP(adopting + `, spec: {selector: {}}`)} {
+		if _, err := s.tryIn(t, object, namespace); err != nil {
+			t.Errorf("%s: %v", object, err)
+		}
 	}
 }
 

@@ -39,18 +39,27 @@ type contest struct {
 	rounds    int
 	// truce is how long we wait before the next repair; 0 if there is no contest.
 	truce time.Duration
+	// within is how soon the next correction must be needed to count as one in a row.
+	within time.Duration
 }
+
+func (c *contest) isOver(now time.Time) bool { return now.Sub(c.last) > max(c.within, 2*c.truce) }
 
 // note is called before a child is corrected. The error is the outcome if the correction has to wait.
 func (c *contests) note(child types.UID, name, signature, fields string, now time.Time) error {
+	return c.noteWithin(contestWithin, child, name, signature, fields, now)
+}
+
+// noteWithin is note for corrections that take so long that a reaction to them comes later than usual.
+func (c *contests) noteWithin(within time.Duration, child types.UID, name, signature, fields string, now time.Time) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.children == nil {
 		c.children = map[types.UID]*contest{}
 	}
 	known := c.children[child]
-	if known == nil || known.signature != signature || now.Sub(known.last) > max(contestWithin, 2*known.truce) {
-		c.children[child] = &contest{signature: signature, last: now, rounds: 1}
+	if known == nil || known.signature != signature || known.isOver(now) {
+		c.children[child] = &contest{signature: signature, last: now, rounds: 1, within: within}
 		return nil
 	}
 	if known.rounds < contestAfter {
@@ -77,7 +86,7 @@ func (c *contests) note(child types.UID, name, signature, fields string, now tim
 func (c *contests) settled(child types.UID, now time.Time) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if known := c.children[child]; known != nil && now.Sub(known.last) > max(contestWithin, 2*known.truce) {
+	if known := c.children[child]; known != nil && known.isOver(now) {
 		delete(c.children, child)
 	}
 }

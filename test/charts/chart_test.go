@@ -78,11 +78,11 @@ func TestLimitsAreTheSame(t *testing.T) {
 // TestLimitsCanBeSet looks at what values make of the policy's settings.
 func TestLimitsCanBeSet(t *testing.T) {
 	with := helm(t, map[string]any{"limits": map[string]any{
-		"enabled": true, "hostAccess": "Allow", "serviceAccounts": []any{"default", "web-*"}, "secrets": []any{},
+		"enabled": true, "hostAccess": "Allow", "adoption": "Allow", "serviceAccounts": []any{"default", "web-*"}, "secrets": []any{},
 		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"limits": "on"}},
 	}})
 	settings, _, _ := unstructured.NestedStringMap(with["ConfigMap opdock-system/opdock-limits"].Object, "data")
-	if settings["hostAccess"] != "Allow" || settings["privileged"] != "Deny" || settings["serviceAccounts"] != "default,web-*" || settings["secrets"] != "" {
+	if settings["hostAccess"] != "Allow" || settings["adoption"] != "Allow" || settings["privileged"] != "Deny" || settings["serviceAccounts"] != "default,web-*" || settings["secrets"] != "" {
 		t.Errorf("the settings are %v", settings)
 	}
 	selector, _, _ := unstructured.NestedString(with["ValidatingAdmissionPolicyBinding /opdock-limits"].Object,

@@ -124,13 +124,21 @@ func (r *Reconciler) applyComponents(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// wait sets the state of a component that must not be changed now.
+// wait sets the state of a component that must not be created or get a new configuration now. What other writers have
+// changed is corrected all the same.
 func (p *part) wait(ctx context.Context, pass *flow.Pass) {
 	object := p.resource.kind.new()
 	upToDate, err := pass.Applied(ctx, object, p.resource.configuration)
+	drifted := false
+	if err == nil && !upToDate {
+		drifted, err = pass.HasOnlyDrifted(object, p.resource.configuration)
+	}
 	switch {
 	case err != nil:
 		p.failed(err)
+	case drifted:
+		p.waitingFor = nil
+		p.apply(ctx, pass)
 	case upToDate:
 		p.waitingFor = nil
 		p.assess(object)

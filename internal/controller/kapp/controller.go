@@ -4,8 +4,8 @@
 // Package kapp creates an application from objects of the other kinds, in dependency order.
 //
 // A component is created, and later changed, only while all its dependencies are ready: a new version of an
-// application rolls out in the same order as the first one. Meanwhile, existing objects stay unchanged; nothing is
-// deleted to be recreated.
+// application rolls out in the same order as the first one. Meanwhile, existing objects keep their configuration; nothing
+// is deleted to be recreated. Drift is corrected at any time.
 //
 // A component that is removed from the spec is deleted after the components that depend on it. So is every
 // component when the KAPP is deleted. Foreground deletion is the exception: the garbage collector deletes all

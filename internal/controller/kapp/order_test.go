@@ -77,6 +77,28 @@ func TestUpToDateComponentsDoNotWait(t *testing.T) {
 	s.playUntilReady(kapp)
 }
 
+// Only a new configuration waits for the dependencies.
+func TestDriftDoesNotWait(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	kapp := s.playUntilReady(s.store(component("db", withImage("a")), component("web", withImage("a"), "db")))
+	s.report("store-db", isOnItsWay)
+	kapp = s.awaitRows(kapp, "db:Progressing", "web:Ready")
+	s.patch("store-web", `{"spec": {"image": "evil", "minReadySeconds": 7}}`)
+	s.awaitApp("store-web", func(web *appv1.AppService) string {
+		if web.Spec.Image != "a" || web.Spec.MinReadySeconds != 0 {
+			return "the edit is still there"
+		}
+		return ""
+	})
+	s.awaitRows(kapp, "db:Progressing", "web:Progressing")
+	s.change(kapp, component("db", withImage("a")), component("web", withImage("b"), "db"))
+	kapp = s.awaitRows(kapp, "db:Progressing", "web:Progressing")
+	s.awaitApp("store-web", imageIs("a"))
+	s.playUntilReady(kapp)
+	s.awaitApp("store-web", imageIs("b"))
+}
+
 func TestComponentsSpeakForThemselves(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -6,6 +6,9 @@ package podcluster
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,6 +94,8 @@ func isPredecessors(cluster *kubegroupv1.PodCluster, object client.Object) bool 
 // mayAdopt asks the server whether the PodCluster still exists and is not being deleted. The cache may not know yet, and
 // to adopt what a deletion has just orphaned on purpose would be wrong.
 func (r *Reconciler) mayAdopt(ctx context.Context, s *scope) error {
+	s.adopting.Lock()
+	defer s.adopting.Unlock()
 	if s.adoptable {
 		return nil
 	}
@@ -108,21 +113,53 @@ func (r *Reconciler) mayAdopt(ctx context.Context, s *scope) error {
 
 // adopt makes the PodCluster the controller of an object, and returns the updated object; nil if it is gone.
 func adopt[T client.Object](ctx context.Context, r *Reconciler, s *scope, object T) (adopted T, err error) {
+	adopted, gone, err := claim(ctx, r, s, object, nil)
+	if err == nil && !gone {
+		s.pass.Changed("Adopted %s", object.GetName())
+	}
+	return adopted, err
+}
+
+// adoptForeign adopts a pod whatever its labels are, and gives it those by which the cache and the PodCluster find it. It
+// has no label of a revision then, so the next pass compares it with the revisions. It is called for several pods at a time.
+func (r *Reconciler) adoptForeign(ctx context.Context, s *scope, pod *corev1.Pod) outcome {
+	ordinal, _ := ordinalOf(s.cluster.Name, pod.Name)
+	labels := identity(s.cluster)
+	labels[labelOrdinal] = strconv.Itoa(ordinal)
+	adopted, gone, err := claim(ctx, r, s, pod, labels)
+	if err != nil {
+		return outcome{err: err, taken: flow.IsWaiting(err)}
+	}
+	if gone {
+		return outcome{err: flow.WaitingFor(time.Millisecond, "Creating", "pod %s has just been deleted", pod.Name), taken: true}
+	}
+	return outcome{member: memberOf(s.cluster.Name, adopted), change: "Adopted Pod " + pod.Name}
+}
+
+// claim makes the PodCluster the controller of an object, and sets labels.
+func claim[T client.Object](ctx context.Context, r *Reconciler, s *scope, object T, labels map[string]string) (claimed T, gone bool, err error) {
 	var none T
 	if err := r.mayAdopt(ctx, s); err != nil {
-		return none, err
+		return none, false, err
 	}
 	object = object.DeepCopyObject().(T)
 	before := object.DeepCopyObject().(T)
 	object.SetOwnerReferences(append(object.GetOwnerReferences(), controllerRef(s.cluster)))
+	if len(labels) > 0 {
+		all := map[string]string{}
+		maps.Copy(all, object.GetLabels())
+		maps.Copy(all, labels)
+		// A revision of another controller is none of ours.
+		delete(all, labelRevision)
+		object.SetLabels(all)
+	}
 	// With its version it is an object that still has no controller.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, object, patch, fieldOwner); err != nil {
 		if apierrors.IsNotFound(err) {
-			return none, nil
+			return none, true, nil
 		}
-		return none, fmt.Errorf("adopting %s: %w", before.GetName(), err)
+		return none, false, fmt.Errorf("adopting %s: %w", before.GetName(), err)
 	}
-	s.pass.Changed("Adopted %s", before.GetName())
-	return object, nil
+	return object, false, nil
 }

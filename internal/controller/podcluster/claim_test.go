@@ -18,8 +18,8 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// The cache says that the PodCluster is there. What the server says counts.
-func TestAdoptionAsksTheServer(t *testing.T) {
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -27,6 +27,59 @@ func TestAdoptionAsksTheServer(t *testing.T) {
 	if err := kubegroupv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	return scheme
+}
+
+// Whether a pod with one of the names and other labels is adopted is up to the user.
+func TestForeignPodsAreAdoptedOnRequest(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		annotation string
+		edit       func(*corev1.Pod)
+		adopts     bool
+	}{
+		{"it is asked for", "true", func(*corev1.Pod) {}, true},
+		{"it is not asked for", "", func(*corev1.Pod) {}, false},
+		{"it is denied", "false", func(*corev1.Pod) {}, false},
+		{"another controller has it", "true", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "a", UID: "a", Controller: new(true)}}
+		}, false},
+		{"it is on its way out", "true", func(p *corev1.Pod) {
+			p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: noon}, []string{"example.com/wait"}
+		}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cluster := clusterOf(t, "{podReplicas: 1}")
+			cluster.Annotations = map[string]string{flow.AdoptAnnotation: test.annotation}
+			foreign := newPod(t, cluster.Name, 0, "theirs", "")
+			foreign.Namespace, foreign.UID = cluster.Namespace, "foreign"
+			foreign.Labels = map[string]string{"app": "other", labelRevision: "theirs"}
+			test.edit(foreign)
+			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster, foreign).Build()
+			r := &Reconciler{Client: server, Reader: server}
+			done := r.createPod(t.Context(), &scope{cluster: cluster, pass: &flow.Pass{}}, action{verb: create, revision: newRevision("v1")})
+			live := &corev1.Pod{}
+			if err := server.Get(t.Context(), client.ObjectKeyFromObject(foreign), live); err != nil {
+				t.Fatal(err)
+			}
+			if live.UID != foreign.UID || metav1.IsControlledBy(live, cluster) != test.adopts || (done.err == nil) != test.adopts {
+				t.Fatalf("the outcome is %+v, and the pod %+v", done, live.ObjectMeta)
+			}
+			if !test.adopts {
+				return
+			}
+			want := identity(cluster)
+			want["app"], want[labelOrdinal] = "other", "0"
+			if !maps.Equal(live.Labels, want) || done.member == nil || done.change != "Adopted Pod "+foreign.Name {
+				t.Errorf("the labels are %v, and the outcome is %+v", live.Labels, done)
+			}
+		})
+	}
+}
+
+// The cache says that the PodCluster is there. What the server says counts.
+func TestAdoptionAsksTheServer(t *testing.T) {
+	scheme := newScheme(t)
 	cached := clusterOf(t, "{podReplicas: 1}")
 	deleted, another := cached.DeepCopy(), cached.DeepCopy()
 	deleted.DeletionTimestamp, deleted.Finalizers = &metav1.Time{Time: noon}, []string{metav1.FinalizerOrphanDependents}

@@ -6,6 +6,7 @@ package podcluster
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -58,7 +59,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 		return fmt.Errorf("indexing pods: %w", err)
 	}
 	return controller.
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(clustersOf), builder.WithPredicates(whenPodMatters())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(clustersOf), builder.WithPredicates(whenPodMatters(reconciler.IgnoreOwnWrites()))).
 		Owns(&appsv1.ControllerRevision{}).
 		Complete(reconciler)
 }
@@ -67,8 +68,9 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 type scope struct {
 	cluster *kubegroupv1.PodCluster
 	pass    *flow.Pass
-	// adoptable is whether the server has confirmed that the PodCluster may adopt; set by mayAdopt.
+	// adoptable is whether the server has confirmed that the PodCluster may adopt; set by mayAdopt, under adopting.
 	adoptable bool
+	adopting  sync.Mutex
 
 	world world // set by readSpec, findPods and findRevisions
 	plan  plan  // set by makePlan

@@ -39,16 +39,21 @@
 //
 // # Adoption
 //
-// Like a ReplicaSet, a PodCluster adopts pods without a controller that have its labels and one of its names, and
-// releases pods that lose the labels. It does not change any other pod that has one of its names: the PodCluster
-// is Stalled until that pod is gone.
+// Like a ReplicaSet, a PodCluster adopts pods without a controller that have its labels and one of its names. With the
+// annotation opdock.dev/adopt, it also adopts pods without a controller that have one of its names and other labels.
+// Adopted pods follow no revision, so they are updated like those of an old one. It does not change any other pod that
+// has one of its names: the PodCluster is Stalled until that pod is gone.
+//
+// A pod without the label of a known revision gets the label of the revision that it fits (fit.go). If it fits none and
+// the update strategy keeps it, it cannot be compared with anything, so the PodCluster is Stalled.
 //
 // # Drift
 //
 // Labels, annotations and images of a running pod that other writers have changed are restored, as an update in
 // place. If another field was changed, such as the tolerations, the pod is replaced, because the server does not
-// allow the correction. Both respect maxUnavailable. Changes by admission when a pod was created stay: managed
-// fields distinguish them from drift.
+// allow the correction. Both respect maxUnavailable. If another controller changes each new pod in the same way, the
+// PodCluster is Stalled, and pods are replaced less and less often. Changes by admission when a pod was created stay:
+// managed fields distinguish them from drift.
 //
 // The template alone decides what the pods may do. If a namespace forbids it, the condition contains the reason.
 package podcluster

@@ -41,18 +41,27 @@ var lasting = []string{
 	"spec.activeDeadlineSeconds", "spec.affinity", "spec.nodeSelector", "spec.schedulingGates", "spec.terminationGracePeriodSeconds", "spec.tolerations",
 }
 
-// findDrift compares the pods with the revisions that they follow.
+// findDrift compares the pods with the revisions that they follow. A pod whose label names no known revision gets back
+// the label of the one that it was created from, if that can be told.
 func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 	labels := identity(s.cluster)
 	for _, m := range s.world.members {
 		if m.terminating {
 			continue
 		}
+		expected := labels
+		revision := s.world.revisions[m.hash]
+		if revision == nil {
+			if revision = fitting(s.cluster, s.world.revisions, m); revision != nil {
+				expected = maps.Clone(labels)
+				expected[labelRevision] = revision.hash
+			}
+		}
 		var template *sharedv1.PodTemplate
-		if revision := s.world.revisions[m.hash]; revision != nil {
+		if revision != nil {
 			template = revision.template
 		}
-		m.drift = driftOf(s.pass, m.pod, labels, template)
+		m.drift = driftOf(s.pass, m.pod, expected, template)
 	}
 	return nil
 }
@@ -138,9 +147,7 @@ func sameValue(field string, template *sharedv1.PodSpec, pod *corev1.PodSpec) bo
 	// tolerations.
 	pod.Tolerations = slices.DeleteFunc(pod.Tolerations, func(toleration corev1.Toleration) bool {
 		isOwn := slices.ContainsFunc(template.Tolerations, func(own sharedv1.Toleration) bool { return own.Key == toleration.Key })
-		return !isOwn && (toleration.Key == corev1.TaintNodeNotReady || toleration.Key == corev1.TaintNodeUnreachable) &&
-			toleration.Operator == corev1.TolerationOpExists && toleration.Effect == corev1.TaintEffectNoExecute &&
-			ptr.Deref(toleration.TolerationSeconds, 0) == defaultTolerationSeconds
+		return !isOwn && isServersToleration(&toleration)
 	})
 	template = template.DeepCopy()
 	if template.TerminationGracePeriodSeconds == nil {
@@ -155,6 +162,13 @@ func sameValue(field string, template *sharedv1.PodSpec, pod *corev1.PodSpec) bo
 		}
 	}
 	return apiequality.Semantic.DeepEqual(want[field], have[field])
+}
+
+// isServersToleration reports whether the server gives a toleration to every pod.
+func isServersToleration(toleration *corev1.Toleration) bool {
+	return (toleration.Key == corev1.TaintNodeNotReady || toleration.Key == corev1.TaintNodeUnreachable) &&
+		toleration.Operator == corev1.TolerationOpExists && toleration.Effect == corev1.TaintEffectNoExecute &&
+		ptr.Deref(toleration.TolerationSeconds, 0) == defaultTolerationSeconds
 }
 
 // isReserved reports whether a label of the template gives way to one of ours.

@@ -6,6 +6,7 @@ package podcluster
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,12 +132,15 @@ func TestDriftIsPlanned(t *testing.T) {
 		name    string
 		drift   *podDrift
 		inPlace bool
+		age     time.Duration
 		want    verb
 	}{
-		{"an image is set back", image, true, mend},
-		{"an image where nothing is updated in place", image, false, remove},
-		{"a toleration needs another pod", toleration, true, remove},
-		{"a label is set back", label, false, "label"},
+		{"an image is set back", image, true, time.Hour, mend},
+		{"an image is set back at once", image, true, time.Second, mend},
+		{"an image where nothing is updated in place", image, false, time.Hour, remove},
+		{"a toleration needs another pod", toleration, true, time.Hour, remove},
+		{"a toleration of a pod that was just made", toleration, true, time.Second, ""},
+		{"a label is set back", label, false, time.Hour, "label"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			one := newRevision("v1")
@@ -144,12 +148,19 @@ func TestDriftIsPlanned(t *testing.T) {
 			for ordinal := range 3 {
 				m := memberOf("web", newPod(t, "web", ordinal, "v1", ""))
 				m.drift = test.drift
+				m.pod.CreationTimestamp.Time = noon.Add(-test.age)
 				members = append(members, m)
 			}
 			got := newPlan(world{
 				settings: settings{name: "web", replicas: 3, maxUnavailable: 1, inPlace: test.inPlace, deadline: 1 << 40},
 				members:  members, revisions: map[string]*revision{one.hash: one}, update: one, current: one, now: noon,
 			})
+			if test.want == "" {
+				if len(got.actions) > 0 || got.wake.Sub(noon) != youngest-test.age {
+					t.Errorf("got %+v", got)
+				}
+				return
+			}
 			want := 1
 			if test.drift == label {
 				want = 3 // no pod is missing because of it

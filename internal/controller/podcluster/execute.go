@@ -161,6 +161,9 @@ func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome 
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: name}, pod); err != nil {
 		return outcome{err: fmt.Errorf("reading pod %s: %w", name, err)}
 	}
+	if metav1.GetControllerOf(pod) == nil && pod.DeletionTimestamp.IsZero() && s.cluster.Annotations[flow.AdoptAnnotation] == "true" {
+		return r.adoptForeign(ctx, s, pod)
+	}
 	if !metav1.IsControlledBy(pod, s.cluster) {
 		return outcome{err: r.yield(ctx, s, pod), taken: true}
 	}
@@ -187,6 +190,11 @@ func (r *Reconciler) yield(ctx context.Context, s *scope, pod *corev1.Pod) error
 
 func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome {
 	pod := a.member.pod
+	if a.drifted {
+		if err := s.pass.MayReplace(pod, a.why, reactionTo(pod)); err != nil {
+			return outcome{err: err, taken: true}
+		}
+	}
 	err := r.Client.Delete(ctx, pod.DeepCopy(), client.Preconditions{UID: ptr.To(pod.UID)})
 	if client.IgnoreNotFound(err) != nil {
 		return outcome{err: flow.Refused(fmt.Errorf("deleting pod %s: %w", pod.Name, err))}
@@ -196,6 +204,13 @@ func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome 
 	leaving.pod.DeletionTimestamp = ptr.To(metav1.NewTime(s.world.now))
 	leaving.terminating, leaving.ready = true, false
 	return outcome{member: &leaving, change: fmt.Sprintf("Deleted Pod %s (%s)", pod.Name, a.why)}
+}
+
+// reactionTo returns how soon after its replacement a pod must differ in the same fields to count as a reaction to it: a
+// minute after the old pod was given time to stop, and the new one to reach the age at which it is replaced.
+func reactionTo(pod *corev1.Pod) time.Duration {
+	grace := time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
+	return grace + youngest + time.Minute
 }
 
 func (r *Reconciler) renewPod(ctx context.Context, s *scope, a action) outcome {

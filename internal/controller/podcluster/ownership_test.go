@@ -55,6 +55,23 @@ func TestForeignPodsAreLeftAlone(t *testing.T) {
 	s.awaitImages("web", "web-0=a web-1=a web-2=a")
 }
 
+// With the annotation it gets a foreign pod, and brings it to its template like any pod of another revision.
+func TestForeignPodsAreAdoptedForMigrations(t *testing.T) {
+	s := newStage(t)
+	foreign := s.bystander("web-1", map[string]string{"app": "other"})
+	cluster := s.awaitStalled(s.create("web", "{podReplicas: 2, image: a}"), flow.ReasonResourceExists)
+	s.patch(cluster, `{"metadata": {"annotations": {"opdock.dev/adopt": "true"}}}`)
+	s.awaitSuccessor(foreign)
+	s.awaitReady(cluster)
+	s.awaitImages("web", "web-0=a web-1=a")
+	testenv.Await(t, func() string {
+		if notes := strings.Join(s.notes(cluster, flow.ReasonSynced), "\n"); !strings.Contains(notes, "Adopted Pod web-1") {
+			return "the events are " + notes
+		}
+		return ""
+	})
+}
+
 // A pod of another controller is not adopted, even if its labels match.
 func TestPodsOfOthersAreNotAdopted(t *testing.T) {
 	s := newStage(t)
@@ -82,7 +99,7 @@ func TestOrphansAreAdopted(t *testing.T) {
 	orphan := s.bystander("web-0", memberLabels("web"))
 	misnamed := s.bystander("other", memberLabels("web"))
 	superfluous := s.bystander("web-7", memberLabels("web"))
-	cluster := s.awaitReady(s.create("web", "{podReplicas: 2, image: a, updateStrategy: {type: OnDelete}}"))
+	cluster := s.awaitStalled(s.create("web", "{podReplicas: 2, image: a, updateStrategy: {type: OnDelete}}"), "UnknownRevision")
 	if live := s.pod("web-0"); live.UID != orphan.UID || !metav1.IsControlledBy(live, cluster) {
 		t.Errorf("the orphan was not adopted: %+v", live.ObjectMeta)
 	}
@@ -109,7 +126,7 @@ func TestPodsThatLoseTheirLabelsGetThemBack(t *testing.T) {
 			before := s.pod("web-1")
 			s.patch(s.pod("web-1"), patch)
 			fleettest.Await(t, s, s.podNamed("web-1"), func(pod *corev1.Pod) string {
-				for _, label := range []string{flow.LabelManagedBy, flow.LabelKind, flow.LabelInstance, appsv1.PodIndexLabel} {
+				for _, label := range []string{flow.LabelManagedBy, flow.LabelKind, flow.LabelInstance, appsv1.PodIndexLabel, appsv1.ControllerRevisionHashLabelKey} {
 					if pod.Labels[label] != before.Labels[label] {
 						return fmt.Sprintf("the labels are %v", pod.Labels)
 					}
@@ -217,9 +234,17 @@ func TestHandEditsAreRepaired(t *testing.T) {
 		return ""
 	})
 
-	unknown := s.pod("web-1")
-	s.patch(unknown, `{"metadata": {"labels": {"controller-revision-hash": null}}}`)
-	s.awaitSuccessor(unknown)
+	unlabelled, hash := s.pod("web-1"), s.pod("web-1").Labels[appsv1.ControllerRevisionHashLabelKey]
+	s.patch(s.pod("web-1"), `{"metadata": {"labels": {"controller-revision-hash": null}}}`)
+	fleettest.Await(t, s, s.podNamed("web-1"), func(pod *corev1.Pod) string {
+		if pod.UID != unlabelled.UID {
+			t.Fatal("the pod was replaced because of its label")
+		}
+		if pod.Labels[appsv1.ControllerRevisionHashLabelKey] != hash {
+			return "it lacks the label of its revision"
+		}
+		return ""
+	})
 	cluster = s.awaitReady(cluster)
 
 	revision := s.revision(cluster.Status.UpdateRevision)

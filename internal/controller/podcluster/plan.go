@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// youngest is the minimum age of an ended pod before it is replaced. Otherwise, a pod that ends at once would be
-	// replaced in a hot loop.
+	// youngest is the minimum age of a pod before it is replaced because it has ended or drifted. Otherwise, a pod that
+	// ends at once, or that another controller changes at once, would be replaced in a hot loop.
 	youngest = 10 * time.Second
 	// terminationSlack is how long the end of a pod may be overdue before it is reported.
 	terminationSlack = 30 * time.Second
@@ -50,6 +50,8 @@ type action struct {
 	revision *revision
 	// why is for people, where it is not obvious.
 	why string
+	// drifted means that the pod is deleted because of its drift.
+	drifted bool
 }
 
 // plan is what to do now, and when to look again even if nothing happens; zero if only an event can matter.
@@ -128,9 +130,7 @@ func (p *planner) keepUp() (sound []*member) {
 func (p *planner) unsound(m *member) (why string, replace bool) {
 	switch {
 	case m.ended:
-		due := m.pod.CreationTimestamp.Add(youngest)
-		if p.now.Before(due) {
-			p.wakeAt(due)
+		if p.tooYoung(m) {
 			return "", false
 		}
 		return "it has ended: " + cmp.Or(m.pod.Status.Reason, string(m.pod.Status.Phase)), true
@@ -146,6 +146,13 @@ func (p *planner) unsound(m *member) (why string, replace bool) {
 	}
 }
 
+// tooYoung reports whether a pod must not be replaced yet.
+func (p *planner) tooYoung(m *member) bool {
+	due := m.pod.CreationTimestamp.Add(youngest)
+	p.wakeAt(due)
+	return p.now.Before(due)
+}
+
 // rollOut updates pods of other revisions, and corrects drift. Pods that are not ready serve no requests and are
 // updated at once; the others within maxUnavailable.
 func (p *planner) rollOut(sound []*member) {
@@ -155,13 +162,17 @@ func (p *planner) rollOut(sound []*member) {
 		if !p.outdated(m) && !m.drift.ofSpec() {
 			continue
 		}
+		next := p.toUpdate(m)
+		if next.drifted && p.tooYoung(m) {
+			continue
+		}
 		if m.ready {
 			if budget <= 0 {
 				continue
 			}
 			budget--
 		}
-		p.do(p.toUpdate(m))
+		p.do(next)
 	}
 }
 
@@ -169,7 +180,7 @@ func (p *planner) rollOut(sound []*member) {
 func (p *planner) toUpdate(m *member) action {
 	a := action{verb: remove, ordinal: m.ordinal, member: m, why: "another revision"}
 	if !p.outdated(m) {
-		a.why = m.drift.text
+		a.why, a.drifted = m.drift.text, true
 	}
 	if !p.inPlace || m.drift != nil && len(m.drift.lasting) > 0 {
 		return a
@@ -218,6 +229,9 @@ func (p *planner) descending() []*member {
 func (w *world) ascending() []*member {
 	return slices.SortedFunc(slices.Values(w.members), func(a, b *member) int { return cmp.Compare(a.ordinal, b.ordinal) })
 }
+
+// unknown reports whether a pod follows no known revision, so nothing tells whether it is as it was created.
+func (w *world) unknown(m *member) bool { return m.hash != w.update.hash && w.revisions[m.hash] == nil }
 
 // outdated reports whether a pod still has to be updated.
 func (w *world) outdated(m *member) bool {

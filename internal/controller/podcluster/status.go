@@ -4,6 +4,7 @@
 package podcluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,6 +20,9 @@ import (
 // ReasonPodNotTerminating means that the deletion of a pod is overdue: its node does not respond, or a finalizer
 // blocks it.
 const ReasonPodNotTerminating = "PodNotTerminating"
+
+// ReasonUnknownRevision means that a pod follows no revision that is known, and that the update strategy keeps it.
+const ReasonUnknownRevision = "UnknownRevision"
 
 // setStatus counts the pods.
 func setStatus(s *scope) {
@@ -65,6 +69,7 @@ func isComplete(w *world) bool {
 // verdict returns the progress of the pods as an outcome.
 func verdict(w *world) error {
 	updated, available, outdated, leaving := 0, 0, 0, 0
+	drift, unknown := "", ""
 	var stuck, broken []corev1.Pod
 	for _, m := range w.members {
 		if m.terminating && !w.now.Before(overdueAt(m)) {
@@ -85,10 +90,21 @@ func verdict(w *world) error {
 		if w.outdated(m) {
 			outdated++
 		}
+		if !m.terminating && w.unknown(m) {
+			unknown = cmp.Or(unknown, m.pod.Name)
+		}
+		if !m.terminating && m.drift.ofSpec() {
+			drift = cmp.Or(drift, fmt.Sprintf("pod %s differs from its template, and will be corrected: %s", m.pod.Name, m.drift.text))
+		}
 	}
 	switch trouble := health.FirstTrouble(broken); {
 	case len(stuck) > 0:
 		return flow.Stalled(ReasonPodNotTerminating, errors.New(stuckMessage(&stuck[0])))
+	case available == w.replicas && outdated == 0 && leaving == 0 && drift != "":
+		return flow.Waiting("CorrectingDrift", "%s", drift)
+	case available == w.replicas && outdated == 0 && leaving == 0 && unknown != "":
+		return flow.Stalled(ReasonUnknownRevision, fmt.Errorf("pod %s follows no known revision, so it cannot be compared with its template; "+
+			"delete it to replace it", unknown))
 	case available == w.replicas && outdated == 0 && leaving == 0:
 		return nil
 	case trouble != nil:

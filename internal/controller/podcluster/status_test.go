@@ -34,6 +34,8 @@ func TestVerdict(t *testing.T) {
 		{"the last pod of an update", rolling, "v2~/v2/v2", "v1", "v2", "RollingOut", "3 of 3 pods are updated, 2 are available"},
 		{"a partition is updated", partitioned, "v1/v1/v2", "v1", "v2", "", ""},
 		{"a partition is not updated", partitioned, "v1/v1/v1", "v1", "v2", "RollingOut", "0 of 3 pods are updated, 3 are available"},
+		{"OnDelete is not content with an unknown one", onDelete, "v1/gone/v1", "v1", "v1", ReasonUnknownRevision, "pod web-1 follows no known revision"},
+		{"nor is a partition", partitioned, "gone/v1/v2", "v1", "v2", ReasonUnknownRevision, "pod web-0 follows no known revision"},
 		{"OnDelete is content with the old", onDelete, "v1/v1/v1", "v1", "v2", "", ""},
 		{"one has failed", rolling, "v1/v1X/v1", "v1", "v1", "Failed", "pod web-1: Failed"},
 		{"one does not go", rolling, "v1/v1=/v1", "v1", "v1", ReasonPodNotTerminating, "pod web-1 has been overdue for deletion since 2026-01-01T11:00:00Z: node node-1 does not confirm"},
@@ -53,6 +55,16 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("it says %q, not %q", err, test.message)
 			}
 		})
+	}
+}
+
+// A pod that differs from its template may have to wait before it is replaced.
+func TestVerdictNamesDrift(t *testing.T) {
+	w := parseWorld(t, settings{name: "web", replicas: 2}, "v1/v1")
+	w.current, w.update = w.revisions["v1"], w.revisions["v1"]
+	w.members[1].drift = &podDrift{lasting: []string{"tolerations"}, text: "spec.tolerations was changed by rival"}
+	if err := verdict(&w); !flow.IsWaiting(err) || !strings.Contains(err.Error(), "pod web-1 differs from its template, and will be corrected: spec.tolerations was changed by rival") {
+		t.Errorf("the verdict is %v", err)
 	}
 }
 

@@ -1,0 +1,105 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// admitted returns the pod of a revision as the server stores it, without the label of its revision.
+func admitted(t *testing.T, hash string, edit func(*corev1.Pod)) *member {
+	t.Helper()
+	pod, err := podOf(clusterOf(t, "{}"), newRevision(hash), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(pod.Labels, labelRevision)
+	pod.Spec.NodeName, pod.Spec.RestartPolicy, pod.Spec.DNSPolicy = "node-1", corev1.RestartPolicyAlways, corev1.DNSClusterFirst
+	pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount = "default", "default"
+	pod.Spec.SchedulerName, pod.Spec.SecurityContext = corev1.DefaultSchedulerName, &corev1.PodSecurityContext{}
+	pod.Spec.TerminationGracePeriodSeconds, pod.Spec.EnableServiceLinks, pod.Spec.Priority = new(int64(30)), new(true), new(int32(0))
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
+			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300)),
+		})
+	}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: tokenVolume + "abcde"})
+	main := &pod.Spec.Containers[0]
+	main.ImagePullPolicy = corev1.PullIfNotPresent
+	main.TerminationMessagePath, main.TerminationMessagePolicy = corev1.TerminationMessagePathDefault, corev1.TerminationMessageReadFile
+	main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: tokenVolume + "abcde", MountPath: "/token"})
+	edit(pod)
+	return memberOf("web", pod)
+}
+
+func TestWhichRevisionAPodFits(t *testing.T) {
+	for _, test := range []struct {
+		name, from, want string
+		edit             func(*corev1.Pod)
+	}{
+		{"as it was made", "v1", "v1", func(*corev1.Pod) {}},
+		{"another image", "v2", "v2", func(*corev1.Pod) {}},
+		{"with more annotations", "v2b", "v2b", func(*corev1.Pod) {}},
+		{"a revision that is gone", "v3", "", func(*corev1.Pod) {}},
+		{"a label of another writer", "v1", "v1", func(p *corev1.Pod) { p.Labels["note"] = "theirs" }},
+		{"a changed image", "v1", "", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "evil" }},
+		{"the image of another revision", "v1", "v2", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "image:2" }},
+		{"a variable", "v1", "", func(p *corev1.Pod) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A"}} }},
+		{"the network of the host", "v1", "", func(p *corev1.Pod) { p.Spec.HostNetwork = true }},
+		{"another default", "v1", "", func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }},
+		{"a toleration", "v1", "", func(p *corev1.Pod) { p.Spec.Tolerations[0].TolerationSeconds = new(int64(1)) }},
+		{"a container more", "v1", "", func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "injected"}) }},
+		{"a security context", "v1", "", func(p *corev1.Pod) { p.Spec.SecurityContext.RunAsUser = new(int64(0)) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			known := map[string]*revision{"v1": newRevision("v1"), "v2": newRevision("v2"), "v2b": newRevision("v2b")}
+			got := ""
+			if found := fitting(clusterOf(t, "{}"), known, admitted(t, test.from, test.edit)); found != nil {
+				got = found.hash
+			}
+			if got != test.want {
+				t.Errorf("it fits %q, not %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRequestsFollowLimits(t *testing.T) {
+	wanted := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
+	wanted.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000m")}
+	pod := wanted.DeepCopy()
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	if !fits(wanted, pod) {
+		t.Error("it does not fit")
+	}
+	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
+	if fits(wanted, pod) {
+		t.Error("it fits")
+	}
+}
+
+// The label with the revision is restored, whatever the strategy is, and the pod stays.
+func TestTheLabelOfTheRevisionIsRestored(t *testing.T) {
+	for _, hash := range []string{"", "unknown"} {
+		cluster := clusterOf(t, "{podReplicas: 1}")
+		one := newRevision("v1")
+		m := admitted(t, "v1", func(p *corev1.Pod) { p.Labels[labelRevision] = hash })
+		m.ready = true
+		s := &scope{cluster: cluster, pass: &flow.Pass{}, world: world{
+			settings: settings{name: "web", replicas: 1, maxUnavailable: 1, deadline: 1 << 40, inPlace: true},
+			members:  []*member{m}, revisions: map[string]*revision{"v1": one}, update: one, current: one, now: noon,
+		}}
+		if err := (&Reconciler{}).findDrift(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if got := describePlan(newPlan(s.world)); got != "label 0" || m.drift.labels[labelRevision] != "v1" {
+			t.Errorf("the plan is %q, and the drift %+v", got, m.drift)
+		}
+	}
+}

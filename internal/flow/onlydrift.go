@@ -1,0 +1,20 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// HasOnlyDrifted reports whether a child that Applied has found was applied with this very configuration, so Apply would
+// only correct what other writers have changed since.
+func (p *Pass) HasOnlyDrifted(object client.Object, configuration any) (bool, error) {
+	desired, err := p.complete(configuration)
+	if err != nil {
+		return false, err
+	}
+	return metav1.IsControlledBy(object, p.owner) && object.GetDeletionTimestamp().IsZero() &&
+		desired.isAppliedTo(object) && stuck(object, desired) == nil && !p.drift(object, desired).none(), nil
+}
