@@ -36,14 +36,35 @@ const (
 //
 // Apply does not change an object of that name that another owner controls: the outcome is Stalled, until it is gone.
 func (p *Pass) Apply(ctx context.Context, object client.Object, configuration any) error {
-	desired, err := p.complete(configuration)
+	complete, err := p.complete(configuration)
 	if err != nil {
 		return err
 	}
-	if err := p.find(ctx, object, desired.name); client.IgnoreNotFound(err) != nil {
+	return p.applyTo(ctx, object, complete.name, func() (*desired, error) { return complete, nil })
+}
+
+// ApplyTo is Apply for a configuration that depends on the existing child. The function is called when object holds the
+// child that will be changed, or is empty because the child is to be created. The cache does not hold a child whose label
+// was removed, so the server may refuse to create it; the function is then called again.
+func (p *Pass) ApplyTo(ctx context.Context, object client.Object, name string, configuration func() (any, error)) error {
+	return p.applyTo(ctx, object, name, func() (*desired, error) {
+		made, err := configuration()
+		if err != nil {
+			return nil, err
+		}
+		return p.complete(made)
+	})
+}
+
+func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, configuration func() (*desired, error)) error {
+	if err := p.find(ctx, object, name); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if object.GetUID() == "" {
+		desired, err := configuration()
+		if err != nil {
+			return err
+		}
 		if err := p.create(ctx, object, desired); !errors.Is(err, errFound) {
 			return err
 		}
@@ -53,6 +74,10 @@ func (p *Pass) Apply(ctx context.Context, object client.Object, configuration an
 		if err := p.adopt(ctx, object); err != nil {
 			return err
 		}
+	}
+	desired, err := configuration()
+	if err != nil {
+		return err
 	}
 	if !object.GetDeletionTimestamp().IsZero() {
 		return Waiting("Deleting", "%s is being deleted and will be recreated", describe(object, desired.name))
@@ -257,8 +282,8 @@ func (p *Pass) Delete(ctx context.Context, object client.Object, options ...clie
 	return false, nil
 }
 
-// Find reads a child from the cache, for configurations that depend on the existing child. If there is none that the
-// owner controls or may adopt, the object stays empty.
+// Find reads a child from the cache. If there is none that the owner controls or may adopt, the object stays empty. If the
+// configuration of a child depends on the existing one, use ApplyTo: the cache may not hold it.
 func (p *Pass) Find(ctx context.Context, object client.Object, name string) error {
 	key := types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name}
 	if err := p.client.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
