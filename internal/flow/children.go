@@ -250,7 +250,7 @@ func (p *Pass) Delete(ctx context.Context, object client.Object, options ...clie
 	name := object.GetName()
 	object.SetNamespace(p.owner.GetNamespace())
 	key := client.ObjectKeyFromObject(object)
-	mayExist := p.changedSpec || object.GetUID() != ""
+	mayExist := p.asksServer || object.GetUID() != ""
 	err = p.client.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) && mayExist {
 		// The cache does not hold a child whose label was removed. Only a new spec can make a child obsolete, so ask
@@ -281,6 +281,28 @@ func (p *Pass) Delete(ctx context.Context, object client.Object, options ...clie
 	p.Changed("Deleted %s", describe(object, name))
 	return false, nil
 }
+
+// Remove is Delete for a child that is no longer part of the spec. The outcome is Waiting until it is gone: while a
+// finalizer holds it, it still has its effect.
+func (p *Pass) Remove(ctx context.Context, object client.Object) error {
+	gone, err := p.Delete(ctx, object)
+	if gone || err != nil {
+		return err
+	}
+	reason := "Deleting"
+	if !isCached(object) {
+		// The caches will not report that it is gone.
+		if err := p.watchBystander(ctx, object); err != nil {
+			return err
+		}
+		reason = reasonDeletingUnlabeled
+	}
+	return Waiting(reason, "%s is no longer part of the spec and is being deleted", describe(object, object.GetName()))
+}
+
+// reasonDeletingUnlabeled means that a child is being deleted that the caches do not hold, because its label was removed. The
+// next pass asks the server for such children again.
+const reasonDeletingUnlabeled = "DeletingUnlabeled"
 
 // Find reads a child from the cache. If there is none that the owner controls or may adopt, the object stays empty. If the
 // configuration of a child depends on the existing one, use ApplyTo: the cache may not hold it.

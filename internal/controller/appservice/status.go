@@ -20,7 +20,6 @@ import (
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	"github.com/opdock/opdock/internal/health"
-	"github.com/opdock/opdock/internal/workload"
 )
 
 // setStatus copies the status of the children.
@@ -51,9 +50,6 @@ func setStatus(s *scope) {
 		})
 	}
 }
-
-// rollout returns the progress of the Deployment.
-func rollout(s *scope) error { return workload.Outcome(s.deployment, s.trouble) }
 
 // url is where the application can be reached from as far away as possible.
 func url(s *scope) string {
