@@ -88,7 +88,6 @@ func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, c
 	found := p.drift(object, desired)
 	isCurrent := desired.isAppliedTo(object)
 	if isCurrent && found.none() && !adopting {
-		p.contests.settled(object.GetUID(), p.now)
 		return nil
 	}
 	return p.apply(ctx, object, desired, found, applyReason{adopting: adopting, repairing: isCurrent && !adopting})
@@ -110,16 +109,16 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 		}
 		found = p.drift(object, desired)
 	}
+	if reason.repairing && found.none() {
+		// Another writer was faster, or the cache was behind.
+		return nil
+	}
+	write := repetition{object.GetUID(), desired.hash, found.signature()}
+	if wait, rounds := p.contests.wait(write, p.now); wait > 0 {
+		return contested(what, found.describe(object, p.fieldOwner), wait, rounds)
+	}
 	if reason.repairing {
-		if found.none() {
-			// Another writer was faster, or the cache was behind.
-			return nil
-		}
-		fields := found.describe(object, p.fieldOwner)
-		if err := p.contests.note(object.GetUID(), what, found.signature(), fields, p.now); err != nil {
-			return err
-		}
-		change = fmt.Sprintf("Restored %s: %s", what, fields)
+		change = fmt.Sprintf("Restored %s: %s", what, found.describe(object, p.fieldOwner))
 	}
 	// The second round is for children whose managed fields were cleared: only the first apply makes the server record
 	// which fields are not ours.
@@ -136,6 +135,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 			break
 		}
 	}
+	p.contests.count(write, p.now)
 	if reason.repairing {
 		p.repairs = append(p.repairs, change)
 	} else {
@@ -366,7 +366,12 @@ func (p *Pass) ForeignFields(object client.Object, kind string) map[string]strin
 // MayRestore must be called before a child that is not applied is corrected. The error is the outcome if the
 // correction has to wait because another writer reverts it again and again.
 func (p *Pass) MayRestore(object client.Object, fields string) error {
-	return p.contests.note(object.GetUID(), describe(object, object.GetName()), fields, fields, p.now)
+	write := repetition{child: object.GetUID(), signature: fields}
+	if wait, rounds := p.contests.wait(write, p.now); wait > 0 {
+		return contested(describe(object, object.GetName()), fields, wait, rounds)
+	}
+	p.contests.count(write, p.now)
+	return nil
 }
 
 // find reads a child from the cache, or from the server if the cache lags behind our own writes.

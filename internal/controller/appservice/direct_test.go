@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	"github.com/opdock/opdock/internal/flow"
@@ -129,5 +131,38 @@ func TestAdoptionKeepsTheNumberOfPods(t *testing.T) {
 	}
 	if !metav1.IsControlledBy(live, owner) {
 		t.Error("it was not adopted")
+	}
+}
+
+// A rival that also removes what tells that the configuration has not changed is a rival all the same.
+func TestContestWithARivalThatHidesItsTraces(t *testing.T) {
+	for name, strip := range map[string]func(*appsv1.Deployment){
+		"hash":            func(live *appsv1.Deployment) { delete(live.Annotations, flow.AppliedAnnotation) },
+		"label":           func(live *appsv1.Deployment) { delete(live.Labels, flow.LabelManagedBy) },
+		"owner reference": func(live *appsv1.Deployment) { live.OwnerReferences = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReconciled(t, app(t, `{image: i}`))
+			r.pass()
+			for range 20 {
+				live := r.deployment()
+				strip(live)
+				if err := r.Update(t.Context(), live, client.FieldOwner("rival")); err != nil {
+					t.Fatal(err)
+				}
+				if live.Labels[flow.LabelManagedBy] == "" {
+					// What a cache reports that selects by the label.
+					r.IgnoreOwnWrites().Delete(event.DeleteEvent{Object: live})
+				}
+				r.pass()
+			}
+			var owner appv1.AppService
+			if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, &owner); err != nil {
+				t.Fatal(err)
+			}
+			if ready := meta.FindStatusCondition(owner.Status.Conditions, "Ready"); ready == nil || ready.Reason != flow.ReasonContested {
+				t.Errorf("got %+v", ready)
+			}
+		})
 	}
 }
