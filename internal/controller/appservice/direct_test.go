@@ -80,7 +80,7 @@ func (r *reconciled) pass() {
 func (r *reconciled) deployment() *appsv1.Deployment {
 	r.t.Helper()
 	live := &appsv1.Deployment{}
-	if err := r.Client.Get(r.t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, live); err != nil {
+	if err := r.Get(r.t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, live); err != nil {
 		r.t.Fatal(err)
 	}
 	return live
@@ -157,7 +157,7 @@ func TestContestWithARivalThatHidesItsTraces(t *testing.T) {
 				r.pass()
 			}
 			var owner appv1.AppService
-			if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, &owner); err != nil {
+			if err := r.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, &owner); err != nil {
 				t.Fatal(err)
 			}
 			if ready := meta.FindStatusCondition(owner.Status.Conditions, "Ready"); ready == nil || ready.Reason != flow.ReasonContested {
