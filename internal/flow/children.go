@@ -36,14 +36,35 @@ const (
 //
 // Apply does not change an object of that name that another owner controls: the outcome is Stalled, until it is gone.
 func (p *Pass) Apply(ctx context.Context, object client.Object, configuration any) error {
-	desired, err := p.complete(configuration)
+	complete, err := p.complete(configuration)
 	if err != nil {
 		return err
 	}
-	if err := p.find(ctx, object, desired.name); client.IgnoreNotFound(err) != nil {
+	return p.applyTo(ctx, object, complete.name, func() (*desired, error) { return complete, nil })
+}
+
+// ApplyTo is Apply for a configuration that depends on the existing child. The function is called when object holds the
+// child that will be changed, or is empty because the child is to be created. The cache does not hold a child whose label
+// was removed, so the server may refuse to create it; the function is then called again.
+func (p *Pass) ApplyTo(ctx context.Context, object client.Object, name string, configuration func() (any, error)) error {
+	return p.applyTo(ctx, object, name, func() (*desired, error) {
+		made, err := configuration()
+		if err != nil {
+			return nil, err
+		}
+		return p.complete(made)
+	})
+}
+
+func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, configuration func() (*desired, error)) error {
+	if err := p.find(ctx, object, name); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if object.GetUID() == "" {
+		desired, err := configuration()
+		if err != nil {
+			return err
+		}
 		if err := p.create(ctx, object, desired); !errors.Is(err, errFound) {
 			return err
 		}
@@ -54,6 +75,10 @@ func (p *Pass) Apply(ctx context.Context, object client.Object, configuration an
 			return err
 		}
 	}
+	desired, err := configuration()
+	if err != nil {
+		return err
+	}
 	if !object.GetDeletionTimestamp().IsZero() {
 		return Waiting("Deleting", "%s is being deleted and will be recreated", describe(object, desired.name))
 	}
@@ -63,7 +88,6 @@ func (p *Pass) Apply(ctx context.Context, object client.Object, configuration an
 	found := p.drift(object, desired)
 	isCurrent := desired.isAppliedTo(object)
 	if isCurrent && found.none() && !adopting {
-		p.contests.settled(object.GetUID(), p.now)
 		return nil
 	}
 	return p.apply(ctx, object, desired, found, applyReason{adopting: adopting, repairing: isCurrent && !adopting})
@@ -85,16 +109,16 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 		}
 		found = p.drift(object, desired)
 	}
+	if reason.repairing && found.none() {
+		// Another writer was faster, or the cache was behind.
+		return nil
+	}
+	write := repetition{object.GetUID(), desired.hash, found.signature()}
+	if wait, rounds := p.contests.wait(write, p.now); wait > 0 {
+		return contested(what, found.describe(object, p.fieldOwner), wait, rounds)
+	}
 	if reason.repairing {
-		if found.none() {
-			// Another writer was faster, or the cache was behind.
-			return nil
-		}
-		fields := found.describe(object, p.fieldOwner)
-		if err := p.contests.note(object.GetUID(), what, found.signature(), fields, p.now); err != nil {
-			return err
-		}
-		change = fmt.Sprintf("Restored %s: %s", what, fields)
+		change = fmt.Sprintf("Restored %s: %s", what, found.describe(object, p.fieldOwner))
 	}
 	// The second round is for children whose managed fields were cleared: only the first apply makes the server record
 	// which fields are not ours.
@@ -111,6 +135,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 			break
 		}
 	}
+	p.contests.count(write, contestWithin, p.now)
 	if reason.repairing {
 		p.repairs = append(p.repairs, change)
 	} else {
@@ -225,7 +250,7 @@ func (p *Pass) Delete(ctx context.Context, object client.Object, options ...clie
 	name := object.GetName()
 	object.SetNamespace(p.owner.GetNamespace())
 	key := client.ObjectKeyFromObject(object)
-	mayExist := p.changedSpec || object.GetUID() != ""
+	mayExist := p.asksServer || object.GetUID() != ""
 	err = p.client.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) && mayExist {
 		// The cache does not hold a child whose label was removed. Only a new spec can make a child obsolete, so ask
@@ -257,8 +282,30 @@ func (p *Pass) Delete(ctx context.Context, object client.Object, options ...clie
 	return false, nil
 }
 
-// Find reads a child from the cache, for configurations that depend on the existing child. If there is none that the
-// owner controls or may adopt, the object stays empty.
+// Remove is Delete for a child that is no longer part of the spec. The outcome is Waiting until it is gone: while a
+// finalizer holds it, it still has its effect.
+func (p *Pass) Remove(ctx context.Context, object client.Object) error {
+	gone, err := p.Delete(ctx, object)
+	if gone || err != nil {
+		return err
+	}
+	reason := "Deleting"
+	if !isCached(object) {
+		// The caches will not report that it is gone.
+		if err := p.watchBystander(ctx, object); err != nil {
+			return err
+		}
+		reason = reasonDeletingUnlabeled
+	}
+	return Waiting(reason, "%s is no longer part of the spec and is being deleted", describe(object, object.GetName()))
+}
+
+// reasonDeletingUnlabeled means that a child is being deleted that the caches do not hold, because its label was removed. The
+// next pass asks the server for such children again.
+const reasonDeletingUnlabeled = "DeletingUnlabeled"
+
+// Find reads a child from the cache. If there is none that the owner controls or may adopt, the object stays empty. If the
+// configuration of a child depends on the existing one, use ApplyTo: the cache may not hold it.
 func (p *Pass) Find(ctx context.Context, object client.Object, name string) error {
 	key := types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name}
 	if err := p.client.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
@@ -319,7 +366,12 @@ func (p *Pass) ForeignFields(object client.Object, kind string) map[string]strin
 // MayRestore must be called before a child that is not applied is corrected. The error is the outcome if the
 // correction has to wait because another writer reverts it again and again.
 func (p *Pass) MayRestore(object client.Object, fields string) error {
-	return p.contests.note(object.GetUID(), describe(object, object.GetName()), fields, fields, p.now)
+	write := repetition{child: object.GetUID(), signature: fields}
+	if wait, rounds := p.contests.wait(write, p.now); wait > 0 {
+		return contested(describe(object, object.GetName()), fields, wait, rounds)
+	}
+	p.contests.count(write, contestWithin, p.now)
+	return nil
 }
 
 // find reads a child from the cache, or from the server if the cache lags behind our own writes.

@@ -5,6 +5,7 @@ package flow
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ const (
 	// contestAfter is how many times in a row the same fields are corrected before it counts as a contest. A person
 	// never comes close to it.
 	contestAfter = 8
-	// contestWithin is how soon a field must be set again to count as a reaction to our correction.
+	// contestWithin is how soon a field must usually be set again to count as a reaction to our correction.
 	contestWithin = 10 * time.Second
 	// firstTruce and lastTruce bound the pauses between repairs in a contest.
 	firstTruce = 15 * time.Second
@@ -27,73 +28,76 @@ const (
 
 // contests detects other controllers that revert our corrections, and prevents an endless fight: such a child is
 // corrected less and less often, and the status of its owner contains the reason.
+//
+// Every write to an existing child counts, whatever the writer has changed, because it may also remove what tells that the
+// configuration has not changed. Each set of fields has its own count, so several writers do not hide each other. The
+// counts of a child are not dropped with it: for a cache, a child whose label is removed is deleted.
 type contests struct {
-	mutex    sync.Mutex
-	children map[types.UID]*contest
+	mutex  sync.Mutex
+	writes map[repetition]*contest
+	// swept is when the counts that are over were last dropped.
+	swept time.Time
+}
+
+// repetition identifies a write: the same configuration for the same child, because of the same fields.
+type repetition struct {
+	child           types.UID
+	hash, signature string
 }
 
 type contest struct {
-	// signature identifies the last correction, with its time and how often in a row it was made.
-	signature string
-	last      time.Time
-	rounds    int
+	// last is the time of the last write, and rounds how often in a row it was made.
+	last   time.Time
+	rounds int
 	// truce is how long we wait before the next repair; 0 if there is no contest.
 	truce time.Duration
-	// within is how soon the next correction must be needed to count as one in a row.
+	// within is how soon the next write must be needed to count as one in a row.
 	within time.Duration
 }
 
+// isOver reports whether the child has matched its configuration for longer than a truce.
 func (c *contest) isOver(now time.Time) bool { return now.Sub(c.last) > max(c.within, 2*c.truce) }
 
-// note is called before a child is corrected. The error is the outcome if the correction has to wait.
-func (c *contests) note(child types.UID, name, signature, fields string, now time.Time) error {
-	return c.noteWithin(contestWithin, child, name, signature, fields, now)
-}
-
-// noteWithin is note for corrections that take so long that a reaction to them comes later than usual.
-func (c *contests) noteWithin(within time.Duration, child types.UID, name, signature, fields string, now time.Time) error {
+// wait returns how long a write to an existing child has to wait, which is 0 unless there is a contest, and how often in a
+// row it was made.
+func (c *contests) wait(write repetition, now time.Time) (wait time.Duration, rounds int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.children == nil {
-		c.children = map[types.UID]*contest{}
-	}
-	known := c.children[child]
-	if known == nil || known.signature != signature || known.isOver(now) {
-		c.children[child] = &contest{signature: signature, last: now, rounds: 1, within: within}
-		return nil
-	}
-	if known.rounds < contestAfter {
-		known.rounds++
-		known.last = now
-		return nil
+	known := c.writes[write]
+	if known == nil || known.isOver(now) || known.rounds < contestAfter {
+		return 0, 0
 	}
 	if known.truce == 0 {
 		known.truce = firstTruce
 	}
-	if wait := known.last.Add(known.truce).Sub(now); wait > 0 {
-		return Within(wait, Stalled(ReasonContested, fmt.Errorf(
-			"%s is changed again after each correction, %d times so far: %s; stop that writer, or configure it to leave these fields alone",
-			name, known.rounds, fields)))
+	return max(0, known.last.Add(known.truce).Sub(now)), known.rounds
+}
+
+// count is called after such a write. One that the server has refused does not count. within is how soon the next one must be needed to
+// count as a reaction to it.
+func (c *contests) count(write repetition, within time.Duration, now time.Time) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.writes == nil {
+		c.writes = map[repetition]*contest{}
+	}
+	if now.Sub(c.swept) > contestWithin {
+		c.swept = now
+		maps.DeleteFunc(c.writes, func(_ repetition, known *contest) bool { return known.isOver(now) })
+	}
+	known := c.writes[write]
+	if known == nil || known.isOver(now) {
+		known = &contest{within: within}
+		c.writes[write] = known
 	}
 	known.rounds++
 	known.last = now
 	known.truce = min(2*known.truce, lastTruce)
-	return nil
 }
 
-// settled is called when a child matches its configuration. A contest is over when it matches for longer than a
-// truce.
-func (c *contests) settled(child types.UID, now time.Time) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if known := c.children[child]; known != nil && known.isOver(now) {
-		delete(c.children, child)
-	}
-}
-
-// forget drops the state of a deleted child.
-func (c *contests) forget(child types.UID) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	delete(c.children, child)
+// contested is the outcome while a write waits.
+func contested(name, fields string, wait time.Duration, rounds int) error {
+	return Within(wait, Stalled(ReasonContested, fmt.Errorf(
+		"%s is changed again after each correction, %d times so far: %s; stop that writer, or configure it to leave these fields alone",
+		name, rounds, fields)))
 }

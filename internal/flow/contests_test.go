@@ -4,17 +4,32 @@
 package flow
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
+
+// attempt makes a write unless it has to wait.
+func (c *contests) attempt(write repetition, now time.Time) (wait time.Duration, rounds int) {
+	if wait, rounds = c.wait(write, now); wait == 0 {
+		c.count(write, contestWithin, now)
+	}
+	return wait, rounds
+}
 
 func TestContest(t *testing.T) {
 	var c contests
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	repair := func(after time.Duration) error {
 		now = now.Add(after)
-		return c.note("uid", "Deployment web", "spec.replicas", "spec.replicas was changed by rival", now)
+		wait, rounds := c.attempt(repetition{"uid", "hash", "spec.replicas"}, now)
+		if wait > 0 {
+			return contested("Deployment web", "spec.replicas was changed by rival", wait, rounds)
+		}
+		return nil
 	}
 	for range contestAfter {
 		if err := repair(time.Second); err != nil {
@@ -40,29 +55,50 @@ func TestContest(t *testing.T) {
 		t.Fatalf("the second truce is over: %v", err)
 	}
 	// A rival that has given up is forgotten.
-	c.settled("uid", now.Add(2*lastTruce+time.Second))
 	now = now.Add(2*lastTruce + time.Second)
-	if err := repair(time.Second); err != nil {
+	if err := repair(time.Second); err != nil || len(c.writes) != 1 || c.writes[repetition{"uid", "hash", "spec.replicas"}].rounds != 1 {
 		t.Fatalf("it is over: %v", err)
+	}
+}
+
+// Two writers of different fields take turns, and write both now and then.
+func TestContestWithTwoRivals(t *testing.T) {
+	var c contests
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	written := 0
+	for round := range 100 * contestAfter {
+		now = now.Add(time.Millisecond)
+		if wait, _ := c.attempt(repetition{"uid", "hash", []string{"a", "b", "ab"}[round%3]}, now); wait == 0 {
+			written++
+		}
+	}
+	if written != 3*contestAfter {
+		t.Errorf("there were %d writes", written)
 	}
 }
 
 func TestNoContest(t *testing.T) {
 	for name, test := range map[string]struct {
-		signature func(round int) string
-		pause     time.Duration
+		write func(round int) repetition
+		pause time.Duration
 	}{
-		"other fields":           {func(round int) string { return strings.Repeat("x", round%2) }, time.Millisecond},
-		"a person, now and then": {func(int) string { return "spec.replicas" }, contestWithin + time.Second},
+		"other fields":            {func(round int) repetition { return repetition{"uid", "hash", strconv.Itoa(round)} }, time.Millisecond},
+		"other configurations":    {func(round int) repetition { return repetition{"uid", strconv.Itoa(round), ""} }, time.Millisecond},
+		"other children":          {func(round int) repetition { return repetition{types.UID(strconv.Itoa(round)), "hash", ""} }, time.Millisecond},
+		"a person, now and again": {func(int) repetition { return repetition{"uid", "hash", "spec.replicas"} }, contestWithin + time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c contests
 			now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 			for round := range 5 * contestAfter {
 				now = now.Add(test.pause)
-				if err := c.note("uid", "Deployment web", test.signature(round), "", now); err != nil {
-					t.Fatalf("round %d: %v", round, err)
+				if wait, _ := c.attempt(test.write(round), now); wait > 0 {
+					t.Fatalf("round %d waits for %v", round, wait)
 				}
+			}
+			c.attempt(repetition{"another", "hash", ""}, now.Add(2*contestWithin))
+			if len(c.writes) != 1 {
+				t.Errorf("%d are still counted", len(c.writes))
 			}
 		})
 	}

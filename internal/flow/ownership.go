@@ -147,7 +147,7 @@ func fieldName(path fieldpath.Path) string {
 	var name strings.Builder
 	for _, element := range path {
 		if element.FieldName == nil {
-			name.WriteString("[]")
+			name.WriteString(anyItem)
 			continue
 		}
 		if name.Len() > 0 {

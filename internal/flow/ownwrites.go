@@ -128,7 +128,6 @@ func (r *Reconciler[T]) IgnoreOwnWrites() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool { return !r.own.has(e.ObjectNew) },
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			r.own.forget(e.Object.GetUID())
-			r.contests.forget(e.Object.GetUID())
 			return true
 		},
 	}

@@ -23,8 +23,9 @@ type Pass struct {
 	shapes     *shapes
 	contests   *contests
 	now        time.Time
-	// changedSpec is whether the spec has changed since the status was written.
-	changedSpec bool
+	// asksServer is whether there may be obsolete children that the caches do not hold: the spec has changed since the
+	// status was written, or the status waits for one.
+	asksServer bool
 	// changes holds the changes of this pass, and repairs the corrected drift.
 	changes, repairs []string
 	// remark is for the message of Ready.

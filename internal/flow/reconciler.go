@@ -125,7 +125,9 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	}
 	before := object.DeepCopyObject().(T)
 	view := r.View(object)
-	pass.changedSpec = *view.ObservedGeneration != 0 && *view.ObservedGeneration != object.GetGeneration()
+	ready := meta.FindStatusCondition(*view.Conditions, sharedv1.ConditionReady)
+	pass.asksServer = *view.ObservedGeneration != 0 && *view.ObservedGeneration != object.GetGeneration() ||
+		ready != nil && ready.Reason == reasonDeletingUnlabeled
 	*view.ObservedGeneration = object.GetGeneration()
 	if view.Suspended {
 		setSuspended(view.Conditions, object.GetGeneration())

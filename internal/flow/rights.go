@@ -4,6 +4,7 @@
 package flow
 
 import (
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -16,47 +17,49 @@ import (
 type Right struct {
 	// Child is the kind of the child.
 	Child string
-	// Field is the path of the field, with [] for any item of a list.
-	Field string
+	// Path consists of the names of fields, with anyItem for any item of a list.
+	Path []string
 	// Subresource, if it is not empty, is the only way to set the field.
 	Subresource string
 	// Holder names who uses the right, for the documentation.
 	Holder string
 }
 
+// anyItem stands for any item of a list in the path of a field.
+const anyItem = "[]"
+
 // Rights lists all of them. A right applies only if the custom resource does not set the field.
 var Rights = []Right{
-	{Child: "Deployment", Field: "spec.replicas", Holder: "the HorizontalPodAutoscaler, while `autoscaling` is set"},
-	{Child: "Deployment", Field: "spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt", Holder: "`kubectl rollout restart`"},
-	{Child: "Service", Field: "spec.loadBalancerIP", Holder: "the controller of the load balancer"},
-	{Child: "AppService", Field: "spec.size", Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
-	{Child: "PodCluster", Field: "spec.podReplicas", Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
-	{Child: "Robot", Field: "spec.replicas", Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
-	{Child: "Pod", Field: "spec.containers[].resources", Subresource: "resize", Holder: "in-place resizing, such as a vertical autoscaler"},
-	{Child: "Pod", Field: "spec.ephemeralContainers", Subresource: "ephemeralcontainers", Holder: "`kubectl debug`"},
-	{Child: "Pod", Field: "spec.nodeName", Holder: "the scheduler"},
+	{Child: "Deployment", Path: []string{"spec", "replicas"}, Holder: "the HorizontalPodAutoscaler, while `autoscaling` is set"},
+	{Child: "Deployment", Path: []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, Holder: "`kubectl rollout restart`"},
+	{Child: "Service", Path: []string{"spec", "loadBalancerIP"}, Holder: "the controller of the load balancer"},
+	{Child: "AppService", Path: []string{"spec", "size"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
+	{Child: "PodCluster", Path: []string{"spec", "podReplicas"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
+	{Child: "Robot", Path: []string{"spec", "replicas"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
+	{Child: "Pod", Path: []string{"spec", "containers", anyItem, "resources"}, Subresource: "resize", Holder: "in-place resizing, such as a vertical autoscaler"},
+	{Child: "Pod", Path: []string{"spec", "ephemeralContainers"}, Subresource: "ephemeralcontainers", Holder: "`kubectl debug`"},
+	{Child: "Pod", Path: []string{"spec", "nodeName"}, Holder: "the scheduler"},
 }
 
 // hasRight reports whether a writer may set a field. The parents of a field may be set along with it, and so may
 // everything below it.
 func hasRight(kind string, path fieldpath.Path, subresource string) bool {
-	return hasRightTo(kind, fieldName(path), subresource)
+	return slices.ContainsFunc(Rights, func(right Right) bool {
+		return right.Child == kind && (right.Subresource == "" || right.Subresource == subresource) && right.covers(path)
+	})
 }
 
-func hasRightTo(kind, name, subresource string) bool {
-	for _, right := range Rights {
-		if right.Child != kind || right.Subresource != "" && right.Subresource != subresource {
-			continue
-		}
-		if isWithin(right.Field, name) || isWithin(name, right.Field) {
-			return true
+// covers compares element by element: the keys of annotations contain dots themselves.
+func (r Right) covers(path fieldpath.Path) bool {
+	for i := range min(len(path), len(r.Path)) {
+		if fieldName(path[i:i+1]) != r.Path[i] {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
-// isWithin reports whether a field is another one or below it.
-func isWithin(name, parent string) bool {
-	rest, found := strings.CutPrefix(name, parent)
-	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+// Field returns the path as it is written in the documentation.
+func (r Right) Field() string {
+	return strings.ReplaceAll(strings.Join(r.Path, "."), "."+anyItem, anyItem)
 }

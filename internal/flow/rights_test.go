@@ -8,24 +8,34 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 func TestRights(t *testing.T) {
+	container := fieldpath.KeyByFields("name", "app")
 	for _, test := range []struct {
-		kind, field, subresource string
-		want                     bool
+		kind        string
+		path        []any
+		subresource string
+		want        bool
 	}{
-		{"Deployment", "spec.replicas", "", true},
-		{"Deployment", "spec.replicasX", "", false},
-		{"Deployment", "spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt", "", true},
-		{"Deployment", "spec.template.metadata.annotations.other", "", false},
-		{"AppService", "spec.size", "scale", true},
-		{"AppService", "spec.size", "", false},
-		{"Service", "spec.replicas", "", false},
-		{"Pod", "spec.containers[].resources.limits.cpu", "resize", true},
-		{"Pod", "spec.containers[].image", "resize", false},
+		{"Deployment", []any{"spec", "replicas"}, "", true},
+		{"Deployment", []any{"spec", "replicasX"}, "", false},
+		{"Deployment", []any{"spec", "template", "metadata", "annotations"}, "", true},
+		{"Deployment", []any{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, "", true},
+		{"Deployment", []any{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt.x"}, "", false},
+		{"Deployment", []any{"spec", "template", "metadata", "annotations", "kubectl.kubernetes"}, "", false},
+		{"Deployment", []any{"spec", "template", "metadata", "annotations", "kubectl"}, "", false},
+		{"Deployment", []any{"spec", "template", "metadata", "annotations", "other"}, "", false},
+		{"AppService", []any{"spec", "size"}, "scale", true},
+		{"AppService", []any{"spec", "size"}, "", false},
+		{"Service", []any{"spec", "replicas"}, "", false},
+		{"Pod", []any{"spec", "containers", container, "resources", "limits", "cpu"}, "resize", true},
+		{"Pod", []any{"spec", "containers", container}, "resize", true},
+		{"Pod", []any{"spec", "containers", container, "image"}, "resize", false},
 	} {
-		if got := hasRightTo(test.kind, test.field, test.subresource); got != test.want {
+		if got := hasRight(test.kind, fieldpath.MakePathOrDie(test.path...), test.subresource); got != test.want {
 			t.Errorf("%+v: got %v", test, got)
 		}
 	}
@@ -41,7 +51,7 @@ func TestRightsAreDocumented(t *testing.T) {
 		if right.Subresource != "" {
 			how += ", through the `" + right.Subresource + "` subresource"
 		}
-		if row := fmt.Sprintf("| %s | `%s` | %s |", right.Child, right.Field, how); !strings.Contains(string(page), row) {
+		if row := fmt.Sprintf("| %s | `%s` | %s |", right.Child, right.Field(), how); !strings.Contains(string(page), row) {
 			t.Errorf("docs/fleet.md lacks the row\n%s", row)
 		}
 	}

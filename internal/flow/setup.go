@@ -102,7 +102,7 @@ func (r *Reconciler[T]) whenStatusIsLost() predicate.Predicate {
 }
 
 // IgnoreStatus is for children whose status does not matter: it selects changes of their spec, labels and
-// annotations. Not all types have a generation, but a writer that changes our fields takes their ownership. A writer that
+// annotations, and the beginning of their deletion. Not all types have a generation, but a writer that changes our fields takes their ownership. A writer that
 // uses our name takes nothing, because the fields are its own already: only the time of the entry changes.
 func IgnoreStatus() predicate.Predicate {
 	return predicate.Or(
@@ -112,7 +112,8 @@ func IgnoreStatus() predicate.Predicate {
 			DeleteFunc:  func(event.DeleteEvent) bool { return false },
 			GenericFunc: func(event.GenericEvent) bool { return false },
 			UpdateFunc: func(e event.UpdateEvent) bool {
-				return !slices.EqualFunc(wholeEntries(e.ObjectOld), wholeEntries(e.ObjectNew), sameEntry)
+				return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+					!slices.EqualFunc(wholeEntries(e.ObjectOld), wholeEntries(e.ObjectNew), sameEntry)
 			},
 		})
 }

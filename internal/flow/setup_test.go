@@ -30,6 +30,7 @@ func TestIgnoreStatus(t *testing.T) {
 	}{
 		"status":     {func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.Status.CurrentReplicas = 3 }, false},
 		"labels":     {func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.Labels = map[string]string{"a": "b"} }, true},
+		"deletion":   {func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.DeletionTimestamp = &later }, true},
 		"generation": {func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.Generation++ }, true},
 		"a field that another writer took": {func(hpa *autoscalingv2.HorizontalPodAutoscaler) {
 			hpa.ManagedFields = []metav1.ManagedFieldsEntry{

@@ -14,18 +14,11 @@ import (
 // contest is about the name, because the next child has another UID. within is how soon the next child must differ in
 // the same fields to count as a reaction.
 func (p *Pass) MayReplace(object client.Object, fields string, within time.Duration) error {
-	p.contests.dropOver(p.now)
 	name := describe(object, object.GetName())
-	return p.contests.noteWithin(within, types.UID(string(p.owner.GetUID())+"/"+name), name, fields, fields, p.now)
-}
-
-// dropOver drops the contests that are over. No deletion of a child tells that one about a name is.
-func (c *contests) dropOver(now time.Time) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	for child, known := range c.children {
-		if known.isOver(now) {
-			delete(c.children, child)
-		}
+	write := repetition{child: types.UID(string(p.owner.GetUID()) + "/" + name), signature: fields}
+	if wait, rounds := p.contests.wait(write, p.now); wait > 0 {
+		return contested(name, fields, wait, rounds)
 	}
+	p.contests.count(write, within, p.now)
+	return nil
 }

@@ -32,7 +32,7 @@ func TestAContestAboutAName(t *testing.T) {
 	if err := replace("web-1", 0); err != nil {
 		t.Fatalf("another name: %v", err)
 	}
-	if err := replace("web-0", time.Hour); err != nil || len(pass.contests.children) != 1 {
-		t.Fatalf("got %v, and %d contests are known", err, len(pass.contests.children))
+	if err := replace("web-0", time.Hour); err != nil || len(pass.contests.writes) != 1 {
+		t.Fatalf("got %v, and %d contests are known", err, len(pass.contests.writes))
 	}
 }

@@ -85,12 +85,10 @@ func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, app *appv1.
 		r.applyDisruptionBudget,
 		r.applyNetworkPolicy,
 		r.findTrouble,
+		r.awaitRollout,
 	)
 	setStatus(s)
-	if err != nil {
-		return err
-	}
-	return rollout(s)
+	return err
 }
 
 // keepIf applies a child if it is wanted, and deletes it if not.
@@ -99,8 +97,7 @@ func keepIf(ctx context.Context, s *scope, wanted bool, object client.Object, co
 		return s.pass.Apply(ctx, object, configuration())
 	}
 	object.SetName(s.app.Name)
-	_, err := s.pass.Delete(ctx, object)
-	return err
+	return s.pass.Remove(ctx, object)
 }
 
 // selector are the labels of the application's pods. A Deployment's selector cannot be changed, so neither can this.
@@ -114,4 +111,11 @@ func (r *Reconciler) findTrouble(ctx context.Context, s *scope) (err error) {
 		s.trouble, err = health.TroubleOfDeployment(ctx, r.Client, s.deployment)
 	}
 	return err
+}
+
+func (r *Reconciler) awaitRollout(_ context.Context, s *scope) error {
+	if s.deployment == nil {
+		return nil
+	}
+	return workload.Outcome(s.deployment, s.trouble)
 }

@@ -23,18 +23,12 @@ const containerName = "app"
 
 func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	var live appsv1.Deployment
-	if err := s.pass.Find(ctx, &live, s.app.Name); err != nil {
+	if err := s.pass.ApplyTo(ctx, &live, s.app.Name, func() (any, error) {
+		return deployment(s.app, replicas(s.app, &live, s.pass.OwnsField(&live, "spec", "replicas")))
+	}); err != nil {
 		return err
 	}
-	desired, err := deployment(s.app, replicas(s.app, &live, s.pass.OwnsField(&live, "spec", "replicas")))
-	if err != nil {
-		return err
-	}
-	var applied appsv1.Deployment
-	if err := s.pass.Apply(ctx, &applied, desired); err != nil {
-		return err
-	}
-	s.deployment = &applied
+	s.deployment = &live
 	return nil
 }
 

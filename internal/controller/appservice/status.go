@@ -20,10 +20,13 @@ import (
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	"github.com/opdock/opdock/internal/health"
-	"github.com/opdock/opdock/internal/workload"
 )
 
 // setStatus copies the status of the children.
+//
+// Right after an apply, the status of the Deployment is still about its old spec. Conditions then keep the generation that
+// they were observed for, and pods of the old spec do not count as updated. Only a new generation of the AppService makes
+// a difference: each step of an autoscaler gives the Deployment a new one, too.
 func setStatus(s *scope) {
 	status := &s.app.Status
 	status.Selector = labels.SelectorFromSet(selector(s.app)).String()
@@ -39,21 +42,28 @@ func setStatus(s *scope) {
 	status.UnavailableReplicas = from.UnavailableReplicas
 	status.TerminatingReplicas = from.TerminatingReplicas
 	status.CollisionCount = from.CollisionCount
+	isBehind := s.deployment.Status.ObservedGeneration < s.deployment.Generation
 	for _, conditionType := range []string{appv1.ConditionAvailable, appv1.ConditionProgressing, appv1.ConditionReplicaFailure} {
 		condition := health.Condition(s.deployment, appsv1.DeploymentConditionType(conditionType))
 		if condition == nil {
 			meta.RemoveStatusCondition(&status.Conditions, conditionType)
 			continue
 		}
+		observed := s.app.Generation
+		known := meta.FindStatusCondition(status.Conditions, conditionType)
+		if isBehind && (known == nil || known.ObservedGeneration < observed) {
+			status.UpdatedReplicas = 0
+			if known == nil {
+				continue
+			}
+			observed = known.ObservedGeneration
+		}
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: conditionType, Status: metav1.ConditionStatus(condition.Status), ObservedGeneration: s.app.Generation,
+			Type: conditionType, Status: metav1.ConditionStatus(condition.Status), ObservedGeneration: observed,
 			Reason: cmp.Or(condition.Reason, "Unknown"), Message: condition.Message,
 		})
 	}
 }
-
-// rollout returns the progress of the Deployment.
-func rollout(s *scope) error { return workload.Outcome(s.deployment, s.trouble) }
 
 // url is where the application can be reached from as far away as possible.
 func url(s *scope) string {

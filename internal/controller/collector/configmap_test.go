@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	collectorv1 "github.com/opdock/opdock/api/collector/v1"
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 	"github.com/opdock/opdock/internal/controller/collector"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
@@ -115,4 +117,23 @@ func TestAForeignConfigMapIsLeftAlone(t *testing.T) {
 	object = awaitPods(t, c, object, "a", "b")
 	awaitConfigMap(t, c, object, "taken")
 	expectConfigMaps(t, c, namespace, "taken")
+}
+
+// A ConfigMap that a finalizer holds still offers an old list under the old name.
+func TestNotReadyWhileTheOldConfigMapExists(t *testing.T) {
+	t.Parallel()
+	c, namespace := setUp(t)
+	object := create(t, c, namespace, "{selector: {}, output: {configMapName: first}}")
+	fleettest.Await(t, c, object, ready)
+	change(t, c, configMap(namespace, "first"), func(live *corev1.ConfigMap) { live.Finalizers = []string{"example.com/hold"} })
+	change(t, c, object, func(o *collectorv1.Collector) { o.Spec.Output.ConfigMapName = "second" })
+	fleettest.Await(t, c, object, func(o *collectorv1.Collector) string {
+		condition := meta.FindStatusCondition(o.Status.Conditions, sharedv1.ConditionReady)
+		if condition.ObservedGeneration != o.Generation || condition.Reason != "Deleting" || o.Status.ConfigMapName != "second" {
+			return condition.Reason + ": " + condition.Message
+		}
+		return ""
+	})
+	change(t, c, configMap(namespace, "first"), func(live *corev1.ConfigMap) { live.Finalizers = nil })
+	fleettest.Await(t, c, object, ready)
 }

@@ -55,15 +55,18 @@ func (r *Reconciler) writeOutput(ctx context.Context, s *scope) error {
 			owned.Items = append(owned.Items, hidden)
 		}
 	}
+	var outcome error
 	for i := range owned.Items {
 		if owned.Items[i].Name == name {
 			continue
 		}
-		if _, err := s.pass.Delete(ctx, owned.Items[i].DeepCopy()); err != nil {
+		if err := s.pass.Remove(ctx, owned.Items[i].DeepCopy()); err != nil && !flow.IsWaiting(err) {
 			return err
+		} else if err != nil {
+			outcome = err
 		}
 	}
-	return nil
+	return outcome
 }
 
 // writeConfigMap keeps an old ConfigMap up to date while the name of the new one is taken, because readers of the

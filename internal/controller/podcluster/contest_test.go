@@ -17,45 +17,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	"github.com/opdock/opdock/internal/flow"
 )
-
-// A contest about a pod ends with the pod.
-func TestDeletedPodsAreForgotten(t *testing.T) {
-	cluster := clusterOf(t, "{podReplicas: 1}")
-	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster).WithStatusSubresource(cluster).Build()
-	pod := newPod(t, cluster.Name, 0, "v1", "")
-	pod.UID = "pod"
-	var contested error
-	kind := (&Reconciler{}).Kind()
-	kind.Reconcile = func(_ context.Context, pass *flow.Pass, _ *kubegroupv1.PodCluster) error {
-		contested = pass.MayRestore(pod, "metadata.labels.tier was changed")
-		return nil
-	}
-	whole := &flow.Reconciler[*kubegroupv1.PodCluster]{
-		Kind: kind, Client: server, Reader: server, Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakePassiveClock(noon),
-	}
-	restore := func() {
-		if _, err := whole.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 20 {
-		restore()
-	}
-	if contested == nil {
-		t.Fatal("it is not contested")
-	}
-	if !whenPodMatters(whole.IgnoreOwnWrites()).Delete(event.DeleteEvent{Object: pod}) {
-		t.Error("the deletion does not matter")
-	}
-	if restore(); contested != nil {
-		t.Errorf("the pod is not forgotten: %v", contested)
-	}
-}
 
 // Another controller changes a field of each new pod that cannot be set back.
 func TestPodsAreNotReplacedWithoutEnd(t *testing.T) {

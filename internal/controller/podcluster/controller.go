@@ -59,7 +59,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 		return fmt.Errorf("indexing pods: %w", err)
 	}
 	return controller.
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(clustersOf), builder.WithPredicates(whenPodMatters(reconciler.IgnoreOwnWrites()))).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(clustersOf), builder.WithPredicates(whenPodMatters())).
 		Owns(&appsv1.ControllerRevision{}).
 		Complete(reconciler)
 }

@@ -45,13 +45,13 @@ func clustersOf(_ context.Context, pod client.Object) []reconcile.Request {
 }
 
 // whenPodMatters selects the pod changes that affect a reconcile. A kubelet changes the status of a pod several times
-// until it runs, and each reconcile reads all pods. The other predicate is the flow's, which forgets deleted pods.
-func whenPodMatters(and predicate.Predicate) predicate.Predicate {
-	return predicate.And(and, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+// until it runs, and each reconcile reads all pods.
+func whenPodMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isPod := e.ObjectOld.(*corev1.Pod)
 		after, isPodToo := e.ObjectNew.(*corev1.Pod)
 		return !isPod || !isPodToo || matters(before, after)
-	}})
+	}}
 }
 
 func matters(before, after *corev1.Pod) bool {

@@ -100,3 +100,16 @@ func TestWhichDeploymentDoesTheWork(t *testing.T) {
 		})
 	}
 }
+
+func TestWorkersOfTheOldSpecAreNotUpdated(t *testing.T) {
+	for observed, want := range map[int64]int32{3: 0, 4: 2} {
+		s := &scope{robot: &robotv1.Robot{}, deployment: &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Generation: 4},
+			Status:     appsv1.DeploymentStatus{ObservedGeneration: observed, Replicas: 2, UpdatedReplicas: 2},
+		}}
+		setStatus(s)
+		if got := s.robot.Status; got.UpdatedReplicas != want || got.Replicas != 2 {
+			t.Errorf("generation 4, of which %d is observed: %d of %d are updated, want %d", observed, got.UpdatedReplicas, got.Replicas, want)
+		}
+	}
+}

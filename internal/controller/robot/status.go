@@ -24,7 +24,10 @@ func setStatus(s *scope) {
 	}
 	if s.deployment != nil {
 		add(status, s.deployment)
-		status.UpdatedReplicas = s.deployment.Status.UpdatedReplicas
+		if s.deployment.Status.ObservedGeneration >= s.deployment.Generation {
+			// Otherwise the number is about the old spec.
+			status.UpdatedReplicas = s.deployment.Status.UpdatedReplicas
+		}
 	}
 }
 

@@ -1,0 +1,168 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package appservice
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	appv1 "github.com/opdock/opdock/api/app/v1"
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// reconciled is a world without a control plane: a reconciler whose cache holds only what has the label of the fleet.
+type reconciled struct {
+	client.Client
+	*flow.Reconciler[*appv1.AppService]
+	t *testing.T
+}
+
+func newReconciled(t *testing.T, app *appv1.AppService) *reconciled {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, appv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	app.UID = "u"
+	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(app).WithStatusSubresource(app, &appsv1.Deployment{}).
+		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			object.SetUID(uuid.NewUUID())
+			return c.Create(ctx, object, options...)
+		},
+	}).Build()
+	cache := interceptor.NewClient(server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			found := object.DeepCopyObject().(client.Object)
+			if err := c.Get(ctx, key, found, options...); err != nil {
+				return err
+			}
+			if _, isOwner := object.(*appv1.AppService); !isOwner && found.GetLabels()[flow.LabelManagedBy] != flow.ManagedBy {
+				return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	})
+	r := &Reconciler{Client: cache}
+	return &reconciled{server, &flow.Reconciler[*appv1.AppService]{
+		Kind: r.Kind(), Client: cache, Reader: server, Events: events.NewFakeRecorder(100), Clock: testclock.NewFakePassiveClock(time.Now()),
+	}, t}
+}
+
+func (r *reconciled) pass() {
+	r.t.Helper()
+	if _, err := r.Reconcile(r.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "n", Name: "web"}}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *reconciled) deployment() *appsv1.Deployment {
+	r.t.Helper()
+	live := &appsv1.Deployment{}
+	if err := r.Get(r.t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, live); err != nil {
+		r.t.Fatal(err)
+	}
+	return live
+}
+
+const autoscaledWeb = `{image: i, size: 2, autoscaling: {minReplicas: 2, maxReplicas: 20}}`
+
+// The cache loses a Deployment whose label is removed. The number of pods must not fall back to the one in the spec.
+func TestRemovedLabelKeepsTheAutoscalersNumber(t *testing.T) {
+	r := newReconciled(t, app(t, autoscaledWeb))
+	r.pass()
+	live := r.deployment()
+	live.Spec.Replicas = ptr.To[int32](15)
+	if err := r.Update(t.Context(), live, client.FieldOwner("autoscaler")); err != nil {
+		t.Fatal(err)
+	}
+	r.pass()
+	live = r.deployment()
+	delete(live.Labels, flow.LabelManagedBy)
+	if err := r.Update(t.Context(), live, client.FieldOwner("kubectl-label")); err != nil {
+		t.Fatal(err)
+	}
+	r.pass()
+	live = r.deployment()
+	if got := ptr.Deref(live.Spec.Replicas, 1); got != 15 {
+		t.Errorf("the autoscaler's 15 pods became %d", got)
+	}
+	if live.Labels[flow.LabelManagedBy] != flow.ManagedBy {
+		t.Error("the label was not restored")
+	}
+}
+
+// A Deployment that is adopted has not been in the cache before.
+func TestAdoptionKeepsTheNumberOfPods(t *testing.T) {
+	owner := app(t, autoscaledWeb)
+	owner.Annotations = map[string]string{flow.AdoptAnnotation: "true"}
+	r := newReconciled(t, owner)
+	existing := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web"}, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](10), Selector: &metav1.LabelSelector{MatchLabels: selector(owner)},
+	}}
+	if err := r.Create(t.Context(), existing, client.FieldOwner("helm")); err != nil {
+		t.Fatal(err)
+	}
+	r.pass()
+	live := r.deployment()
+	if got := ptr.Deref(live.Spec.Replicas, 1); got != 10 {
+		t.Errorf("10 pods became %d", got)
+	}
+	if !metav1.IsControlledBy(live, owner) {
+		t.Error("it was not adopted")
+	}
+}
+
+// A rival that also removes what tells that the configuration has not changed is a rival all the same.
+func TestContestWithARivalThatHidesItsTraces(t *testing.T) {
+	for name, strip := range map[string]func(*appsv1.Deployment){
+		"hash":            func(live *appsv1.Deployment) { delete(live.Annotations, flow.AppliedAnnotation) },
+		"label":           func(live *appsv1.Deployment) { delete(live.Labels, flow.LabelManagedBy) },
+		"owner reference": func(live *appsv1.Deployment) { live.OwnerReferences = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReconciled(t, app(t, `{image: i}`))
+			r.pass()
+			for range 20 {
+				live := r.deployment()
+				strip(live)
+				if err := r.Update(t.Context(), live, client.FieldOwner("rival")); err != nil {
+					t.Fatal(err)
+				}
+				if live.Labels[flow.LabelManagedBy] == "" {
+					// What a cache reports that selects by the label.
+					r.IgnoreOwnWrites().Delete(event.DeleteEvent{Object: live})
+				}
+				r.pass()
+			}
+			var owner appv1.AppService
+			if err := r.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, &owner); err != nil {
+				t.Fatal(err)
+			}
+			if ready := meta.FindStatusCondition(owner.Status.Conditions, "Ready"); ready == nil || ready.Reason != flow.ReasonContested {
+				t.Errorf("got %+v", ready)
+			}
+		})
+	}
+}
