@@ -31,6 +31,8 @@ func TestRights(t *testing.T) {
 		{"AppService", []any{"spec", "size"}, "scale", true},
 		{"AppService", []any{"spec", "size"}, "", false},
 		{"Service", []any{"spec", "replicas"}, "", false},
+		{"Service", []any{"spec", "ipFamilyPolicy"}, "", true},
+		{"Service", []any{"spec", "ipFamilies"}, "", true},
 		{"Pod", []any{"spec", "containers", container, "resources", "limits", "cpu"}, "resize", true},
 		{"Pod", []any{"spec", "containers", container}, "resize", true},
 		{"Pod", []any{"spec", "containers", container, "image"}, "resize", false},
