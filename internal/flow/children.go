@@ -289,6 +289,9 @@ func (p *Pass) Remove(ctx context.Context, object client.Object) error {
 	if gone || err != nil {
 		return err
 	}
+	if object.GetDeletionTimestamp().IsZero() && len(object.GetFinalizers()) == 0 {
+		return nil // the server has deleted it at once
+	}
 	reason := "Deleting"
 	if !isCached(object) {
 		// The caches will not report that it is gone.

@@ -166,3 +166,41 @@ func TestContestWithARivalThatHidesItsTraces(t *testing.T) {
 		})
 	}
 }
+
+// A child that nothing holds is gone at once. A status about its deletion would be one more write for each change.
+func TestNoStatusAboutAChildThatIsGoneAtOnce(t *testing.T) {
+	r := newReconciled(t, app(t, `{image: i, ports: [{port: 80}]}`))
+	ready := func() string {
+		t.Helper()
+		live := r.deployment()
+		live.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: live.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: "True"}},
+		}
+		if err := r.Status().Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+		r.pass()
+		now := &appv1.AppService{}
+		if err := r.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, now); err != nil {
+			t.Fatal(err)
+		}
+		return meta.FindStatusCondition(now.Status.Conditions, "Ready").Reason
+	}
+	r.pass()
+	if got := ready(); got != "Ready" {
+		t.Fatalf("the reason is %s", got)
+	}
+	now := &appv1.AppService{}
+	if err := r.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, now); err != nil {
+		t.Fatal(err)
+	}
+	now.Spec.Ports = nil
+	now.Generation++
+	if err := r.Update(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	if got := ready(); got != "Ready" {
+		t.Errorf("the reason is %s", got)
+	}
+}
