@@ -224,5 +224,5 @@ func (p *pass) isAbout(object *Object) bool {
 
 // errorText returns the message of an error, which is never empty.
 func errorText(err error, limit int) string {
-	return cmp.Or(diff.Shorten(err.Error(), limit), "an error without a message")
+	return cmp.Or(diff.Shorten(diff.HideSecrets(err.Error()), limit), "an error without a message")
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/opdock/opdock/internal/loopback"
+	"github.com/opdock/opdock/why/diff"
 )
 
 // HookVariable is the environment variable with the address for the marks of an instrumented
@@ -122,6 +123,7 @@ func (h *hooks) read(conn net.Conn) {
 		}
 		switch {
 		case m.Reconcile != nil:
+			m.Reconcile.Error = diff.HideSecrets(m.Reconcile.Error)
 			h.emit(Event{At: m.At, Reconcile: m.Reconcile})
 		case m.Read != nil:
 			h.emit(Event{At: m.At, Read: m.Read})

@@ -34,7 +34,7 @@ func TestMarksNeedACredential(t *testing.T) {
 		return conn
 	}
 	mark := func(id int) string {
-		return fmt.Sprintf(`{"at":"2026-03-01T12:00:00Z","reconcile":{"id":%d,"controller":"shop","name":"web"}}`, id)
+		return fmt.Sprintf(`{"at":"2026-03-01T12:00:00Z","reconcile":{"id":%d,"controller":"shop","name":"web","error":"Secret \"keys\" is invalid: 482913"}}`, id)
 	}
 	// A client without the credential is disconnected, and its marks are ignored.
 	for _, wrong := range []string{"", "wrong", s.lens.token} {
@@ -49,6 +49,9 @@ func TestMarksNeedACredential(t *testing.T) {
 			switch {
 			case e.Reconcile != nil:
 				said = append(said, fmt.Sprint("reconcile ", e.Reconcile.ID))
+				if !strings.HasPrefix(e.Reconcile.Error, `Secret "keys" is invalid: (`) {
+					t.Errorf("its error is %q", e.Reconcile.Error)
+				}
 			case e.Lost != nil:
 				said = append(said, fmt.Sprint("lost ", e.Lost.Events))
 			}
