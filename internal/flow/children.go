@@ -366,17 +366,6 @@ func (p *Pass) ForeignFields(object client.Object, kind string) map[string]strin
 	return found
 }
 
-// MayRestore must be called before a child that is not applied is corrected. The error is the outcome if the
-// correction has to wait because another writer reverts it again and again.
-func (p *Pass) MayRestore(object client.Object, fields string) error {
-	write := repetition{child: object.GetUID(), signature: fields}
-	if wait, rounds := p.contests.wait(write, p.now); wait > 0 {
-		return contested(describe(object, object.GetName()), fields, wait, rounds)
-	}
-	p.contests.count(write, contestWithin, p.now)
-	return nil
-}
-
 // find reads a child from the cache, or from the server if the cache lags behind our own writes.
 func (p *Pass) find(ctx context.Context, object client.Object, name string) error {
 	key := types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name}

@@ -81,6 +81,9 @@ func (c *contests) count(write repetition, within time.Duration, now time.Time) 
 	if c.writes == nil {
 		c.writes = map[repetition]*contest{}
 	}
+	// Another configuration is our own wish, and no reaction of a rival: it ends what was counted for the one before, so
+	// that two which take turns are no contest.
+	maps.DeleteFunc(c.writes, func(other repetition, _ *contest) bool { return other.child == write.child && other.hash != write.hash })
 	if now.Sub(c.swept) > contestWithin {
 		c.swept = now
 		maps.DeleteFunc(c.writes, func(_ repetition, known *contest) bool { return known.isOver(now) })

@@ -84,6 +84,7 @@ func TestNoContest(t *testing.T) {
 	}{
 		"other fields":            {func(round int) repetition { return repetition{"uid", "hash", strconv.Itoa(round)} }, time.Millisecond},
 		"other configurations":    {func(round int) repetition { return repetition{"uid", strconv.Itoa(round), ""} }, time.Millisecond},
+		"two configurations":      {func(round int) repetition { return repetition{"uid", strconv.Itoa(round % 2), ""} }, time.Millisecond},
 		"other children":          {func(round int) repetition { return repetition{types.UID(strconv.Itoa(round)), "hash", ""} }, time.Millisecond},
 		"a person, now and again": {func(int) repetition { return repetition{"uid", "hash", "spec.replicas"} }, contestWithin + time.Second},
 	} {

@@ -16,11 +16,22 @@ import (
 func TestAContestAboutAName(t *testing.T) {
 	owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "owner"}}
 	pass := &Pass{owner: owner, contests: &contests{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	refused := true // by the server
 	replace := func(name string, after time.Duration) error {
 		pass.now = pass.now.Add(after)
 		next := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(rand.String(8))}}
-		return pass.MayReplace(next, "spec.tolerations was changed by rival", 2*time.Minute)
+		replaced, err := pass.MayReplace(next, "spec.tolerations was changed by rival", 2*time.Minute)
+		if err == nil && !refused {
+			replaced()
+		}
+		return err
 	}
+	for range 3 * contestAfter {
+		if err := replace("web-0", time.Millisecond); err != nil {
+			t.Fatalf("what is refused does not count: %v", err)
+		}
+	}
+	refused = false
 	for range contestAfter + 2 {
 		if err := replace("web-0", time.Minute); err != nil {
 			t.Fatalf("not contested yet: %v", err)

@@ -107,10 +107,13 @@ func (o *Options) run(ctx context.Context, kubeconfig string, proxy *lens.Lens) 
 	cmd.Env = slices.Concat(o.Env, lens.Environment(kubeconfig))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
 	cmd.Cancel = func() error {
+		terminate := func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		if isCtrlC(ctx) {
+			// In case that only this process was interrupted, or that the program ignores it.
+			time.AfterFunc(killAfter*3/4, func() { _ = terminate() }) // it may have ended
 			return nil
 		}
-		return cmd.Process.Signal(syscall.SIGTERM)
+		return terminate()
 	}
 	cmd.WaitDelay = killAfter
 	if err := cmd.Start(); err != nil {

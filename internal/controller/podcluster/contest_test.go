@@ -24,54 +24,58 @@ import (
 
 // Another controller changes a field of each new pod that cannot be set back.
 func TestPodsAreNotReplacedWithoutEnd(t *testing.T) {
-	cluster := clusterOf(t, "{podReplicas: 1}")
-	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster).WithStatusSubresource(cluster).Build()
-	r := &Reconciler{Client: server, Reader: server, Now: time.Now}
-	clock := clocktesting.NewFakePassiveClock(noon)
-	var a action
-	var done outcome
-	kind := r.Kind()
-	kind.Reconcile = func(ctx context.Context, pass *flow.Pass, cluster *kubegroupv1.PodCluster) error {
-		done = r.deletePod(ctx, &scope{cluster: cluster, pass: pass}, a)
-		return nil
-	}
-	whole := &flow.Reconciler[*kubegroupv1.PodCluster]{Kind: kind, Client: server, Reader: server, Events: events.NewFakeRecorder(100), Clock: clock}
-	replace := func(a0 action) (gone bool) {
-		a = a0
-		if _, err := whole.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)}); err != nil {
-			t.Fatal(err)
-		}
-		return apierrors.IsNotFound(server.Get(t.Context(), client.ObjectKeyFromObject(a.member.pod), &corev1.Pod{}))
-	}
-	drifted := func(round int) action {
-		pod := newPod(t, cluster.Name, 0, "v1", "")
-		pod.Namespace, pod.UID = cluster.Namespace, types.UID(strconv.Itoa(round))
-		if err := server.Create(t.Context(), pod); err != nil {
-			t.Fatal(err)
-		}
-		return action{verb: remove, member: memberOf(cluster.Name, pod), why: "spec.tolerations was changed by rival", drifted: true}
-	}
+	for _, minReady := range []time.Duration{0, 2 * time.Minute} {
+		t.Run(minReady.String(), func(t *testing.T) {
+			cluster := clusterOf(t, "{podReplicas: 1}")
+			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster).WithStatusSubresource(cluster).Build()
+			r := &Reconciler{Client: server, Reader: server, Now: time.Now}
+			clock := clocktesting.NewFakePassiveClock(noon)
+			var a action
+			var done outcome
+			kind := r.Kind()
+			kind.Reconcile = func(ctx context.Context, pass *flow.Pass, cluster *kubegroupv1.PodCluster) error {
+				done = r.deletePod(ctx, &scope{cluster: cluster, pass: pass, world: world{settings: settings{minReady: minReady}}}, a)
+				return nil
+			}
+			whole := &flow.Reconciler[*kubegroupv1.PodCluster]{Kind: kind, Client: server, Reader: server, Events: events.NewFakeRecorder(100), Clock: clock}
+			replace := func(a0 action) (gone bool) {
+				a = a0
+				if _, err := whole.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)}); err != nil {
+					t.Fatal(err)
+				}
+				return apierrors.IsNotFound(server.Get(t.Context(), client.ObjectKeyFromObject(a.member.pod), &corev1.Pod{}))
+			}
+			drifted := func(round int) action {
+				pod := newPod(t, cluster.Name, 0, "v1", "")
+				pod.Namespace, pod.UID = cluster.Namespace, types.UID(strconv.Itoa(round))
+				if err := server.Create(t.Context(), pod); err != nil {
+					t.Fatal(err)
+				}
+				return action{verb: remove, member: memberOf(cluster.Name, pod), why: "spec.tolerations was changed by rival", drifted: true}
+			}
 
-	const enough = 30
-	for round := range enough {
-		// The old pod takes a while to stop, and the new one to be old enough.
-		clock.SetTime(clock.Now().Add(40 * time.Second))
-		next := drifted(round)
-		if replace(next) {
-			continue
-		}
-		if flow.Reason(done.err) != flow.ReasonContested || !done.taken {
-			t.Fatalf("the outcome is %+v", done)
-		}
-		if after, _ := flow.ComesBack(done.err); after <= 0 {
-			t.Error("it is not tried again")
-		}
-		// A pod that has to go for another reason does not wait.
-		next.drifted = false
-		if !replace(next) {
-			t.Errorf("the outcome is %+v", done)
-		}
-		return
+			const enough = 30
+			for round := range enough {
+				// The old pod takes a while to stop, and the new one to be available and old enough.
+				clock.SetTime(clock.Now().Add(40*time.Second + minReady))
+				next := drifted(round)
+				if replace(next) {
+					continue
+				}
+				if flow.Reason(done.err) != flow.ReasonContested || !done.taken {
+					t.Fatalf("the outcome is %+v", done)
+				}
+				if after, _ := flow.ComesBack(done.err); after <= 0 {
+					t.Error("it is not tried again")
+				}
+				// A pod that has to go for another reason does not wait.
+				next.drifted = false
+				if !replace(next) {
+					t.Errorf("the outcome is %+v", done)
+				}
+				return
+			}
+			t.Errorf("%d pods were replaced", enough)
+		})
 	}
-	t.Errorf("%d pods were replaced", enough)
 }

@@ -190,8 +190,10 @@ func (r *Reconciler) yield(ctx context.Context, s *scope, pod *corev1.Pod) error
 
 func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome {
 	pod := a.member.pod
+	replaced := func() {}
 	if a.drifted {
-		if err := s.pass.MayReplace(pod, a.why, reactionTo(pod)); err != nil {
+		var err error
+		if replaced, err = s.pass.MayReplace(pod, a.why, reactionTo(pod, s.world.minReady)); err != nil {
 			return outcome{err: err, taken: true}
 		}
 	}
@@ -199,6 +201,7 @@ func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome 
 	if client.IgnoreNotFound(err) != nil {
 		return outcome{err: flow.Refused(fmt.Errorf("deleting pod %s: %w", pod.Name, err))}
 	}
+	replaced()
 	leaving := *a.member
 	leaving.pod = pod.DeepCopy()
 	leaving.pod.DeletionTimestamp = ptr.To(metav1.NewTime(s.world.now))
@@ -207,10 +210,11 @@ func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome 
 }
 
 // reactionTo returns how soon after its replacement a pod must differ in the same fields to count as a reaction to it: a
-// minute after the old pod was given time to stop, and the new one to reach the age at which it is replaced.
-func reactionTo(pod *corev1.Pod) time.Duration {
+// minute after the old pod was given time to stop, and the new one to be available and to reach the age at which it is
+// replaced.
+func reactionTo(pod *corev1.Pod, minReady time.Duration) time.Duration {
 	grace := time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
-	return grace + youngest + time.Minute
+	return grace + minReady + youngest + time.Minute
 }
 
 func (r *Reconciler) renewPod(ctx context.Context, s *scope, a action) outcome {
@@ -250,11 +254,14 @@ func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 }
 
 func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after *corev1.Pod) outcome {
-	if err := s.pass.MayRestore(m.pod, m.drift.text); err != nil {
+	restored, err := s.pass.MayRestore(m.pod, m.drift.text)
+	if err != nil {
 		return outcome{err: err, taken: true}
 	}
 	done := r.patchPod(ctx, s, m.pod, after, "Restored Pod %s: "+strings.ReplaceAll(m.drift.text, "%", "%%"))
-	done.restored = done.err == nil && done.change != ""
+	if done.restored = done.err == nil && done.change != ""; done.restored {
+		restored()
+	}
 	return done
 }
 
