@@ -133,7 +133,7 @@ func (r *Reconciler) adoptForeign(ctx context.Context, s *scope, pod *corev1.Pod
 	if gone {
 		return outcome{err: flow.WaitingFor(time.Millisecond, "Creating", "pod %s has just been deleted", pod.Name), taken: true}
 	}
-	return outcome{member: memberOf(s.cluster.Name, adopted), change: "Adopted Pod " + pod.Name}
+	return s.comparedLater(outcome{member: memberOf(s.cluster.Name, adopted), change: "Adopted Pod " + pod.Name})
 }
 
 // claim makes the PodCluster the controller of an object, and sets labels.

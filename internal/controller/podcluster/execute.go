@@ -176,7 +176,17 @@ func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome 
 	// The cache does not hold it, because it has lost that label.
 	hidden := memberOf(s.cluster.Name, pod)
 	hidden.drift = driftOf(s.pass, pod, identity(s.cluster), nil)
-	return r.labelPod(ctx, s, action{verb: label, ordinal: hidden.ordinal, member: hidden})
+	return s.comparedLater(r.labelPod(ctx, s, action{verb: label, ordinal: hidden.ordinal, member: hidden}))
+}
+
+// comparedLater lets the next pass compare a pod with the revisions that has no label of one. Until then, nothing is known
+// about it, and the revision that it follows must not be pruned.
+func (s *scope) comparedLater(done outcome) outcome {
+	if done.err == nil && done.member != nil && s.world.revisions[done.member.hash] == nil {
+		done.err = flow.WaitingFor(time.Millisecond, "Comparing", "pod %s will be compared with the revisions", done.member.pod.Name)
+		done.taken = true
+	}
+	return done
 }
 
 // yield waits until the pod that has a name is gone. It is reported only if it is overdue.
