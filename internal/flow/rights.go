@@ -33,8 +33,8 @@ var Rights = []Right{
 	{Child: "Deployment", Path: []string{"spec", "replicas"}, Holder: "the HorizontalPodAutoscaler, while `autoscaling` is set"},
 	{Child: "Deployment", Path: []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, Holder: "`kubectl rollout restart`"},
 	// An AppService has no field for them.
-	{Child: "Service", Path: []string{"spec", "ipFamilies"}, Holder: "whoever makes the Service dual-stack"},
-	{Child: "Service", Path: []string{"spec", "ipFamilyPolicy"}, Holder: "whoever makes the Service dual-stack"},
+	{Child: "Service", Path: []string{"spec", "ipFamilies"}, Holder: "administrators who make the Service dual-stack"},
+	{Child: "Service", Path: []string{"spec", "ipFamilyPolicy"}, Holder: "administrators who make the Service dual-stack"},
 	{Child: "Service", Path: []string{"spec", "loadBalancerIP"}, Holder: "the controller of the load balancer"},
 	{Child: "AppService", Path: []string{"spec", "size"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
 	{Child: "PodCluster", Path: []string{"spec", "podReplicas"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},

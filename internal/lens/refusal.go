@@ -23,14 +23,14 @@ var (
 	}
 )
 
-// IsDenial reports whether a message is that of a webhook or of an admission policy. They choose the status code and the rest of
-// the text.
+// IsDenial reports whether a webhook or an admission policy has written a message. Both choose the status code and the rest
+// of the text.
 func IsDenial(message string) bool {
 	return strings.Contains(message, "denied the request") || strings.Contains(message, "denied request")
 }
 
 // LacksRight reports whether a request was refused for lack of a right. Admission refuses writes with the same status: in a
-// namespace that is being deleted, beyond a quota, or by a policy. The right to send them is there then, and no other one helps.
+// namespace that is being deleted, beyond a quota, or by a policy. Such a request had the right to be sent, and no other right helps.
 func (r *Request) LacksRight() bool {
 	if r.Status != http.StatusForbidden {
 		return false

@@ -25,8 +25,8 @@ func TestOwnMarkers(t *testing.T) {
 		"a part of a word is no name":           {roles: "age manager", bound: "manager", want: "manager"},
 		"the default one":                       {roles: "- b-role", bound: "ship-manager-role leader", want: "-"},
 		"not the default one":                   {roles: "- b-role", bound: "b-role", want: "b-role"},
-		"the default one is called otherwise":   {roles: "- b-role", bound: "b-role captain", rules: []Rule{rule("ClusterRole captain", "", "sea", "of-nobody", "get")}, want: "- b-role"},
-		"another role has one of its rights":    {roles: "- b-role", bound: "b-role captain", rules: []Rule{rule("ClusterRole captain", "", "sea", "of-nobody,boats", "get")}, want: "b-role"},
+		"the default one has another name":      {roles: "- b-role", bound: "b-role captain", rules: []Rule{rule("ClusterRole captain", "", "sea", "unnamed", "get")}, want: "- b-role"},
+		"another role has one of its rights":    {roles: "- b-role", bound: "b-role captain", rules: []Rule{rule("ClusterRole captain", "", "sea", "unnamed,boats", "get")}, want: "b-role"},
 		"no name in markers":                    {roles: "-", bound: "captain", want: "-"},
 		"no manifests":                          {roles: "- a-role", want: "-"},
 		"no manifests, and all name a role":     {roles: "a-role", want: "a-role"},
@@ -38,7 +38,7 @@ func TestOwnMarkers(t *testing.T) {
 			for _, role := range strings.Fields(test.roles) {
 				m := Marker{Rule: rbac.Rule{Groups: []string{"sea"}, Resources: []string{"of-" + role}, Verbs: []string{"get"}, RoleName: strings.TrimPrefix(role, "-")}}
 				if role == "-" {
-					m.Resources[0] = "of-nobody"
+					m.Resources[0] = "unnamed"
 				}
 				markers = append(markers, m)
 			}

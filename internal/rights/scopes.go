@@ -27,7 +27,8 @@ type scopes struct {
 	byResource map[schema.GroupResource]*Evidence
 	// everywhere names a resource that the operator asked for in all namespaces; nil if there is none.
 	everywhere *schema.GroupResource
-	// watched are the namespaces in which the operator lists or watches, and chosen those that it watches: somebody has told it to.
+	// watched are the namespaces in which the operator lists or watches objects. chosen are the ones that it watches, which its
+	// settings name.
 	watched, chosen map[string]bool
 }
 

@@ -6,6 +6,7 @@ package podcluster
 import (
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -67,6 +68,16 @@ func TestWhichRevisionAPodFits(t *testing.T) {
 				t.Errorf("it fits %q, not %q", got, test.want)
 			}
 		})
+	}
+}
+
+// A rollback may leave two revisions with the same template.
+func TestTheNewestOfEqualRevisionsFits(t *testing.T) {
+	older, newer := newRevision("v1"), newRevision("v1")
+	older.hash, older.object, newer.hash, newer.object = "older", &appsv1.ControllerRevision{Revision: 1}, "newer", &appsv1.ControllerRevision{Revision: 2}
+	found := fitting(clusterOf(t, "{}"), map[string]*revision{"older": older, "newer": newer}, admitted(t, "v1", func(*corev1.Pod) {}))
+	if found != newer {
+		t.Errorf("it fits %+v", found)
 	}
 }
 
