@@ -129,8 +129,8 @@ func writeFleet(p printer, races []results) {
 	p("client does the rest. The plain client makes only the requests that no manager can avoid: it creates the Deployment and the")
 	p("Service, and writes the status once, when the Deployment is available. It writes the same objects as the manager,")
 	p("with %d workers and the manager's client settings. Before the clock starts, each contender has handled one", manager.DefaultConcurrency)
-	p("AppService. Each run has a new cluster on the same machine. The contenders took turns, in more rounds if a run is short. The")
-	p("table shows medians; the ratio is the median of the ratios in each round.\n")
+	p("AppService, and the control plane is at rest. Each run has a new cluster on the same machine. The contenders took")
+	p("turns, in more rounds if a run is short. The table shows medians; the ratio is the median of the ratios in each round.\n")
 	writeRaces(p, races, floorRacer)
 }
 
