@@ -34,8 +34,11 @@ type lensing struct {
 	proxy     *lens.Lens
 	recording *lens.Recording
 
-	mutex  sync.Mutex // of teller
+	mutex  sync.Mutex // of teller and said
 	teller *story.Teller
+	// say shows a message, and said means that it was said that the operator marks nothing.
+	say  func(string)
+	said bool
 
 	stop    context.CancelFunc
 	working sync.WaitGroup
@@ -91,7 +94,7 @@ func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 		s.Lensed(proxy.Stream())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &lensing{proxy: proxy, recording: recording, teller: story.New(s.Observer.Infer), stop: cancel}
+	l := &lensing{proxy: proxy, recording: recording, teller: story.New(s.Observer.Infer), say: s.Screen.Say, stop: cancel}
 	l.working.Go(func() {
 		for event := range proxy.Stream().Follow(context.Background(), 0) {
 			l.mutex.Lock()
@@ -107,13 +110,22 @@ func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 			case <-ctx.Done():
 				return
 			case now := <-ticker.C:
-				l.mutex.Lock()
-				l.teller.Settle(now)
-				l.mutex.Unlock()
+				l.settle(now)
 			}
 		}
 	})
 	return l, nil
+}
+
+// settle passes on the reconciles that are complete, and says once if they are only grouped.
+func (l *lensing) settle(now time.Time) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.teller.Settle(now)
+	if !l.said && l.teller.LacksMarks(now) {
+		l.said = true
+		l.say(inferred + "none of them belongs to a reconcile of controller-runtime")
+	}
 }
 
 // recordedAs returns who the operator is in recordings. Without rights for a service account, it runs as an administrator.

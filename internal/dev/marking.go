@@ -21,7 +21,7 @@ type marking struct {
 	say          func(string)
 }
 
-// isInstrumented reports whether the binary marks its reconciles.
+// isInstrumented reports whether the binary marks its reconciles, if controller-runtime calls them.
 func (m *marking) isInstrumented() bool { return m.instrumented != nil }
 
 // prepare prepares a build that marks reconciles. If that is not possible, the operator is built without marks.
@@ -39,10 +39,13 @@ func (m *marking) prepare(ctx context.Context) error {
 	return nil
 }
 
+// inferred begins a note, and is followed by the reason.
+const inferred = "reconciles are inferred from the operator's writes and their times: "
+
 func (m *marking) sayUnmarked(reason string) {
 	if reason != m.unmarked {
 		m.unmarked = reason
-		m.say("reconciles are inferred from the operator's writes and their times: " + reason)
+		m.say(inferred + reason)
 	}
 }
 
