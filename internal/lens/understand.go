@@ -32,7 +32,7 @@ func (o *observer) request(x *exchange) *Request {
 	data, size, short := x.got.all()
 	r.BytesOut = size
 	switch {
-	case r.Path != "" && r.Status < http.StatusBadRequest, isConversation(r.Resource.Subresource), len(data) == 0 && short == "":
+	case !r.answersObject(), size == 0:
 		return r
 	case short != "":
 		r.Undecoded = short
