@@ -8,9 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,12 +19,8 @@ import (
 	"github.com/opdock/opdock/internal/story"
 )
 
-const (
-	// keptRecordings is how many recordings of a project are kept.
-	keptRecordings = 10
-	// settleInterval is the interval of checks whether a reconcile of the operator is complete.
-	settleInterval = 250 * time.Millisecond
-)
+// settleInterval is the interval of checks whether a reconcile of the operator is complete.
+const settleInterval = 250 * time.Millisecond
 
 // lensing is how a session observes its operator from outside. All requests of the operator go through a lens; its
 // events are recorded and passed on.
@@ -81,11 +75,11 @@ func (s *Session) throughLens(ctx context.Context, kubeconfig []byte) ([]byte, e
 
 // follow records the events of a lens, and passes them to the observer.
 func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
-	if err := removeOldest(s.RecordingsDir(), keptRecordings-1); err != nil {
+	name := lens.RecordingPath(s.RecordingsDir(), time.Now())
+	header := lens.Header{Project: s.Project.Name, Cluster: s.Cluster.Config.Host, Identity: recordedAs(s.manifests.identity)}
+	if err := lens.RemoveOldest(name, header, lens.KeptRecordings); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(s.RecordingsDir(), time.Now().UTC().Format("20060102T150405.000")+".jsonl")
-	header := lens.Header{Project: s.Project.Name, Cluster: s.Cluster.Config.Host, Identity: recordedAs(s.manifests.identity)}
 	recording, err := lens.Record(proxy.Stream(), name, header, 0)
 	if err != nil {
 		return nil, err
@@ -167,19 +161,4 @@ func (l *lensing) close() error {
 	l.working.Wait()
 	l.teller.Flush()
 	return errors.Join(err, l.recording.Close())
-}
-
-// removeOldest keeps the newest of the recordings in a folder, which are named by when they began.
-func removeOldest(dir string, keep int) error {
-	found, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
-	if err != nil {
-		return fmt.Errorf("looking for recordings: %w", err)
-	}
-	slices.SortFunc(found, func(a, b string) int { return cmp.Compare(b, a) })
-	for _, one := range found[min(keep, len(found)):] {
-		if err := os.Remove(one); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("removing an old recording: %w", err)
-		}
-	}
-	return nil
 }
