@@ -28,11 +28,14 @@ type lensing struct {
 	proxy     *lens.Lens
 	recording *lens.Recording
 
-	mutex  sync.Mutex // of teller and said
+	mutex  sync.Mutex // of teller, unmarked and refused
 	teller *story.Teller
-	// say shows a message, and said means that it was said that the operator marks nothing.
-	say  func(string)
-	said bool
+	// strangers counts the requests that the lens refused because of their credential.
+	strangers func() uint64
+	// say shows a message. Unmarked means that it was said that the operator marks nothing, and refused that requests
+	// had another credential.
+	say               func(string)
+	unmarked, refused bool
 
 	stop    context.CancelFunc
 	working sync.WaitGroup
@@ -88,7 +91,7 @@ func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 		s.Lensed(proxy.Stream())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &lensing{proxy: proxy, recording: recording, teller: story.New(s.Observer.Infer), say: s.Screen.Say, stop: cancel}
+	l := &lensing{proxy: proxy, recording: recording, teller: story.New(s.Observer.Infer), strangers: proxy.Strangers, say: s.Screen.Say, stop: cancel}
 	l.working.Go(func() {
 		for event := range proxy.Stream().Follow(context.Background(), 0) {
 			l.mutex.Lock()
@@ -111,14 +114,19 @@ func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 	return l, nil
 }
 
-// settle passes on the reconciles that are complete, and says once if they are only grouped.
+// settle passes on the reconciles that are complete, and says once if they are only grouped, and if requests are refused.
 func (l *lensing) settle(now time.Time) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.teller.Settle(now)
-	if !l.said && l.teller.LacksMarks(now) {
-		l.said = true
+	if !l.unmarked && l.teller.LacksMarks(now) {
+		l.unmarked = true
 		l.say(inferred + "none of them belongs to a reconcile of controller-runtime")
+	}
+	if !l.refused && l.strangers() > 0 {
+		l.refused = true
+		l.say("a request reached the proxy of this session without the credential in the operator's kubeconfig, and was refused: " +
+			"if the operator sent it, let it use the whole file, not only its server")
 	}
 }
 

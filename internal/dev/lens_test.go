@@ -55,7 +55,9 @@ func TestAnOperatorWithoutMarksIsNoted(t *testing.T) {
 	t.Parallel()
 	var told []*why.Record
 	var said []string
-	l := &lensing{teller: story.New(func(r *why.Record) { told = append(told, r) }), say: func(text string) { said = append(said, text) }}
+	l := &lensing{
+		teller: story.New(func(r *why.Record) { told = append(told, r) }), say: func(text string) { said = append(said, text) }, strangers: func() uint64 { return 0 },
+	}
 	began := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for range 2 { // two processes
 		l.teller.Add(&lens.Event{At: began, Process: &lens.Process{Started: true, Instrumented: true}})
@@ -67,5 +69,20 @@ func TestAnOperatorWithoutMarksIsNoted(t *testing.T) {
 	}
 	if len(told) != 2 || len(said) != 1 || !strings.Contains(said[0], "reconciles are inferred") {
 		t.Errorf("%d reconciles were shown, and %q was said", len(told), said)
+	}
+}
+
+// An operator that takes only the address from its kubeconfig is refused, which its log may not explain.
+func TestRefusedRequestsAreNoted(t *testing.T) {
+	t.Parallel()
+	var said []string
+	refused := uint64(0)
+	l := &lensing{teller: story.New(func(*why.Record) {}), say: func(text string) { said = append(said, text) }, strangers: func() uint64 { return refused }}
+	for range 3 {
+		l.settle(time.Now())
+		refused++
+	}
+	if len(said) != 1 || !strings.Contains(said[0], "without the credential") {
+		t.Errorf("%q was said", said)
 	}
 }
