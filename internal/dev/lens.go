@@ -8,9 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,12 +19,8 @@ import (
 	"github.com/opdock/opdock/internal/story"
 )
 
-const (
-	// keptRecordings is how many recordings of a project are kept.
-	keptRecordings = 10
-	// settleInterval is the interval of checks whether a reconcile of the operator is complete.
-	settleInterval = 250 * time.Millisecond
-)
+// settleInterval is the interval of checks whether a reconcile of the operator is complete.
+const settleInterval = 250 * time.Millisecond
 
 // lensing is how a session observes its operator from outside. All requests of the operator go through a lens; its
 // events are recorded and passed on.
@@ -34,8 +28,14 @@ type lensing struct {
 	proxy     *lens.Lens
 	recording *lens.Recording
 
-	mutex  sync.Mutex // of teller
+	mutex  sync.Mutex // of teller, unmarked and refused
 	teller *story.Teller
+	// strangers counts the requests that the lens refused because of their credential.
+	strangers func() uint64
+	// say shows a message. Unmarked means that it was said that the operator marks nothing, and refused that requests
+	// had another credential.
+	say               func(string)
+	unmarked, refused bool
 
 	stop    context.CancelFunc
 	working sync.WaitGroup
@@ -78,11 +78,11 @@ func (s *Session) throughLens(ctx context.Context, kubeconfig []byte) ([]byte, e
 
 // follow records the events of a lens, and passes them to the observer.
 func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
-	if err := removeOldest(s.RecordingsDir(), keptRecordings-1); err != nil {
+	name := lens.RecordingPath(s.RecordingsDir(), time.Now())
+	header := lens.Header{Project: s.Project.Name, Cluster: s.Cluster.Config.Host, Identity: recordedAs(s.manifests.identity)}
+	if err := lens.RemoveOldest(name, header, lens.KeptRecordings); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(s.RecordingsDir(), time.Now().UTC().Format("20060102T150405.000")+".jsonl")
-	header := lens.Header{Project: s.Project.Name, Cluster: s.Cluster.Config.Host, Identity: recordedAs(s.manifests.identity)}
 	recording, err := lens.Record(proxy.Stream(), name, header, 0)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 		s.Lensed(proxy.Stream())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &lensing{proxy: proxy, recording: recording, teller: story.New(s.Observer.Infer), stop: cancel}
+	l := &lensing{proxy: proxy, recording: recording, teller: story.New(s.Observer.Infer), strangers: proxy.Strangers, say: s.Screen.Say, stop: cancel}
 	l.working.Go(func() {
 		for event := range proxy.Stream().Follow(context.Background(), 0) {
 			l.mutex.Lock()
@@ -107,13 +107,27 @@ func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 			case <-ctx.Done():
 				return
 			case now := <-ticker.C:
-				l.mutex.Lock()
-				l.teller.Settle(now)
-				l.mutex.Unlock()
+				l.settle(now)
 			}
 		}
 	})
 	return l, nil
+}
+
+// settle passes on the reconciles that are complete, and says once if they are only grouped, and if requests are refused.
+func (l *lensing) settle(now time.Time) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.teller.Settle(now)
+	if !l.unmarked && l.teller.LacksMarks(now) {
+		l.unmarked = true
+		l.say(inferred + "none of them belongs to a reconcile of controller-runtime")
+	}
+	if !l.refused && l.strangers() > 0 {
+		l.refused = true
+		l.say("a request reached the proxy of this session without the credential in the operator's kubeconfig, and was refused: " +
+			"if the operator sent it, let it use the whole file, not only its server")
+	}
 }
 
 // recordedAs returns who the operator is in recordings. Without rights for a service account, it runs as an administrator.
@@ -155,19 +169,4 @@ func (l *lensing) close() error {
 	l.working.Wait()
 	l.teller.Flush()
 	return errors.Join(err, l.recording.Close())
-}
-
-// removeOldest keeps the newest of the recordings in a folder, which are named by when they began.
-func removeOldest(dir string, keep int) error {
-	found, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
-	if err != nil {
-		return fmt.Errorf("looking for recordings: %w", err)
-	}
-	slices.SortFunc(found, func(a, b string) int { return cmp.Compare(b, a) })
-	for _, one := range found[min(keep, len(found)):] {
-		if err := os.Remove(one); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("removing an old recording: %w", err)
-		}
-	}
-	return nil
 }

@@ -154,3 +154,12 @@ func isConversation(subresource string) bool {
 	}
 	return false
 }
+
+// answersObject reports whether the answer to a request is an object, a list or a Status. Others are of no concern to
+// the lens.
+func (r *Request) answersObject() bool {
+	if isConversation(r.Resource.Subresource) {
+		return false
+	}
+	return r.Status >= http.StatusBadRequest || r.Path == "" && r.Resource.Subresource != "log"
+}

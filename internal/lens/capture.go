@@ -39,8 +39,10 @@ type capture struct {
 
 // Words for why something is not decoded.
 const (
-	tooLarge = "the body is too large"
-	behind   = "the lens was overloaded"
+	tooLarge        = "the body is too large"
+	behind          = "the lens was overloaded"
+	unknownEncoding = "its encoding is not known"
+	noObject        = "it contains no object"
 )
 
 func (c *capture) write(data []byte) {

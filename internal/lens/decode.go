@@ -58,7 +58,7 @@ func decode(data []byte, as encoding) (runtime.Object, error) {
 		typed.GetObjectKind().SetGroupVersionKind(*kind)
 		return typed, nil
 	}
-	return nil, errors.New("its encoding is not known")
+	return nil, errors.New(unknownEncoding)
 }
 
 // asUnstructured returns an object, list or status in its generic form. It is empty if the object cannot be converted.
@@ -115,7 +115,7 @@ func decodeEvent(data []byte, as encoding) (e watchEvent, err error) {
 		object, err := decode(raw.Object.Raw, inner)
 		return watchEvent{raw.Type, object}, err
 	}
-	return e, errors.New("its encoding is not known")
+	return e, errors.New(unknownEncoding)
 }
 
 // inflate undoes the compression of an answer. Decoded, an object takes several times the room of its text, so the text

@@ -236,7 +236,8 @@ type Process struct {
 	How     string `json:"how,omitempty"`
 	// Identity is the identity of the process.
 	Identity string `json:"identity,omitempty"`
-	// Instrumented means that the operator marks its reconciles.
+	// Instrumented means that the operator was built to mark its reconciles. Those of controllers that use client-go
+	// alone are not marked.
 	Instrumented bool `json:"instrumented,omitempty"`
 }
 

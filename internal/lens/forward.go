@@ -107,7 +107,7 @@ type exchange struct {
 func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	x.requestType = r.Header.Get("Content-Type")
 	if r.Body != nil && r.Body != http.NoBody && !x.isUpgrade(r) {
-		x.sent = x.lens.observer.newCapture(maxRequest)
+		x.sent = x.captureSent()
 		if err := x.readAhead(r); err != nil {
 			panic(http.ErrAbortHandler)
 		}
@@ -200,9 +200,32 @@ func (x *exchange) answered(ctx context.Context, response *http.Response) error 
 		response.Body = x.watch(ctx, as, response)
 		return nil
 	}
-	x.got = x.lens.observer.newCapture(maxAnswer)
+	x.got = x.captureAnswer(as)
 	response.Body = &tapped{ReadCloser: response.Body, see: x.got.write, ended: x.finish}
 	return nil
+}
+
+// captureSent copies the body of a request, unless it is for a container or another server.
+func (x *exchange) captureSent() *capture {
+	if isConversation(x.Request.Resource.Subresource) {
+		return x.lens.observer.newCount(noObject)
+	}
+	return x.lens.observer.newCapture(maxRequest)
+}
+
+// captureAnswer copies an answer if it will be decoded. Others may last as long as the operator, such as a log that it
+// follows, and a copy would take the room of all other traffic.
+func (x *exchange) captureAnswer(as encoding) *capture {
+	observer := x.lens.observer
+	switch {
+	case !x.Request.answersObject():
+		return observer.newCount(noObject)
+	case as != encodedOther:
+		return observer.newCapture(maxAnswer)
+	case x.Request.Status >= http.StatusBadRequest:
+		return observer.newCapture(maxErrorText)
+	}
+	return observer.newCount(unknownEncoding)
 }
 
 func (x *exchange) opened() *Request {

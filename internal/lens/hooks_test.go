@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/opdock/opdock/internal/testenv"
 )
@@ -42,7 +44,7 @@ func TestMarksNeedACredential(t *testing.T) {
 			t.Errorf("with %q: %d, %v", wrong, n, err)
 		}
 	}
-	send(credential, "nonsense", mark(2), `{"at":"2026-03-01T12:00:00Z","dropped":3}`)
+	send(credential, "nonsense", strings.Repeat("x", maxMark+1), mark(2), `{"at":"2026-03-01T12:00:00Z","dropped":3}`)
 	testenv.Eventually(t, "the mark is in the stream", func() error {
 		var said []string
 		for _, e := range s.events() {
@@ -56,9 +58,53 @@ func TestMarksNeedACredential(t *testing.T) {
 				said = append(said, fmt.Sprint("lost ", e.Lost.Events))
 			}
 		}
-		if got := strings.Join(said, ", "); got != "reconcile 2, lost 3" {
+		if got := strings.Join(said, ", "); got != "lost 1, reconcile 2, lost 3" {
 			return errors.New(got)
 		}
 		return nil
 	})
+}
+
+// Another user of the machine may connect, but cannot keep the operator from doing so.
+func TestConnectionsWithoutACredentialBlockNothing(t *testing.T) {
+	t.Parallel()
+	emitted := make(chan Event, 1)
+	h, err := listenForHooks(t.Context(), func(e Event) { emitted <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, credential, _ := strings.Cut(h.address(), "/")
+	connect := func() net.Conn {
+		t.Helper()
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	var silent []net.Conn
+	for range maxGreetings + maxHooks {
+		silent = append(silent, connect())
+	}
+	began := time.Now()
+	fmt.Fprintf(connect(), "%s\n{\"reconcile\":{\"id\":1,\"controller\":\"shop\",\"name\":\"web\"}}\n", credential)
+	select {
+	case e := <-emitted:
+		if e.Reconcile == nil || e.Reconcile.Name != "web" {
+			t.Errorf("emitted is %+v", e)
+		}
+	case <-time.After(greeting - time.Since(began)):
+		t.Fatal("the mark has not arrived before the others were disconnected")
+	}
+	// Their number is bounded: the first one is disconnected for the last one.
+	if err := silent[0].SetReadDeadline(began.Add(greeting / 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the first connection: %v", err)
+	}
+	if err := h.close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -17,6 +17,8 @@ const (
 	// thousand objects.
 	maxRequest = 4 << 20
 	maxAnswer  = 32 << 20
+	// maxErrorText is how much of an error that is not a Status is read.
+	maxErrorText = 64 << 10
 	// maxQueued is how many observations wait at most.
 	maxQueued = 16 << 10
 	// keptWrites is the number of writes that are kept, to recognize their echoes.
@@ -70,6 +72,11 @@ func newObserver(stream *Stream, pending, remembered int64) *observer {
 }
 
 func (o *observer) newCapture(most int) *capture { return &capture{budget: &o.budget, most: most} }
+
+// newCount is a capture that keeps nothing and only counts.
+func (o *observer) newCount(because string) *capture {
+	return &capture{budget: &o.budget, short: because}
+}
 
 // emit adds an event unchanged.
 func (o *observer) emit(e Event) {

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/opdock/opdock/internal/filelock"
 )
 
 // Header is the first line of a recording.
@@ -86,6 +88,7 @@ func Record(stream *Stream, path string, header Header, most int64) (*Recording,
 	if err != nil {
 		return nil, fmt.Errorf("creating a recording: %w", err)
 	}
+	_ = filelock.Shared(file) // so that RemoveOldest keeps it; without locks, it is just not protected
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Recording{
 		path: path, header: append(line, '\n'), most: orDefault(most, DefaultRecordingSize), stream: stream, cancel: cancel,
@@ -216,6 +219,7 @@ func (r *Recording) shorten() error {
 		_, err = io.Copy(next, rest)
 	}
 	if err == nil {
+		_ = filelock.Shared(next) // as Record does
 		err = os.Rename(next.Name(), r.path)
 	}
 	if err != nil {

@@ -32,7 +32,7 @@ func (o *observer) request(x *exchange) *Request {
 	data, size, short := x.got.all()
 	r.BytesOut = size
 	switch {
-	case r.Path != "" && r.Status < http.StatusBadRequest, isConversation(r.Resource.Subresource), len(data) == 0 && short == "":
+	case !r.answersObject(), size == 0:
 		return r
 	case short != "":
 		r.Undecoded = short
@@ -189,7 +189,8 @@ func changed(r *Request, before *version, unchanged bool, now client.Object, bas
 		return nil
 	}
 	c := compare(before, now)
-	if len(c.By) > 0 && r.FieldManager != "" && !slices.ContainsFunc(c.By, func(w why.Writer) bool { return w.Manager == r.FieldManager }) {
+	others := len(c.By) > 0 && r.FieldManager != "" && !slices.ContainsFunc(c.By, func(w why.Writer) bool { return w.Manager == r.FieldManager })
+	if old := before.object(); others && old != nil && !mayHaveChanged(r, old, now, c.Fields) {
 		// The version comes from another writer that wrote during this request, which had nothing left to change.
 		return &Change{From: now.GetResourceVersion(), None: true}
 	}

@@ -10,5 +10,6 @@
 // the same object, and is about that object, an object it owns, or else one that the reconcile
 // read.
 //
-// Without marks, writes are grouped by the object that they belong to, and by time.
+// Writes without marks are grouped by the object that they belong to, and by time. An operator
+// may have both: controllers that use client-go alone mark nothing.
 package story

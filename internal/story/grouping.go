@@ -46,6 +46,9 @@ func (g *grouping) wrote(e *lens.Event) {
 	if !ok {
 		return
 	}
+	if g.teller.wroteFirst.IsZero() {
+		g.teller.wroteFirst = e.At
+	}
 	one := g.open[name]
 	if one == nil {
 		g.teller.lastID++

@@ -23,6 +23,9 @@ const (
 	maxSubjects, maxRefs = 50_000, 20_000
 	// lateness is by how much a timer may seem to be early: clocks are read at two places.
 	lateness = 20 * time.Millisecond
+	// unmarkedAfter is how long an operator may write until its first reconcile is marked. An operator may write something
+	// when it starts, and reconcile only later.
+	unmarkedAfter = 10 * time.Second
 )
 
 // Teller turns the events of a lens into records. It is not safe for concurrent use.
@@ -40,9 +43,11 @@ type Teller struct {
 	writers map[uint64]subject
 	flips   map[flipKey]*flip
 	kind    map[string]string // of controllers, once a reconcile has read its object
-	// marked means that the operator marks its reconciles.
-	marked bool
-	loose  grouping
+	// marked means that the operator has marked a reconcile, and markable that it was built to.
+	marked, markable bool
+	// wroteFirst is when the process first wrote something that may belong to a reconcile.
+	wroteFirst time.Time
+	loose      grouping
 }
 
 // subject is an object and its controller.
@@ -87,8 +92,11 @@ func New(tell func(*why.Record)) *Teller {
 	return t
 }
 
-// Marked reports whether the operator marks its reconciles. Otherwise, writes are grouped.
-func (t *Teller) Marked() bool { return t.marked }
+// LacksMarks reports whether an operator was built to mark its reconciles, and writes without marking any. Its
+// controllers may use client-go alone, although its module depends on controller-runtime. Its writes are grouped.
+func (t *Teller) LacksMarks(now time.Time) bool {
+	return t.markable && !t.marked && !t.wroteFirst.IsZero() && now.Sub(t.wroteFirst) >= unmarkedAfter
+}
 
 // Add takes the next event.
 func (t *Teller) Add(e *lens.Event) {
@@ -138,7 +146,7 @@ func (t *Teller) restart(p *lens.Process) {
 	t.cutOff("the operator ended before the reconcile did")
 	if p.Started {
 		// Its cache is filled again, and its queue has no retries and timers.
-		t.arrivals, t.marked = nil, p.Instrumented
+		t.arrivals, t.marked, t.markable, t.wroteFirst = nil, false, p.Instrumented, time.Time{}
 		clear(t.past)
 	}
 }
@@ -160,15 +168,16 @@ func (t *Teller) begin(e *lens.Event) {
 	}
 }
 
-// wrote notes a write for the reconcile that sent it.
+// wrote notes a write for the reconcile that sent it. Writes without one are grouped: controllers that use client-go
+// alone mark nothing, and may be all of an operator or only some of it.
 func (t *Teller) wrote(e *lens.Event) {
 	r := e.Request
 	p := t.running[r.Reconcile]
-	if p == nil && t.marked && r.Reconcile == 0 {
+	if p == nil && r.Reconcile == 0 {
 		p = t.onlyAbout(r.Object)
 	}
 	if p == nil {
-		if !t.marked {
+		if !t.marked || r.Reconcile == 0 {
 			t.loose.wrote(e)
 		}
 		return

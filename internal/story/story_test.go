@@ -41,6 +41,9 @@ func shop(kind, name, version string, owners ...lens.Owner) *lens.Object {
 	return &lens.Object{Group: group, Version: "v1", Kind: kind, Namespace: "a", Name: name, UID: kind + name, ResourceVersion: version, Owners: owners}
 }
 
+// lease is what an operator renews to stay the leader, which is not a reconcile.
+var lease = &lens.Object{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease", Namespace: "a", Name: "leader", UID: "lease", ResourceVersion: "9"}
+
 var ownedByWeb = lens.Owner{Group: "example.com", Kind: "Shop", Name: "web", Controller: true}
 
 func delivered(what string, object *lens.Object, write uint64, fields ...string) lens.Event {
@@ -119,13 +122,23 @@ func TestMarkedReconciles(t *testing.T) {
 		"writes that do not say where they belong": {
 			[]lens.Event{
 				begin(1, "web"), begin(2, "db"), wrote(1, 0, "create", shop("Deployment", "x", "2", ownedByWeb)), wrote(2, 0, "update", shop("Shop", "db", "3")),
-				wrote(3, 0, "create", shop("Lease", "leader", "4")), end(1, nil), end(2, nil),
+				wrote(3, 0, "update", lease), end(1, nil), end(2, nil),
 			},
 			"1 /web <unknown> [create Deployment/x] succeeded\n2 /db <unknown> [update Shop/db] succeeded",
 		},
 		"two that it may belong to": {
 			[]lens.Event{begin(1, "web"), begin(2, "web"), wrote(1, 0, "update", shop("Shop", "web", "3")), end(1, nil), end(2, nil)},
-			"1 /web <unknown> succeeded\n2 /web <unknown> succeeded",
+			"1 /web <unknown> succeeded\n2 /web <unknown> succeeded\n3 Shop/web <unknown> [update Shop/web] succeeded",
+		},
+		"a worker of client-go beside them": {
+			[]lens.Event{
+				{Process: &lens.Process{Started: true, Instrumented: true}}, begin(1, "web"), wrote(1, 1, "update", shop("Shop", "web", "2")), end(1, nil),
+				delivered("ADDED", shop("Job", "nightly", "3"), 0), wrote(2, 0, "update", shop("Job", "nightly", "4")), wrote(3, 0, "update", lease),
+			},
+			"1 /web <unknown> [update Shop/web] succeeded\n2 Job/nightly <created Job/nightly> [update Job/nightly] succeeded",
+		},
+		"a write of a reconcile that began before the lens did": {
+			[]lens.Event{begin(1, "web"), wrote(1, 7, "update", shop("Shop", "other", "2")), end(1, nil)}, "1 /web <unknown> succeeded",
 		},
 		"a change leads to a write, and its echo to nothing": {[]lens.Event{
 			delivered("ADDED", shop("Shop", "web", "1"), 0),

@@ -63,7 +63,7 @@ func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err 
 	defer remove()
 	recording := o.save
 	if recording == "" {
-		recording = filepath.Join(a.DevStateDir(t.FileName), "recordings", a.Now().UTC().Format("20060102T150405.000")+".jsonl")
+		recording = lens.RecordingPath(filepath.Join(a.DevStateDir(t.FileName), "recordings"), a.Now())
 	}
 	view := &view{out: a.Err, options: &o, began: time.Now()}
 	programOut := a.Out
@@ -73,6 +73,11 @@ func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err 
 	header := lens.Header{Command: command, Cluster: t.Title, Identity: identity, Traced: true}
 	if found != nil {
 		header.Project = found.Name
+	}
+	if o.save == "" {
+		if err := lens.RemoveOldest(recording, header, lens.KeptRecordings); err != nil {
+			return err
+		}
 	}
 	result, err := trace.Run(ctx, trace.Options{
 		Upstream: config, Identity: identity, Namespace: o.Namespace, Command: command, Env: a.Env,

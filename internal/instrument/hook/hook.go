@@ -42,6 +42,7 @@ const (
 	maxPlaces  = 3
 	maxQueued  = 4096
 	maxError   = 2000
+	maxName    = 250
 	dialWithin = 5 * time.Second
 	// eachSecond makes the IDs of a process larger than those of the previous one, within the range of JSON numbers.
 	eachSecond = 100_000
@@ -214,7 +215,11 @@ func nameOf(request any) (namespace, name string) {
 			return namespace, name
 		}
 	}
-	return "", fmt.Sprint(request)
+	// Such a type may contain anything, and the receiver accepts only short lines.
+	if name = fmt.Sprint(request); len(name) > maxName {
+		name = strings.ToValidUTF8(name[:maxName], "")
+	}
+	return "", name
 }
 
 func stringIn(value reflect.Value, field string) (string, bool) {

@@ -45,6 +45,24 @@ func TestFolders(t *testing.T) {
 	}
 }
 
+// Requests of a reconciler may be of any type.
+func TestNames(t *testing.T) {
+	type object struct{ Namespace, Name string }
+	type batch struct{ Objects []object }
+	long := strings.Repeat("ä", maxName)
+	for want, request := range map[[2]string]any{
+		{"a", "b"}:                         object{"a", "b"},
+		{"", "{[{a b}]}"}:                  batch{[]object{{"a", "b"}}},
+		{"", "{[{" + long[:maxName-4]}:     batch{[]object{{long, "b"}}}, // the cut is in the middle of a letter
+		{"", "nightly"}:                    "nightly",
+		{"", strings.Repeat("x", maxName)}: strings.Repeat("x", 100_000),
+	} {
+		if namespace, name := nameOf(request); namespace != want[0] || name != want[1] {
+			t.Errorf("%.100v is %q, %q", request, namespace, name)
+		}
+	}
+}
+
 // last is a transport that keeps what arrives.
 type last struct{ request *http.Request }
 

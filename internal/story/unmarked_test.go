@@ -1,0 +1,49 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"testing"
+	"time"
+
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/why"
+)
+
+// An operator whose module depends on controller-runtime is built to mark its reconciles, and has none if its
+// controllers use client-go alone.
+func TestAnOperatorThatMarksNothing(t *testing.T) {
+	t.Parallel()
+	var records []*why.Record
+	teller := New(func(r *why.Record) { records = append(records, r) })
+	add := func(after time.Duration, e lens.Event) {
+		e.At = noon.Add(after)
+		teller.Add(&e)
+	}
+	expect := func(after time.Duration, lacks bool) {
+		t.Helper()
+		if got := teller.LacksMarks(noon.Add(after)); got != lacks {
+			t.Errorf("after %s: %t", after, got)
+		}
+	}
+	started := lens.Event{Process: &lens.Process{Started: true, Instrumented: true}}
+	add(0, started)
+	add(0, wrote(1, 0, "update", lease))
+	expect(time.Minute, false) // it has written nothing yet
+	add(time.Minute, delivered("ADDED", shop("Shop", "web", "1"), 0))
+	add(time.Minute, wrote(2, 0, "create", shop("Deployment", "web", "2", ownedByWeb)))
+	expect(time.Minute+9*time.Second, false)
+	expect(time.Minute+10*time.Second, true)
+	teller.Settle(noon.Add(time.Minute + time.Second))
+	if got := say(records); got != "1 Shop/web <created Shop/web> [create Deployment/web] succeeded" {
+		t.Errorf("the story is %s", got)
+	}
+	add(2*time.Minute, begin(1, "web"))
+	expect(time.Hour, false)
+	add(3*time.Minute, started)
+	expect(time.Hour, false)
+	add(4*time.Minute, lens.Event{Process: &lens.Process{Started: true}})
+	add(4*time.Minute, wrote(3, 0, "update", shop("Shop", "web", "3")))
+	expect(time.Hour, false) // it was not built to mark anything, which was said when it was built
+}
