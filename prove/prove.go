@@ -99,8 +99,16 @@ const (
 // Run runs a campaign. If the context ends, it returns what was found so far, and the report has Interrupted set.
 func Run(ctx context.Context, o Options) (*Campaign, error) { return run(ctx, o, nil) }
 
-// run runs a campaign, or only one plan.
-func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
+// run runs a campaign, or only one plan of an earlier one.
+func run(ctx context.Context, o Options, again *replayed) (*Campaign, error) {
+	var only *engine.Plan
+	if again != nil {
+		var err error
+		if o, err = again.setup.complete(o); err != nil {
+			return nil, err
+		}
+		only = again.plan
+	}
 	if err := o.checkUpgrade(); err != nil {
 		return nil, err
 	}
@@ -169,6 +177,13 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 	if err != nil {
 		return nil, err
 	}
+	setup, err := setupOf(&o, play)
+	if err != nil {
+		return nil, err
+	}
+	if again != nil && again.setup.isOther(&setup) {
+		say("The scenario has changed since the campaign: the finding may be gone, or look different.")
+	}
 	stepsOf(&e, play, definitions, metav1.NamespaceDefault)
 	if only == nil && o.wantsUpgrade() {
 		remove, err := earlier(ctx, p, &o, &e)
@@ -182,7 +197,7 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 		return nil, err
 	}
 	result.Report.Campaign = result.Report.Began.UTC().Format("20060102T150405")
-	return &Campaign{Report: result.Report, Plans: result.Plans, Digest: result.Digest}, nil
+	return &Campaign{Report: result.Report, Plans: result.Plans, Digest: result.Digest, Setup: setup}, nil
 }
 
 // inTurn serializes the calls of a function.
