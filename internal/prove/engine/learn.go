@@ -70,7 +70,7 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 		return nil, err
 	}
 	c.undisturbedRuns = referenceRuns
-	c.reference, wrong = runs[0], found[0]
+	c.reference, wrong = runs[0], compared(found[0], found[1])
 	if c.isRestless() {
 		return wrong, nil
 	}
@@ -84,7 +84,7 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 	}
 	if slices.ContainsFunc(runs[1], func(s *stage) bool { return s.rested.busy }) {
 		// It came to rest only once.
-		c.reference, wrong = runs[1], found[1]
+		c.reference = runs[1]
 		return wrong, nil
 	}
 	c.learnClaims(runs[:]...)
