@@ -45,6 +45,8 @@ type write struct {
 	reconcile  uint64   // 0 if it is unknown
 	// failure is the error that the reconcile ended with, without what is different each time.
 	failure string
+	// sent is the object or the patch in it; nil if it is unknown.
+	sent map[string]any
 }
 
 // referenceRuns is how often the scenario is run undisturbed.
@@ -155,6 +157,7 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	if first {
+		r.board.keepSent()
 		if err := r.record(c.o.Learned); err != nil {
 			return nil, nil, err
 		}
@@ -315,7 +318,7 @@ func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event, elects *
 		if r == nil || r.Change != nil && r.Change.None || elects.has(r) {
 			continue
 		}
-		w := write{Moment: m.Moment, controller: controllers[r.Reconcile], source: r.Source, reconcile: r.Reconcile, failure: failures[r.Reconcile]}
+		w := write{Moment: m.Moment, sent: m.sent, controller: controllers[r.Reconcile], source: r.Source, reconcile: r.Reconcile, failure: failures[r.Reconcile]}
 		if r.Object != nil {
 			w.object = r.Object.Kind
 		}
