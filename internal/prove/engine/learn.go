@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -30,6 +31,8 @@ type stage struct {
 	writes    []write
 	delivered []lens.Resource
 	rested    rested
+	// beforeDelete are the resources of which something was delivered before the operator deleted something.
+	beforeDelete map[lens.Resource]bool
 }
 
 // bounds are how often objects were created and deleted, at least and at most.
@@ -296,10 +299,14 @@ func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event, elects *
 	requests := map[uint64]*lens.Request{}
 	controllers, failures := map[uint64]string{}, map[uint64]string{}
 	told := map[lens.Resource]bool{}
+	s.beforeDelete = map[lens.Resource]bool{}
 	for _, e := range events {
 		switch {
 		case e.Request != nil && e.Request.IsWrite():
 			requests[e.Request.ID] = e.Request
+			if e.Request.Verb == "delete" && !e.Request.Refused() {
+				maps.Copy(s.beforeDelete, told)
+			}
 		case e.Reconcile != nil:
 			controllers[e.Reconcile.ID] = e.Reconcile.Controller
 			if e.Reconcile.Error != "" {
