@@ -185,6 +185,7 @@ func run(ctx context.Context, o Options, again *replayed) (*Campaign, error) {
 		say("The scenario has changed since the campaign: the finding may be gone, or look different.")
 	}
 	stepsOf(&e, play, definitions, metav1.NamespaceDefault)
+	e.Texts = textsOf(play)
 	if only == nil && o.wantsUpgrade() {
 		remove, err := earlier(ctx, p, &o, &e)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/engine"
 	"github.com/opdock/opdock/internal/prove/scenario"
 )
@@ -84,6 +85,26 @@ func digestOf(s *scenario.Scenario) string {
 	}
 	sum := sha256.Sum256(encoded)
 	return hex.EncodeToString(sum[:8])
+}
+
+// textsOf are the addresses and times in a scenario.
+func textsOf(s *scenario.Scenario) (texts []string) {
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		if step.Apply != nil {
+			for _, object := range step.Apply.Objects {
+				texts = append(texts, compare.Texts(object.Object)...)
+			}
+		}
+		for _, patch := range step.Patch {
+			texts = append(texts, compare.Texts(patch.Merge)...)
+			for _, operation := range patch.JSON {
+				texts = append(texts, compare.Texts(operation.Value)...)
+			}
+		}
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
 }
 
 // isOther reports whether a scenario is not the one of the campaign.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/opdock/opdock/internal/prove/engine"
+	"github.com/opdock/opdock/internal/prove/scenario"
 	"github.com/opdock/opdock/internal/testenv"
 )
 
@@ -90,6 +91,26 @@ func TestReplayRunsWhatTheCampaignRan(t *testing.T) {
 		if err == nil || slices.Contains(said, changed) != test.want {
 			t.Errorf("%s: said %q, failed with %v", about, said, err)
 		}
+	}
+}
+
+// TestTextsOfAScenario are the addresses and times that somebody chose.
+func TestTextsOfAScenario(t *testing.T) {
+	s, err := scenario.Parse("prove.yaml", []byte(`apiVersion: opdock.dev/v1alpha1
+kind: Scenario
+steps:
+- name: create
+  apply: {apiVersion: sea.example.com/v1, kind: Frigate, metadata: {name: victory}, spec: {address: 192.0.2.10, ports: [80], sails: [{at: "2030-01-01T00:00:00Z"}]}}
+- name: move
+  patch: {kind: Frigate, name: victory, merge: {spec: {address: 192.0.2.11, peers: "192.0.2.10:80,192.0.2.12:80"}}}
+- name: move on
+  patch: {kind: Frigate, name: victory, json: [{op: replace, path: /spec/address, value: "2001:db8::1"}]}
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := textsOf(s), []string{"192.0.2.10", "192.0.2.11", "192.0.2.12", "2001:db8::1", "2030-01-01T00:00:00Z"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

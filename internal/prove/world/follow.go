@@ -238,7 +238,7 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 			}
 			return &answerError{fmt.Sprint(event.Object["message"])}
 		default:
-			if _, elects := object.GetAnnotations()[LeaderAnnotation]; elects || isCommon(kind, object.GetName()) {
+			if _, elects := object.GetAnnotations()[LeaderAnnotation]; elects || isCommon(kind, object.GetName()) || isOthers(resource.Resource, object) {
 				continue
 			}
 			key := Key{Group: resource.Group, Resource: resource.Resource, Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
