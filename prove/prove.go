@@ -4,6 +4,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,10 @@ type Options struct {
 	Main string
 	// Scenario is a file with the steps to run. Default: create, change and delete the samples.
 	Scenario string
+	// Steps are the steps to run, instead of a file. Ignore and Settle are added to the steps, wherever they come from.
+	Steps  []Step
+	Ignore []Ignore
+	Settle Settle
 	// Arguments are flags for the operator.
 	Arguments []string
 	// Env is the environment of the operator and of its build; the process's own if it is nil.
@@ -171,7 +176,7 @@ func run(ctx context.Context, o Options, again *replayed) (*Campaign, error) {
 		return nil, err
 	}
 	external := func() []*unstructured.Unstructured { return p.ExternalCRDs(ctx, env) }
-	play, err := scenarioOf(ctx, p, o.Scenario, func(samples []*unstructured.Unstructured) []*unstructured.Unstructured {
+	play, err := scenarioOf(ctx, p, &o, func(samples []*unstructured.Unstructured) []*unstructured.Unstructured {
 		return servedSamples(samples, definitions, external, say)
 	})
 	if err != nil {
@@ -242,18 +247,30 @@ func hold(dir string) (*os.File, error) {
 var ErrRunning = errors.New("another campaign of this project is running: wait until it ends")
 
 // scenarioOf reads a scenario, or creates one from those of the project's samples that are served.
-func scenarioOf(ctx context.Context, p *project.Project, file string, served func([]*unstructured.Unstructured) []*unstructured.Unstructured) (*scenario.Scenario, error) {
-	if file != "" {
-		return scenario.Load(file)
+func scenarioOf(ctx context.Context, p *project.Project, o *Options, served func([]*unstructured.Unstructured) []*unstructured.Unstructured) (s *scenario.Scenario, err error) {
+	switch {
+	case o.Scenario != "" && len(o.Steps) > 0:
+		return nil, errors.New("there are steps in code and a scenario file: give one of them")
+	case o.Scenario != "":
+		s, err = scenario.Load(o.Scenario)
+	case len(o.Steps) > 0:
+		s, err = o.inCode()
+	default:
+		samples, err := p.Samples(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if samples = served(samples); len(samples) == 0 {
+			return nil, ErrNoSamples
+		}
+		s = scenario.Default(samples)
 	}
-	samples, err := p.Samples(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if samples = served(samples); len(samples) == 0 {
-		return nil, ErrNoSamples
-	}
-	return scenario.Default(samples), nil
+	s.Ignore = append(s.Ignore, o.Ignore...)
+	s.Settle = Settle{Quiet: cmp.Or(o.Settle.Quiet, s.Settle.Quiet), Patience: cmp.Or(o.Settle.Patience, s.Settle.Patience), Bound: cmp.Or(o.Settle.Bound, s.Settle.Bound)}
+	return s, nil
 }
 
 // ErrNoSamples is returned for a project without samples. [Suggest] creates a scenario for it.

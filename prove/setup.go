@@ -22,8 +22,9 @@ import (
 // Setup is what a campaign ran: a finding shows again only with the same scenario, main package and arguments. The
 // environment is not part of it, because it may hold credentials.
 type Setup struct {
-	// Scenario is the absolute path of the scenario's file; empty for the samples.
+	// Scenario is the absolute path of the scenario's file; empty for the samples, and for steps in code.
 	Scenario string `json:"scenario,omitempty"`
+	InCode   bool   `json:"inCode,omitempty"`
 	// ScenarioDigest identifies the steps and how they are judged, wherever they come from.
 	ScenarioDigest string   `json:"scenarioDigest,omitempty"`
 	Main           string   `json:"main,omitempty"`
@@ -43,9 +44,15 @@ func (e *ScenarioGoneError) Error() string {
 	return fmt.Sprintf("the scenario of the campaign, %s, is gone", e.Path)
 }
 
+// ErrStepsInCode is returned for a replay without the steps of its campaign.
+var ErrStepsInCode = errors.New("the steps of the campaign are in code: replay it with the same steps")
+
 // complete adds to options what the campaign ran with, unless they say it themselves.
 func (s *Setup) complete(o Options) (Options, error) {
-	if o.Scenario == "" && s.Scenario != "" {
+	if s.InCode && len(o.Steps) == 0 && o.Scenario == "" {
+		return o, ErrStepsInCode
+	}
+	if o.Scenario == "" && len(o.Steps) == 0 && s.Scenario != "" {
 		if _, err := os.Stat(s.Scenario); errors.Is(err, fs.ErrNotExist) {
 			return o, &ScenarioGoneError{Path: s.Scenario}
 		}
@@ -62,7 +69,7 @@ func (s *Setup) complete(o Options) (Options, error) {
 
 // setupOf is what these options run.
 func setupOf(o *Options, s *scenario.Scenario) (Setup, error) {
-	setup := Setup{ScenarioDigest: digestOf(s), Main: o.Main, Arguments: o.Arguments}
+	setup := Setup{ScenarioDigest: digestOf(s), InCode: len(o.Steps) > 0, Main: o.Main, Arguments: o.Arguments}
 	if o.Scenario != "" {
 		path, err := filepath.Abs(o.Scenario)
 		if err != nil {
