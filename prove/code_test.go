@@ -96,6 +96,10 @@ settle:
 	if string(got) != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	bare, err := plain(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "victory"}})
+	if _, found := bare.Object["status"]; err != nil || found {
+		t.Errorf("got %v, %v, want no status", bare, err)
+	}
 	if crew.GetObjectKind().GroupVersionKind().Kind != "" || crew.StringData == nil {
 		t.Error("the object of the caller was changed")
 	}

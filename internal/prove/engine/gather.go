@@ -53,11 +53,10 @@ func (f *finding) isOpen() bool {
 	return f.Again < confirmations && f.Replays-f.Again < confirmations && f.queued < mostReplays
 }
 
-// isFlaky reports whether a finding may be an accident. One that was never refuted, but could only be tried again once, is none.
+// isFlaky reports whether a finding of a plan may be an accident. One that was never refuted, but could only be tried again once, is
+// none.
 func (f *finding) isFlaky(broken, interrupted bool) bool {
 	switch {
-	case f.plan == nil:
-		return f.Flaky
 	case f.Again >= confirmations, len(f.Runs) > confirmations:
 		return false
 	case broken: // what was seen may come from there
