@@ -25,6 +25,8 @@ type Campaign struct {
 	Plans map[string]*engine.Plan `json:"plans,omitempty"`
 	// Digest identifies the build of the operator.
 	Digest string `json:"digest"`
+	// Setup is what the campaign ran.
+	Setup Setup `json:"setup"`
 }
 
 // Save writes the campaign to a file that only its owner can read: findings hold fields of objects.
@@ -84,8 +86,8 @@ func (e *UnknownFindingError) Error() string {
 	return fmt.Sprintf("the last campaign has no finding %q; it has %s", e.ID, strings.Join(e.Known, ", "))
 }
 
-// Replay runs only the disturbance of a finding again. The result shows whether the operator was
-// built from the same code.
+// Replay runs only the disturbance of a finding again, with the scenario, main package and arguments of the campaign
+// where the options name no others. The result shows whether the operator was built from the same code.
 func (c *Campaign) Replay(ctx context.Context, o Options, id string) (again *Campaign, same bool, err error) {
 	plan, found := c.Plans[id]
 	if !found {
@@ -104,7 +106,7 @@ func (c *Campaign) Replay(ctx context.Context, o Options, id string) (again *Cam
 		}
 		return nil, false, unknown
 	}
-	if again, err = run(ctx, o, plan); err != nil {
+	if again, err = run(ctx, o, &replayed{plan, c.Setup}); err != nil {
 		return nil, false, err
 	}
 	return again, again.Digest == c.Digest, nil

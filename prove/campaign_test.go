@@ -25,6 +25,7 @@ func known() *Campaign {
 			"drift-09c027": {Family: "drift", Variant: "edit", Object: "Deployment default/victory", Path: []string{"spec", "replicas"}, Value: "x"},
 		},
 		Digest: "0123456789abcdef",
+		Setup:  Setup{Scenario: "/ship/prove.yaml", ScenarioDigest: "0123", Main: "./cmd/other", Arguments: []string{"--zk=false"}},
 	}
 }
 

@@ -4,6 +4,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,10 @@ type Options struct {
 	Main string
 	// Scenario is a file with the steps to run. Default: create, change and delete the samples.
 	Scenario string
+	// Steps are the steps to run, instead of a file. Ignore and Settle are added to the steps, wherever they come from.
+	Steps  []Step
+	Ignore []Ignore
+	Settle Settle
 	// Arguments are flags for the operator.
 	Arguments []string
 	// Env is the environment of the operator and of its build; the process's own if it is nil.
@@ -99,8 +104,16 @@ const (
 // Run runs a campaign. If the context ends, it returns what was found so far, and the report has Interrupted set.
 func Run(ctx context.Context, o Options) (*Campaign, error) { return run(ctx, o, nil) }
 
-// run runs a campaign, or only one plan.
-func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
+// run runs a campaign, or only one plan of an earlier one.
+func run(ctx context.Context, o Options, again *replayed) (*Campaign, error) {
+	var only *engine.Plan
+	if again != nil {
+		var err error
+		if o, err = again.setup.complete(o); err != nil {
+			return nil, err
+		}
+		only = again.plan
+	}
 	if err := o.checkUpgrade(); err != nil {
 		return nil, err
 	}
@@ -163,13 +176,21 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 		return nil, err
 	}
 	external := func() []*unstructured.Unstructured { return p.ExternalCRDs(ctx, env) }
-	play, err := scenarioOf(ctx, p, o.Scenario, func(samples []*unstructured.Unstructured) []*unstructured.Unstructured {
+	play, err := scenarioOf(ctx, p, &o, func(samples []*unstructured.Unstructured) []*unstructured.Unstructured {
 		return servedSamples(samples, definitions, external, say)
 	})
 	if err != nil {
 		return nil, err
 	}
+	setup, err := setupOf(&o, play)
+	if err != nil {
+		return nil, err
+	}
+	if again != nil && again.setup.isOther(&setup) {
+		say("The scenario has changed since the campaign: the finding may be gone, or look different.")
+	}
 	stepsOf(&e, play, definitions, metav1.NamespaceDefault)
+	e.Texts = textsOf(play)
 	if only == nil && o.wantsUpgrade() {
 		remove, err := earlier(ctx, p, &o, &e)
 		if err != nil {
@@ -182,7 +203,7 @@ func run(ctx context.Context, o Options, only *engine.Plan) (*Campaign, error) {
 		return nil, err
 	}
 	result.Report.Campaign = result.Report.Began.UTC().Format("20060102T150405")
-	return &Campaign{Report: result.Report, Plans: result.Plans, Digest: result.Digest}, nil
+	return &Campaign{Report: result.Report, Plans: result.Plans, Digest: result.Digest, Setup: setup}, nil
 }
 
 // inTurn serializes the calls of a function.
@@ -226,18 +247,30 @@ func hold(dir string) (*os.File, error) {
 var ErrRunning = errors.New("another campaign of this project is running: wait until it ends")
 
 // scenarioOf reads a scenario, or creates one from those of the project's samples that are served.
-func scenarioOf(ctx context.Context, p *project.Project, file string, served func([]*unstructured.Unstructured) []*unstructured.Unstructured) (*scenario.Scenario, error) {
-	if file != "" {
-		return scenario.Load(file)
+func scenarioOf(ctx context.Context, p *project.Project, o *Options, served func([]*unstructured.Unstructured) []*unstructured.Unstructured) (s *scenario.Scenario, err error) {
+	switch {
+	case o.Scenario != "" && len(o.Steps) > 0:
+		return nil, errors.New("there are steps in code and a scenario file: give one of them")
+	case o.Scenario != "":
+		s, err = scenario.Load(o.Scenario)
+	case len(o.Steps) > 0:
+		s, err = o.inCode()
+	default:
+		samples, err := p.Samples(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if samples = served(samples); len(samples) == 0 {
+			return nil, ErrNoSamples
+		}
+		s = scenario.Default(samples)
 	}
-	samples, err := p.Samples(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if samples = served(samples); len(samples) == 0 {
-		return nil, ErrNoSamples
-	}
-	return scenario.Default(samples), nil
+	s.Ignore = append(s.Ignore, o.Ignore...)
+	s.Settle = Settle{Quiet: cmp.Or(o.Settle.Quiet, s.Settle.Quiet), Patience: cmp.Or(o.Settle.Patience, s.Settle.Patience), Bound: cmp.Or(o.Settle.Bound, s.Settle.Bound)}
+	return s, nil
 }
 
 // ErrNoSamples is returned for a project without samples. [Suggest] creates a scenario for it.

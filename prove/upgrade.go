@@ -97,7 +97,7 @@ func earlier(ctx context.Context, p *project.Project, o *Options, e *engine.Opti
 		}
 	}
 	e.Earlier = &engine.Earlier{Ref: o.UpgradeFrom, Name: from.Name, Image: o.UpgradeImage, Operator: operator, Step: e.Steps[0], Subjects: e.Subjects}
-	if o.Scenario != "" {
+	if o.Scenario != "" || len(o.Steps) > 0 {
 		return remove, nil
 	}
 	// Users of that release have objects as its samples show them.

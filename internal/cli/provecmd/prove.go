@@ -75,8 +75,9 @@ Pods are simulated: communication between the operator and its application is no
 A project without samples needs a scenario. --write-scenario creates one from the schemas of its CRDs, for you to
 complete. With samples, it writes the scenario that the command runs by default.
 
---replay runs the disturbance of a finding again, and prints the run as it happens: writes, the fault and what
-follows. With --page, it then shows the run on a page, until you press Ctrl-C.
+--replay runs the disturbance of a finding again, with the scenario, main package and arguments of the campaign
+unless others are given. It prints the run as it happens: writes, the fault and what follows. With --page, it then
+shows the run on a page, until you press Ctrl-C.
 
 The undisturbed runs are recorded, and "opdock rbac" reads the recording.
 

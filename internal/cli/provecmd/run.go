@@ -80,6 +80,10 @@ func (a verbs) explain(err error) error {
 			return hint.With(err, "run a campaign first: "+cmdutil.ShellQuote(a.Program)+" prove")
 		}
 	}
+	var gone *prove.ScenarioGoneError
+	if errors.As(err, &gone) {
+		return hint.With(err, "say where it is now: --scenario FILE", "or run the campaign again: "+cmdutil.ShellQuote(a.Program)+" prove")
+	}
 	var ended *dev.EndedError
 	if errors.As(err, &ended) && len(ended.Advice()) > 0 {
 		return hint.With(err, ended.Advice()...)
@@ -126,7 +130,11 @@ func (a verbs) campaign(ctx context.Context, o proveOptions, arguments []string)
 	}
 	if o.replay != "" {
 		options.Replayed, options.Live = filepath.Join(state, replayedFile), func(line prove.Line) { a.tell(o, line) }
-		return a.again(ctx, options, last, o.replay)
+		campaign, err := a.again(ctx, options, last, o.replay)
+		if err == nil {
+			repeatable(campaign.Report, o, nil)
+		}
+		return campaign, err
 	}
 	options.Learned = filepath.Join(filepath.Dir(state), "recordings", learnedFile)
 	campaign, err := prove.Run(ctx, options)
@@ -134,6 +142,7 @@ func (a verbs) campaign(ctx context.Context, o proveOptions, arguments []string)
 		return nil, err
 	}
 	shown.end()
+	repeatable(campaign.Report, o, arguments)
 	if err := campaign.Save(last); err != nil {
 		fmt.Fprintf(a.Err, "Cannot keep the campaign, so --replay cannot show its findings: %v\n", err)
 	}
@@ -157,6 +166,37 @@ func (a verbs) again(ctx context.Context, o prove.Options, last, id string) (*pr
 		fmt.Fprintln(a.Err, "The operator has changed since the campaign: the finding may be fixed, or look different.")
 	}
 	return campaign, nil
+}
+
+// repeatable completes the commands that show findings again. The last campaign says what a replay runs, but not of which project;
+// an upgrade is another campaign.
+func repeatable(r *report.Report, o proveOptions, arguments []string) {
+	var dir, rest string
+	if o.dir != "" && o.dir != "." {
+		dir = " --dir " + cmdutil.ShellQuote(o.dir)
+	}
+	if o.scenario != "" {
+		rest += " --scenario " + cmdutil.ShellQuote(o.scenario)
+	}
+	if o.main != "" {
+		rest += " --main " + cmdutil.ShellQuote(o.main)
+	}
+	if len(arguments) > 0 {
+		rest += " --"
+	}
+	for _, one := range arguments {
+		rest += " " + cmdutil.ShellQuote(one)
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		switch {
+		case f.Replay == "":
+		case f.Family == "upgrade":
+			f.Replay += dir + rest
+		default:
+			f.Replay += dir
+		}
+	}
 }
 
 // progress shows how far a campaign is.

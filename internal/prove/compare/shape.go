@@ -36,15 +36,16 @@ type Shape struct {
 // Fields are the leaves of an object by their paths.
 type Fields map[string]string
 
-// ShapeOf normalizes a state. Objects from before are part of it only if they were changed or deleted.
-func ShapeOf(state, before world.State) Shape {
+// ShapeOf normalizes a state. Objects from before are part of it only if they were changed or deleted. Addresses and times that are
+// known are not replaced: see [Texts].
+func ShapeOf(state, before world.State, known ...string) Shape {
 	shape := Shape{Objects: map[string]Fields{}, Counts: map[string]int{}}
 	uids := map[string]string{}
 	for key, object := range state {
 		uids[string(object.GetUID())] = key.String()
 	}
 	for key, object := range state {
-		if old, was := before[key]; was && (old.GetResourceVersion() == object.GetResourceVersion() || sameFields(fieldsOf(old, uids), fieldsOf(object, uids))) {
+		if old, was := before[key]; was && (old.GetResourceVersion() == object.GetResourceVersion() || sameFields(fieldsOf(old, uids, known...), fieldsOf(object, uids, known...))) {
 			continue
 		}
 		if isHistory(key, object) {
@@ -55,7 +56,7 @@ func ShapeOf(state, before world.State) Shape {
 			shape.Counts[name]++
 			continue
 		}
-		shape.Objects[name] = fieldsOf(object, uids)
+		shape.Objects[name] = fieldsOf(object, uids, known...)
 	}
 	for key, object := range before {
 		if _, still := state[key]; !still {
@@ -131,6 +132,8 @@ var (
 	}
 	// restarts are status fields about the past of containers. No operator can change them.
 	restarts = regexp.MustCompile(`^status\.([a-z]+C|c)ontainerStatuses\[[^\]]*\]\.(lastState|restartCount)$`)
+	// backends are the pods and nodes behind addresses of Endpoints and EndpointSlices: their names are random, and any node will do.
+	backends = regexp.MustCompile(`^(subsets|endpoints)\[.*\.(nodeName|zone|targetRef)$`)
 	// replicaSet is how a Deployment names one of its own, and ipv4 an address in a text.
 	replicaSet  = regexp.MustCompile(`ReplicaSet "([a-z0-9.-]+)-[a-z0-9]+"`)
 	ipv4        = regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`)
@@ -138,8 +141,11 @@ var (
 )
 
 // fieldsOf flattens an object.
-func fieldsOf(object *unstructured.Unstructured, uids map[string]string) Fields {
+func fieldsOf(object *unstructured.Unstructured, uids map[string]string, known ...string) Fields {
 	f := flattening{fields: Fields{}, uids: uids, generation: object.GetGeneration(), hidden: object.GetKind() == "Secret"}
+	if kind := object.GetKind(); kind != "Pod" && kind != "Node" { // which get any address
+		f.known = known
+	}
 	for key, value := range object.Object {
 		f.add(key, key, value)
 	}
@@ -151,6 +157,7 @@ type flattening struct {
 	uids       map[string]string
 	generation int64
 	hidden     bool // the data of a Secret is not shown
+	known      []string
 }
 
 // Nudge is an annotation that campaigns write to custom resources, and remove at once. Some operators copy annotations to the objects
@@ -158,7 +165,7 @@ type flattening struct {
 const Nudge = "opdock.dev/nudge"
 
 func (f *flattening) add(path, name string, value any) {
-	if name == Nudge || slices.Contains(ignored, path) || restarts.MatchString(path) {
+	if name == Nudge || slices.Contains(ignored, path) || restarts.MatchString(path) || backends.MatchString(path) {
 		return
 	}
 	switch v := value.(type) {
@@ -242,21 +249,61 @@ func (f *flattening) leaf(path, name string, value any) string {
 		return "(hidden, " + hex.EncodeToString(sum[:4]) + ")"
 	}
 	if strings.HasPrefix(path, "data.") {
-		text = ipv4.ReplaceAllString(text, "(address)") // lists of them
+		text = ipv4.ReplaceAllStringFunc(text, func(address string) string { // lists of them
+			if slices.Contains(f.known, address) {
+				return address
+			}
+			return "(address)"
+		})
+	}
+	if slices.Contains(f.known, text) && name != "clusterIP" && !strings.HasPrefix(path, "spec.clusterIPs[") { // which are allocated
+		return text
 	}
 	return normalize(text)
 }
 
+// Texts returns the addresses and times in a value. Where they occur in a scenario, they were chosen and not allocated, so the same
+// texts in other objects must be compared.
+func Texts(value any) (found []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, one := range v {
+			found = append(found, Texts(one)...)
+		}
+	case []any:
+		for _, one := range v {
+			found = append(found, Texts(one)...)
+		}
+	case string:
+		if isTime(v) || isAddress(v) {
+			return []string{v}
+		}
+		return ipv4.FindAllString(v, -1)
+	}
+	return found
+}
+
 // normalize replaces values that differ in each run.
 func normalize(text string) string {
-	if _, err := time.Parse(time.RFC3339Nano, text); err == nil {
+	if isTime(text) {
 		return "(time)"
 	}
-	if _, err := time.Parse(metav1.RFC3339Micro, text); err == nil {
-		return "(time)"
-	}
-	if _, err := netip.ParseAddr(text); err == nil && text != "0.0.0.0" && text != "::" {
+	if isAddress(text) {
 		return "(address)"
 	}
 	return replicaSet.ReplaceAllString(uuid.ReplaceAllString(text, "(uid)"), `ReplicaSet "$1-*"`)
+}
+
+func isTime(text string) bool {
+	for _, layout := range []string{time.RFC3339Nano, metav1.RFC3339Micro} {
+		if _, err := time.Parse(layout, text); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func isAddress(text string) bool {
+	_, err := netip.ParseAddr(text)
+	return err == nil && text != "0.0.0.0" && text != "::"
 }

@@ -5,6 +5,7 @@ package compare
 
 import (
 	"maps"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 var resources = map[string][2]string{
 	"ConfigMap": {"", "configmaps"}, "Secret": {"", "secrets"}, "Service": {"", "services"}, "Pod": {"", "pods"}, "Namespace": {"", "namespaces"},
 	"PersistentVolume": {"", "persistentvolumes"}, "Deployment": {"apps", "deployments"}, "ReplicaSet": {"apps", "replicasets"}, "Frigate": {"sea.example.com", "frigates"},
+	"Endpoints": {"", "endpoints"}, "EndpointSlice": {"discovery.k8s.io", "endpointslices"},
 }
 
 // stateOf reads objects.
@@ -304,4 +306,50 @@ func hasField(fields Fields, want string) bool {
 		}
 	}
 	return false
+}
+
+// TestAddressesThatSomebodyChose are compared, unlike those that are allocated.
+func TestAddressesThatSomebodyChose(t *testing.T) {
+	known := Texts(map[string]any{"address": "192.0.2.10", "peers": []any{"192.0.2.11:80"}, "until": "2030-01-01T00:00:00Z", "any": "0.0.0.0", "version": "1.2.3"})
+	slices.Sort(known)
+	if want := []string{"0.0.0.0", "192.0.2.10", "192.0.2.11", "2030-01-01T00:00:00Z"}; !slices.Equal(known, want) {
+		t.Fatalf("got %q, want %q", known, want)
+	}
+	for about, test := range map[string]struct {
+		object, path, want string
+	}{
+		"chosen":                 {"kind: Service\nspec: {loadBalancerIP: 192.0.2.10}", "spec.loadBalancerIP", "192.0.2.10"},
+		"another":                {"kind: Service\nspec: {loadBalancerIP: 192.0.2.12}", "spec.loadBalancerIP", "(address)"},
+		"allocated by chance":    {"kind: Service\nspec: {clusterIP: 192.0.2.10}", "spec.clusterIP", "(address)"},
+		"a list by chance":       {"kind: Service\nspec: {clusterIPs: [192.0.2.10]}", "spec.clusterIPs[0]", "(address)"},
+		"of a pod by chance":     {"kind: Pod\nstatus: {podIP: 192.0.2.10}", "status.podIP", "(address)"},
+		"chosen, in a text":      {"kind: ConfigMap\ndata: {hosts: '192.0.2.10,192.0.2.12'}", "data.hosts", "192.0.2.10,(address)"},
+		"a time that was chosen": {"kind: Frigate\nspec: {until: '2030-01-01T00:00:00Z'}", "spec.until", "2030-01-01T00:00:00Z"},
+		"another time":           {"kind: Frigate\nspec: {until: '2031-01-01T00:00:00Z'}", "spec.until", "(time)"},
+	} {
+		for _, object := range stateOf(t, test.object+"\nmetadata: {name: victory}") {
+			if got := ShapeOf(world.State{{Kind: object.GetKind(), Name: "victory"}: object}, nil, known...).Objects[object.GetKind()+" victory"][test.path]; got != test.want {
+				t.Errorf("%s: got %q, want %q", about, got, test.want)
+			}
+		}
+	}
+}
+
+// TestPodsBehindAddresses differ from run to run, in their names and nodes.
+func TestPodsBehindAddresses(t *testing.T) {
+	for _, object := range stateOf(t, `
+kind: Endpoints
+metadata: {name: victory}
+subsets: [{addresses: [{ip: 10.1.2.3, nodeName: node-1, targetRef: {kind: Pod, name: victory-x7k2p}}], ports: [{name: web, port: 80}]}]`, `
+kind: EndpointSlice
+metadata: {name: victory}
+endpoints: [{addresses: [10.1.2.3], nodeName: node-1, zone: a, conditions: {ready: true}, targetRef: {name: victory-x7k2p}}]`) {
+		want := Fields{"kind": "Endpoints", "metadata.name": "victory", "subsets[0].addresses[0].ip": "(address)", "subsets[0].ports[web].name": "web", "subsets[0].ports[web].port": "80"}
+		if object.GetKind() == "EndpointSlice" {
+			want = Fields{"kind": "EndpointSlice", "metadata.name": "victory", "endpoints[0].addresses[0]": "(address)", "endpoints[0].conditions.ready": "true"}
+		}
+		if got := fieldsOf(object, nil); !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
 }

@@ -39,6 +39,8 @@ type Options struct {
 	Steps    []Step
 	Subjects []*unstructured.Unstructured
 	Others   []*unstructured.Unstructured
+	// Texts are the addresses and times in the scenario, which are compared wherever they are.
+	Texts []string
 	// Prepare brings to the cluster what has to be there before the first step; it may be nil.
 	Prepare func(ctx context.Context, objects client.Client) error
 

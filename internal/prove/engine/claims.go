@@ -5,6 +5,7 @@ package engine
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,9 +18,9 @@ import (
 // A StatefulSet that is scaled down keeps the claims of the pods that are gone, and their volumes: by design, for when it is scaled
 // up again. An operator is to blame for them only if it is one that deletes claims.
 
-// shapeOf normalizes a state of the cluster.
-func (c *campaign) shapeOf(state world.State) compare.Shape {
-	return compare.ShapeOf(c.withoutSpareClaims(state), c.before)
+// shapeOf normalizes a state of the cluster. Addresses and times of the scenario are kept, and further ones that are given.
+func (c *campaign) shapeOf(state world.State, known ...string) compare.Shape {
+	return compare.ShapeOf(c.withoutSpareClaims(state), c.before, slices.Concat(c.o.Texts, known)...)
 }
 
 // learnClaims finds out whether the operator deletes claims, and normalizes what was learned before that was known.

@@ -7,15 +7,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/opdock/opdock/internal/prove/world"
 )
@@ -35,8 +32,12 @@ func driftPlans(c *campaign) (plans []*Plan) {
 		if c.o.Steps[step].Ends {
 			add("finalizer", name, "A finalizer of another user holds up the deletion of "+name, 1, nil, nil)
 		}
-		for i, edit := range edits(child.object) {
-			add("edit", name, fmt.Sprintf("%s of %s is changed to %v by another user", strings.Join(edit.path, "."), name, edit.value), 1+i, edit.path, edit.value)
+		for i, edit := range c.edits(child) {
+			says := fmt.Sprintf("%s of %s is changed to %v by another user", strings.Join(edit.path, "."), name, edit.value)
+			if child.key.Kind == "Secret" {
+				says = fmt.Sprintf("%s of %s is changed by another user", strings.Join(edit.path, "."), name)
+			}
+			add("edit", name, says, 1+i, edit.path, edit.value)
 		}
 		if len(child.object.GetOwnerReferences()) > 0 {
 			add("orphan", name, "The owner references of "+name+" are removed by another user", 2, nil, nil)
@@ -87,99 +88,6 @@ func (c *campaign) children(step int) (children []child) {
 	}
 	slices.SortFunc(children, func(a, b child) int { return cmp.Compare(a.key.String(), b.key.String()) })
 	return children
-}
-
-// edit is another value for a field.
-type edit struct {
-	path  []string
-	value any
-}
-
-// mostEdits is how many fields of an object are changed, one after the other.
-const mostEdits = 4
-
-// edits change fields that the operator has set itself.
-func edits(object *unstructured.Unstructured) (found []edit) {
-	own := fieldpath.NewSet()
-	for _, entry := range object.GetManagedFields() {
-		if entry.Subresource != "" || entry.FieldsV1 == nil || strings.HasPrefix(entry.Manager, "kube-") || entry.Manager == manager {
-			continue
-		}
-		var set fieldpath.Set
-		if set.FromJSON(entry.FieldsV1.GetRawReader()) == nil {
-			own = own.Union(&set)
-		}
-	}
-	own.Leaves().Iterate(func(path fieldpath.Path) {
-		names, value := follow(object.Object, path)
-		if len(names) == 0 || names[0] == "metadata" || names[0] == "status" || slices.Contains(fixed, names[len(names)-1]) || slices.Contains(names, "selector") || slices.Contains(names, "labels") {
-			return
-		}
-		switch v := value.(type) {
-		case int64:
-			found = append(found, edit{names, v + 1})
-		case string:
-			if v != "" && names[0] != "type" && !enumerated.MatchString(v) {
-				found = append(found, edit{names, v + "x"})
-			}
-		case bool:
-			found = append(found, edit{names, !v})
-		}
-	})
-	slices.SortStableFunc(found, func(a, b edit) int {
-		return cmp.Or(cmp.Compare(len(a.path), len(b.path)), cmp.Compare(strings.Join(a.path, "."), strings.Join(b.path, ".")))
-	})
-	if len(found) > mostEdits {
-		// The objects nearest to the root, and one deep in the tree.
-		found = append(found[:mostEdits-1], found[len(found)-1])
-	}
-	return found
-}
-
-// enumerated are values like ClientIP, which are mostly one of a few that the API server takes.
-var enumerated = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
-
-// fixed are fields that identify elements of lists, or that take only certain values.
-var fixed = []string{"name", "protocol", "type", "kind", "apiVersion", "apiGroup", "containerPort", "imagePullPolicy", "restartPolicy", "dnsPolicy", "clusterIP", "policy", "pathType", "operator", "whenUnsatisfiable", "scope"}
-
-// follow finds the value that a path of managed fields leads to, and the path with the indexes of lists.
-func follow(value any, path fieldpath.Path) (names []string, found any) {
-	for _, element := range path {
-		switch v := value.(type) {
-		case map[string]any:
-			if element.FieldName == nil {
-				return nil, nil
-			}
-			names, value = append(names, *element.FieldName), v[*element.FieldName]
-		case []any:
-			index := indexOf(v, element)
-			if index < 0 {
-				return nil, nil
-			}
-			names, value = append(names, strconv.Itoa(index)), v[index]
-		default:
-			return nil, nil
-		}
-	}
-	return names, value
-}
-
-func indexOf(list []any, element fieldpath.PathElement) int {
-	if element.Key == nil {
-		return -1
-	}
-	return slices.IndexFunc(list, func(one any) bool {
-		fields, ok := one.(map[string]any)
-		if !ok {
-			return false
-		}
-		for _, key := range *element.Key {
-			if fmt.Sprint(fields[key.Name]) != fmt.Sprint(key.Value.Unstructured()) {
-				return false
-			}
-		}
-		return true
-	})
 }
 
 // drift carries out a change.

@@ -27,7 +27,7 @@ func (c *campaign) learnEffect(p *Plan, now *made, fresh bool) {
 		return
 	}
 	// Here, everything is an effect: also what deviates leaves out.
-	seen := len(c.mask.Differences(c.madeShapes(before, now))) > 0 || len(c.mask.Differences(c.statusShape(before), c.statusShape(now))) > 0
+	seen := len(c.mask.Differences(c.madeShapes(before, now, textsOf(p)...))) > 0 || len(c.mask.Differences(c.statusShape(before, textsOf(p)), c.statusShape(now, textsOf(p)))) > 0
 	if !seen && !fresh {
 		return
 	}
@@ -59,14 +59,14 @@ func isEmpty(value any) bool {
 }
 
 // statusShape normalizes the status of the custom resources.
-func (c *campaign) statusShape(m *made) compare.Shape {
+func (c *campaign) statusShape(m *made, known []string) compare.Shape {
 	subjects := world.State{}
 	for _, subject := range c.o.Subjects {
 		if key, live := find(m.state, subject); live != nil {
 			subjects[key] = live
 		}
 	}
-	shape := compare.ShapeOf(subjects, nil)
+	shape := compare.ShapeOf(subjects, nil, slices.Concat(c.o.Texts, known)...)
 	for _, fields := range shape.Objects {
 		maps.DeleteFunc(fields, func(path, _ string) bool {
 			return !compare.Difference{Path: path}.IsStatus() || strings.HasSuffix(path, "bservedGeneration")

@@ -203,10 +203,12 @@ func (r *run) conclude(ctx context.Context, step int, over rested, changes int, 
 	return nil
 }
 
-// replays is how often a finding is tried again, and confirmations in how many of them it must be seen.
+// confirmations is in how many replays a finding must be seen, or not be seen, to know which it is: at most three say it. Replays may
+// say nothing, because a moment does not come again or a run breaks down; mostReplays is how many there are in all. One plan alone
+// must not end a campaign, so these are fewer than mostBroken.
 const (
-	replays       = 3
 	confirmations = 2
+	mostReplays   = 4
 )
 
 // disturb carries out plans until there are no more, or the budget is used up.

@@ -44,8 +44,27 @@ const mostBroken = 5
 type finding struct {
 	report.Finding
 	plan *Plan
-	// tried is how often the plan was run again; the queue may have more of them.
+	// queued is how often the plan was to be run again.
 	queued int
+}
+
+// isOpen reports whether a finding is neither confirmed nor refuted, and may be tried again.
+func (f *finding) isOpen() bool {
+	return f.Again < confirmations && f.Replays-f.Again < confirmations && f.queued < mostReplays
+}
+
+// isFlaky reports whether a finding of a plan may be an accident. One that was never refuted, but could only be tried again once, is
+// none.
+func (f *finding) isFlaky(broken, interrupted bool) bool {
+	switch {
+	case f.Again >= confirmations, len(f.Runs) > confirmations:
+		return false
+	case broken: // what was seen may come from there
+		return true
+	case f.Replays == 0:
+		return !interrupted // the user did not want to wait for it
+	}
+	return f.Replays > f.Again
 }
 
 func newGathering(c *campaign, began time.Time) *gathering {
@@ -62,6 +81,15 @@ func (g *gathering) addUndisturbed(wrong []*Observation) {
 	family.Planned = referenceRuns + len(g.campaign.checkpoints) - 1
 	family.Ran = family.Planned
 	steps := map[int]bool{}
+	slices.SortStableFunc(wrong, func(a, b *Observation) int { // what is certain first: a restart may show it, too
+		switch {
+		case a.once == b.once:
+			return 0
+		case a.once:
+			return 1
+		}
+		return -1
+	})
 	for _, o := range wrong {
 		o.Family = "undisturbed"
 		if len(o.Where) == 0 {
@@ -70,13 +98,21 @@ func (g *gathering) addUndisturbed(wrong []*Observation) {
 		if g.campaign.ignores(o) {
 			continue
 		}
-		family.Verdicts[o.Verdict]++
-		steps[o.Step] = true
 		f := g.observe(o, "undisturbed")
 		f.Done = fmt.Sprintf("Step %q, undisturbed", g.campaign.o.Steps[o.Step].Name)
-		f.queued, f.Replays, f.Again = replays, 1, 1
+		seen := f.Replays > 0
+		if f.Replays = 1; !o.once {
+			f.Again = 1
+		}
+		if !o.once || o.isRestless() {
+			family.Verdicts[o.Verdict]++
+			steps[o.Step] = true
+		} else if !seen {
+			f.Flaky = true
+			family.Flaky++
+		}
 	}
-	family.Clean = max(0, family.Ran-len(steps))
+	family.Clean = max(0, family.Ran-len(steps)-family.Flaky)
 }
 
 // addUpgrade adds the result of an upgrade.
@@ -162,7 +198,7 @@ func (g *gathering) isEnoughLocked() bool {
 		return false
 	}
 	for _, f := range g.findings {
-		if f.plan == nil || f.Again >= confirmations { // without a plan it shows undisturbed
+		if f.plan == nil && !f.Flaky || f.Again >= confirmations { // without a plan it shows undisturbed
 			return true
 		}
 	}
@@ -234,17 +270,13 @@ func (g *gathering) replayed(result *outcome) *finding {
 			continue
 		}
 		about = f
-		if result.failed != nil || result.skipped != "" {
-			continue // it says nothing
-		}
-		f.Replays++
-		for _, o := range result.wrong {
-			if o.cause() == name {
+		if result.failed == nil && result.skipped == "" { // else it says nothing
+			f.Replays++
+			if slices.ContainsFunc(result.wrong, func(o *Observation) bool { return o.cause() == name }) {
 				f.Again++
-				break
 			}
 		}
-		if f.Again < confirmations && f.Replays-f.Again < confirmations && f.queued < replays {
+		if f.isOpen() {
 			f.queued++
 			if !slices.Contains(g.again, f.plan) {
 				g.again = append(g.again, f.plan)

@@ -202,18 +202,68 @@ func TestUndisturbedFindingsNeedNoReplay(t *testing.T) {
 	pull(t, g, false, nil)
 }
 
-// TestReplaysThatBreakDownSayNothing keeps a full disk from making a finding flaky.
-func TestReplaysThatBreakDownSayNothing(t *testing.T) {
-	p := crashAt("a")
-	g := gathered(p)
-	g.next(false)
+// TestReplaysThatSayNothing are repeated: otherwise what was seen once would count like what was confirmed, and what was confirmed
+// once like what was refuted.
+func TestReplaysThatSayNothing(t *testing.T) {
+	const shown, clean, skipped, failed = "shown", "clean", "skipped", "failed"
+	for name, test := range map[string]struct {
+		again       []string // how the replays end, until there is none
+		interrupted bool     // after them
+		want        string
+	}{
+		"all of them":                  {[]string{skipped, failed, skipped, skipped}, false, "0 of 0, flaky"},
+		"before it is confirmed":       {[]string{skipped, shown, failed, shown}, false, "2 of 2"},
+		"after it was confirmed once":  {[]string{shown, skipped, skipped, skipped}, false, "1 of 1"},
+		"after it was refuted once":    {[]string{clean, skipped, skipped, skipped}, false, "0 of 1, flaky"},
+		"before it is refuted":         {[]string{skipped, clean, clean}, false, "0 of 2, flaky"},
+		"nobody waits for the replays": {nil, true, "0 of 0"},
+		"nobody waits for the second":  {[]string{clean}, true, "0 of 1, flaky"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := crashAt("a")
+			g := gathered(p)
+			g.campaign.o.Operator.Project = &project.Project{Name: "ship"}
+			pull(t, g, false, p)
+			g.add(&outcome{plan: p, wrong: []*Observation{missing("Deployment")}})
+			for _, how := range test.again {
+				pull(t, g, true, p)
+				result := &outcome{plan: p}
+				switch how {
+				case shown:
+					result.wrong = []*Observation{missing("Deployment")}
+				case skipped:
+					result.skipped = "the moment did not come again"
+				case failed:
+					result.failed = errors.New("no space left")
+				}
+				g.add(result)
+			}
+			if !test.interrupted {
+				pull(t, g, true, nil)
+			}
+			f := g.result(built{}, test.interrupted).Report.Findings[0]
+			got := fmt.Sprintf("%d of %d", f.Again, f.Replays)
+			if f.Flaky {
+				got += ", flaky"
+			}
+			if got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestOnePlanEndsNoCampaign is about a plan whose replays break down, each of them.
+func TestOnePlanEndsNoCampaign(t *testing.T) {
+	p, other := crashAt("a"), crashAt("b")
+	g := gathered(p, other)
+	pull(t, g, false, p)
 	g.add(&outcome{plan: p, wrong: []*Observation{missing("Deployment")}})
-	for _, result := range []*outcome{{plan: p, failed: errors.New("no space left")}, {plan: p, skipped: "the moment did not come again"}} {
-		g.add(result)
+	for range mostReplays {
+		pull(t, g, false, p)
+		g.add(&outcome{plan: p, failed: errors.New("it does not stop")})
 	}
-	if f := g.findings[g.order[0]]; f.Replays != 0 || f.Again != 0 {
-		t.Errorf("it happened again in %d of %d, although no replay was judged", f.Again, f.Replays)
-	}
+	pull(t, g, false, other)
 }
 
 // TestOneFindingIsEnough is about campaigns that are to end at the first one, once it was confirmed.
@@ -256,7 +306,7 @@ func TestFindingsOfOneRunAreConfirmedTogether(t *testing.T) {
 	g.add(&outcome{plan: p, wrong: []*Observation{missing("Deployment"), other}})
 	tried := 0
 	for next := g.next(true); next != nil; next = g.next(true) {
-		if tried++; tried > replays {
+		if tried++; tried > mostReplays {
 			t.Fatal("it is tried again and again")
 		}
 		g.add(&outcome{plan: p})

@@ -34,6 +34,8 @@ type Observation struct {
 	Got      string
 	// Done is what was done to the operator, if that is not all that the plan does.
 	Done string
+	// once means that only one of two undisturbed runs showed it.
+	once bool
 	// about is the change that was not carried out; empty if the observation is not about one.
 	about string
 	// Where holds the relevant lines, if the operator marks its writes: FILE:LINE and what is written

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -30,6 +31,8 @@ type stage struct {
 	writes    []write
 	delivered []lens.Resource
 	rested    rested
+	// beforeDelete are the resources of which something was delivered before the operator deleted something.
+	beforeDelete map[lens.Resource]bool
 }
 
 // bounds are how often objects were created and deleted, at least and at most.
@@ -45,6 +48,8 @@ type write struct {
 	reconcile  uint64   // 0 if it is unknown
 	// failure is the error that the reconcile ended with, without what is different each time.
 	failure string
+	// sent is the object or the patch in it; nil if it is unknown.
+	sent map[string]any
 }
 
 // referenceRuns is how often the scenario is run undisturbed.
@@ -70,7 +75,7 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 		return nil, err
 	}
 	c.undisturbedRuns = referenceRuns
-	c.reference, wrong = runs[0], found[0]
+	c.reference, wrong = runs[0], compared(found[0], found[1])
 	if c.isRestless() {
 		return wrong, nil
 	}
@@ -84,7 +89,7 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 	}
 	if slices.ContainsFunc(runs[1], func(s *stage) bool { return s.rested.busy }) {
 		// It came to rest only once.
-		c.reference, wrong = runs[1], found[1]
+		c.reference = runs[1]
 		return wrong, nil
 	}
 	c.learnClaims(runs[:]...)
@@ -155,6 +160,7 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	if first {
+		r.board.keepSent()
 		if err := r.record(c.o.Learned); err != nil {
 			return nil, nil, err
 		}
@@ -293,10 +299,14 @@ func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event, elects *
 	requests := map[uint64]*lens.Request{}
 	controllers, failures := map[uint64]string{}, map[uint64]string{}
 	told := map[lens.Resource]bool{}
+	s.beforeDelete = map[lens.Resource]bool{}
 	for _, e := range events {
 		switch {
 		case e.Request != nil && e.Request.IsWrite():
 			requests[e.Request.ID] = e.Request
+			if e.Request.Verb == "delete" && !e.Request.Refused() {
+				maps.Copy(s.beforeDelete, told)
+			}
 		case e.Reconcile != nil:
 			controllers[e.Reconcile.ID] = e.Reconcile.Controller
 			if e.Reconcile.Error != "" {
@@ -315,7 +325,7 @@ func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event, elects *
 		if r == nil || r.Change != nil && r.Change.None || elects.has(r) {
 			continue
 		}
-		w := write{Moment: m.Moment, controller: controllers[r.Reconcile], source: r.Source, reconcile: r.Reconcile, failure: failures[r.Reconcile]}
+		w := write{Moment: m.Moment, sent: m.sent, controller: controllers[r.Reconcile], source: r.Source, reconcile: r.Reconcile, failure: failures[r.Reconcile]}
 		if r.Object != nil {
 			w.object = r.Object.Kind
 		}

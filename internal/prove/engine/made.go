@@ -53,7 +53,7 @@ func (c *campaign) learnedWrites() map[string]bool {
 
 // deviates returns what is different after the change of a plan from a fresh start, without what the scenario ignores.
 func (c *campaign) deviates(p *Plan, changed, fresh *made, hide *compare.Mask) []compare.Difference {
-	got, want := c.madeShapes(changed, fresh)
+	got, want := c.madeShapes(changed, fresh, textsOf(p)...)
 	found := c.mask.Differences(want, got)
 	if hide != nil {
 		left := hide.Differences(want, got)
@@ -90,8 +90,17 @@ func fieldsIn(d compare.Difference) []string {
 	return []string{d.Path}
 }
 
+// textsOf are the addresses and times that a plan sets.
+func textsOf(p *Plan) []string {
+	change, err := changeOf(p.Value)
+	if p.Family != "input" || err != nil {
+		return nil
+	}
+	return compare.Texts(change.Value)
+}
+
 // madeShapes normalizes two states: only what the operator wrote, and of that not the status, which others write.
-func (c *campaign) madeShapes(changed, fresh *made) (got, want compare.Shape) {
+func (c *campaign) madeShapes(changed, fresh *made, known ...string) (got, want compare.Shape) {
 	written := c.learnedWrites()
 	maps.Copy(written, changed.written)
 	maps.Copy(written, fresh.written)
@@ -100,7 +109,7 @@ func (c *campaign) madeShapes(changed, fresh *made) (got, want compare.Shape) {
 		kind, _, _ := strings.Cut(name, " ")
 		kinds[kind] = true
 	}
-	return c.madeShape(changed.state, written, kinds), c.madeShape(fresh.state, written, kinds)
+	return c.madeShape(changed.state, written, kinds, known), c.madeShape(fresh.state, written, kinds, known)
 }
 
 // autoscaled are the workloads of autoscalers. How many replicas they have depends on how many they had.
@@ -116,7 +125,7 @@ func autoscaled(state world.State) (names []string) {
 	return names
 }
 
-func (c *campaign) madeShape(state world.State, written, kinds map[string]bool) compare.Shape {
+func (c *campaign) madeShape(state world.State, written, kinds map[string]bool, known []string) compare.Shape {
 	rest := maps.Clone(state)
 	maps.DeleteFunc(rest, func(key world.Key, object *unstructured.Unstructured) bool {
 		name, random := compare.Name(key, object)
@@ -125,7 +134,7 @@ func (c *campaign) madeShape(state world.State, written, kinds map[string]bool) 
 		}
 		return c.own[name] || c.isSubject(key.String()) || ofController(object) || isOver(key, object) || object.GetDeletionTimestamp() != nil
 	})
-	shape := c.shapeOf(rest)
+	shape := c.shapeOf(rest, known...)
 	for name, fields := range shape.Objects {
 		if fields[""] != "" { // it was there before the scenario, and does not matter here
 			delete(shape.Objects, name)

@@ -42,7 +42,7 @@ func olderPlans(c *campaign) (plans []*Plan) {
 				continue
 			}
 			plans = append(plans, &Plan{
-				Family: "stale", Variant: olderList, Step: step, Resource: &resource, rank: 1,
+				Family: "stale", Variant: olderList, Step: step, Resource: &resource, rank: 1 + s.viewRank(resource),
 				Says: fmt.Sprintf("The operator is restarted after the step, and the list of %s that it gets is from before the step; then the watch catches up", resource.Resource),
 			})
 		}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/opdock/opdock/internal/lens"
 )
@@ -136,17 +137,49 @@ func unique(plans []*Plan) []*Plan {
 	})
 }
 
-// moments are the writes of all steps that are worth a disturbance. The first of each kind come first: further ones of the same kind
-// to the same object tell less.
+// moments are the writes of all steps that are worth a disturbance. Those after which least can be taken for granted come first; further
+// ones of the same kind tell less.
 func (c *campaign) moments(each func(step int, w *write, rank int)) {
 	for step, s := range c.reference {
+		alike := map[Moment]int{}
 		for i := range s.writes {
 			w := &s.writes[i]
-			rank := 2 * (w.Nth - 1)
-			if w.Subresource == "status" {
-				rank++
-			}
-			each(step, w, rank)
+			kind := Moment{Verb: w.Verb, Group: w.Group, Resource: w.Resource, Subresource: w.Subresource}
+			each(step, w, s.urgency(i)+alike[kind])
+			alike[kind]++
 		}
 	}
+}
+
+// urgency ranks a write by what an operator may have half done after it: something is gone for good and more was to follow; more was to
+// follow; something is new, of which it may not know. A disturbance of the last write of a reconcile is much like a restart at rest.
+func (s *stage) urgency(at int) int {
+	const goneWithMore, goneOrMore, isNew, other, last = 0, 1, 2, 3, 4
+	w := &s.writes[at]
+	gone := w.isFinal()
+	more := w.reconcile != 0 && slices.ContainsFunc(s.writes[at+1:], func(later write) bool { return later.reconcile == w.reconcile })
+	switch {
+	case gone && more:
+		return goneWithMore
+	case gone || more:
+		return goneOrMore
+	case w.Verb == "create":
+		return isNew
+	case w.reconcile == 0:
+		return other
+	}
+	return last
+}
+
+// isFinal reports whether a write cannot be taken back: a deletion, or a finalizer that lets one go on.
+func (w *write) isFinal() bool {
+	return w.Verb == "delete" || w.Verb == "deletecollection" || slices.ContainsFunc(w.fields, func(path string) bool { return strings.HasPrefix(path, "metadata.finalizers") })
+}
+
+// viewRank ranks an older view of a resource: one that a deletion may depend on tells most.
+func (s *stage) viewRank(resource lens.Resource) int {
+	if s.beforeDelete[resource] {
+		return 0
+	}
+	return 1
 }

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -246,6 +247,58 @@ func summary(p *Plan) string {
 		parts = append(parts, strings.Join(p.Path, ".")+"="+string(value))
 	}
 	return strings.Join(parts, " ")
+}
+
+// TestMomentsAreChosenByCause has an operator that resizes a volume: it deletes the StatefulSet, and then changes the claims. If it is
+// killed in between, it makes a new StatefulSet and forgets the claims. A small budget must come to that.
+func TestMomentsAreChosenByCause(t *testing.T) {
+	c := sailing()
+	c.o.Families = []string{"crash"}
+	at := func(reconcile uint64, verb, resource, name string, fields ...string) write {
+		w := write{Moment: Moment{Verb: verb, Resource: resource, Name: name, Nth: 1}, reconcile: reconcile, fields: fields}
+		w.Resource, w.Subresource, _ = strings.Cut(resource, "/")
+		return w
+	}
+	c.reference[0].writes = []write{
+		at(1, "create", "services", "a"), at(1, "create", "services", "b"), at(1, "create", "services", "c"), at(1, "create", "statefulsets", "a"), at(2, "patch", "rabbits/status", "a"),
+		at(3, "patch", "rabbits/status", "a"), at(0, "patch", "configmaps", "a"),
+	}
+	c.reference[0].writes[5].Nth = 2
+	c.reference[1].writes = []write{at(4, "delete", "statefulsets", "a"), at(4, "patch", "claims", "a"), at(4, "patch", "claims", "b"), at(5, "create", "statefulsets", "a")}
+	c.reference[2].writes = []write{at(6, "delete", "secrets", "a"), at(7, "update", "rabbits", "a", "metadata.finalizers[0]")}
+	var got []string
+	for _, p := range c.plans() {
+		if p.Variant == "after" {
+			got = append(got, fmt.Sprintf("%d: %s", p.rank, summary(p)))
+		}
+	}
+	slices.Sort(got[1:]) // within a rank, the seed decides
+	expectLines(t, got, "0: 1 after delete statefulsets a",
+		"1: 0 after create services a", "1: 1 after patch claims a", "1: 2 after delete secrets a", "1: 2 after update rabbits a",
+		"2: 0 after create services b", "2: 0 after create statefulsets a", "2: 1 after create statefulsets a",
+		"3: 0 after create services c", "3: 0 after patch configmaps a",
+		"4: 0 after patch rabbits/status a", "5: 0 after patch rabbits/status a (the 2nd in this step)", "5: 1 after patch claims b")
+}
+
+// TestOlderViewsThatDeletionsDependOnComeFirst is about the most harmful that an operator can do because of one.
+func TestOlderViewsThatDeletionsDependOnComeFirst(t *testing.T) {
+	pods, services, claims := lens.Resource{Resource: "pods"}, lens.Resource{Resource: "services"}, lens.Resource{Resource: "claims"}
+	delivery := func(of lens.Resource) *lens.Event {
+		return &lens.Event{Delivery: &lens.Delivery{Resource: of, Type: "MODIFIED"}}
+	}
+	s := &stage{}
+	s.learnWrites(nil, []*lens.Event{
+		delivery(services), request(lens.Request{Verb: "delete", Resource: lens.Resource{Resource: "secrets", Name: "a"}, Status: 403}),
+		delivery(pods), request(lens.Request{Verb: "delete", Resource: lens.Resource{Resource: "claims", Name: "a"}, Status: 200}), delivery(claims),
+	}, &elections{})
+	c := sailing()
+	c.reference = []*stage{s}
+	c.anyAge = map[lens.Resource]bool{pods: true}
+	var got []string
+	for _, p := range stalePlans(c) {
+		got = append(got, fmt.Sprintf("%d: %s", p.rank, summary(p)))
+	}
+	expectLines(t, got, "0: 0 lag services", "0: 0 lag pods", "1: 0 lag claims", "1: 0 older-list pods")
 }
 
 // TestRefusalsFitTheirWrites is about conflicts and quotas: a create has no version that could be old, and an update needs no quota.

@@ -44,8 +44,7 @@ func (g *gathering) result(of built, interrupted bool) *Result {
 	plans := map[string]*Plan{}
 	for _, cause := range g.order {
 		f := g.findings[cause]
-		// If runs break down, what was seen in one of them may come from there.
-		if f.plan != nil && (f.Replays > 0 || g.isBrokenLocked()) && f.Again < confirmations && len(f.Runs) < confirmations+1 {
+		if f.plan != nil && f.isFlaky(g.isBrokenLocked(), interrupted) {
 			f.Flaky = true
 			g.families[f.Family].Flaky++
 		}

@@ -57,3 +57,44 @@ func TestPropertiesNamedLikeThePast(t *testing.T) {
 		})
 	}
 }
+
+// TestAddressesThatDoNotArrive are compared if the scenario or the plan names them. Others are allocated.
+func TestAddressesThatDoNotArrive(t *testing.T) {
+	frigate := world.Key{Group: "sea", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "a"}
+	key := world.Key{Resource: "services", Kind: "Service", Namespace: "default", Name: "web"}
+	with := func(address string) *made {
+		return &made{written: map[string]bool{key.String(): true}, state: world.State{key: {Object: map[string]any{
+			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": "default"}, "spec": map[string]any{"loadBalancerIP": address},
+		}}}}
+	}
+	for name, test := range map[string]struct {
+		texts          []string
+		value          any
+		changed, fresh string
+		want           string
+	}{
+		"it stays as it was":           {[]string{"192.0.2.10"}, "192.0.2.11", "192.0.2.10", "192.0.2.11", "192.0.2.11 instead of 192.0.2.10"},
+		"it arrives":                   {[]string{"192.0.2.10"}, "192.0.2.11", "192.0.2.11", "192.0.2.11", ""},
+		"it does not arrive":           {nil, "192.0.2.11", "198.51.100.1", "192.0.2.11", "192.0.2.11 instead of (address)"},
+		"the one of the scenario goes": {[]string{"192.0.2.10"}, int64(3), "198.51.100.1", "192.0.2.10", "192.0.2.10 instead of (address)"},
+		"both are allocated":           {nil, int64(3), "198.51.100.1", "198.51.100.2", ""},
+	} {
+		state := with("192.0.2.10").state
+		state[frigate] = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "default"}, "spec": map[string]any{"address": "192.0.2.10"}}}
+		c := &campaign{o: Options{Texts: test.texts}, mask: compare.NewMask(), reference: []*stage{{state: state}}}
+		p := &Plan{Family: "input", Variant: "valid", Step: 1, Object: frigate.String(), Value: values.Change{Path: []string{"spec", "address"}, Class: values.Valid, Value: test.value}}
+		got := ""
+		for _, d := range c.deviates(p, with(test.changed), with(test.fresh), nil) {
+			got += d.Want + " instead of " + d.Got
+		}
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+		if test.value == "192.0.2.11" && test.texts != nil {
+			c.learnEffect(p, with(test.fresh), true)
+			if none := c.withoutEffect(); len(none) > 0 {
+				t.Errorf("%s: %q are said to have no effect", name, none)
+			}
+		}
+	}
+}

@@ -94,6 +94,8 @@ type switchboard struct {
 	sources  map[Moment][]string // the lines that sent the writes of the disturbed step
 	current  *faults
 	happened bool // the fault
+	// keepsSent means that what writes send is kept. Only plans need it.
+	keepsSent bool
 }
 
 // seenMoment is a write and the ID of its request.
@@ -101,6 +103,7 @@ type seenMoment struct {
 	Moment
 	id     uint64
 	status int
+	sent   map[string]any // nil if it was not kept, or cannot be read
 }
 
 func newSwitchboard(named func(Moment) Moment) *switchboard {
@@ -117,6 +120,13 @@ func (s *switchboard) step(f *faults) {
 	if f != nil {
 		clear(s.sources)
 	}
+}
+
+// keepSent keeps what writes send from now on.
+func (s *switchboard) keepSent() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.keepsSent = true
 }
 
 // calm ends the disturbance.
@@ -203,7 +213,13 @@ func (s *switchboard) Answer(ctx context.Context, call *lens.Call, status int) l
 	m := s.pending[call.Request.ID]
 	delete(s.pending, call.Request.ID)
 	if status < http.StatusBadRequest {
-		s.seen = append(s.seen, seenMoment{m, call.Request.ID, status})
+		seen := seenMoment{Moment: m, id: call.Request.ID, status: status}
+		if s.keepsSent && call.Body != nil {
+			if body := call.Body(); body != nil {
+				seen.sent = body.Object
+			}
+		}
+		s.seen = append(s.seen, seen)
 	}
 	f := s.current
 	s.mutex.Unlock()

@@ -32,6 +32,31 @@ func distinct(all []error) error {
 	return errors.Join(different...)
 }
 
+// compared joins what two undisturbed runs show, and marks what only one of them shows.
+func compared(a, b []*Observation) []*Observation {
+	causes := func(all []*Observation) map[string]bool {
+		known := map[string]bool{}
+		for _, o := range all {
+			known[o.cause()] = true
+		}
+		return known
+	}
+	inA, inB := causes(a), causes(b)
+	for _, o := range a {
+		o.once = !inB[o.cause()]
+	}
+	for _, o := range b {
+		if o.once = !inA[o.cause()]; o.once {
+			a = append(a, o)
+		}
+	}
+	return a
+}
+
+// isRestless reports whether an operator did not come to rest. Then nothing can be compared with that run, so it matters even if it
+// was only one.
+func (o *Observation) isRestless() bool { return o.Verdict == "loop" || o.Verdict == "unsettled" }
+
 // learnDenied keeps which rights the operator lacks undisturbed: that is one finding, and not one of each family as well.
 func (c *campaign) learnDenied(wrong []*Observation) {
 	for _, o := range wrong {

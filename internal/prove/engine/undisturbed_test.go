@@ -5,11 +5,15 @@ package engine
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
@@ -104,5 +108,37 @@ func TestUndisturbedRunsFailOnce(t *testing.T) {
 		if got != test.want || test.want != "" && !errors.As(err, new(*StepError)) {
 			t.Errorf("%s: got %q, want %q", about, got, test.want)
 		}
+	}
+}
+
+// TestWhatOneUndisturbedRunShows is flaky, as a finding that does not happen again in replays is.
+func TestWhatOneUndisturbedRunShows(t *testing.T) {
+	seen := func(titles ...string) (all []*Observation) {
+		for _, title := range titles {
+			all = append(all, &Observation{Verdict: strings.ToLower(strings.Fields(title)[0]), Title: title})
+		}
+		return all
+	}
+	g := gathered()
+	g.campaign.o.Operator.Project = &project.Project{Name: "ship"}
+	g.campaign.checkpoints = []string{"0"}
+	g.addUndisturbed(append(compared(seen("Panic twice", "Exit first", "Loop once", "Status first"), seen("Panic twice", "Deletion second")), seen("Status first")...))
+	r := g.result(built{}, false).Report
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, fmt.Sprintf("%s: %d of %d, flaky: %v", f.Title, f.Again, f.Replays, f.Flaky))
+	}
+	slices.Sort(got)
+	expectLines(t, got, "Deletion second: 0 of 1, flaky: true", "Exit first: 0 of 1, flaky: true",
+		"Loop once: 0 of 1, flaky: false", // what is compared with a run that does not end?
+		"Panic twice: 1 of 1, flaky: false",
+		"Status first: 1 of 1, flaky: false") // a restart showed it as well
+	if family := g.families["undisturbed"]; family.Flaky != 2 || family.Verdicts["panic"] != 1 || family.Verdicts["exit"] != 0 {
+		t.Errorf("the family is %+v", family)
+	}
+	only := gathered(crashAt("a"))
+	only.campaign.o.FailFast = true
+	if only.addUndisturbed(compared(seen("Exit first"), nil)); only.isEnough() {
+		t.Error("the campaign ends with a finding that was not confirmed")
 	}
 }

@@ -17,7 +17,7 @@ func stalePlans(c *campaign) (plans []*Plan) {
 	for step, s := range c.reference {
 		for _, resource := range s.delivered {
 			plans = append(plans, &Plan{
-				Family: "stale", Variant: "lag", Step: step, Resource: &resource,
+				Family: "stale", Variant: "lag", Step: step, Resource: &resource, rank: s.viewRank(resource),
 				Says: fmt.Sprintf("The watch of %s lags behind while everything else goes on, and then catches up", resource.Resource),
 			})
 		}

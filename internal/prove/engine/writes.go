@@ -18,11 +18,14 @@ import (
 
 // Families that disturb writes.
 
+// beforeLater is how much less a crash before an answer tells: the operator is dead before its next write in both cases.
+const beforeLater = 5
+
 func crashPlans(c *campaign) (plans []*Plan) {
 	c.moments(func(step int, w *write, rank int) {
 		for i, variant := range []struct{ name, says string }{{"after", "after the answer to"}, {"before", "before the answer to"}} {
 			plans = append(plans, &Plan{
-				Family: "crash", Variant: variant.name, Step: step, At: &w.Moment, rank: 2*rank + i,
+				Family: "crash", Variant: variant.name, Step: step, At: &w.Moment, rank: rank + beforeLater*i,
 				Says: fmt.Sprintf("The operator is killed %s %s arrives, and started again", variant.says, w.Moment),
 			})
 		}
@@ -127,7 +130,7 @@ func refusedPlans(c *campaign) (plans []*Plan) {
 				continue
 			}
 			plans = append(plans, &Plan{
-				Family: "refused", Variant: how.name, Step: step, At: &w.Moment, rank: rank*len(refusals) + i,
+				Family: "refused", Variant: how.name, Step: step, At: &w.Moment, rank: rank + 2*i, // other moments tell more than other refusals of one
 				Says: fmt.Sprintf("%s is answered with %s", w.Moment, how.says),
 			})
 		}

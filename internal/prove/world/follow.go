@@ -238,10 +238,10 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 			}
 			return &answerError{fmt.Sprint(event.Object["message"])}
 		default:
-			if _, elects := object.GetAnnotations()[LeaderAnnotation]; elects || isCommon(kind, object.GetName()) {
+			key := Key{Group: resource.Group, Resource: resource.Resource, Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+			if _, elects := object.GetAnnotations()[LeaderAnnotation]; elects || isCommon(kind, object.GetName()) || isOthers(resource.Resource, object) && !w.has(key) {
 				continue
 			}
-			key := Key{Group: resource.Group, Resource: resource.Resource, Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 			switch {
 			case known:
 				w.see(Change{At: time.Now(), Type: event.Type, Object: object, Key: key})
@@ -252,6 +252,13 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 			}
 		}
 	}
+}
+
+// has reports whether an object is known. What an operator made stays its own, even if the control plane has written all of it since.
+func (w *World) has(key Key) bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.objects[key] != nil
 }
 
 // mostAnswered is how much of a response that refuses something is read.

@@ -211,6 +211,31 @@ func TestWorldOfABusyServer(t *testing.T) {
 	}
 }
 
+// TestSharedObjectsStayTheOperators is about Endpoints that an operator made, and of which the control plane has written all fields
+// since. Otherwise they would seem to be left behind when they are deleted.
+func TestSharedObjectsStayTheOperators(t *testing.T) {
+	event := func(kind, name, manager string) string {
+		return fmt.Sprintf(`{"type":%q,"object":{"kind":"Endpoints","metadata":{"name":%q,"managedFields":[{"manager":%q}]}}}`, kind, name, manager)
+	}
+	events := strings.Join([]string{
+		`{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}`, event("ADDED", "other", "kube-controller-manager"),
+		event("ADDED", "own", "manager"), event("MODIFIED", "own", "kube-controller-manager"), event("DELETED", "own", "kube-controller-manager"),
+	}, "\n")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, events) }))
+	defer server.Close()
+	w := &World{client: server.Client(), host: server.URL, objects: map[Key]*unstructured.Unstructured{}, news: make(chan struct{})}
+	if err := w.read(t.Context(), schema.GroupVersionResource{Version: "v1", Resource: "endpoints"}, "Endpoints", func(State) {}); !errors.Is(err, errEnded) {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range since(w, 0) {
+		got = append(got, c.Type+" "+c.Key.Name)
+	}
+	if want := []string{"ADDED own", "MODIFIED own", "DELETED own"}; !slices.Equal(got, want) || len(w.State()) > 0 {
+		t.Errorf("got %q and %v, want %q", got, w.State(), want)
+	}
+}
+
 // TestWorldOfAKindThatGoes is about discovery that is behind: it names a kind whose CRD was deleted.
 func TestWorldOfAKindThatGoes(t *testing.T) {
 	var asked atomic.Int32

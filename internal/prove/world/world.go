@@ -61,9 +61,20 @@ type World struct {
 }
 
 // unseen are resources that are not compared: others write them constantly, or they repeat other objects.
-var unseen = []string{"events", "leases", "nodes", "endpoints", "endpointslices", "componentstatuses", "apiservices", "controllerrevisions", "csinodes",
-	"csistoragecapacities", "flowschemas", "prioritylevelconfigurations", "priorityclasses", "runtimeclasses", "bindings", "ipaddresses", "servicecidrs",
+var unseen = []string{"events", "leases", "nodes", "componentstatuses", "apiservices", "controllerrevisions", "csinodes",
+	"csistoragecapacities", "flowschemas", "prioritylevelconfigurations", "bindings", "ipaddresses", "servicecidrs",
 	"storageversions", "storageversionmigrations", "leasecandidates", "resourceslices", "podtemplates"}
+
+// shared are resources that the control plane writes constantly, or has by itself. Only objects that an operator wrote are seen.
+var shared = []string{"endpoints", "endpointslices", "priorityclasses", "runtimeclasses"}
+
+// isOthers reports whether an object of a shared resource has nothing to do with an operator: only the control plane, or a step of a
+// scenario, has written it.
+func isOthers(resource string, object *unstructured.Unstructured) bool {
+	return slices.Contains(shared, resource) && !slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return !strings.HasPrefix(entry.Manager, "kube-") && entry.Manager != "opdock-prove" && entry.Manager != "opdock-controlplane"
+	})
+}
 
 // Watch starts to mirror a cluster, and returns when all existing objects are known. Close ends it.
 func Watch(ctx context.Context, config *rest.Config) (*World, error) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,6 +136,70 @@ func TestWorldMirrorsACluster(t *testing.T) {
 	}
 	if _, none := w.Changes(all + 1); len(none) > 0 {
 		t.Errorf("there are %d changes after the last", len(none))
+	}
+}
+
+// TestSharedResources are seen if an operator wrote them. The control plane has its own all the time, here for a Service.
+func TestSharedResources(t *testing.T) {
+	objects, namespace, w := connect(t), clustertest.Namespace(t), follow(t)
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "victory"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app": "victory"}}}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"}, AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.10"}}},
+	}
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Value: 7}
+	for _, one := range []client.Object{service, slice, class} {
+		if err := objects.Create(t.Context(), one, client.FieldOwner("manager")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := objects.Delete(context.WithoutCancel(t.Context()), class); err != nil {
+			t.Error(err)
+		}
+	})
+	await(t, w, "what the operator made is seen", func(s State) bool {
+		return s[Key{Group: "discovery.k8s.io", Resource: "endpointslices", Kind: "EndpointSlice", Namespace: namespace, Name: "own"}] != nil &&
+			s[Key{Group: "scheduling.k8s.io", Resource: "priorityclasses", Kind: "PriorityClass", Name: namespace}] != nil
+	})
+	// The control plane makes an EndpointSlice of the Service.
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		var all discoveryv1.EndpointSliceList
+		err := objects.List(ctx, &all, client.InNamespace(namespace))
+		return len(all.Items) > 1, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow(t)                    // which sees what was there before
+	for key := range w.State() { // by now, an event about it has come as well
+		if slices.Contains(shared, key.Resource) && key.Name != "own" && key.Name != namespace {
+			t.Errorf("%s is not of an operator", key)
+		}
+	}
+}
+
+func TestObjectsOfOthers(t *testing.T) {
+	for about, test := range map[string]struct {
+		resource string
+		managers []string
+		want     bool
+	}{
+		"of the control plane":             {"endpoints", []string{"kube-controller-manager"}, true},
+		"of a step":                        {"priorityclasses", []string{"opdock-prove"}, true},
+		"of an operator":                   {"endpoints", []string{"manager"}, false},
+		"of both":                          {"endpointslices", []string{"kube-controller-manager", "opdock-operator"}, false},
+		"of the control plane, all others": {"services", []string{"kube-controller-manager"}, false},
+	} {
+		object := &unstructured.Unstructured{Object: map[string]any{}}
+		var fields []metav1.ManagedFieldsEntry
+		for _, one := range test.managers {
+			fields = append(fields, metav1.ManagedFieldsEntry{Manager: one})
+		}
+		object.SetManagedFields(fields)
+		if got := isOthers(test.resource, object); got != test.want {
+			t.Errorf("%s: got %v", about, got)
+		}
 	}
 }
 
