@@ -137,6 +137,32 @@ func impliedByUpgrade(r *Request) []Implied {
 	return []Implied{{Verb: "create", Resource: r.Resource, Because: "a connection by WebSocket needs create as well as get, since Kubernetes 1.35"}}
 }
 
+// impliedOfSender returns the rights that the sender of a request needs besides the right to send it. Whoever sends it as
+// another user needs only the right to impersonate: the rest is checked for that user.
+func (r *Request) impliedOfSender() (rights []Implied) {
+	if r.As == "" {
+		return r.Implies
+	}
+	user := Resource{Version: "v1", Resource: "users", Name: r.As}
+	if account, ok := strings.CutPrefix(r.As, "system:serviceaccount:"); ok {
+		if namespace, name, ok := strings.Cut(account, ":"); ok {
+			user.Resource, user.Namespace, user.Name = "serviceaccounts", namespace, name
+		}
+	}
+	rights = []Implied{{Verb: "impersonate", Resource: user, Because: "requests were sent as another user"}}
+	for _, one := range r.Implies {
+		if one.Verb == "impersonate" {
+			rights = append(rights, one)
+		}
+	}
+	return rights
+}
+
+// refusedSender reports whether a request was refused because its sender lacks a right, and not the user that is impersonated.
+func (r *Request) refusedSender() bool {
+	return r.LacksRight() && (r.As == "" || r.Message == "" || strings.Contains(r.Message, "cannot impersonate resource"))
+}
+
 // GivenAway is why a client needs a right: it writes a role that grants it, and may not escalate.
 const GivenAway = "a role that the operator writes grants it"
 

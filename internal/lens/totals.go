@@ -56,6 +56,8 @@ type Use struct {
 	Path        string `json:"path,omitempty"`
 	// Implied is the reason why a right is needed that no request shows; such rights have only a count.
 	Implied string `json:"implied,omitempty"`
+	// As means that the requests were sent as another user: they needed the rights of that user.
+	As bool `json:"as,omitempty"`
 
 	Count uint64 `json:"count"`
 	// Forbidden, Conflicts and Failed are how many were refused: for lack of a right, by a conflict, or otherwise.
@@ -110,7 +112,7 @@ type Hot struct {
 
 type useKey struct {
 	verb, group, resource, subresource, path string
-	implied                                  bool
+	implied, as                              bool
 }
 
 func newTotals() Totals {
@@ -172,7 +174,7 @@ func (t *Totals) place(r Resource, query *Query) Resource {
 func isRepeated(r *Request) bool { return r.Verb == "watch" && !r.Open && r.Status == http.StatusOK }
 
 func (t *Totals) request(at time.Time, r *Request) {
-	u := t.use(useKey{r.Verb, r.Resource.Group, r.Resource.Resource, r.Resource.Subresource, r.Path, false}, at, r)
+	u := t.use(useKey{r.Verb, r.Resource.Group, r.Resource.Resource, r.Resource.Subresource, r.Path, false, r.As != ""}, at, r)
 	if u == nil {
 		return
 	}
@@ -203,11 +205,15 @@ func (t *Totals) request(at time.Time, r *Request) {
 			t.byHot[key]++
 		}
 	}
-	for _, implied := range r.Implies {
+	for _, implied := range r.impliedOfSender() {
 		place := t.place(implied.Resource, nil)
-		if u := t.use(useKey{implied.Verb, place.Group, place.Resource, place.Subresource, implied.Path, true}, at, r); u != nil {
+		if u := t.use(useKey{implied.Verb, place.Group, place.Resource, place.Subresource, implied.Path, true, false}, at, r); u != nil {
 			u.Implied = implied.Because
 			u.where(place)
+			if r.refusedSender() {
+				u.Forbidden++
+				u.forbidden(place)
+			}
 		}
 	}
 }
@@ -220,7 +226,7 @@ func (t *Totals) use(key useKey, at time.Time, r *Request) *Use {
 			return nil
 		}
 		u = &Use{
-			Verb: key.verb, Group: key.group, Resource: key.resource, Subresource: key.subresource, Path: key.path, First: at,
+			Verb: key.verb, Group: key.group, Resource: key.resource, Subresource: key.subresource, Path: key.path, As: key.as, First: at,
 			Namespaces: map[string]uint64{}, Names: map[string]uint64{},
 		}
 		t.byUse[key] = u
@@ -300,12 +306,22 @@ func (t *Totals) reopen() Totals {
 		if u.Names == nil {
 			u.Names = map[string]uint64{}
 		}
-		c.byUse[useKey{u.Verb, u.Group, u.Resource, u.Subresource, u.Path, u.Implied != ""}] = u
+		c.byUse[useKey{u.Verb, u.Group, u.Resource, u.Subresource, u.Path, u.Implied != "", u.As}] = u
 	}
 	for _, hot := range t.Hot {
 		c.byHot[objectKey{hot.Group, hot.Resource, hot.Namespace, hot.Name}] = hot.Writes
 	}
 	return c
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // clone returns a copy of the totals.
@@ -320,7 +336,7 @@ func (t *Totals) clone() Totals {
 	}
 	slices.SortFunc(c.Uses, func(a, b *Use) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subresource, b.Subresource),
-			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Implied, b.Implied))
+			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Implied, b.Implied), compareBools(a.As, b.As))
 	})
 	for key, writes := range t.byHot {
 		c.Hot = append(c.Hot, Hot{key.group, key.resource, key.namespace, key.name, writes})

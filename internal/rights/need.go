@@ -64,7 +64,7 @@ func (o *Observed) needs(s *scopes) []*Need {
 		n := need(used.Right)
 		evidence := s.normal(used)
 		if used.implied != "" {
-			// What is counted are the writes that imply it, and those were answered.
+			// What is counted are the requests that imply it.
 			n.because(used.implied)
 			n.Alternative = isAlternative(used.Right)
 			n.GivenAway = n.GivenAway && used.implied == lens.GivenAway
@@ -84,7 +84,6 @@ func (o *Observed) needs(s *scopes) []*Need {
 	for _, n := range slices.Clone(all) {
 		o.alongWith(n, need)
 	}
-	o.impersonation(need)
 	for _, n := range all {
 		if n.Part != "" {
 			n.because(n.Part.why())
@@ -144,22 +143,6 @@ func (o *Observed) informer(right Right) string {
 		return "an informer: 1 read was answered from its cache, which needs list and watch, not get"
 	default:
 		return fmt.Sprintf("an informer: %d reads were answered from its cache, which needs list and watch, not get", count)
-	}
-}
-
-// impersonation adds the rights to impersonate others.
-func (o *Observed) impersonation(need func(Right) *Need) {
-	for user, count := range o.facts.impersonated {
-		right := Right{Verb: "impersonate", Resource: "users"}
-		evidence := Evidence{Requests: count, ClusterWide: count, Names: map[string]uint64{user: count}}
-		if namespace, name, ok := serviceAccount(user); ok {
-			right.Resource = "serviceaccounts"
-			evidence = Evidence{Requests: count, Namespaces: map[string]uint64{namespace: count}, Names: map[string]uint64{name: count}}
-		}
-		n := need(right)
-		n.Implied, n.Refused, n.GivenAway = false, false, false
-		n.Evidence.add(&evidence)
-		n.because("requests were sent as another user")
 	}
 }
 

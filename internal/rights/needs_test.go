@@ -232,17 +232,6 @@ func TestOwnersAreSubjects(t *testing.T) {
 	}
 }
 
-func TestImpersonation(t *testing.T) {
-	r := recorded()
-	for _, user := range []string{"alice", "system:serviceaccount:team-a:deployer"} {
-		r.facts.see(&lens.Event{Request: &lens.Request{Verb: "get", As: user}})
-	}
-	got := lines(Compare(Merge([]*Recording{r}), Granted{}, Options{}).Needs)
-	if want := "impersonate serviceaccounts in team-a only deployer\nimpersonate users only alice\n"; got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
-}
-
 func TestMergeAddsUp(t *testing.T) {
 	later := asked(2, "patch", "services", "team-b/x")
 	later.Last, later.Example, later.Reconcile = noon.Add(time.Hour), 99, 3

@@ -161,6 +161,9 @@ type Observed struct {
 	// Lost is how many events are missing.
 	Lost uint64
 
+	// asOthers is how many requests were sent as other users.
+	asOthers uint64
+
 	uses  []*use
 	facts facts
 }
@@ -184,8 +187,12 @@ func Merge(recordings []*Recording) *Observed {
 		o.Last = latest(o.Last, r.Totals.Last)
 		o.Lost += r.Totals.Lost
 		for _, counted := range r.Totals.Uses {
-			one := r.use(counted)
 			o.facts.makes(counted)
+			if counted.As {
+				o.asOthers += counted.Count
+				continue // it needed the rights of that user
+			}
+			one := r.use(counted)
 			k := key{one.Right, one.implied != ""}
 			if known := byRight[k]; known != nil {
 				known.add(&one.Evidence)
@@ -241,9 +248,6 @@ func (f *facts) add(other *facts) {
 	maps.Copy(f.resources, other.resources)
 	for kind, count := range other.cached {
 		f.cached[kind] += count
-	}
-	for user, count := range other.impersonated {
-		f.impersonated[user] += count
 	}
 }
 

@@ -55,15 +55,13 @@ type facts struct {
 	resources    map[schema.GroupKind]schema.GroupResource
 	// cached is how many reads of a kind a cache has answered.
 	cached map[schema.GroupKind]uint64
-	// impersonated are the users that requests were sent as, and how many.
-	impersonated map[string]uint64
 }
 
 func newFacts() facts {
 	return facts{
 		reconciles: map[uint64]Reconcile{}, subjects: map[string]bool{}, subjectNamespaces: map[string]bool{},
 		madeNamespaces: map[string]bool{}, inNamespaces: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
-		cached: map[schema.GroupKind]uint64{}, impersonated: map[string]uint64{},
+		cached: map[schema.GroupKind]uint64{},
 	}
 }
 
@@ -148,9 +146,6 @@ func (f *facts) see(e *lens.Event) {
 			for _, owner := range e.Request.Object.Owners {
 				f.subject(e.Request.Object.Namespace, owner.Name)
 			}
-		}
-		if e.Request.As != "" && !e.Request.Open {
-			f.impersonated[e.Request.As]++
 		}
 	}
 }

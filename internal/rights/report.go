@@ -232,15 +232,15 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 				where = "in namespace " + namespace
 			}
 			elsewhere += refused
-			note("%s on %s %s is not proposed: %s refused there", n.Verb, n.Object(), where, wereRefused(refused))
+			note("%s on %s %s is not proposed: %s refused there", n.Verb, n.Object(), where, were(refused))
 		}
 		if n.Granted && n.Evidence.Refused > elsewhere {
 			note("%s on %s is granted, but %s refused: the role has changed since, or the check against escalation is the reason",
-				n.Verb, n.Object(), wereRefused(n.Evidence.Refused-elsewhere))
+				n.Verb, n.Object(), were(n.Evidence.Refused-elsewhere))
 		}
 	}
-	if len(o.facts.impersonated) > 0 {
-		note("requests that were sent as another user are counted as the operator's own")
+	if o.asOthers > 0 {
+		note("%s sent as another user: the rights of that user are not part of the proposal, only the right to impersonate it", were(o.asOthers))
 	}
 	writesRoles := slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Alternative && (n.Verb == "bind" || !c.givesAway()) })
 	switch {
@@ -256,7 +256,7 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 	}
 }
 
-func wereRefused(count uint64) string {
+func were(count uint64) string {
 	if count == 1 {
 		return "1 request was"
 	}
