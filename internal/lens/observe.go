@@ -162,7 +162,9 @@ func (o *observer) take(seen observation) {
 		o.stream.add(*seen.event)
 	case seen.exchange != nil:
 		x := seen.exchange
-		o.stream.add(Event{At: x.began, Request: o.request(x)})
+		request := o.request(x)
+		request.Mentioned = o.memory.mentioned.in(request)
+		o.stream.add(Event{At: x.began, Request: request})
 		for _, delivery := range x.delivered {
 			o.stream.add(Event{At: x.began.Add(x.Request.Duration), Delivery: delivery})
 		}

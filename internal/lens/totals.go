@@ -40,11 +40,14 @@ type Totals struct {
 	Lost       uint64 `json:"lost,omitempty"`
 	// Hot are the objects that were written most, the first of them the most often.
 	Hot []Hot `json:"hot,omitempty"`
+	// Mentioned are the names and namespaces in requests that contain a value from a custom resource.
+	Mentioned []string `json:"mentioned,omitempty"`
 
 	byUse map[useKey]*Use
 	byHot map[objectKey]uint64
 	// generated are objects whose names are others the next time. Only a create, or an object, shows that.
 	generated map[objectKey]bool
+	mentioned map[string]bool
 }
 
 // Use is how often something was requested.
@@ -116,7 +119,7 @@ type useKey struct {
 }
 
 func newTotals() Totals {
-	return Totals{byUse: map[useKey]*Use{}, byHot: map[objectKey]uint64{}, generated: map[objectKey]bool{}}
+	return Totals{byUse: map[useKey]*Use{}, byHot: map[objectKey]uint64{}, generated: map[objectKey]bool{}, mentioned: map[string]bool{}}
 }
 
 func (t *Totals) add(e *Event) {
@@ -199,6 +202,11 @@ func (t *Totals) request(at time.Time, r *Request) {
 		u.Unbounded++
 	}
 	u.where(place)
+	for _, name := range r.Mentioned {
+		if len(t.mentioned) < maxHot {
+			t.mentioned[name] = true
+		}
+	}
 	if r.IsWrite() && !r.Refused() && r.Resource.Name != "" {
 		key := keyOf(r.Resource)
 		if _, counted := t.byHot[key]; counted || len(t.byHot) < maxHot {
@@ -298,7 +306,10 @@ func countIn(counts map[string]uint64, name string) bool {
 // reopen returns totals that continue those of a recording.
 func (t *Totals) reopen() Totals {
 	c := *t
-	c.byUse, c.byHot, c.generated = map[useKey]*Use{}, map[objectKey]uint64{}, map[objectKey]bool{}
+	c.byUse, c.byHot, c.generated, c.mentioned = map[useKey]*Use{}, map[objectKey]uint64{}, map[objectKey]bool{}, map[string]bool{}
+	for _, name := range t.Mentioned {
+		c.mentioned[name] = true
+	}
 	for _, u := range t.Uses {
 		if u.Namespaces == nil {
 			u.Namespaces = map[string]uint64{}
@@ -328,7 +339,8 @@ func compareBools(a, b bool) int {
 func (t *Totals) clone() Totals {
 	const hottest = 10
 	c := *t
-	c.byUse, c.byHot, c.generated, c.Uses, c.Hot = nil, nil, nil, []*Use{}, nil
+	c.byUse, c.byHot, c.generated, c.mentioned, c.Uses, c.Hot = nil, nil, nil, nil, []*Use{}, nil
+	c.Mentioned = slices.Sorted(maps.Keys(t.mentioned))
 	for _, u := range t.byUse {
 		copied := *u
 		copied.Namespaces, copied.Names, copied.ForbiddenAt = maps.Clone(u.Namespaces), maps.Clone(u.Names), u.ForbiddenAt.Clone()

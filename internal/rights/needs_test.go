@@ -232,6 +232,26 @@ func TestOwnersAreSubjects(t *testing.T) {
 	}
 }
 
+// TestValuesOfCustomResources are no fixed names.
+func TestValuesOfCustomResources(t *testing.T) {
+	r := recorded(asked(1, "get", "secrets", "ship-system/ca-pair"), asked(1, "get", "configmaps", "ship-system/settings"), asked(1, "apply", "services", "team-a/x"), asked(1, "apply", "roles.rbac.authorization.k8s.io", "team-b/x"))
+	const before = "get configmaps in ship-system only settings\nget secrets in ship-system only ca-pair\npatch services in team-a\npatch roles.rbac.authorization.k8s.io in team-b\n"
+	if got := lines(Compare(Merge([]*Recording{r}), Granted{}, Options{}).Needs); got != before {
+		t.Errorf("got\n%swant\n%s", got, before)
+	}
+	r.Totals.Mentioned = []string{"ca-pair", "team-a"}
+	report := Compare(Merge([]*Recording{r}), Granted{}, Options{})
+	const after = "get configmaps in ship-system only settings\nget secrets in ship-system\npatch services\npatch roles.rbac.authorization.k8s.io in team-b\n"
+	if got := lines(report.Needs); got != after {
+		t.Errorf("got\n%swant\n%s", got, after)
+	}
+	for i, want := range map[int]string{1: "not limited to the name ca-pair: ", 2: "not limited to the namespace team-a: "} {
+		if got := sentence(report.Needs[i].Why); !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestMergeAddsUp(t *testing.T) {
 	later := asked(2, "patch", "services", "team-b/x")
 	later.Last, later.Example, later.Reconcile = noon.Add(time.Hour), 99, 3

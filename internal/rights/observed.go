@@ -202,6 +202,9 @@ func Merge(recordings []*Recording) *Observed {
 			byRight[k] = one
 			o.uses = append(o.uses, one)
 		}
+		for _, name := range r.Totals.Mentioned {
+			o.facts.mentioned[name] = true
+		}
 		o.facts.add(&r.facts)
 	}
 	slices.SortStableFunc(o.uses, func(a, b *use) int {

@@ -48,6 +48,8 @@ type facts struct {
 	// next time. subjectNamespaces are where those objects are.
 	subjects          map[string]bool
 	subjectNamespaces map[string]bool
+	// mentioned are names and namespaces in requests that contain a value from a custom resource: the next one has another value.
+	mentioned map[string]bool
 	// madeNamespaces are those that the operator creates or deletes. There will be others the next time.
 	madeNamespaces map[string]bool
 	// inNamespaces are the resources of which an object in a namespace was seen.
@@ -59,7 +61,7 @@ type facts struct {
 
 func newFacts() facts {
 	return facts{
-		reconciles: map[uint64]Reconcile{}, subjects: map[string]bool{}, subjectNamespaces: map[string]bool{},
+		reconciles: map[uint64]Reconcile{}, subjects: map[string]bool{}, subjectNamespaces: map[string]bool{}, mentioned: map[string]bool{},
 		madeNamespaces: map[string]bool{}, inNamespaces: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
 		cached: map[schema.GroupKind]uint64{},
 	}

@@ -4,6 +4,7 @@
 package rights
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -122,6 +123,7 @@ func (s *scopes) namespaces(n *Need) []string {
 	all := maps.Clone(s.watched)
 	for namespace := range seen.Namespaces {
 		if s.varies(namespace) {
+			n.because(s.o.facts.whyMentioned("namespace", namespace))
 			return nil
 		}
 		all[namespace] = true
@@ -151,14 +153,26 @@ func (s *scopes) names(n *Need) []string {
 		return nil // nothing was reconciled, so nothing shows what depends on it
 	}
 	names := slices.Sorted(maps.Keys(e.Names))
-	if slices.ContainsFunc(names, s.o.facts.isNamedAfter) {
+	if i := slices.IndexFunc(names, s.o.facts.isNamedAfter); i >= 0 {
+		n.because(s.o.facts.whyMentioned("name", names[i]))
 		return nil
 	}
 	return names
 }
 
-// isNamedAfter reports whether a name may come from an object that is reconciled.
+// whyMentioned explains why a right is not limited to a name; empty if no custom resource mentions it.
+func (f *facts) whyMentioned(what, name string) string {
+	if !f.mentioned[name] {
+		return ""
+	}
+	return fmt.Sprintf("not limited to the %s %s: a custom resource contains it, and others will contain another one", what, name)
+}
+
+// isNamedAfter reports whether a name may come from an object that is reconciled: from its name, or from a value that it contains.
 func (f *facts) isNamedAfter(name string) bool {
+	if f.mentioned[name] {
+		return true
+	}
 	for subject := range f.subjects {
 		if strings.Contains(name, subject) || strings.Contains(subject, name) {
 			return true
