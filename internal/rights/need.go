@@ -84,8 +84,9 @@ func (o *Observed) needs(s *scopes) []*Need {
 	for _, n := range slices.Clone(all) {
 		o.alongWith(n, need)
 	}
+	o.locks(need)
 	for _, n := range all {
-		if n.Part != "" {
+		if managerRights[n.Right] != "" {
 			n.because(n.Part.why())
 		}
 		n.Namespaces = s.namespaces(n)

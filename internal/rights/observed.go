@@ -249,6 +249,7 @@ func (f *facts) add(other *facts) {
 	maps.Copy(f.madeNamespaces, other.madeNamespaces)
 	maps.Copy(f.inNamespaces, other.inNamespaces)
 	maps.Copy(f.resources, other.resources)
+	maps.Copy(f.locks, other.locks)
 	for kind, count := range other.cached {
 		f.cached[kind] += count
 	}

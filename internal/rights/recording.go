@@ -55,6 +55,8 @@ type facts struct {
 	// inNamespaces are the resources of which an object in a namespace was seen.
 	inNamespaces map[schema.GroupResource]bool
 	resources    map[schema.GroupKind]schema.GroupResource
+	// locks are what the operator elects its leader by, if that is not a Lease.
+	locks map[lock]bool
 	// cached is how many reads of a kind a cache has answered.
 	cached map[schema.GroupKind]uint64
 }
@@ -63,7 +65,7 @@ func newFacts() facts {
 	return facts{
 		reconciles: map[uint64]Reconcile{}, subjects: map[string]bool{}, subjectNamespaces: map[string]bool{}, mentioned: map[string]bool{},
 		madeNamespaces: map[string]bool{}, inNamespaces: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
-		cached: map[schema.GroupKind]uint64{},
+		cached: map[schema.GroupKind]uint64{}, locks: map[lock]bool{},
 	}
 }
 
@@ -143,6 +145,9 @@ func (f *facts) see(e *lens.Event) {
 		f.object(e.Delivery.Object, e.Delivery.Resource)
 	case e.Request != nil:
 		f.object(e.Request.Object, e.Request.Resource)
+		if at := e.Request.Resource; e.Request.Change.RenewsLeader() && at.Group == "" && len(f.locks) < maxSubjects {
+			f.locks[lock{at.Resource, at.Namespace, at.Name}] = true
+		}
 		if e.Request.Object != nil && e.Request.IsWrite() {
 			// Whatever owns what an operator writes is most likely what it reconciles, even if it is of a kind of Kubernetes.
 			for _, owner := range e.Request.Object.Owners {

@@ -129,6 +129,8 @@ type comparison struct {
 	ungranted bool
 	// escalates means that a rule names the verb escalate: the operator need not have the rights that it grants.
 	escalates bool
+	// elected means that the recordings show a leader election.
+	elected bool
 }
 
 // Compare compares the observed requests with the granted rights.
@@ -151,6 +153,7 @@ func Compare(o *Observed, granted Granted, options Options) *Report {
 	c.escalates = slices.ContainsFunc(c.rules, func(rule Rule) bool { return slices.Contains(rule.Verbs, "escalate") })
 	s := newScopes(o, own, options.ClusterScoped, options.IncludeRefused)
 	c.Needs = o.needs(s)
+	c.elected = len(o.facts.locks) > 0 || slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Part == LeaderElection && !n.Refused && !n.GivenAway })
 	for _, n := range c.Needs {
 		c.weigh(n, options)
 	}

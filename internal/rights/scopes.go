@@ -109,7 +109,7 @@ func (s *scopes) normal(used *use) Evidence {
 func (s *scopes) namespaces(n *Need) []string {
 	resource := baseOf(n.Right)
 	seen := s.byResource[resource]
-	if seen == nil || s.onlyRefused(&n.Evidence) {
+	if seen == nil || s.onlyRefused(&n.Evidence) || n.Part == LeaderElection { // a lock is where the operator is, whatever else it does
 		seen = &n.Evidence
 	}
 	switch {
