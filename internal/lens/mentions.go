@@ -22,11 +22,12 @@ const (
 // because of it, and otherwise for the next custom resource. The values are not recorded, only which names they match.
 type mentions map[string]bool
 
-// learn takes the values of a custom resource.
+// learn takes the name of a custom resource and its values, except for those of its status.
 func (m mentions) learn(group string, object client.Object) {
 	if object == nil || known.IsGroupRegistered(group) || group == "apiregistration.k8s.io" {
 		return
 	}
+	m.learnFrom(object.GetName())
 	for field, value := range asUnstructured(object).Object {
 		switch field {
 		case "apiVersion", "kind", "metadata", "status":

@@ -39,10 +39,10 @@ func TestNamesFromCustomResources(t *testing.T) {
 		path, answer string
 		want         string
 	}{
-		"watched":            {"/apis/sea.example.com/v1/issuers?watch=true", `{"type":"ADDED","object":` + issuer + `}`, "team-a,ca-pair team-a ca-pair"},
-		"read":               {"/apis/sea.example.com/v1/issuers/one", issuer, "team-a,ca-pair team-a ca-pair"},
-		"listed":             {"/apis/sea.example.com/v1/issuers", `{"apiVersion":"sea.example.com/v1","kind":"IssuerList","items":[` + issuer + `]}`, "team-a,ca-pair team-a ca-pair"},
-		"kind of Kubernetes": {"/api/v1/namespaces/x/pods/one", pod, "  "},
+		"watched":            {"/apis/sea.example.com/v1/issuers?watch=true", `{"type":"ADDED","object":` + issuer + `}`, "team-a,ca-pair team-a team-a,key-of-one ca-pair"},
+		"read":               {"/apis/sea.example.com/v1/issuers/one", issuer, "team-a,ca-pair team-a team-a,key-of-one ca-pair"},
+		"listed":             {"/apis/sea.example.com/v1/issuers", `{"apiVersion":"sea.example.com/v1","kind":"IssuerList","items":[` + issuer + `]}`, "team-a,ca-pair team-a team-a,key-of-one ca-pair"},
+		"kind of Kubernetes": {"/api/v1/namespaces/x/pods/one", pod, "   "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +56,8 @@ func TestNamesFromCustomResources(t *testing.T) {
 			})
 			s.read(s.request(http.MethodGet, test.path, ""))
 			s.lastRequest()
-			paths := []string{"/api/v1/namespaces/team-a/secrets/ca-pair", "/api/v1/namespaces/team-a/secrets/sailing", "/api/v1/namespaces/ship/secrets?fieldSelector=metadata.name%3Dca-pair"}
+			paths := []string{"/api/v1/namespaces/team-a/secrets/ca-pair", "/api/v1/namespaces/team-a/secrets/sailing", "/api/v1/namespaces/team-a/secrets/key-of-one",
+				"/api/v1/namespaces/ship/secrets?fieldSelector=metadata.name%3Dca-pair"}
 			for _, path := range paths {
 				s.read(s.request(http.MethodGet, path, ""))
 			}
@@ -79,7 +80,7 @@ func TestNamesFromCustomResources(t *testing.T) {
 			totals := s.lens.stream.Totals()
 			again := totals.reopen()
 			again = again.clone()
-			if want := []string{"ca-pair", "team-a"}; test.want != "  " && (!slices.Equal(totals.Mentioned, want) || !slices.Equal(again.Mentioned, want)) {
+			if want := []string{"ca-pair", "key-of-one", "team-a"}; test.want != "   " && (!slices.Equal(totals.Mentioned, want) || !slices.Equal(again.Mentioned, want)) {
 				t.Errorf("totals have %q, and %q when they are read again", totals.Mentioned, again.Mentioned)
 			}
 			if recorded, err := json.Marshal(s.events()); err != nil || strings.Contains(string(recorded), "hunter2") {

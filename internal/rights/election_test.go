@@ -33,7 +33,7 @@ func TestElectionsWithoutLeases(t *testing.T) {
 		},
 		"a role for it without leases": {
 			nil, []Rule{rule("Role the-Leader", system, "", "endpoints,pods,secrets", "get,delete,create")},
-			"unused: get,create,delete secrets\nunused: create pods\nkept: get,create,delete endpoints: " + whyUnseenLocks + "\nkept: get,delete pods: " + whyUnseenLocks + "\n", "",
+			"unused: create pods\nunused: get,create,delete secrets\nkept: get,create,delete endpoints: " + whyUnseenLocks + "\nkept: get,delete pods: " + whyUnseenLocks + "\n", "",
 		},
 		"a role for all": {
 			nil, []Rule{rule("Role ship", system, "", "configmaps", usual), rule("Role ship", system, "coordination.k8s.io", "leases", "*")},

@@ -158,8 +158,9 @@ type Observed struct {
 	Identity string
 	// Since and Last are when the first event happened, and the last.
 	Since, Last time.Time
-	// Lost is how many events are missing.
-	Lost uint64
+	// Lost is how many events the lens could not record, and Missing how many are not in the files: those were too large, or the
+	// disk was full.
+	Lost, Missing uint64
 
 	// asOthers is how many requests were sent as other users.
 	asOthers uint64
@@ -186,6 +187,7 @@ func Merge(recordings []*Recording) *Observed {
 		}
 		o.Last = latest(o.Last, r.Totals.Last)
 		o.Lost += r.Totals.Lost
+		o.Missing += r.Missing
 		for _, counted := range r.Totals.Uses {
 			o.facts.makes(counted)
 			if counted.As {

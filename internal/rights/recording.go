@@ -32,8 +32,9 @@ type Recording struct {
 	Name   string
 	Header lens.Header
 	Totals lens.Totals
-	// Cut means that the end of the recording is missing.
-	Cut bool
+	// Cut means that the end of the recording is missing, and Missing is how many other events are. Totals may still count them.
+	Cut     bool
+	Missing uint64
 
 	facts facts
 }
@@ -109,7 +110,7 @@ func Collect(name string, from io.Reader) (*Recording, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	r.Header, r.Totals, r.Cut = read.Header, read.Totals, read.Cut
+	r.Header, r.Totals, r.Cut, r.Missing = read.Header, read.Totals, read.Cut, read.Missing
 	return r, nil
 }
 

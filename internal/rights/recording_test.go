@@ -61,7 +61,7 @@ func TestImpersonation(t *testing.T) {
 		},
 		"both do the same": {
 			[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 200}, {Verb: "list", Resource: pods, Status: 200}},
-			"impersonate users only alice (implied)\nlist pods in default\n", "",
+			"list pods in default\nimpersonate users only alice (implied)\n", "",
 		},
 		"a watch": {
 			[]lens.Request{{Verb: "watch", Resource: pods, As: "alice", Status: 200, Open: true}, {Verb: "watch", Resource: pods, As: "alice", Status: 200}},
@@ -92,5 +92,45 @@ func TestRefusedRequestsImplyNothing(t *testing.T) {
 	}})
 	if got, want := lines(Compare(Merge([]*Recording{r}), Granted{}, Options{}).Needs), "get pods/exec in default (refused)\ncreate pods/exec in default (implied) (refused)\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestMissingEvents has a recording from which older events were dropped, as one is that has reached its greatest size: which
+// objects were reconciled is not known.
+func TestMissingEvents(t *testing.T) {
+	system := func(resource, name string) lens.Resource {
+		resource, group, _ := strings.Cut(resource, ".")
+		return lens.Resource{Group: group, Version: "v1", Resource: resource, Namespace: "ship-system", Name: name}
+	}
+	elsewhere := system("services", "x")
+	elsewhere.Namespace = "team-a"
+	hooks := system("validatingwebhookconfigurations.admissionregistration.k8s.io", "hooks")
+	hooks.Namespace = ""
+	events := []lens.Event{
+		{Reconcile: &lens.Reconcile{ID: 3, Controller: "frigate", Kind: "Frigate", Namespace: "default", Name: "victory"}},
+		{Request: &lens.Request{Verb: "get", Resource: system("secrets", "key"), Status: 200}},
+		{Request: &lens.Request{Verb: "update", Resource: system("leases.coordination.k8s.io", "ship-lock"), Status: 200}},
+		{Request: &lens.Request{Verb: "patch", Resource: elsewhere, Status: 200}},
+		{Request: &lens.Request{Verb: "update", Resource: hooks, Status: 200}},
+		{Request: &lens.Request{Verb: "get", Resource: elsewhere, As: "alice", Status: 200}},
+	}
+	const (
+		leases = "get leases.coordination.k8s.io in ship-system only ship-lock (implied) (leader election)\n" +
+			"create leases.coordination.k8s.io in ship-system (implied) (leader election)\n" +
+			"update leases.coordination.k8s.io in ship-system only ship-lock (leader election)\n"
+		alice = "impersonate users only alice (implied)\n"
+		whole = "get secrets in ship-system only key\npatch services in team-a\n" + alice +
+			"update validatingwebhookconfigurations.admissionregistration.k8s.io only hooks\n" + leases
+		rest = "get secrets in ship-system\npatch services\n" + alice + "update validatingwebhookconfigurations.admissionregistration.k8s.io\n" + leases
+		note = "recording one.jsonl lacks 100 of its events: "
+	)
+	for first, want := range map[uint64]string{1: whole, 101: rest} {
+		report := Compare(Merge([]*Recording{collected(t, first, events...)}), Granted{}, Options{})
+		if got := lines(report.Needs); got != want {
+			t.Errorf("from event %d, got\n%swant\n%s", first, got, want)
+		}
+		if noted := slices.ContainsFunc(report.Notes, func(one string) bool { return strings.HasPrefix(one, note) }); noted != (first > 1) {
+			t.Errorf("from event %d, notes are %q", first, report.Notes)
+		}
 	}
 }

@@ -226,6 +226,10 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 		if r.Cut {
 			note("recording %s has no end: the session still runs, or was killed; what follows is not counted", r.Name)
 		}
+		if r.Missing > 0 {
+			note("recording %s lacks %d of its events: not all objects that were reconciled are known, so rights are limited neither to names nor to "+
+				"namespaces that the operator does not watch", r.Name, r.Missing)
+		}
 	}
 	for _, n := range c.Needs {
 		elsewhere := uint64(0)

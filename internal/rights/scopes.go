@@ -22,6 +22,8 @@ type scopes struct {
 	own string
 	// includeRefused says that refused requests count like others.
 	includeRefused bool
+	// incomplete means that events are missing in a recording, so not all objects that are reconciled are known.
+	incomplete bool
 	// inNoNamespace are resources that are known to be cluster-scoped.
 	inNoNamespace map[schema.GroupResource]bool
 	// byResource holds the requests for a resource and its subresources.
@@ -37,7 +39,7 @@ type scopes struct {
 // Custom has the custom resources, and whether they are cluster-scoped.
 func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool, includeRefused bool) *scopes {
 	s := &scopes{
-		o: o, own: own, includeRefused: includeRefused, inNoNamespace: maps.Clone(clusterScoped), byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{}, chosen: map[string]bool{},
+		o: o, own: own, includeRefused: includeRefused, incomplete: o.Missing > 0, inNoNamespace: maps.Clone(clusterScoped), byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{}, chosen: map[string]bool{},
 	}
 	maps.Copy(s.inNoNamespace, custom)
 	for _, used := range o.uses {
@@ -74,7 +76,7 @@ func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool, in
 
 // varies reports whether a namespace belongs to an object that is reconciled: the next object will have another one.
 func (s *scopes) varies(namespace string) bool {
-	return s.o.facts.madeNamespaces[namespace] || !s.chosen[namespace] && namespace != s.own && s.o.facts.isNamedAfter(namespace)
+	return s.o.facts.madeNamespaces[namespace] || !s.chosen[namespace] && namespace != s.own && (s.incomplete || s.o.facts.isNamedAfter(namespace))
 }
 
 // onlyRefused reports whether requests show nothing but that they were refused.
@@ -115,7 +117,7 @@ func (s *scopes) namespaces(n *Need) []string {
 	switch {
 	case n.URL != "", s.inNoNamespace[resource], seen.ClusterWide > 0, seen.Many && len(seen.Namespaces) > maxFixedNames, len(seen.Namespaces) == 0:
 		return nil
-	case s.onlyInOwn(seen) && n.Part != EventRecorder:
+	case s.onlyInOwn(seen, n.Part) && n.Part != EventRecorder:
 		return []string{s.own}
 	case s.everywhere != nil:
 		return nil
@@ -131,8 +133,12 @@ func (s *scopes) namespaces(n *Need) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// onlyInOwn reports whether something happened only in the operator's own namespace, where nothing is reconciled.
-func (s *scopes) onlyInOwn(e *Evidence) bool {
+// onlyInOwn reports whether something happened only in the operator's own namespace, where nothing is reconciled. If not all
+// that is reconciled is known, only a lock is certain to be there.
+func (s *scopes) onlyInOwn(e *Evidence, part Part) bool {
+	if s.incomplete && part != LeaderElection {
+		return false
+	}
 	return s.own != "" && len(e.Namespaces) == 1 && e.Namespaces[s.own] > 0 && e.ClusterWide == 0 && !s.o.facts.subjectNamespaces[s.own]
 }
 
@@ -147,7 +153,9 @@ func (s *scopes) names(n *Need) []string {
 		// Users are the same on every cluster.
 	case n.Part == EventRecorder, IsCustom(n.Group):
 		return nil
-	case !s.onlyInOwn(e) && !installed[baseOf(n.Right)]:
+	case !s.onlyInOwn(e, n.Part) && !installed[baseOf(n.Right)]:
+		return nil
+	case s.incomplete && n.Part != LeaderElection:
 		return nil
 	case len(s.o.facts.subjects) == 0 && n.Part != LeaderElection:
 		return nil // nothing was reconciled, so nothing shows what depends on it
@@ -165,7 +173,7 @@ func (f *facts) whyMentioned(what, name string) string {
 	if !f.mentioned[name] {
 		return ""
 	}
-	return fmt.Sprintf("not limited to the %s %s: a custom resource contains it, and others will contain another one", what, name)
+	return fmt.Sprintf("not limited to the %s %s: it contains a value of a custom resource, and the next one may have another value", what, name)
 }
 
 // isNamedAfter reports whether a name may come from an object that is reconciled: from its name, or from a value that it contains.
