@@ -252,6 +252,33 @@ func TestValuesOfCustomResources(t *testing.T) {
 	}
 }
 
+// TestResourcesInNoNamespace are those of other projects, which a namespaced install lists or watches without a namespace.
+func TestResourcesInNoNamespace(t *testing.T) {
+	const namespaced = "list frigates.sea in team-a (implied)\nwatch frigates.sea in team-a\n"
+	for name, test := range map[string]struct {
+		resource, namespace string
+		want                string
+	}{
+		"of another project":            {"harbours.land", "", "list harbours.land (implied)\nwatch harbours.land\n" + namespaced},
+		"of Kubernetes":                 {"resourceslices.resource.k8s.io", "", "list resourceslices.resource.k8s.io (implied)\nwatch resourceslices.resource.k8s.io\n"},
+		"in a namespace of all of them": {"harbours.land", "port", "list harbours.land (implied)\nwatch harbours.land\nlist frigates.sea (implied)\nwatch frigates.sea\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recorded(asked(1, "watch", "frigates.sea", "team-a/"), asked(1, "watch", test.resource, "all"))
+			resource, group, _ := strings.Cut(test.resource, ".")
+			if group == "land" {
+				r.See(&lens.Event{Delivery: &lens.Delivery{
+					Resource: lens.Resource{Group: group, Resource: resource}, Type: "ADDED", Object: &lens.Object{Group: group, Kind: "Harbour", Namespace: test.namespace, Name: "one"},
+				}})
+			}
+			got := lines(Compare(Merge([]*Recording{r}), Granted{}, Options{}).Needs)
+			if !strings.Contains(got, test.want) || test.namespace == "" && !strings.Contains(got, namespaced) {
+				t.Errorf("got\n%swant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
 func TestMergeAddsUp(t *testing.T) {
 	later := asked(2, "patch", "services", "team-b/x")
 	later.Last, later.Example, later.Reconcile = noon.Add(time.Hour), 99, 3

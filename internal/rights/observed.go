@@ -250,6 +250,7 @@ func (f *facts) add(other *facts) {
 	maps.Copy(f.subjectNamespaces, other.subjectNamespaces)
 	maps.Copy(f.madeNamespaces, other.madeNamespaces)
 	maps.Copy(f.inNamespaces, other.inNamespaces)
+	maps.Copy(f.inNone, other.inNone)
 	maps.Copy(f.resources, other.resources)
 	maps.Copy(f.locks, other.locks)
 	for kind, count := range other.cached {

@@ -53,8 +53,9 @@ type facts struct {
 	mentioned map[string]bool
 	// madeNamespaces are those that the operator creates or deletes. There will be others the next time.
 	madeNamespaces map[string]bool
-	// inNamespaces are the resources of which an object in a namespace was seen.
+	// inNamespaces are the resources of which an object in a namespace was seen, and inNone those of which one in none was.
 	inNamespaces map[schema.GroupResource]bool
+	inNone       map[schema.GroupResource]bool
 	resources    map[schema.GroupKind]schema.GroupResource
 	// locks are what the operator elects its leader by, if that is not a Lease.
 	locks map[lock]bool
@@ -65,7 +66,7 @@ type facts struct {
 func newFacts() facts {
 	return facts{
 		reconciles: map[uint64]Reconcile{}, subjects: map[string]bool{}, subjectNamespaces: map[string]bool{}, mentioned: map[string]bool{},
-		madeNamespaces: map[string]bool{}, inNamespaces: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
+		madeNamespaces: map[string]bool{}, inNamespaces: map[schema.GroupResource]bool{}, inNone: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
 		cached: map[schema.GroupKind]uint64{}, locks: map[lock]bool{},
 	}
 }
@@ -186,8 +187,11 @@ func (f *facts) object(o *lens.Object, at lens.Resource) {
 	}
 	resource := schema.GroupResource{Group: at.Group, Resource: at.Resource}
 	f.resources[schema.GroupKind{Group: o.Group, Kind: o.Kind}] = resource
-	if o.Namespace != "" {
+	switch {
+	case o.Namespace != "":
 		f.inNamespaces[resource] = true
+	case o.Name != "":
+		f.inNone[resource] = true
 	}
 	if IsCustom(at.Group) {
 		f.subject(o.Namespace, o.Name)

@@ -41,6 +41,9 @@ func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool, in
 	s := &scopes{
 		o: o, own: own, includeRefused: includeRefused, incomplete: o.Missing > 0, inNoNamespace: maps.Clone(clusterScoped), byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{}, chosen: map[string]bool{},
 	}
+	for resource := range o.facts.inNone {
+		s.inNoNamespace[resource] = !o.facts.inNamespaces[resource] // what is only listed or watched shows it by its objects
+	}
 	maps.Copy(s.inNoNamespace, custom)
 	for _, used := range o.uses {
 		resource, named := baseOf(used.Right), len(used.Names) > 0 && used.Verb != "list" && used.Verb != "watch"
