@@ -6,6 +6,7 @@ package lens
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -36,7 +37,7 @@ func (o *observer) implied(r *Request, before *version, now client.Object) []Imp
 	switch {
 	case place.Group == rbacv1.GroupName && (place.Resource == "roles" || place.Resource == "clusterroles"):
 		rights = append(rights, Implied{Verb: "escalate", Resource: bare(place), Because: "a role can grant only what its writer has, unless the writer may escalate"})
-		rights = append(rights, givenAway(asUnstructured(now))...)
+		rights = append(rights, givenAway(asUnstructured(now), now.GetNamespace(), GivenAway)...)
 	case place.Group == rbacv1.GroupName:
 		rights = append(rights, o.bound(asUnstructured(now))...)
 	case place.Group == certificatesv1.GroupName && place.Subresource == "approval":
@@ -163,12 +164,31 @@ func (r *Request) refusedSender() bool {
 	return r.LacksRight() && (r.As == "" || r.Message == "" || strings.Contains(r.Message, "cannot impersonate resource"))
 }
 
-// GivenAway is why a client needs a right: it writes a role that grants it, and may not escalate.
-const GivenAway = "a role that the operator writes grants it"
+const (
+	// GivenAway is why a client needs a right: it writes a role that grants it, and may not escalate.
+	GivenAway = "a role that the operator writes grants it"
+	// Bound is why a client needs a right: it writes a binding of a role that grants it, and may not bind that role.
+	Bound = "a role that the operator binds grants it"
+	// BindsUnknown is why a client needs the right to bind a role: what the role grants is not known.
+	BindsUnknown = "a binding can grant only what its writer has, unless the writer may bind the role; the recording does not show what this role grants"
+)
 
-// givenAway returns the rights that a role grants. Only a ClusterRole can grant rights to URLs.
-func givenAway(role *unstructured.Unstructured) (rights []Implied) {
-	const most = 256 // of a hand-written role; a larger role has wildcards
+// maxGiven is how many rights of a role are listed. A hand-written one has fewer, and a larger one has wildcards.
+const maxGiven = 256
+
+// ReasonClass is the class of the reason for an implied right. Reasons that decide whether it is needed are classes of their
+// own.
+func ReasonClass(because string) string {
+	switch because {
+	case "", GivenAway, Bound, BindsUnknown:
+		return because
+	}
+	return "other"
+}
+
+// givenAway returns the rights that a role grants in a namespace; empty for the whole cluster. Only a ClusterRole can grant
+// rights to URLs.
+func givenAway(role *unstructured.Unstructured, namespace, because string) (rights []Implied) {
 	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
 	for _, one := range rules {
 		rule, ok := one.(map[string]any)
@@ -181,10 +201,10 @@ func givenAway(role *unstructured.Unstructured) (rights []Implied) {
 		}
 		for _, url := range list("nonResourceURLs") {
 			for _, verb := range list("verbs") {
-				if len(rights) == most {
+				if len(rights) == maxGiven {
 					return rights
 				}
-				rights = append(rights, Implied{Verb: verb, Path: url, Because: GivenAway})
+				rights = append(rights, Implied{Verb: verb, Path: url, Because: because})
 			}
 		}
 		names := list("resourceNames")
@@ -196,11 +216,11 @@ func givenAway(role *unstructured.Unstructured) (rights []Implied) {
 				base, subresource, _ := strings.Cut(resource, "/")
 				for _, verb := range list("verbs") {
 					for _, name := range names {
-						if len(rights) == most {
+						if len(rights) == maxGiven {
 							return rights
 						}
-						place := Resource{Group: group, Resource: base, Subresource: subresource, Namespace: role.GetNamespace(), Name: name}
-						rights = append(rights, Implied{Verb: verb, Resource: place, Because: GivenAway})
+						place := Resource{Group: group, Resource: base, Subresource: subresource, Namespace: namespace, Name: name}
+						rights = append(rights, Implied{Verb: verb, Resource: place, Because: because})
 					}
 				}
 			}
@@ -268,7 +288,8 @@ func plain(reference metav1.OwnerReference) metav1.OwnerReference {
 	return reference
 }
 
-// bound is the role that a binding refers to.
+// bound returns the right to bind the role that a binding refers to, and what the role grants, as far as it was seen. Who has
+// one of these does not need the other. A role with wildcards is better bound than had.
 func (o *observer) bound(binding *unstructured.Unstructured) []Implied {
 	kind, _, _ := unstructured.NestedString(binding.Object, "roleRef", "kind")
 	name, _, _ := unstructured.NestedString(binding.Object, "roleRef", "name")
@@ -279,7 +300,21 @@ func (o *observer) bound(binding *unstructured.Unstructured) []Implied {
 	if kind == "Role" {
 		role.Resource, role.Namespace = "roles", binding.GetNamespace()
 	}
-	return []Implied{{Verb: "bind", Resource: role, Because: "a binding can grant only what its writer has, unless the writer may bind the role"}}
+	known := o.memory.find(keyOf(role))
+	object := known.latest().unstructured()
+	if object == nil || hasWildcards(object) {
+		return []Implied{{Verb: "bind", Resource: role, Because: BindsUnknown}}
+	}
+	bind := Implied{Verb: "bind", Resource: role, Because: "a binding can grant only what its writer has, unless the writer may bind the role"}
+	return append([]Implied{bind}, givenAway(object, binding.GetNamespace(), Bound)...)
+}
+
+// hasWildcards reports whether a role grants more than can be listed.
+func hasWildcards(role *unstructured.Unstructured) bool {
+	rights := givenAway(role, "", "")
+	return len(rights) == maxGiven || slices.ContainsFunc(rights, func(right Implied) bool {
+		return slices.Contains([]string{right.Verb, right.Resource.Group, right.Resource.Resource}, "*") || strings.HasSuffix(right.Path, "*")
+	})
 }
 
 // resourceOf returns the resource of a kind, from earlier requests, or else by the usual rules.

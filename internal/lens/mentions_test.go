@@ -80,7 +80,11 @@ func TestNamesFromCustomResources(t *testing.T) {
 			totals := s.lens.stream.Totals()
 			again := totals.reopen()
 			again = again.clone()
-			if want := []string{"ca-pair", "key-of-one", "team-a"}; test.want != "   " && (!slices.Equal(totals.Mentioned, want) || !slices.Equal(again.Mentioned, want)) {
+			want := []string{"ca-pair", "key-of-one", "team-a"}
+			if name == "read" {
+				want = slices.Insert(want, 2, "one")
+			}
+			if test.want != "   " && (!slices.Equal(totals.Mentioned, want) || !slices.Equal(again.Mentioned, want)) {
 				t.Errorf("totals have %q, and %q when they are read again", totals.Mentioned, again.Mentioned)
 			}
 			if recorded, err := json.Marshal(s.events()); err != nil || strings.Contains(string(recorded), "hunter2") {

@@ -115,7 +115,9 @@ type Hot struct {
 
 type useKey struct {
 	verb, group, resource, subresource, path string
-	implied, as                              bool
+	// implied is a class of reasons. Reasons that are judged differently must not replace each other.
+	implied string
+	as      bool
 }
 
 func newTotals() Totals {
@@ -177,7 +179,7 @@ func (t *Totals) place(r Resource, query *Query) Resource {
 func isRepeated(r *Request) bool { return r.Verb == "watch" && !r.Open && r.Status == http.StatusOK }
 
 func (t *Totals) request(at time.Time, r *Request) {
-	u := t.use(useKey{r.Verb, r.Resource.Group, r.Resource.Resource, r.Resource.Subresource, r.Path, false, r.As != ""}, at, r)
+	u := t.use(useKey{r.Verb, r.Resource.Group, r.Resource.Resource, r.Resource.Subresource, r.Path, "", r.As != ""}, at, r)
 	if u == nil {
 		return
 	}
@@ -215,7 +217,7 @@ func (t *Totals) request(at time.Time, r *Request) {
 	}
 	for _, implied := range r.impliedOfSender() {
 		place := t.place(implied.Resource, nil)
-		if u := t.use(useKey{implied.Verb, place.Group, place.Resource, place.Subresource, implied.Path, true, false}, at, r); u != nil {
+		if u := t.use(useKey{implied.Verb, place.Group, place.Resource, place.Subresource, implied.Path, ReasonClass(implied.Because), false}, at, r); u != nil {
 			u.Implied = implied.Because
 			u.where(place)
 			if r.refusedSender() {
@@ -317,7 +319,7 @@ func (t *Totals) reopen() Totals {
 		if u.Names == nil {
 			u.Names = map[string]uint64{}
 		}
-		c.byUse[useKey{u.Verb, u.Group, u.Resource, u.Subresource, u.Path, u.Implied != "", u.As}] = u
+		c.byUse[useKey{u.Verb, u.Group, u.Resource, u.Subresource, u.Path, ReasonClass(u.Implied), u.As}] = u
 	}
 	for _, hot := range t.Hot {
 		c.byHot[objectKey{hot.Group, hot.Resource, hot.Namespace, hot.Name}] = hot.Writes

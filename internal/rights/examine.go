@@ -94,7 +94,7 @@ func (c *comparison) find(what FindingType, rule *Rule, one *resourceRights, ver
 // usersOf are the needs that a part of a rule meets, at least at one place.
 func (c *comparison) usersOf(part atom) (users []*Need) {
 	for _, n := range c.Needs {
-		if n.GivenAway && c.escalates {
+		if c.isFree(n) {
 			continue
 		}
 		if part.includes(n.Right) && slices.ContainsFunc(n.Evidence.places(n.Right), func(at place) bool { return part.rule.reaches(n.Right, at) }) {

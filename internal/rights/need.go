@@ -32,12 +32,17 @@ type Need struct {
 	// Alternative means that another right allows the same. It is proposed only if it is granted.
 	Alternative bool `json:"alternative,omitempty"`
 	// GivenAway means that it is needed only to grant it to others. It is not proposed for an operator that may
-	// escalate.
+	// escalate, or bind the role that grants it.
 	GivenAway bool `json:"givenAway,omitempty"`
 	// Granted is whether it is granted wherever it was used, and Proposed whether the proposal has it.
 	Granted  bool     `json:"granted"`
 	Proposed bool     `json:"proposed"`
 	Evidence Evidence `json:"evidence"`
+
+	// written and bound are how it is given away: by a role that the operator writes, or by a binding.
+	written, bound bool
+	// mustBind means that it is the right to bind roles, and that it is not known what all of them grant.
+	mustBind bool
 }
 
 func (n *Need) because(why string) {
@@ -67,7 +72,9 @@ func (o *Observed) needs(s *scopes) []*Need {
 			// What is counted are the requests that imply it.
 			n.because(used.implied)
 			n.Alternative = isAlternative(used.Right)
-			n.GivenAway = n.GivenAway && used.implied == lens.GivenAway
+			n.mustBind = n.mustBind || used.implied == lens.BindsUnknown
+			n.written, n.bound = n.written || used.implied == lens.GivenAway, n.bound || used.implied == lens.Bound
+			n.GivenAway = n.GivenAway && (used.implied == lens.GivenAway || used.implied == lens.Bound)
 			n.Refused = n.Refused && evidence.Refused == evidence.Requests
 			if n.Implied {
 				n.Evidence.add(&evidence)

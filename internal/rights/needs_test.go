@@ -171,7 +171,7 @@ func TestNeeds(t *testing.T) {
 				implied(asked(1, "escalate", "roles.rbac.authorization.k8s.io", "default/"), "role"),
 				implied(asked(1, "bind", "clusterroles.rbac.authorization.k8s.io", "/view"), "binding"),
 			},
-			"bind clusterroles.rbac.authorization.k8s.io (implied) (alternative)\nescalate roles.rbac.authorization.k8s.io in default (implied) (alternative)\n" +
+			"bind clusterroles.rbac.authorization.k8s.io only view (implied) (alternative)\nescalate roles.rbac.authorization.k8s.io in default (implied) (alternative)\n" +
 				"update frigates.sea/finalizers in default (implied)\n",
 		},
 		"an owner that is in no namespace": {

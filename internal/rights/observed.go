@@ -175,7 +175,7 @@ func Merge(recordings []*Recording) *Observed {
 	slices.SortStableFunc(o.Recordings, func(a, b *Recording) int { return a.Header.Began.Compare(b.Header.Began) })
 	type key struct {
 		Right
-		implied bool
+		implied string
 	}
 	byRight := map[key]*use{}
 	for _, r := range o.Recordings {
@@ -195,7 +195,7 @@ func Merge(recordings []*Recording) *Observed {
 				continue // it needed the rights of that user
 			}
 			one := r.use(counted)
-			k := key{one.Right, one.implied != ""}
+			k := key{one.Right, lens.ReasonClass(one.implied)}
 			if known := byRight[k]; known != nil {
 				known.add(&one.Evidence)
 				known.implied = cmp.Or(one.implied, known.implied)
