@@ -159,7 +159,13 @@ func (o *observer) take(seen observation) {
 	}
 	switch {
 	case seen.event != nil:
-		o.stream.add(*seen.event)
+		event := *seen.event
+		if event.Request != nil { // a watch that begins
+			request := *event.Request
+			request.Mentioned = o.memory.mentioned.in(&request)
+			event.Request = &request
+		}
+		o.stream.add(event)
 	case seen.exchange != nil:
 		x := seen.exchange
 		request := o.request(x)
