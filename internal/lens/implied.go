@@ -160,8 +160,9 @@ func (r *Request) impliedOfSender() (rights []Implied) {
 }
 
 // refusedSender reports whether a request was refused because its sender lacks a right, and not the user that is impersonated.
+// Since version 1.35 the API server may name a verb that begins with impersonate.
 func (r *Request) refusedSender() bool {
-	return r.LacksRight() && (r.As == "" || r.Message == "" || strings.Contains(r.Message, "cannot impersonate resource"))
+	return r.LacksRight() && (r.As == "" || r.Message == "" || strings.Contains(r.Message, "cannot impersonate"))
 }
 
 const (

@@ -37,6 +37,7 @@ func collected(t *testing.T, first uint64, events ...lens.Event) *Recording {
 func TestImpersonation(t *testing.T) {
 	const (
 		notAllowed = `users "alice" is forbidden: User "system:serviceaccount:ship-system:ship" cannot impersonate resource "users" in API group "" at the cluster scope`
+		since135   = `pods is forbidden: User "system:serviceaccount:ship-system:ship" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "default"`
 		lacks      = `pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "default"`
 	)
 	pods := lens.Resource{Version: "v1", Resource: "pods", Namespace: "default"}
@@ -53,6 +54,7 @@ func TestImpersonation(t *testing.T) {
 			"2 requests were sent as another user",
 		},
 		"refused":                      {[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 403, Message: notAllowed}}, "impersonate users only alice (implied) (refused)\n", "1 request was sent as another user"},
+		"refused since 1.35":           {[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 403, Message: since135}}, "impersonate users only alice (implied) (refused)\n", ""},
 		"groups are refused with it":   {[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 403, Message: notAllowed, Implies: groups}}, "impersonate groups only crew (implied) (refused)\nimpersonate users only alice (implied) (refused)\n", ""},
 		"the other user lacks a right": {[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 403, Message: lacks, Implies: groups}}, "impersonate groups only crew (implied)\nimpersonate users only alice (implied)\n", ""},
 		"one of two is refused": {
