@@ -79,6 +79,8 @@ type Request struct {
 	// Implies are the rights that a request needs besides the right to send it: by the body of a write, or by what it
 	// impersonates besides a user.
 	Implies []Implied `json:"implies,omitempty"`
+	// Mentioned are the names in the request, of objects and namespaces, that contain a value from a custom resource.
+	Mentioned []string `json:"mentioned,omitempty"`
 	// Undecoded is the reason why Object, Items or Change are unknown, if the response should contain them.
 	Undecoded string `json:"undecoded,omitempty"`
 }

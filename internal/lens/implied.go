@@ -6,6 +6,7 @@ package lens
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -36,7 +37,7 @@ func (o *observer) implied(r *Request, before *version, now client.Object) []Imp
 	switch {
 	case place.Group == rbacv1.GroupName && (place.Resource == "roles" || place.Resource == "clusterroles"):
 		rights = append(rights, Implied{Verb: "escalate", Resource: bare(place), Because: "a role can grant only what its writer has, unless the writer may escalate"})
-		rights = append(rights, givenAway(asUnstructured(now))...)
+		rights = append(rights, givenAway(asUnstructured(now), now.GetNamespace(), GivenAway)...)
 	case place.Group == rbacv1.GroupName:
 		rights = append(rights, o.bound(asUnstructured(now))...)
 	case place.Group == certificatesv1.GroupName && place.Subresource == "approval":
@@ -137,12 +138,58 @@ func impliedByUpgrade(r *Request) []Implied {
 	return []Implied{{Verb: "create", Resource: r.Resource, Because: "a connection by WebSocket needs create as well as get, since Kubernetes 1.35"}}
 }
 
-// GivenAway is why a client needs a right: it writes a role that grants it, and may not escalate.
-const GivenAway = "a role that the operator writes grants it"
+// impliedOfSender returns the rights that the sender of a request needs besides the right to send it. Whoever sends it as
+// another user needs only the right to impersonate: the rest is checked for that user.
+func (r *Request) impliedOfSender() (rights []Implied) {
+	if r.As == "" {
+		return r.Implies
+	}
+	user := Resource{Version: "v1", Resource: "users", Name: r.As}
+	if account, ok := strings.CutPrefix(r.As, "system:serviceaccount:"); ok {
+		if namespace, name, ok := strings.Cut(account, ":"); ok {
+			user.Resource, user.Namespace, user.Name = "serviceaccounts", namespace, name
+		}
+	}
+	rights = []Implied{{Verb: "impersonate", Resource: user, Because: "requests were sent as another user"}}
+	for _, one := range r.Implies {
+		if one.Verb == "impersonate" {
+			rights = append(rights, one)
+		}
+	}
+	return rights
+}
 
-// givenAway returns the rights that a role grants. Only a ClusterRole can grant rights to URLs.
-func givenAway(role *unstructured.Unstructured) (rights []Implied) {
-	const most = 256 // of a hand-written role; a larger role has wildcards
+// refusedSender reports whether a request was refused because its sender lacks a right, and not the user that is impersonated.
+// Since version 1.35 the API server may name a verb that begins with impersonate.
+func (r *Request) refusedSender() bool {
+	return r.LacksRight() && (r.As == "" || r.Message == "" || strings.Contains(r.Message, "cannot impersonate"))
+}
+
+const (
+	// GivenAway is why a client needs a right: it writes a role that grants it, and may not escalate.
+	GivenAway = "a role that the operator writes grants it"
+	// Bound is why a client needs a right: it writes a binding of a role that grants it, and may not bind that role.
+	Bound = "a role that the operator binds grants it"
+	// BindsUnknown is why a client needs the right to bind a role: what the role grants is not known.
+	BindsUnknown = "a binding can grant only what its writer has, unless the writer may bind the role; the recording does not show what this role grants"
+)
+
+// maxGiven is how many rights of a role are listed. A hand-written one has fewer, and a larger one has wildcards.
+const maxGiven = 256
+
+// ReasonClass is the class of the reason for an implied right. Reasons that decide whether it is needed are classes of their
+// own.
+func ReasonClass(because string) string {
+	switch because {
+	case "", GivenAway, Bound, BindsUnknown:
+		return because
+	}
+	return "other"
+}
+
+// givenAway returns the rights that a role grants in a namespace; empty for the whole cluster. Only a ClusterRole can grant
+// rights to URLs.
+func givenAway(role *unstructured.Unstructured, namespace, because string) (rights []Implied) {
 	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
 	for _, one := range rules {
 		rule, ok := one.(map[string]any)
@@ -155,10 +202,10 @@ func givenAway(role *unstructured.Unstructured) (rights []Implied) {
 		}
 		for _, url := range list("nonResourceURLs") {
 			for _, verb := range list("verbs") {
-				if len(rights) == most {
+				if len(rights) == maxGiven {
 					return rights
 				}
-				rights = append(rights, Implied{Verb: verb, Path: url, Because: GivenAway})
+				rights = append(rights, Implied{Verb: verb, Path: url, Because: because})
 			}
 		}
 		names := list("resourceNames")
@@ -170,11 +217,11 @@ func givenAway(role *unstructured.Unstructured) (rights []Implied) {
 				base, subresource, _ := strings.Cut(resource, "/")
 				for _, verb := range list("verbs") {
 					for _, name := range names {
-						if len(rights) == most {
+						if len(rights) == maxGiven {
 							return rights
 						}
-						place := Resource{Group: group, Resource: base, Subresource: subresource, Namespace: role.GetNamespace(), Name: name}
-						rights = append(rights, Implied{Verb: verb, Resource: place, Because: GivenAway})
+						place := Resource{Group: group, Resource: base, Subresource: subresource, Namespace: namespace, Name: name}
+						rights = append(rights, Implied{Verb: verb, Resource: place, Because: because})
 					}
 				}
 			}
@@ -242,7 +289,8 @@ func plain(reference metav1.OwnerReference) metav1.OwnerReference {
 	return reference
 }
 
-// bound is the role that a binding refers to.
+// bound returns the right to bind the role that a binding refers to, and what the role grants, as far as it was seen. Who has
+// one of these does not need the other. A role with wildcards is better bound than had.
 func (o *observer) bound(binding *unstructured.Unstructured) []Implied {
 	kind, _, _ := unstructured.NestedString(binding.Object, "roleRef", "kind")
 	name, _, _ := unstructured.NestedString(binding.Object, "roleRef", "name")
@@ -253,7 +301,21 @@ func (o *observer) bound(binding *unstructured.Unstructured) []Implied {
 	if kind == "Role" {
 		role.Resource, role.Namespace = "roles", binding.GetNamespace()
 	}
-	return []Implied{{Verb: "bind", Resource: role, Because: "a binding can grant only what its writer has, unless the writer may bind the role"}}
+	known := o.memory.find(keyOf(role))
+	object := known.latest().unstructured()
+	if object == nil || hasWildcards(object) {
+		return []Implied{{Verb: "bind", Resource: role, Because: BindsUnknown}}
+	}
+	bind := Implied{Verb: "bind", Resource: role, Because: "a binding can grant only what its writer has, unless the writer may bind the role"}
+	return append([]Implied{bind}, givenAway(object, binding.GetNamespace(), Bound)...)
+}
+
+// hasWildcards reports whether a role grants more than can be listed.
+func hasWildcards(role *unstructured.Unstructured) bool {
+	rights := givenAway(role, "", "")
+	return len(rights) == maxGiven || slices.ContainsFunc(rights, func(right Implied) bool {
+		return slices.Contains([]string{right.Verb, right.Resource.Group, right.Resource.Resource}, "*") || strings.HasSuffix(right.Path, "*")
+	})
 }
 
 // resourceOf returns the resource of a kind, from earlier requests, or else by the usual rules.

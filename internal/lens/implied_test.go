@@ -42,7 +42,7 @@ rules:
 		}
 		var got []string
 		totals := newTotals()
-		for _, right := range givenAway(role) {
+		for _, right := range givenAway(role, role.GetNamespace(), GivenAway) {
 			place := right.Resource
 			said := fmt.Sprintf("%s %s %s/%s %s/%s", right.Verb, place.Group, place.Resource, place.Subresource, place.Namespace, place.Name)
 			if right.Path != "" {
@@ -59,6 +59,53 @@ rules:
 		}
 		if strings.Join(got, ", ") != want {
 			t.Errorf("got %q, want %q", strings.Join(got, ", "), want)
+		}
+	}
+}
+
+// TestBoundRoles binds roles that were seen before, and others.
+func TestBoundRoles(t *testing.T) {
+	t.Parallel()
+	o := &observer{memory: newMemory(1 << 20)}
+	for i, text := range []string{
+		"{kind: ClusterRole, metadata: {name: viewer}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]}",
+		"{kind: ClusterRole, metadata: {name: admin}, rules: [{apiGroups: [\"*\"], resources: [pods], verbs: [get]}]}",
+		"{kind: ClusterRole, metadata: {name: urls}, rules: [{nonResourceURLs: [\"/x/*\"], verbs: [get]}]}",
+		"{kind: ClusterRole, metadata: {name: empty}}",
+		"{kind: Role, metadata: {name: peer, namespace: shop}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [list]}]}",
+	} {
+		role := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &role.Object); err != nil {
+			t.Fatal(err)
+		}
+		role.SetResourceVersion(fmt.Sprint(i + 1))
+		o.memory.learn(objectKey{"rbac.authorization.k8s.io", strings.ToLower(role.GetKind()) + "s", role.GetNamespace(), role.GetName()}, versionOf(role, nil, encodedJSON, false, time.Time{}), false)
+	}
+	for _, test := range []struct{ kind, name, namespace, want string }{
+		{"ClusterRole", "viewer", "", "bind clusterroles /viewer, get pods /"},
+		{"ClusterRole", "viewer", "shop", "bind clusterroles /viewer, get pods shop/"},
+		{"Role", "peer", "shop", "bind roles shop/peer, list pods shop/"},
+		{"ClusterRole", "empty", "shop", "bind clusterroles /empty"},
+		{"Role", "peer", "other", "must bind roles other/peer"},
+		{"ClusterRole", "admin", "shop", "must bind clusterroles /admin"},
+		{"ClusterRole", "urls", "", "must bind clusterroles /urls"},
+		{"ClusterRole", "view", "shop", "must bind clusterroles /view"},
+	} {
+		binding := &unstructured.Unstructured{Object: map[string]any{"roleRef": map[string]any{"kind": test.kind, "name": test.name}}}
+		binding.SetNamespace(test.namespace)
+		var got []string
+		for _, right := range o.bound(binding) {
+			said := fmt.Sprintf("%s %s %s/%s", right.Verb, right.Resource.Resource, right.Resource.Namespace, right.Resource.Name)
+			switch {
+			case right.Because == BindsUnknown:
+				said = "must " + said
+			case right.Verb != "bind" && right.Because != Bound:
+				t.Errorf("%s is needed because %s", said, right.Because)
+			}
+			got = append(got, said)
+		}
+		if strings.Join(got, ", ") != test.want {
+			t.Errorf("a binding of %s %s in %q implies %q, not %q", test.kind, test.name, test.namespace, got, test.want)
 		}
 	}
 }

@@ -81,6 +81,7 @@ type memory struct {
 	most, size int64
 	entries    map[objectKey]*list.Element
 	order      list.List // of *remembered, the latest first
+	mentioned  mentions
 
 	// recent are the latest versions, from oldest on, in a ring. They are kept decoded, because the next version of an
 	// object often comes soon after.
@@ -159,7 +160,7 @@ func (r *remembered) learn(v *version) {
 }
 
 func newMemory(most int64) *memory {
-	return &memory{most: most, entries: map[objectKey]*list.Element{}}
+	return &memory{most: most, entries: map[objectKey]*list.Element{}, mentioned: mentions{}}
 }
 
 // find returns the known versions of an object; empty if there are none.
@@ -172,6 +173,7 @@ func (m *memory) find(key objectKey) remembered {
 
 // learn remembers a version.
 func (m *memory) learn(key objectKey, v *version, delivered bool) {
+	m.mentioned.learn(key.group, v.decoded)
 	m.keepDecoded(v)
 	element := m.entries[key]
 	if element == nil {

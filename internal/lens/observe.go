@@ -166,10 +166,18 @@ func (o *observer) take(seen observation) {
 	}
 	switch {
 	case seen.event != nil:
-		o.stream.add(*seen.event)
+		event := *seen.event
+		if event.Request != nil { // a watch that begins
+			request := *event.Request
+			request.Mentioned = o.memory.mentioned.in(&request)
+			event.Request = &request
+		}
+		o.stream.add(event)
 	case seen.exchange != nil:
 		x := seen.exchange
-		o.stream.add(Event{At: x.began, Request: o.request(x)})
+		request := o.request(x)
+		request.Mentioned = o.memory.mentioned.in(request)
+		o.stream.add(Event{At: x.began, Request: request})
 		for _, delivery := range x.delivered {
 			o.stream.add(Event{At: x.began.Add(x.Request.Duration), Delivery: delivery})
 		}

@@ -40,11 +40,14 @@ type Totals struct {
 	Lost       uint64 `json:"lost,omitempty"`
 	// Hot are the objects that were written most, the first of them the most often.
 	Hot []Hot `json:"hot,omitempty"`
+	// Mentioned are the names and namespaces in requests that contain a value from a custom resource.
+	Mentioned []string `json:"mentioned,omitempty"`
 
 	byUse map[useKey]*Use
 	byHot map[objectKey]uint64
 	// generated are objects whose names are others the next time. Only a create, or an object, shows that.
 	generated map[objectKey]bool
+	mentioned map[string]bool
 }
 
 // Use is how often something was requested.
@@ -56,6 +59,8 @@ type Use struct {
 	Path        string `json:"path,omitempty"`
 	// Implied is the reason why a right is needed that no request shows; such rights have only a count.
 	Implied string `json:"implied,omitempty"`
+	// As means that the requests were sent as another user: they needed the rights of that user.
+	As bool `json:"as,omitempty"`
 
 	Count uint64 `json:"count"`
 	// Forbidden, Conflicts and Failed are how many were refused: for lack of a right, by a conflict, or otherwise.
@@ -110,11 +115,13 @@ type Hot struct {
 
 type useKey struct {
 	verb, group, resource, subresource, path string
-	implied                                  bool
+	// implied is a class of reasons. Reasons that are judged differently must not replace each other.
+	implied string
+	as      bool
 }
 
 func newTotals() Totals {
-	return Totals{byUse: map[useKey]*Use{}, byHot: map[objectKey]uint64{}, generated: map[objectKey]bool{}}
+	return Totals{byUse: map[useKey]*Use{}, byHot: map[objectKey]uint64{}, generated: map[objectKey]bool{}, mentioned: map[string]bool{}}
 }
 
 func (t *Totals) add(e *Event) {
@@ -172,7 +179,7 @@ func (t *Totals) place(r Resource, query *Query) Resource {
 func isRepeated(r *Request) bool { return r.Verb == "watch" && !r.Open && r.Status == http.StatusOK }
 
 func (t *Totals) request(at time.Time, r *Request) {
-	u := t.use(useKey{r.Verb, r.Resource.Group, r.Resource.Resource, r.Resource.Subresource, r.Path, false}, at, r)
+	u := t.use(useKey{r.Verb, r.Resource.Group, r.Resource.Resource, r.Resource.Subresource, r.Path, "", r.As != ""}, at, r)
 	if u == nil {
 		return
 	}
@@ -197,17 +204,26 @@ func (t *Totals) request(at time.Time, r *Request) {
 		u.Unbounded++
 	}
 	u.where(place)
+	for _, name := range r.Mentioned {
+		if len(t.mentioned) < maxHot {
+			t.mentioned[name] = true
+		}
+	}
 	if r.IsWrite() && !r.Refused() && r.Resource.Name != "" {
 		key := keyOf(r.Resource)
 		if _, counted := t.byHot[key]; counted || len(t.byHot) < maxHot {
 			t.byHot[key]++
 		}
 	}
-	for _, implied := range r.Implies {
+	for _, implied := range r.impliedOfSender() {
 		place := t.place(implied.Resource, nil)
-		if u := t.use(useKey{implied.Verb, place.Group, place.Resource, place.Subresource, implied.Path, true}, at, r); u != nil {
+		if u := t.use(useKey{implied.Verb, place.Group, place.Resource, place.Subresource, implied.Path, ReasonClass(implied.Because), false}, at, r); u != nil {
 			u.Implied = implied.Because
 			u.where(place)
+			if r.refusedSender() {
+				u.Forbidden++
+				u.forbidden(place)
+			}
 		}
 	}
 }
@@ -220,7 +236,7 @@ func (t *Totals) use(key useKey, at time.Time, r *Request) *Use {
 			return nil
 		}
 		u = &Use{
-			Verb: key.verb, Group: key.group, Resource: key.resource, Subresource: key.subresource, Path: key.path, First: at,
+			Verb: key.verb, Group: key.group, Resource: key.resource, Subresource: key.subresource, Path: key.path, As: key.as, First: at,
 			Namespaces: map[string]uint64{}, Names: map[string]uint64{},
 		}
 		t.byUse[key] = u
@@ -292,7 +308,10 @@ func countIn(counts map[string]uint64, name string) bool {
 // reopen returns totals that continue those of a recording.
 func (t *Totals) reopen() Totals {
 	c := *t
-	c.byUse, c.byHot, c.generated = map[useKey]*Use{}, map[objectKey]uint64{}, map[objectKey]bool{}
+	c.byUse, c.byHot, c.generated, c.mentioned = map[useKey]*Use{}, map[objectKey]uint64{}, map[objectKey]bool{}, map[string]bool{}
+	for _, name := range t.Mentioned {
+		c.mentioned[name] = true
+	}
 	for _, u := range t.Uses {
 		if u.Namespaces == nil {
 			u.Namespaces = map[string]uint64{}
@@ -300,7 +319,7 @@ func (t *Totals) reopen() Totals {
 		if u.Names == nil {
 			u.Names = map[string]uint64{}
 		}
-		c.byUse[useKey{u.Verb, u.Group, u.Resource, u.Subresource, u.Path, u.Implied != ""}] = u
+		c.byUse[useKey{u.Verb, u.Group, u.Resource, u.Subresource, u.Path, ReasonClass(u.Implied), u.As}] = u
 	}
 	for _, hot := range t.Hot {
 		c.byHot[objectKey{hot.Group, hot.Resource, hot.Namespace, hot.Name}] = hot.Writes
@@ -308,11 +327,22 @@ func (t *Totals) reopen() Totals {
 	return c
 }
 
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
 // clone returns a copy of the totals.
 func (t *Totals) clone() Totals {
 	const hottest = 10
 	c := *t
-	c.byUse, c.byHot, c.generated, c.Uses, c.Hot = nil, nil, nil, []*Use{}, nil
+	c.byUse, c.byHot, c.generated, c.mentioned, c.Uses, c.Hot = nil, nil, nil, nil, []*Use{}, nil
+	c.Mentioned = slices.Sorted(maps.Keys(t.mentioned))
 	for _, u := range t.byUse {
 		copied := *u
 		copied.Namespaces, copied.Names, copied.ForbiddenAt = maps.Clone(u.Namespaces), maps.Clone(u.Names), u.ForbiddenAt.Clone()
@@ -320,7 +350,7 @@ func (t *Totals) clone() Totals {
 	}
 	slices.SortFunc(c.Uses, func(a, b *Use) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subresource, b.Subresource),
-			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Implied, b.Implied))
+			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Implied, b.Implied), compareBools(a.As, b.As))
 	})
 	for key, writes := range t.byHot {
 		c.Hot = append(c.Hot, Hot{key.group, key.resource, key.namespace, key.name, writes})

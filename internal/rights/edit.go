@@ -222,13 +222,16 @@ func applyEdits(dir string, markers []Marker, edits []Edit) (changes []filewrite
 
 func editFile(before []byte, name string, markers []Marker, edits []Edit) ([]byte, error) {
 	lines, ending := bytes.SplitAfter(before, []byte("\n")), "\n"
+	asRead := slices.Clone(lines)
 	if bytes.HasSuffix(lines[0], []byte("\r\n")) {
 		ending = "\r\n"
 	}
 	for _, edit := range edits {
 		i := slices.IndexFunc(markers, func(m Marker) bool { return m.File == name && m.Line == edit.Line })
-		if i < 0 || edit.Line > len(lines) || !strings.Contains(string(before), markerName) {
-			return nil, fmt.Errorf("editing markers: %s has changed since it was read", name)
+		// The file was read before the operator was recorded, which takes minutes. Edits of an earlier marker may have replaced
+		// the line here, so compare with the file.
+		if i < 0 || edit.Line > len(asRead) || withoutEnd(asRead[edit.Line-1]) != markers[i].line {
+			return nil, fmt.Errorf("editing markers: line %d of %s has changed since it was read; no file was changed, run the command again", edit.Line, name)
 		}
 		var text bytes.Buffer
 		if edit.Before == "" {

@@ -36,8 +36,8 @@ func (c *comparison) examine(rule *Rule) {
 		var unused, kept, wild, wide, named []string
 		var wildNeeds, wideNeeds, namedNeeds []*Need
 		for _, part := range one.parts {
-			needs := c.usersOf(part)
-			switch manager := c.managers(part); {
+			needs, locks := c.usersOf(part), c.lockRights(part)
+			switch manager := append(c.managers(part), locks...); {
 			case len(needs) == 0 && len(manager) > 0:
 				kept = append(kept, part.Verb)
 				c.keep(rule, manager)
@@ -47,10 +47,11 @@ func (c *comparison) examine(rule *Rule) {
 				wild, wildNeeds = append(wild, part.Verb), append(wildNeeds, needs...)
 				c.keep(rule, manager)
 			default:
+				c.keep(rule, locks)
 				if rule.Namespace == "" && !slices.ContainsFunc(needs, func(n *Need) bool { return len(n.Namespaces) == 0 }) {
 					wide, wideNeeds = append(wide, part.Verb), append(wideNeeds, needs...)
 				}
-				if len(rule.ResourceNames) == 0 && !slices.ContainsFunc(needs, func(n *Need) bool { return len(n.Names) == 0 }) {
+				if len(rule.ResourceNames)+len(locks) == 0 && !slices.ContainsFunc(needs, func(n *Need) bool { return len(n.Names) == 0 }) {
 					named, namedNeeds = append(named, part.Verb), append(namedNeeds, needs...)
 				}
 			}
@@ -93,7 +94,7 @@ func (c *comparison) find(what FindingType, rule *Rule, one *resourceRights, ver
 // usersOf are the needs that a part of a rule meets, at least at one place.
 func (c *comparison) usersOf(part atom) (users []*Need) {
 	for _, n := range c.Needs {
-		if n.GivenAway && c.escalates {
+		if c.isFree(n) {
 			continue
 		}
 		if part.includes(n.Right) && slices.ContainsFunc(n.Evidence.places(n.Right), func(at place) bool { return part.rule.reaches(n.Right, at) }) {
@@ -134,6 +135,9 @@ func (c *comparison) whyKept(one *resourceRights) string {
 				parts = append(parts, why)
 			}
 		}
+		if len(c.lockRights(part)) > 0 && !slices.Contains(parts, whyUnseenLocks) {
+			parts = append(parts, whyUnseenLocks)
+		}
 	}
 	return sentence(parts)
 }
@@ -157,6 +161,9 @@ func (c *comparison) unusedNames(rule *Rule, one *resourceRights) {
 	unused := slices.Clone(rule.ResourceNames)
 	var verbs []string
 	for _, part := range one.parts {
+		if len(c.lockRights(part)) > 0 {
+			return // one of them may be a lock
+		}
 		for _, n := range c.usersOf(part) {
 			if n.Evidence.Many {
 				return

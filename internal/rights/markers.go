@@ -34,6 +34,7 @@ type Marker struct {
 	Problem error
 
 	lead string // the text before the plus sign
+	line string // the whole line, without its end
 }
 
 // Place is where the marker is.
@@ -98,7 +99,8 @@ func markersIn(name string, content []byte) (markers []Marker, err error) {
 			}
 			at := files.PositionFor(comment.Slash, false)
 			marker := Marker{File: name, Line: at.Line}
-			marker.lead, _, _ = strings.Cut(string(lines[at.Line-1]), markerName)
+			marker.line = withoutEnd(lines[at.Line-1])
+			marker.lead, _, _ = strings.Cut(marker.line, markerName)
 			if strings.TrimSpace(marker.lead) != "//" {
 				marker.Problem = errors.New("it follows other text in its line")
 			}
@@ -118,6 +120,9 @@ func markersIn(name string, content []byte) (markers []Marker, err error) {
 	}
 	return markers, nil
 }
+
+// withoutEnd is a line without the characters that end it.
+func withoutEnd(line []byte) string { return strings.TrimRight(string(line), "\r\n") }
 
 // FromMarkers returns the rules of markers.
 func FromMarkers(markers []Marker) Granted {

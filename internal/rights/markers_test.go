@@ -5,6 +5,8 @@ package rights
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -135,6 +137,47 @@ func TestPlanEditsKeepsWhatIsAsNeeded(t *testing.T) {
 	const want = "package a\r\n\r\n\t// +kubebuilder:rbac:groups=sea,resources=frigates,verbs=list\r\n"
 	if got := string(plan.Changes[0].Content); got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestPlanEditsOfAChangedFile has an editor that saves the file while the operator is recorded.
+func TestPlanEditsOfAChangedFile(t *testing.T) {
+	const source = `package a
+
+// +kubebuilder:rbac:groups=sea,resources=frigates,verbs=get;list
+// +kubebuilder:rbac:groups=sea,resources=boats,verbs=get
+
+// A is a constant.
+const A = 1
+`
+	for name, test := range map[string]struct {
+		now   string
+		fails bool
+	}{
+		"unchanged":               {source, false},
+		"changed below":           {source + "\nconst B = 2\n", false},
+		"with an import":          {strings.Replace(source, "package a\n", "package a\n\nimport \"fmt\"\n", 1), true},
+		"with another first line": {"// Package a is new.\n" + source, true},
+		"shorter":                 {"package a\n\n// +kubebuilder:rbac:groups=sea,resources=boats,verbs=get\n", true},
+		"with another marker":     {strings.Replace(source, "boats,verbs=get", "boats,verbs=get;list", 1), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := testenv.Dir(t, map[string]string{"a.go": source})
+			markers, err := ReadMarkers(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte(test.now), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			plan, err := PlanEdits(dir, markers, []Grant{{Right: Right{"get", "sea", "frigates", ""}}, {Right: Right{"list", "sea", "boats", ""}}}, nil)
+			switch {
+			case test.fails && (err == nil || !strings.Contains(err.Error(), "a.go has changed since it was read")):
+				t.Errorf("got %v, with changes %v", err, plan)
+			case !test.fails && (err != nil || len(plan.Changes) != 1):
+				t.Errorf("got %v, %v", plan, err)
+			}
+		})
 	}
 }
 

@@ -32,12 +32,17 @@ type Need struct {
 	// Alternative means that another right allows the same. It is proposed only if it is granted.
 	Alternative bool `json:"alternative,omitempty"`
 	// GivenAway means that it is needed only to grant it to others. It is not proposed for an operator that may
-	// escalate.
+	// escalate, or bind the role that grants it.
 	GivenAway bool `json:"givenAway,omitempty"`
 	// Granted is whether it is granted wherever it was used, and Proposed whether the proposal has it.
 	Granted  bool     `json:"granted"`
 	Proposed bool     `json:"proposed"`
 	Evidence Evidence `json:"evidence"`
+
+	// written and bound are how it is given away: by a role that the operator writes, or by a binding.
+	written, bound bool
+	// mustBind means that it is the right to bind roles, and that it is not known what all of them grant.
+	mustBind bool
 }
 
 func (n *Need) because(why string) {
@@ -64,10 +69,12 @@ func (o *Observed) needs(s *scopes) []*Need {
 		n := need(used.Right)
 		evidence := s.normal(used)
 		if used.implied != "" {
-			// What is counted are the writes that imply it, and those were answered.
+			// What is counted are the requests that imply it.
 			n.because(used.implied)
 			n.Alternative = isAlternative(used.Right)
-			n.GivenAway = n.GivenAway && used.implied == lens.GivenAway
+			n.mustBind = n.mustBind || used.implied == lens.BindsUnknown
+			n.written, n.bound = n.written || used.implied == lens.GivenAway, n.bound || used.implied == lens.Bound
+			n.GivenAway = n.GivenAway && (used.implied == lens.GivenAway || used.implied == lens.Bound)
 			n.Refused = n.Refused && evidence.Refused == evidence.Requests
 			if n.Implied {
 				n.Evidence.add(&evidence)
@@ -84,9 +91,9 @@ func (o *Observed) needs(s *scopes) []*Need {
 	for _, n := range slices.Clone(all) {
 		o.alongWith(n, need)
 	}
-	o.impersonation(need)
+	o.locks(need)
 	for _, n := range all {
-		if n.Part != "" {
+		if managerRights[n.Right] != "" {
 			n.because(n.Part.why())
 		}
 		n.Namespaces = s.namespaces(n)
@@ -144,22 +151,6 @@ func (o *Observed) informer(right Right) string {
 		return "an informer: 1 read was answered from its cache, which needs list and watch, not get"
 	default:
 		return fmt.Sprintf("an informer: %d reads were answered from its cache, which needs list and watch, not get", count)
-	}
-}
-
-// impersonation adds the rights to impersonate others.
-func (o *Observed) impersonation(need func(Right) *Need) {
-	for user, count := range o.facts.impersonated {
-		right := Right{Verb: "impersonate", Resource: "users"}
-		evidence := Evidence{Requests: count, ClusterWide: count, Names: map[string]uint64{user: count}}
-		if namespace, name, ok := serviceAccount(user); ok {
-			right.Resource = "serviceaccounts"
-			evidence = Evidence{Requests: count, Namespaces: map[string]uint64{namespace: count}, Names: map[string]uint64{name: count}}
-		}
-		n := need(right)
-		n.Implied, n.Refused, n.GivenAway = false, false, false
-		n.Evidence.add(&evidence)
-		n.because("requests were sent as another user")
 	}
 }
 

@@ -171,7 +171,7 @@ func TestNeeds(t *testing.T) {
 				implied(asked(1, "escalate", "roles.rbac.authorization.k8s.io", "default/"), "role"),
 				implied(asked(1, "bind", "clusterroles.rbac.authorization.k8s.io", "/view"), "binding"),
 			},
-			"bind clusterroles.rbac.authorization.k8s.io (implied) (alternative)\nescalate roles.rbac.authorization.k8s.io in default (implied) (alternative)\n" +
+			"bind clusterroles.rbac.authorization.k8s.io only view (implied) (alternative)\nescalate roles.rbac.authorization.k8s.io in default (implied) (alternative)\n" +
 				"update frigates.sea/finalizers in default (implied)\n",
 		},
 		"an owner that is in no namespace": {
@@ -232,14 +232,50 @@ func TestOwnersAreSubjects(t *testing.T) {
 	}
 }
 
-func TestImpersonation(t *testing.T) {
-	r := recorded()
-	for _, user := range []string{"alice", "system:serviceaccount:team-a:deployer"} {
-		r.facts.see(&lens.Event{Request: &lens.Request{Verb: "get", As: user}})
+// TestValuesOfCustomResources are no fixed names.
+func TestValuesOfCustomResources(t *testing.T) {
+	r := recorded(asked(1, "get", "secrets", "ship-system/ca-pair"), asked(1, "get", "configmaps", "ship-system/settings"), asked(1, "apply", "services", "team-a/x"), asked(1, "apply", "roles.rbac.authorization.k8s.io", "team-b/x"))
+	const before = "get configmaps in ship-system only settings\nget secrets in ship-system only ca-pair\npatch services in team-a\npatch roles.rbac.authorization.k8s.io in team-b\n"
+	if got := lines(Compare(Merge([]*Recording{r}), Granted{}, Options{}).Needs); got != before {
+		t.Errorf("got\n%swant\n%s", got, before)
 	}
-	got := lines(Compare(Merge([]*Recording{r}), Granted{}, Options{}).Needs)
-	if want := "impersonate serviceaccounts in team-a only deployer\nimpersonate users only alice\n"; got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
+	r.Totals.Mentioned = []string{"ca-pair", "team-a"}
+	report := Compare(Merge([]*Recording{r}), Granted{}, Options{})
+	const after = "get configmaps in ship-system only settings\nget secrets in ship-system\npatch services\npatch roles.rbac.authorization.k8s.io in team-b\n"
+	if got := lines(report.Needs); got != after {
+		t.Errorf("got\n%swant\n%s", got, after)
+	}
+	for i, want := range map[int]string{1: "not limited to the name ca-pair: ", 2: "not limited to the namespace team-a: "} {
+		if got := sentence(report.Needs[i].Why); !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestResourcesInNoNamespace are those of other projects, which a namespaced install lists or watches without a namespace.
+func TestResourcesInNoNamespace(t *testing.T) {
+	const namespaced = "list frigates.sea in team-a (implied)\nwatch frigates.sea in team-a\n"
+	for name, test := range map[string]struct {
+		resource, namespace string
+		want                string
+	}{
+		"of another project":            {"harbours.land", "", "list harbours.land (implied)\nwatch harbours.land\n" + namespaced},
+		"of Kubernetes":                 {"resourceslices.resource.k8s.io", "", "list resourceslices.resource.k8s.io (implied)\nwatch resourceslices.resource.k8s.io\n"},
+		"in a namespace of all of them": {"harbours.land", "port", "list harbours.land (implied)\nwatch harbours.land\nlist frigates.sea (implied)\nwatch frigates.sea\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recorded(asked(1, "watch", "frigates.sea", "team-a/"), asked(1, "watch", test.resource, "all"))
+			resource, group, _ := strings.Cut(test.resource, ".")
+			if group == "land" {
+				r.See(&lens.Event{Delivery: &lens.Delivery{
+					Resource: lens.Resource{Group: group, Resource: resource}, Type: "ADDED", Object: &lens.Object{Group: group, Kind: "Harbour", Namespace: test.namespace, Name: "one"},
+				}})
+			}
+			got := lines(Compare(Merge([]*Recording{r}), Granted{}, Options{}).Needs)
+			if !strings.Contains(got, test.want) || test.namespace == "" && !strings.Contains(got, namespaced) {
+				t.Errorf("got\n%swant\n%s", got, test.want)
+			}
+		})
 	}
 }
 

@@ -158,8 +158,12 @@ type Observed struct {
 	Identity string
 	// Since and Last are when the first event happened, and the last.
 	Since, Last time.Time
-	// Lost is how many events are missing.
-	Lost uint64
+	// Lost is how many events the lens could not record, and Missing how many are not in the files: those were too large, or the
+	// disk was full.
+	Lost, Missing uint64
+
+	// asOthers is how many requests were sent as other users.
+	asOthers uint64
 
 	uses  []*use
 	facts facts
@@ -171,7 +175,7 @@ func Merge(recordings []*Recording) *Observed {
 	slices.SortStableFunc(o.Recordings, func(a, b *Recording) int { return a.Header.Began.Compare(b.Header.Began) })
 	type key struct {
 		Right
-		implied bool
+		implied string
 	}
 	byRight := map[key]*use{}
 	for _, r := range o.Recordings {
@@ -183,10 +187,15 @@ func Merge(recordings []*Recording) *Observed {
 		}
 		o.Last = latest(o.Last, r.Totals.Last)
 		o.Lost += r.Totals.Lost
+		o.Missing += r.Missing
 		for _, counted := range r.Totals.Uses {
-			one := r.use(counted)
 			o.facts.makes(counted)
-			k := key{one.Right, one.implied != ""}
+			if counted.As {
+				o.asOthers += counted.Count
+				continue // it needed the rights of that user
+			}
+			one := r.use(counted)
+			k := key{one.Right, lens.ReasonClass(one.implied)}
 			if known := byRight[k]; known != nil {
 				known.add(&one.Evidence)
 				known.implied = cmp.Or(one.implied, known.implied)
@@ -194,6 +203,9 @@ func Merge(recordings []*Recording) *Observed {
 			}
 			byRight[k] = one
 			o.uses = append(o.uses, one)
+		}
+		for _, name := range r.Totals.Mentioned {
+			o.facts.mentioned[name] = true
 		}
 		o.facts.add(&r.facts)
 	}
@@ -238,12 +250,11 @@ func (f *facts) add(other *facts) {
 	maps.Copy(f.subjectNamespaces, other.subjectNamespaces)
 	maps.Copy(f.madeNamespaces, other.madeNamespaces)
 	maps.Copy(f.inNamespaces, other.inNamespaces)
+	maps.Copy(f.inNone, other.inNone)
 	maps.Copy(f.resources, other.resources)
+	maps.Copy(f.locks, other.locks)
 	for kind, count := range other.cached {
 		f.cached[kind] += count
-	}
-	for user, count := range other.impersonated {
-		f.impersonated[user] += count
 	}
 }
 

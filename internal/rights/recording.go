@@ -32,8 +32,9 @@ type Recording struct {
 	Name   string
 	Header lens.Header
 	Totals lens.Totals
-	// Cut means that the end of the recording is missing.
-	Cut bool
+	// Cut means that the end of the recording is missing, and Missing is how many other events are. Totals may still count them.
+	Cut     bool
+	Missing uint64
 
 	facts facts
 }
@@ -48,22 +49,25 @@ type facts struct {
 	// next time. subjectNamespaces are where those objects are.
 	subjects          map[string]bool
 	subjectNamespaces map[string]bool
+	// mentioned are names and namespaces in requests that contain a value from a custom resource: the next one has another value.
+	mentioned map[string]bool
 	// madeNamespaces are those that the operator creates or deletes. There will be others the next time.
 	madeNamespaces map[string]bool
-	// inNamespaces are the resources of which an object in a namespace was seen.
+	// inNamespaces are the resources of which an object in a namespace was seen, and inNone those of which one in none was.
 	inNamespaces map[schema.GroupResource]bool
+	inNone       map[schema.GroupResource]bool
 	resources    map[schema.GroupKind]schema.GroupResource
+	// locks are what the operator elects its leader by, if that is not a Lease.
+	locks map[lock]bool
 	// cached is how many reads of a kind a cache has answered.
 	cached map[schema.GroupKind]uint64
-	// impersonated are the users that requests were sent as, and how many.
-	impersonated map[string]uint64
 }
 
 func newFacts() facts {
 	return facts{
-		reconciles: map[uint64]Reconcile{}, subjects: map[string]bool{}, subjectNamespaces: map[string]bool{},
-		madeNamespaces: map[string]bool{}, inNamespaces: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
-		cached: map[schema.GroupKind]uint64{}, impersonated: map[string]uint64{},
+		reconciles: map[uint64]Reconcile{}, subjects: map[string]bool{}, subjectNamespaces: map[string]bool{}, mentioned: map[string]bool{},
+		madeNamespaces: map[string]bool{}, inNamespaces: map[schema.GroupResource]bool{}, inNone: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
+		cached: map[schema.GroupKind]uint64{}, locks: map[lock]bool{},
 	}
 }
 
@@ -107,7 +111,7 @@ func Collect(name string, from io.Reader) (*Recording, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	r.Header, r.Totals, r.Cut = read.Header, read.Totals, read.Cut
+	r.Header, r.Totals, r.Cut, r.Missing = read.Header, read.Totals, read.Cut, read.Missing
 	return r, nil
 }
 
@@ -143,14 +147,14 @@ func (f *facts) see(e *lens.Event) {
 		f.object(e.Delivery.Object, e.Delivery.Resource)
 	case e.Request != nil:
 		f.object(e.Request.Object, e.Request.Resource)
+		if at := e.Request.Resource; e.Request.Change.RenewsLeader() && at.Group == "" && len(f.locks) < maxSubjects {
+			f.locks[lock{at.Resource, at.Namespace, at.Name}] = true
+		}
 		if e.Request.Object != nil && e.Request.IsWrite() {
 			// Whatever owns what an operator writes is most likely what it reconciles, even if it is of a kind of Kubernetes.
 			for _, owner := range e.Request.Object.Owners {
 				f.subject(e.Request.Object.Namespace, owner.Name)
 			}
-		}
-		if e.Request.As != "" && !e.Request.Open {
-			f.impersonated[e.Request.As]++
 		}
 	}
 }
@@ -183,8 +187,11 @@ func (f *facts) object(o *lens.Object, at lens.Resource) {
 	}
 	resource := schema.GroupResource{Group: at.Group, Resource: at.Resource}
 	f.resources[schema.GroupKind{Group: o.Group, Kind: o.Kind}] = resource
-	if o.Namespace != "" {
+	switch {
+	case o.Namespace != "":
 		f.inNamespaces[resource] = true
+	case o.Name != "":
+		f.inNone[resource] = true
 	}
 	if IsCustom(at.Group) {
 		f.subject(o.Namespace, o.Name)

@@ -4,6 +4,7 @@
 package rights
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -129,6 +130,10 @@ type comparison struct {
 	ungranted bool
 	// escalates means that a rule names the verb escalate: the operator need not have the rights that it grants.
 	escalates bool
+	// binds means that the operator may bind the roles that it binds: it need not have the rights that these grant.
+	binds bool
+	// elected means that the recordings show a leader election.
+	elected bool
 }
 
 // Compare compares the observed requests with the granted rights.
@@ -151,6 +156,8 @@ func Compare(o *Observed, granted Granted, options Options) *Report {
 	c.escalates = slices.ContainsFunc(c.rules, func(rule Rule) bool { return slices.Contains(rule.Verbs, "escalate") })
 	s := newScopes(o, own, options.ClusterScoped, options.IncludeRefused)
 	c.Needs = o.needs(s)
+	c.elected = len(o.facts.locks) > 0 || slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Part == LeaderElection && !n.Refused && !n.GivenAway })
+	c.binds = c.ungranted || !slices.ContainsFunc(c.Needs, c.lacksBind)
 	for _, n := range c.Needs {
 		c.weigh(n, options)
 	}
@@ -170,22 +177,20 @@ func Compare(o *Observed, granted Granted, options Options) *Report {
 
 // weigh decides about a need.
 func (c *comparison) weigh(n *Need, options Options) {
-	// What is granted in the whole cluster and for all names is granted at all places.
-	n.Granted = !c.ungranted && (covered(c.rules, n.Right, place{}) ||
-		!slices.ContainsFunc(n.Evidence.places(n.Right), func(at place) bool { return !covered(c.rules, n.Right, at) }))
+	n.Granted = c.grants(n)
 	n.Proposed = !n.Refused || n.Granted || options.IncludeRefused
 	switch {
 	case n.GivenAway:
-		n.Proposed = n.Proposed && !c.escalates
+		n.Proposed = n.Proposed && !c.isFree(n)
 	case n.Alternative && n.Verb == "escalate" && c.givesAway():
 		n.Proposed = c.escalates
 	case n.Alternative:
-		n.Proposed = n.Proposed && (n.Granted || c.ungranted)
+		n.Proposed = n.Proposed && (n.Granted || c.ungranted || n.mustBind)
 	}
 	if n.Proposed {
 		c.Grants = append(c.Grants, Grant{n.Right, n.Namespaces, n.Names})
 	}
-	if n.Granted || c.ungranted || n.Alternative || n.GivenAway && c.escalates {
+	if n.Granted || c.ungranted || n.Alternative || c.isFree(n) {
 		return
 	}
 	finding := Finding{Type: Missing, Group: n.Group, Resource: n.Resource, URL: n.URL, Verbs: []string{n.Verb}, Message: sentence(n.Why), Evidence: &n.Evidence}
@@ -193,6 +198,23 @@ func (c *comparison) weigh(n *Need, options Options) {
 		finding.Type = Refused
 	}
 	c.Findings = append(c.Findings, finding)
+}
+
+// lacksBind reports whether a need is the right to bind roles, and is neither granted nor proposed.
+func (c *comparison) lacksBind(n *Need) bool {
+	return n.Verb == "bind" && n.Alternative && !n.mustBind && !c.grants(n)
+}
+
+// grants reports whether a right is granted wherever it was used. What is granted in the whole cluster and for all names is
+// granted at all places.
+func (c *comparison) grants(n *Need) bool {
+	return !c.ungranted && (covered(c.rules, n.Right, place{}) ||
+		!slices.ContainsFunc(n.Evidence.places(n.Right), func(at place) bool { return !covered(c.rules, n.Right, at) }))
+}
+
+// isFree reports whether the operator can give a right away without having it.
+func (c *comparison) isFree(n *Need) bool {
+	return n.GivenAway && (!n.written || c.escalates) && (!n.bound || c.binds)
 }
 
 // givesAway reports whether the rights that the operator grants are known.
@@ -223,6 +245,10 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 		if r.Cut {
 			note("recording %s has no end: the session still runs, or was killed; what follows is not counted", r.Name)
 		}
+		if r.Missing > 0 {
+			note("recording %s lacks %d of its events: not all objects that were reconciled are known, so rights are limited neither to names nor to "+
+				"namespaces that the operator does not watch", r.Name, r.Missing)
+		}
 	}
 	for _, n := range c.Needs {
 		elsewhere := uint64(0)
@@ -232,31 +258,50 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 				where = "in namespace " + namespace
 			}
 			elsewhere += refused
-			note("%s on %s %s is not proposed: %s refused there", n.Verb, n.Object(), where, wereRefused(refused))
+			note("%s on %s %s is not proposed: %s refused there", n.Verb, n.Object(), where, were(refused))
 		}
 		if n.Granted && n.Evidence.Refused > elsewhere {
 			note("%s on %s is granted, but %s refused: the role has changed since, or the check against escalation is the reason",
-				n.Verb, n.Object(), wereRefused(n.Evidence.Refused-elsewhere))
+				n.Verb, n.Object(), were(n.Evidence.Refused-elsewhere))
 		}
 	}
-	if len(o.facts.impersonated) > 0 {
-		note("requests that were sent as another user are counted as the operator's own")
+	if o.asOthers > 0 {
+		note("%s sent as another user: the rights of that user are not part of the proposal, only the right to impersonate it", were(o.asOthers))
 	}
-	writesRoles := slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Alternative && (n.Verb == "bind" || !c.givesAway()) })
-	switch {
-	case writesRoles && c.ungranted && c.givesAway():
-		note("the operator writes bindings: bind is proposed, and is not needed if it has all rights that it grants")
-	case writesRoles && c.ungranted:
-		note("the operator writes roles or bindings: escalate and bind are proposed, and are not needed if it has all rights that it grants")
-	case writesRoles && slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Alternative && !n.Granted && (n.Verb == "bind" || !c.givesAway()) }):
-		note("the operator writes roles or bindings without escalate or bind: it needs every right that it grants, even if that right looks unused here")
-	}
+	c.remarkRoles(note)
 	if s.everywhere != nil && !c.ungranted {
 		c.remarkScope(s, note)
 	}
 }
 
-func wereRefused(count uint64) string {
+// remarkRoles explains what an operator that writes roles or bindings needs.
+func (c *comparison) remarkRoles(note func(string, ...any)) {
+	var writes, unknown bool
+	for _, n := range c.Needs {
+		if !n.Alternative || n.Verb != "bind" && c.givesAway() {
+			continue
+		}
+		writes = true
+		switch {
+		case c.ungranted || n.Granted:
+		case n.mustBind:
+			note("bind on %s is proposed for %s: the recordings do not show what all of these grant. It is not needed if the operator has all rights that it binds",
+				n.Object(), cmp.Or(strings.Join(n.Names, ", "), "all names"))
+		case n.Verb != "bind" || !slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.bound }):
+			unknown = true
+		}
+	}
+	switch {
+	case writes && c.ungranted && c.givesAway():
+		note("the operator writes bindings: bind is proposed, and is not needed if it has all rights that it grants")
+	case writes && c.ungranted:
+		note("the operator writes roles or bindings: escalate and bind are proposed, and are not needed if it has all rights that it grants")
+	case unknown:
+		note("the operator writes roles or bindings without escalate or bind: it needs every right that it grants, even if that right looks unused here")
+	}
+}
+
+func were(count uint64) string {
 	if count == 1 {
 		return "1 request was"
 	}

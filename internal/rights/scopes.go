@@ -4,6 +4,7 @@
 package rights
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -21,6 +22,8 @@ type scopes struct {
 	own string
 	// includeRefused says that refused requests count like others.
 	includeRefused bool
+	// incomplete means that events are missing in a recording, so not all objects that are reconciled are known.
+	incomplete bool
 	// inNoNamespace are resources that are known to be cluster-scoped.
 	inNoNamespace map[schema.GroupResource]bool
 	// byResource holds the requests for a resource and its subresources.
@@ -36,7 +39,10 @@ type scopes struct {
 // Custom has the custom resources, and whether they are cluster-scoped.
 func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool, includeRefused bool) *scopes {
 	s := &scopes{
-		o: o, own: own, includeRefused: includeRefused, inNoNamespace: maps.Clone(clusterScoped), byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{}, chosen: map[string]bool{},
+		o: o, own: own, includeRefused: includeRefused, incomplete: o.Missing > 0, inNoNamespace: maps.Clone(clusterScoped), byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{}, chosen: map[string]bool{},
+	}
+	for resource := range o.facts.inNone {
+		s.inNoNamespace[resource] = !o.facts.inNamespaces[resource] // what is only listed or watched shows it by its objects
 	}
 	maps.Copy(s.inNoNamespace, custom)
 	for _, used := range o.uses {
@@ -73,7 +79,7 @@ func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool, in
 
 // varies reports whether a namespace belongs to an object that is reconciled: the next object will have another one.
 func (s *scopes) varies(namespace string) bool {
-	return s.o.facts.madeNamespaces[namespace] || !s.chosen[namespace] && namespace != s.own && s.o.facts.isNamedAfter(namespace)
+	return s.o.facts.madeNamespaces[namespace] || !s.chosen[namespace] && namespace != s.own && (s.incomplete || s.o.facts.isNamedAfter(namespace))
 }
 
 // onlyRefused reports whether requests show nothing but that they were refused.
@@ -108,13 +114,13 @@ func (s *scopes) normal(used *use) Evidence {
 func (s *scopes) namespaces(n *Need) []string {
 	resource := baseOf(n.Right)
 	seen := s.byResource[resource]
-	if seen == nil || s.onlyRefused(&n.Evidence) {
+	if seen == nil || s.onlyRefused(&n.Evidence) || n.Part == LeaderElection { // a lock is where the operator is, whatever else it does
 		seen = &n.Evidence
 	}
 	switch {
 	case n.URL != "", s.inNoNamespace[resource], seen.ClusterWide > 0, seen.Many && len(seen.Namespaces) > maxFixedNames, len(seen.Namespaces) == 0:
 		return nil
-	case s.onlyInOwn(seen) && n.Part != EventRecorder:
+	case s.onlyInOwn(seen, n.Part) && n.Part != EventRecorder:
 		return []string{s.own}
 	case s.everywhere != nil:
 		return nil
@@ -122,6 +128,7 @@ func (s *scopes) namespaces(n *Need) []string {
 	all := maps.Clone(s.watched)
 	for namespace := range seen.Namespaces {
 		if s.varies(namespace) {
+			n.because(s.o.facts.whyMentioned("namespace", namespace))
 			return nil
 		}
 		all[namespace] = true
@@ -129,8 +136,12 @@ func (s *scopes) namespaces(n *Need) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// onlyInOwn reports whether something happened only in the operator's own namespace, where nothing is reconciled.
-func (s *scopes) onlyInOwn(e *Evidence) bool {
+// onlyInOwn reports whether something happened only in the operator's own namespace, where nothing is reconciled. If not all
+// that is reconciled is known, only a lock is certain to be there.
+func (s *scopes) onlyInOwn(e *Evidence, part Part) bool {
+	if s.incomplete && part != LeaderElection {
+		return false
+	}
 	return s.own != "" && len(e.Namespaces) == 1 && e.Namespaces[s.own] > 0 && e.ClusterWide == 0 && !s.o.facts.subjectNamespaces[s.own]
 }
 
@@ -141,24 +152,38 @@ func (s *scopes) names(n *Need) []string {
 	switch {
 	case !namesCount(n.Right), e.Unnamed > 0, e.Many, len(e.Names) == 0, len(e.Names) > maxFixedNames:
 		return nil
-	case n.Verb == "impersonate":
-		// Users are the same on every cluster.
+	case n.Verb == "impersonate", n.Verb == "bind":
+		// Users are the same on every cluster, and the right to bind any role would be the right to do anything.
 	case n.Part == EventRecorder, IsCustom(n.Group):
 		return nil
-	case !s.onlyInOwn(e) && !installed[baseOf(n.Right)]:
+	case !s.onlyInOwn(e, n.Part) && !installed[baseOf(n.Right)]:
+		return nil
+	case s.incomplete && n.Part != LeaderElection:
 		return nil
 	case len(s.o.facts.subjects) == 0 && n.Part != LeaderElection:
 		return nil // nothing was reconciled, so nothing shows what depends on it
 	}
 	names := slices.Sorted(maps.Keys(e.Names))
-	if slices.ContainsFunc(names, s.o.facts.isNamedAfter) {
+	if i := slices.IndexFunc(names, s.o.facts.isNamedAfter); i >= 0 {
+		n.because(s.o.facts.whyMentioned("name", names[i]))
 		return nil
 	}
 	return names
 }
 
-// isNamedAfter reports whether a name may come from an object that is reconciled.
+// whyMentioned explains why a right is not limited to a name; empty if no custom resource mentions it.
+func (f *facts) whyMentioned(what, name string) string {
+	if !f.mentioned[name] {
+		return ""
+	}
+	return fmt.Sprintf("not limited to the %s %s: it contains a value of a custom resource, and the next one may have another value", what, name)
+}
+
+// isNamedAfter reports whether a name may come from an object that is reconciled: from its name, or from a value that it contains.
 func (f *facts) isNamedAfter(name string) bool {
+	if f.mentioned[name] {
+		return true
+	}
 	for subject := range f.subjects {
 		if strings.Contains(name, subject) || strings.Contains(subject, name) {
 			return true

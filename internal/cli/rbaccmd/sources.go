@@ -24,13 +24,16 @@ import (
 // recordingsDir is where recordings are, below the state directories of sessions.
 const recordingsDir = "recordings"
 
-// recordings reads those that are named, or else the latest of the project, with notes on what is left out.
+// recordings reads those that are named, or else the latest of the project, with notes on what is left out. One that cannot be
+// read is an error only if it is named: another opdock may have made it, or a crash may have damaged it.
 func (a verbs) recordings(ctx context.Context, about *subject, o rbacOptions, files []string) (all []*rights.Recording, notes []string, err error) {
-	if len(files) == 0 {
+	named := len(files) > 0
+	if !named {
 		if files, notes, err = a.recordingsOf(about, o.last); err != nil {
 			return nil, nil, err
 		}
 	}
+	var problems []string
 	for _, file := range files {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
@@ -38,6 +41,9 @@ func (a verbs) recordings(ctx context.Context, about *subject, o rbacOptions, fi
 		recording, err := rights.CollectFile(file)
 		var other *lens.NotARecordingError
 		switch {
+		case err != nil && !named:
+			problems = append(problems, fmt.Sprintf("a recording is not counted because it cannot be read: %v; it is in %s", err, cmdutil.ShellQuote(file)))
+			continue
 		case errors.As(err, &other):
 			return nil, nil, &cmdutil.UsageError{Message: err.Error(), Hints: []string{"make a recording: " + cmdutil.ShellQuote(a.Program) + " trace -- COMMAND"}}
 		case err != nil:
@@ -45,7 +51,11 @@ func (a verbs) recordings(ctx context.Context, about *subject, o rbacOptions, fi
 		}
 		all = append(all, recording)
 	}
-	return all, notes, nil
+	if len(all) == 0 {
+		return nil, nil, hint.With(fmt.Errorf("no recording of %s can be read", about.project.Name), append(problems,
+			"run the operator and its samples, and record them: "+cmdutil.ShellQuote(a.Program)+" rbac --record")...)
+	}
+	return all, append(notes, problems...), nil
 }
 
 // foreign returns a note for each recording of another project. What its operator needs says nothing about this one.

@@ -62,3 +62,49 @@ func TestTracedProgramsAreNotTheOperator(t *testing.T) {
 		t.Errorf("if it is named, it says\n%s", text)
 	}
 }
+
+// TestRecordingsThatCannotBeRead are left out, unless they are named.
+func TestRecordingsThatCannotBeRead(t *testing.T) {
+	dir, home := testenv.Dir(t, shipFiles), t.TempDir()
+	recordings := filepath.Join(home, "dev/ship/recordings")
+	run := func(args ...string) (int, string) {
+		s := newConsole(nil)
+		s.Dock.Home = func() string { return home }
+		return screen(t, s, dir, append(args, "--dir", dir)...)
+	}
+	spoil := func(name, old, now string) string {
+		path := record(t, filepath.Join(recordings, name), "ship", sailing())
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Replace(string(content), old, now, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	damaged, newer := spoil("1.jsonl", `"seq":3,`, `"seq":3`+"\x00,"), spoil("2.jsonl", `"version":1`, `"version":99`)
+	code, text := run()
+	clitest.ExpectCode(t, code, cmdutil.ExitError)
+	if !strings.Contains(text, "no recording of ship can be read") || !strings.Contains(text, damaged) || !strings.Contains(text, newer) {
+		t.Errorf("without others, it says\n%s", text)
+	}
+
+	record(t, filepath.Join(recordings, "3.jsonl"), "ship", sailing())
+	code, text = run()
+	clitest.ExpectCode(t, code, cmdutil.ExitOK)
+	for _, want := range []string{
+		"ship: 9 requests as " + identity + " in 1 recording\n", "! a recording is not counted because it cannot be read: 1.jsonl: line 4 of the recording is damaged; it is in " + damaged + "\n",
+		"! a recording is not counted because it cannot be read: 2.jsonl: ", "it is in " + newer + "\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got\n%swant %s", text, want)
+		}
+	}
+
+	for _, path := range []string{damaged, newer} {
+		if code, _ := run(path); code == cmdutil.ExitOK {
+			t.Errorf("%s is counted", path)
+		}
+	}
+}
