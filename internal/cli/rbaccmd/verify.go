@@ -147,6 +147,9 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 		return result, "", err
 	}
 	run.Recording = filepath.Join(a.DevStateDir(a.ClusterNameFor(about.project)), recordingsDir, name)
+	if err := lens.RemoveOldest(run.Recording, run.Header, lens.KeptRecordings); err != nil {
+		return result, "", err
+	}
 	d := a.NewDisplay(o.format != formatText)
 	d.Title("Running %s with %s", about.project.Name, r.with)
 	run.Acts, run.Subjects = rehearse.Samples(objects, samples, "default", func(text string) { fmt.Fprintf(a.Err, "! %s\n", text) })
