@@ -113,7 +113,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 		// Another writer was faster, or the cache was behind.
 		return nil
 	}
-	write := repetition{object.GetUID(), desired.hash, found.signature()}
+	write := repetition{p.childOf(object), desired.hash, found.signature()}
 	if wait, rounds := p.contests.wait(write, p.now); wait > 0 {
 		return contested(what, found.describe(object, p.fieldOwner), wait, rounds)
 	}
