@@ -83,7 +83,7 @@ func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, c
 		return Waiting("Deleting", "%s is being deleted and will be recreated", describe(object, desired.name))
 	}
 	if cause := stuck(object, desired); cause != nil {
-		return p.replace(ctx, object, desired, cause)
+		return p.replace(ctx, object, desired, repetition{p.childOf(object), desired.hash, cause.Error()}, cause)
 	}
 	found := p.drift(object, desired)
 	isCurrent := desired.isAppliedTo(object)
@@ -129,7 +129,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 			}
 		}
 		if err := p.patch(ctx, object, desired); err != nil {
-			return p.replaceIfImmutable(ctx, object, desired, err)
+			return p.replaceIfImmutable(ctx, object, desired, write, err)
 		}
 		if found = p.drift(object, desired); len(found.added) == 0 {
 			break

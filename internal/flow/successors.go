@@ -19,11 +19,11 @@ func (p *Pass) MayRestore(object client.Object, fields string) (restored func(),
 // how soon the next child must differ in the same fields to count as a reaction.
 func (p *Pass) MayReplace(object client.Object, fields string, within time.Duration) (replaced func(), err error) {
 	write := repetition{childOf: p.childOf(object), signature: fields}
-	return p.mayWrite(object, write, fields, within)
+	return p.mayWrite(write, fields, within)
 }
 
 // mayWrite decides whether a correction has to wait. The fields are for the message.
-func (p *Pass) mayWrite(object client.Object, write repetition, fields string, within time.Duration) (written func(), err error) {
+func (p *Pass) mayWrite(write repetition, fields string, within time.Duration) (written func(), err error) {
 	if wait, rounds := p.contests.wait(write, p.now); wait > 0 {
 		return nil, contested(write.child, fields, wait, rounds)
 	}

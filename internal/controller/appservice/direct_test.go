@@ -5,15 +5,18 @@ package appservice
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -49,6 +52,9 @@ func newReconciled(t *testing.T, app *appv1.AppService) *reconciled {
 		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			object.SetUID(uuid.NewUUID())
+			if all := (&client.CreateOptions{}).ApplyOptions(options); len(all.DryRun) > 0 {
+				return apierrors.NewAlreadyExists(schema.GroupResource{}, object.GetName())
+			}
 			return c.Create(ctx, object, options...)
 		},
 	}).Build()
@@ -164,6 +170,34 @@ func TestContestWithARivalThatHidesItsTraces(t *testing.T) {
 				t.Errorf("got %+v", ready)
 			}
 		})
+	}
+}
+
+// A rival makes each new Service headless, which only a replacement can correct.
+func TestContestWithARivalThatMakesServicesHeadless(t *testing.T) {
+	r := newReconciled(t, app(t, `{image: i, ports: [{port: 80}]}`))
+	replaced := map[types.UID]bool{}
+	for range 50 {
+		r.pass()
+		var live corev1.Service
+		if err := r.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, &live); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		replaced[live.UID] = true
+		live.Spec.ClusterIP = corev1.ClusterIPNone
+		if err := r.Update(t.Context(), &live, client.FieldOwner("rival")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var owner appv1.AppService
+	if err := r.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, &owner); err != nil {
+		t.Fatal(err)
+	}
+	ready := meta.FindStatusCondition(owner.Status.Conditions, "Ready")
+	if ready == nil || ready.Reason != flow.ReasonContested || !strings.Contains(ready.Message, "spec.clusterIP was set to None") {
+		t.Errorf("after %d Services: %+v", len(replaced), ready)
 	}
 }
 
