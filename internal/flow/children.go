@@ -135,6 +135,9 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 			break
 		}
 	}
+	if len(found.moved) > 0 {
+		p.shapes.keepOrder(object.GetUID(), desired.hash)
+	}
 	p.contests.count(write, contestWithin, p.now)
 	if reason.repairing {
 		p.repairs = append(p.repairs, change)

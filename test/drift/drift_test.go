@@ -55,7 +55,7 @@ metadata: {name: shop}
 spec:
   image: nginx
   size: 2
-  envs: [{name: MODE, value: fast}]
+  envs: [{name: MODE, value: fast}, {name: LEVEL, value: $(MODE)}]
   ports: [{name: http, port: 80}, {name: admin, port: 8080}]
   resources: {limits: {cpu: 500m, memory: 64Mi}}
   podMetadata: {labels: {tier: web}, annotations: {note: mine}}
@@ -78,7 +78,10 @@ kind: Robot
 metadata: {name: welder}
 spec:
   replicas: 2
-  template: {spec: {containers: [{name: arm, image: nginx, env: [{name: MODE, value: fast}]}]}}
+  template:
+    spec:
+      initContainers: [{name: first, image: busybox}, {name: second, image: busybox}]
+      containers: [{name: arm, image: nginx, env: [{name: MODE, value: fast}]}]
 `, "Deployment"},
 	{"Collector", `
 apiVersion: collector.ip/v1
@@ -103,7 +106,7 @@ metadata: {name: store}
 spec:
   components:
     - name: web
-      resource: {apiVersion: app.example.com/v1, kind: AppService, spec: {image: nginx, size: 1, ports: [{name: http, port: 80}]}}
+      resource: {apiVersion: app.example.com/v1, kind: AppService, spec: {image: nginx, size: 1, ports: [{name: http, port: 80}, {name: admin, port: 8080}]}}
     - name: members
       resource: {apiVersion: kubegroup.generals.space/v1, kind: PodCluster, spec: {podReplicas: 1}}
     - name: workers

@@ -5,6 +5,7 @@ package appservice
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,28 @@ func TestContestWithARivalThatHidesItsTraces(t *testing.T) {
 				t.Errorf("got %+v", ready)
 			}
 		})
+	}
+}
+
+// Managed fields are sets, so they do not show that the variables were reordered, which refer to each other.
+func TestTheOrderOfVariablesIsRestored(t *testing.T) {
+	r := newReconciled(t, app(t, `{image: i, envs: [{name: A, value: a}, {name: B, value: $(A)}, {name: C, value: $(B)}]}`))
+	for range 2 {
+		r.pass()
+		live := r.deployment()
+		slices.Reverse(live.Spec.Template.Spec.Containers[0].Env)
+		if err := r.Update(t.Context(), live, client.FieldOwner("person")); err != nil {
+			t.Fatal(err)
+		}
+		r.pass()
+		live = r.deployment()
+		if env := live.Spec.Template.Spec.Containers[0].Env; env[0].Name != "A" || env[1].Name != "B" || env[2].Name != "C" {
+			t.Errorf("the variables are %+v", env)
+		}
+		r.pass()
+		if quiet := r.deployment(); quiet.ResourceVersion != live.ResourceVersion {
+			t.Error("it is written again")
+		}
 	}
 }
 
