@@ -141,6 +141,50 @@ func TestAdoptionKeepsTheNumberOfPods(t *testing.T) {
 	}
 }
 
+// kubectl replace with a manifest that has neither the labels nor the owner reference.
+func TestAReplacedChildIsAdoptedAgain(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		replace func(*appsv1.Deployment)
+		want    bool
+	}{
+		{"without metadata", func(live *appsv1.Deployment) { live.Labels = nil }, true},
+		{"with other labels", func(live *appsv1.Deployment) { live.Labels = map[string]string{"a": "b"} }, true},
+		{"with the label of another owner", func(live *appsv1.Deployment) {
+			live.Labels = map[string]string{flow.LabelManagedBy: flow.ManagedBy, flow.LabelInstance: "other"}
+		}, false},
+		{"never set by us", func(live *appsv1.Deployment) {
+			live.Labels = nil
+			live.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+		}, false},
+		{"controlled by another owner", func(live *appsv1.Deployment) {
+			live.Labels = nil
+			live.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "x", Controller: ptr.To(true)}}
+		}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			owner := app(t, `{image: i, size: 2}`)
+			r := newReconciled(t, owner)
+			r.pass()
+			live := r.deployment()
+			live.OwnerReferences, live.Annotations = nil, nil
+			live.Spec.Paused = true
+			test.replace(live)
+			if err := r.Update(t.Context(), live, client.FieldOwner("kubectl-replace")); err != nil {
+				t.Fatal(err)
+			}
+			r.pass()
+			now := r.deployment()
+			if got := metav1.IsControlledBy(now, owner) && !now.Spec.Paused && now.Labels[flow.LabelInstance] == owner.Name; got != test.want {
+				t.Errorf("adopted is %v: %+v, paused: %v", got, now.ObjectMeta, now.Spec.Paused)
+			}
+			if !test.want && now.ResourceVersion != live.ResourceVersion {
+				t.Error("it was changed")
+			}
+		})
+	}
+}
+
 // A rival that also removes what tells that the configuration has not changed is a rival all the same.
 func TestContestWithARivalThatHidesItsTraces(t *testing.T) {
 	for name, strip := range map[string]func(*appsv1.Deployment){
