@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -182,44 +181,6 @@ func (p *Pass) refresh(ctx context.Context, object client.Object) error {
 	}
 	return nil
 }
-
-// create creates a child that is not in the cache. Unlike an apply, a create never changes an existing object, so no
-// read is needed before. It is also cheaper for the server.
-func (p *Pass) create(ctx context.Context, object client.Object, desired *desired) error {
-	data, err := json.Marshal(desired.content)
-	if err != nil {
-		return fmt.Errorf("encoding %s: %w", describe(object, desired.name), err)
-	}
-	clearObject(object)
-	unknown, err := kjson.UnmarshalStrict(data, object)
-	if err != nil {
-		return fmt.Errorf("encoding %s: %w", describe(object, desired.name), err)
-	}
-	err = p.write(object, desired.name, func() error {
-		if len(unknown) > 0 {
-			// The Go type does not have all fields, so the server must validate the rest.
-			return p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(p.fieldOwner))
-		}
-		return p.client.Create(ctx, object, client.FieldOwner(p.fieldOwner))
-	})
-	switch {
-	case apierrors.IsAlreadyExists(err):
-		// The cache lags behind, or does not select the object because it lacks our label.
-		clearObject(object)
-		object.SetName(desired.name)
-		if err := p.refresh(ctx, object); err != nil {
-			return err
-		}
-		return errFound
-	case err != nil:
-		return Refused(fmt.Errorf("creating %s: %w", describe(object, desired.name), err))
-	}
-	p.Changed("Created %s", describe(object, desired.name))
-	return nil
-}
-
-// errFound means that the child exists after all.
-var errFound = errors.New("it exists after all")
 
 // Applied is Apply without writes, for children that must wait: it stores the existing child in object, like Find,
 // and reports whether it matches the configuration.
