@@ -87,7 +87,7 @@ func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, c
 	found := p.drift(object, desired)
 	isCurrent := desired.isAppliedTo(object)
 	if isCurrent && found.none() && !adopting {
-		return nil
+		return p.unlessHidden(object)
 	}
 	return p.apply(ctx, object, desired, found, applyReason{adopting: adopting, repairing: isCurrent && !adopting})
 }
@@ -134,6 +134,9 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 			break
 		}
 	}
+	if err := p.unlessHidden(object); err != nil {
+		return err
+	}
 	if len(found.moved) > 0 {
 		p.shapes.keepOrder(object.GetUID(), desired.hash)
 	}
@@ -159,8 +162,13 @@ func (p *Pass) patch(ctx context.Context, object client.Object, desired *desired
 	answer := newLike(object)
 	answer.SetName(desired.name)
 	answer.SetNamespace(p.owner.GetNamespace())
+	options := []client.PatchOption{client.FieldOwner(p.fieldOwner), client.ForceOwnership}
+	if !isCached(object) {
+		// The caches may not hold it after the write either.
+		options = append(options, client.DisableReadYourWritesConsistency)
+	}
 	if err := p.write(answer, desired.name, func() error {
-		return p.client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(p.fieldOwner), client.ForceOwnership)
+		return p.client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, data), options...)
 	}); err != nil {
 		return fmt.Errorf("applying %s: %w", describe(object, desired.name), err)
 	}
@@ -282,24 +290,6 @@ func (p *Pass) Find(ctx context.Context, object client.Object, name string) erro
 		clearObject(object)
 	}
 	return nil
-}
-
-// isCached reports whether the caches hold a child. After a write of any other child, do not wait for the cache: it
-// would never have it.
-func isCached(object client.Object) bool { return object.GetLabels()[LabelManagedBy] == ManagedBy }
-
-// Hidden fills in a child that the cache does not hold, although it belongs to the owner: its label was removed. If there is
-// none, the object stays empty.
-func (p *Pass) Hidden(ctx context.Context, object client.Object, name string) (found bool, err error) {
-	err = p.reader.Get(ctx, types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name}, object)
-	if err == nil && metav1.IsControlledBy(object, p.owner) {
-		return true, nil
-	}
-	clearObject(object)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading %s: %w", describe(object, name), err)
-	}
-	return false, nil
 }
 
 // OwnsField reports whether this controller was the last to set a field of a child. The path consists of field names,

@@ -32,7 +32,11 @@ func (p *Pass) create(ctx context.Context, object client.Object, desired *desire
 	if len(unknown) > 0 || losesFields(object, desired.content) {
 		err = p.createByApply(ctx, object, desired.name, data)
 	} else {
-		err = p.write(object, desired.name, func() error { return p.client.Create(ctx, object, client.FieldOwner(p.fieldOwner)) })
+		options := []client.CreateOption{client.FieldOwner(p.fieldOwner)}
+		if p.own.isHidden(object) {
+			options = append(options, client.DisableReadYourWritesConsistency)
+		}
+		err = p.write(object, desired.name, func() error { return p.client.Create(ctx, object, options...) })
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -47,7 +51,7 @@ func (p *Pass) create(ctx context.Context, object client.Object, desired *desire
 		return Refused(fmt.Errorf("creating %s: %w", describe(object, desired.name), err))
 	}
 	p.Changed("Created %s", describe(object, desired.name))
-	return nil
+	return p.unlessHidden(object)
 }
 
 // createByApply is for configurations that the Go type cannot hold: it lacks a field, which the server must validate, or it

@@ -26,7 +26,9 @@ type delayed struct {
 	added []time.Duration
 }
 
-func (q *delayed) AddAfter(_ reconcile.Request, after time.Duration) { q.added = append(q.added, after) }
+func (q *delayed) AddAfter(_ reconcile.Request, after time.Duration) {
+	q.added = append(q.added, after)
+}
 
 // edit changes the object on the server as another writer does, and returns whether the event triggers a reconcile.
 func (w *world) edit(change func(*robotv1.Robot)) bool {
