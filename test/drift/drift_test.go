@@ -269,12 +269,18 @@ func (s *stage) disturb(e *editor) bool {
 		return false
 	}
 	s.Logf("%s %s: %s by %s of %s", wanted.GetKind(), wanted.GetName(), what, how, who)
+	honest := &honesty{}
 	testenv.Await(s, func() string {
+		began := time.Now()
 		fresh := wanted.DeepCopy()
 		if err := s.Get(s.Context(), client.ObjectKeyFromObject(fresh), fresh); err != nil {
 			return err.Error()
 		}
 		if difference := cmp.Diff(s.essence(wanted), s.essence(fresh)); difference != "" {
+			if s.notReady() == "" && !honest.holds(fresh.GetUID(), began, time.Now()) {
+				s.Fatalf("the owner is Ready for more than %v while %s %s differs after the edit that %s by %s:\n%s",
+					mostReady, wanted.GetKind(), wanted.GetName(), what, how, difference)
+			}
 			return fmt.Sprintf("%s %s is not corrected after the edit that %s by %s:\n%s", wanted.GetKind(), wanted.GetName(), what, how, difference)
 		}
 		return s.notReady()
