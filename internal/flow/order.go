@@ -114,11 +114,11 @@ func fieldOf(object reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-func dereferenced(value reflect.Value) reflect.Value {
-	for value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface {
-		value = value.Elem()
+func dereferenced(v reflect.Value) reflect.Value {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
 	}
-	return value
+	return v
 }
 
 // maxOrders limits the memory for children whose order the server changes.
