@@ -6,6 +6,7 @@ package flow
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,12 +41,26 @@ func (p *Pass) adopt(ctx context.Context, object client.Object) error {
 }
 
 // isAdoptable reports whether the owner may adopt an object without a controller: it has the labels of the owner's
-// children, or the owner has AdoptAnnotation.
+// children, it lost all of them and still has fields that this kind's controller has set, or the owner has AdoptAnnotation.
 func (p *Pass) isAdoptable(object client.Object) bool {
 	if object.GetUID() == "" || metav1.GetControllerOfNoCopy(object) != nil {
 		return false
 	}
-	return p.owner.GetAnnotations()[AdoptAnnotation] == "true" || p.bearsLabels(object)
+	return p.owner.GetAnnotations()[AdoptAnnotation] == "true" || p.bearsLabels(object) || p.isStripped(object)
+}
+
+// isStripped reports whether an object was a child of this kind and has lost its owner and its labels at once, as after
+// kubectl replace with a manifest that has none. A label that names another owner means that it is not ours, as after an
+// orphaning deletion of that owner.
+func (p *Pass) isStripped(object client.Object) bool {
+	for name := range p.labels() {
+		if _, has := object.GetLabels()[name]; has {
+			return false
+		}
+	}
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return isEntryOf(&entry, p.fieldOwner) && ConcernsSpec(entry)
+	})
 }
 
 func (p *Pass) bearsLabels(object client.Object) bool {

@@ -53,6 +53,16 @@ func (b *bystanders) Start(ctx context.Context, queue workqueue.TypedRateLimitin
 	return nil
 }
 
+// enqueue adds an owner to the queue, if the controller has started.
+func (b *bystanders) enqueue(request reconcile.Request, after time.Duration) {
+	b.mutex.Lock()
+	queue := b.queue
+	b.mutex.Unlock()
+	if queue != nil {
+		queue.AddAfter(request, after)
+	}
+}
+
 // watch triggers the owner when the object changes or is deleted. It starts at the version of a list, because API servers do not
 // watch from the version of an object that has not changed for minutes: they answer at once that it is too old.
 func (b *bystanders) watch(ctx context.Context, object, owner client.Object) error {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -83,12 +82,12 @@ func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, c
 		return Waiting("Deleting", "%s is being deleted and will be recreated", describe(object, desired.name))
 	}
 	if cause := stuck(object, desired); cause != nil {
-		return p.replace(ctx, object, desired, cause)
+		return p.replace(ctx, object, desired, repetition{p.childOf(object), desired.hash, cause.Error()}, cause)
 	}
 	found := p.drift(object, desired)
 	isCurrent := desired.isAppliedTo(object)
 	if isCurrent && found.none() && !adopting {
-		return nil
+		return p.unlessHidden(object)
 	}
 	return p.apply(ctx, object, desired, found, applyReason{adopting: adopting, repairing: isCurrent && !adopting})
 }
@@ -113,7 +112,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 		// Another writer was faster, or the cache was behind.
 		return nil
 	}
-	write := repetition{object.GetUID(), desired.hash, found.signature()}
+	write := repetition{p.childOf(object), desired.hash, found.signature()}
 	if wait, rounds := p.contests.wait(write, p.now); wait > 0 {
 		return contested(what, found.describe(object, p.fieldOwner), wait, rounds)
 	}
@@ -129,11 +128,17 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 			}
 		}
 		if err := p.patch(ctx, object, desired); err != nil {
-			return p.replaceIfImmutable(ctx, object, desired, err)
+			return p.replaceIfImmutable(ctx, object, desired, write, err)
 		}
 		if found = p.drift(object, desired); len(found.added) == 0 {
 			break
 		}
+	}
+	if err := p.unlessHidden(object); err != nil {
+		return err
+	}
+	if len(found.moved) > 0 {
+		p.shapes.keepOrder(object.GetUID(), desired.hash)
 	}
 	p.contests.count(write, contestWithin, p.now)
 	if reason.repairing {
@@ -157,8 +162,13 @@ func (p *Pass) patch(ctx context.Context, object client.Object, desired *desired
 	answer := newLike(object)
 	answer.SetName(desired.name)
 	answer.SetNamespace(p.owner.GetNamespace())
+	options := []client.PatchOption{client.FieldOwner(p.fieldOwner), client.ForceOwnership}
+	if !isCached(object) {
+		// The caches may not hold it after the write either.
+		options = append(options, client.DisableReadYourWritesConsistency)
+	}
 	if err := p.write(answer, desired.name, func() error {
-		return p.client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(p.fieldOwner), client.ForceOwnership)
+		return p.client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, data), options...)
 	}); err != nil {
 		return fmt.Errorf("applying %s: %w", describe(object, desired.name), err)
 	}
@@ -179,44 +189,6 @@ func (p *Pass) refresh(ctx context.Context, object client.Object) error {
 	}
 	return nil
 }
-
-// create creates a child that is not in the cache. Unlike an apply, a create never changes an existing object, so no
-// read is needed before. It is also cheaper for the server.
-func (p *Pass) create(ctx context.Context, object client.Object, desired *desired) error {
-	data, err := json.Marshal(desired.content)
-	if err != nil {
-		return fmt.Errorf("encoding %s: %w", describe(object, desired.name), err)
-	}
-	clearObject(object)
-	unknown, err := kjson.UnmarshalStrict(data, object)
-	if err != nil {
-		return fmt.Errorf("encoding %s: %w", describe(object, desired.name), err)
-	}
-	err = p.write(object, desired.name, func() error {
-		if len(unknown) > 0 {
-			// The Go type does not have all fields, so the server must validate the rest.
-			return p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(p.fieldOwner))
-		}
-		return p.client.Create(ctx, object, client.FieldOwner(p.fieldOwner))
-	})
-	switch {
-	case apierrors.IsAlreadyExists(err):
-		// The cache lags behind, or does not select the object because it lacks our label.
-		clearObject(object)
-		object.SetName(desired.name)
-		if err := p.refresh(ctx, object); err != nil {
-			return err
-		}
-		return errFound
-	case err != nil:
-		return Refused(fmt.Errorf("creating %s: %w", describe(object, desired.name), err))
-	}
-	p.Changed("Created %s", describe(object, desired.name))
-	return nil
-}
-
-// errFound means that the child exists after all.
-var errFound = errors.New("it exists after all")
 
 // Applied is Apply without writes, for children that must wait: it stores the existing child in object, like Find,
 // and reports whether it matches the configuration.
@@ -318,24 +290,6 @@ func (p *Pass) Find(ctx context.Context, object client.Object, name string) erro
 		clearObject(object)
 	}
 	return nil
-}
-
-// isCached reports whether the caches hold a child. After a write of any other child, do not wait for the cache: it
-// would never have it.
-func isCached(object client.Object) bool { return object.GetLabels()[LabelManagedBy] == ManagedBy }
-
-// Hidden fills in a child that the cache does not hold, although it belongs to the owner: its label was removed. If there is
-// none, the object stays empty.
-func (p *Pass) Hidden(ctx context.Context, object client.Object, name string) (found bool, err error) {
-	err = p.reader.Get(ctx, types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: name}, object)
-	if err == nil && metav1.IsControlledBy(object, p.owner) {
-		return true, nil
-	}
-	clearObject(object)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading %s: %w", describe(object, name), err)
-	}
-	return false, nil
 }
 
 // OwnsField reports whether this controller was the last to set a field of a child. The path consists of field names,

@@ -6,6 +6,8 @@ package flow
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,11 +20,15 @@ const ReasonContested = "FieldContested"
 const (
 	// contestAfter is how many times in a row the same fields are corrected before it counts as a contest. A person
 	// never comes close to it.
-	contestAfter = 8
+	contestAfter = 16
 	// contestWithin is how soon a field must usually be set again to count as a reaction to our correction.
 	contestWithin = 10 * time.Second
-	// firstTruce and lastTruce bound the pauses between repairs in a contest.
-	firstTruce = 15 * time.Second
+	// maxBetween is how many corrections of other fields can lie between two corrections in a row. A rival answers each
+	// correction, so only other rivals get in between. A script that edits at random usually takes longer to come back.
+	maxBetween = 2
+	// firstTruce and lastTruce bound the pauses between repairs in a contest. The first one is short, so little is lost
+	// if the writer is no rival after all.
+	firstTruce = time.Second
 	lastTruce  = 5 * time.Minute
 )
 
@@ -33,42 +39,64 @@ const (
 // configuration has not changed. Each set of fields has its own count, so several writers do not hide each other. The
 // counts of a child are not dropped with it: for a cache, a child whose label is removed is deleted.
 type contests struct {
-	mutex  sync.Mutex
-	writes map[repetition]*contest
+	mutex    sync.Mutex
+	children map[childOf]*struggle
 	// swept is when the counts that are over were last dropped.
 	swept time.Time
 }
 
-// repetition identifies a write: the same configuration for the same child, because of the same fields.
+// childOf names a child by its owner. It is the same child after it was replaced.
+type childOf struct {
+	owner types.UID
+	child string
+}
+
+// repetition identifies a write: the same configuration for the same child, because of the same fields, which are one in
+// each line of the signature.
 type repetition struct {
-	child           types.UID
+	childOf
 	hash, signature string
+}
+
+// struggle holds what is counted for a child, by signature.
+type struggle struct {
+	hash   string
+	writes map[string]*contest
 }
 
 type contest struct {
 	// last is the time of the last write, and rounds how often in a row it was made.
 	last   time.Time
 	rounds int
+	// between is how many corrections of other fields were made since.
+	between int
 	// truce is how long we wait before the next repair; 0 if there is no contest.
 	truce time.Duration
 	// within is how soon the next write must be needed to count as one in a row.
 	within time.Duration
 }
 
-// isOver reports whether the child has matched its configuration for longer than a truce.
-func (c *contest) isOver(now time.Time) bool { return now.Sub(c.last) > max(c.within, 2*c.truce) }
+// isOver reports whether the fields have matched the configuration for longer than a truce, or while others were corrected.
+func (c *contest) isOver(now time.Time) bool {
+	return c.between > maxBetween || now.Sub(c.last) > max(c.within, 2*c.truce)
+}
 
 // wait returns how long a write to an existing child has to wait, which is 0 unless there is a contest, and how often in a
 // row it was made.
 func (c *contests) wait(write repetition, now time.Time) (wait time.Duration, rounds int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	known := c.writes[write]
+	child := c.children[write.childOf]
+	if child == nil || child.hash != write.hash {
+		return 0, 0
+	}
+	known := child.writes[write.signature]
 	if known == nil || known.isOver(now) || known.rounds < contestAfter {
 		return 0, 0
 	}
 	if known.truce == 0 {
-		known.truce = firstTruce
+		// Where reactions take longer, a round costs more.
+		known.truce = max(firstTruce, known.within/10)
 	}
 	return max(0, known.last.Add(known.truce).Sub(now)), known.rounds
 }
@@ -78,24 +106,54 @@ func (c *contests) wait(write repetition, now time.Time) (wait time.Duration, ro
 func (c *contests) count(write repetition, within time.Duration, now time.Time) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.writes == nil {
-		c.writes = map[repetition]*contest{}
+	if c.children == nil {
+		c.children = map[childOf]*struggle{}
 	}
-	// Another configuration is our own wish, and no reaction of a rival: it ends what was counted for the one before, so
-	// that two which take turns are no contest.
-	maps.DeleteFunc(c.writes, func(other repetition, _ *contest) bool { return other.child == write.child && other.hash != write.hash })
 	if now.Sub(c.swept) > contestWithin {
 		c.swept = now
-		maps.DeleteFunc(c.writes, func(_ repetition, known *contest) bool { return known.isOver(now) })
+		maps.DeleteFunc(c.children, func(_ childOf, child *struggle) bool { return child.sweep(now) })
 	}
-	known := c.writes[write]
+	child := c.children[write.childOf]
+	if child == nil || child.hash != write.hash {
+		// Another configuration is our own wish, and no reaction of a rival: it ends what was counted for the one before, so
+		// that two which take turns are no contest.
+		child = &struggle{hash: write.hash, writes: map[string]*contest{}}
+		c.children[write.childOf] = child
+	}
+	known := child.writes[write.signature]
 	if known == nil || known.isOver(now) {
 		known = &contest{within: within}
-		c.writes[write] = known
+		child.writes[write.signature] = known
+	}
+	for signature, other := range child.writes {
+		if haveFieldsInCommon(signature, write.signature) {
+			other.between = 0
+		} else {
+			other.between++
+		}
 	}
 	known.rounds++
 	known.last = now
 	known.truce = min(2*known.truce, lastTruce)
+}
+
+// sweep drops what is over, and reports whether nothing is left.
+func (s *struggle) sweep(now time.Time) bool {
+	maps.DeleteFunc(s.writes, func(_ string, known *contest) bool { return known.isOver(now) })
+	return len(s.writes) == 0
+}
+
+func haveFieldsInCommon(a, b string) bool {
+	if a == b {
+		return true
+	}
+	fields := strings.Split(a, "\n")
+	for field := range strings.SplitSeq(b, "\n") {
+		if field != "" && slices.Contains(fields, field) {
+			return true
+		}
+	}
+	return false
 }
 
 // contested is the outcome while a write waits.

@@ -4,13 +4,14 @@
 package flow
 
 import (
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 )
+
+var web = childOf{"uid", "Deployment web"}
 
 // attempt makes a write unless it has to wait.
 func (c *contests) attempt(write repetition, now time.Time) (wait time.Duration, rounds int) {
@@ -25,26 +26,27 @@ func TestContest(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	repair := func(after time.Duration) error {
 		now = now.Add(after)
-		wait, rounds := c.attempt(repetition{"uid", "hash", "spec.replicas"}, now)
+		wait, rounds := c.attempt(repetition{web, "hash", "spec.replicas"}, now)
 		if wait > 0 {
 			return contested("Deployment web", "spec.replicas was changed by rival", wait, rounds)
 		}
 		return nil
 	}
+	const moment = 100 * time.Millisecond
 	for range contestAfter {
-		if err := repair(time.Second); err != nil {
+		if err := repair(moment); err != nil {
 			t.Fatalf("not contested yet: %v", err)
 		}
 	}
-	err := repair(time.Second)
+	err := repair(moment)
 	if Reason(err) != ReasonContested || !IsStalled(err) || !strings.Contains(err.Error(), "spec.replicas was changed by rival") {
 		t.Fatalf("got %v", err)
 	}
 	// Within the truce nothing is written, even after many reconciles.
-	if err := repair(firstTruce - 2*time.Second); Reason(err) != ReasonContested {
+	if err := repair(firstTruce - 2*moment); Reason(err) != ReasonContested {
 		t.Fatalf("got %v", err)
 	}
-	if err := repair(time.Second); err != nil {
+	if err := repair(moment); err != nil {
 		t.Fatalf("the truce is over: %v", err)
 	}
 	// The next truce is longer.
@@ -56,8 +58,42 @@ func TestContest(t *testing.T) {
 	}
 	// A rival that has given up is forgotten.
 	now = now.Add(2*lastTruce + time.Second)
-	if err := repair(time.Second); err != nil || len(c.writes) != 1 || c.writes[repetition{"uid", "hash", "spec.replicas"}].rounds != 1 {
+	if err := repair(time.Second); err != nil || c.children[web].writes["spec.replicas"].rounds != 1 {
 		t.Fatalf("it is over: %v", err)
+	}
+}
+
+// A script edits whatever it likes, some fields more often than others, as soon as the edit before is corrected.
+func TestEditsAtRandomAreNoContest(t *testing.T) {
+	for name, often := range map[string]int{"one field in a quarter of the edits": 1, "two fields in half of them": 2, "three fields in three quarters": 3} {
+		t.Run(name, func(t *testing.T) {
+			const edits, scripts = 500, 20
+			waited := 0
+			for script := range scripts {
+				var c contests
+				now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+				random := rand.New(rand.NewPCG(1, uint64(script)))
+				for edit := range edits {
+					now = now.Add(300 * time.Millisecond)
+					field := "rare" + strconv.Itoa(edit)
+					if choice := random.IntN(4); choice < often {
+						field = "often" + strconv.Itoa(choice)
+					}
+					wait, _ := c.wait(repetition{web, "hash", field}, now)
+					if wait > 0 {
+						waited++
+					}
+					if wait > firstTruce {
+						t.Fatalf("edit %d waits for %v", edit, wait)
+					}
+					now = now.Add(wait)
+					c.count(repetition{web, "hash", field}, contestWithin, now)
+				}
+			}
+			if waited > scripts*edits/1000 {
+				t.Errorf("%d of %d edits waited", waited, scripts*edits)
+			}
+		})
 	}
 }
 
@@ -66,9 +102,9 @@ func TestContestWithTwoRivals(t *testing.T) {
 	var c contests
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	written := 0
-	for round := range 100 * contestAfter {
+	for round := range 20 * contestAfter {
 		now = now.Add(time.Millisecond)
-		if wait, _ := c.attempt(repetition{"uid", "hash", []string{"a", "b", "ab"}[round%3]}, now); wait == 0 {
+		if wait, _ := c.attempt(repetition{web, "hash", []string{"a", "b", "a\nb"}[round%3]}, now); wait == 0 {
 			written++
 		}
 	}
@@ -82,11 +118,11 @@ func TestNoContest(t *testing.T) {
 		write func(round int) repetition
 		pause time.Duration
 	}{
-		"other fields":            {func(round int) repetition { return repetition{"uid", "hash", strconv.Itoa(round)} }, time.Millisecond},
-		"other configurations":    {func(round int) repetition { return repetition{"uid", strconv.Itoa(round), ""} }, time.Millisecond},
-		"two configurations":      {func(round int) repetition { return repetition{"uid", strconv.Itoa(round % 2), ""} }, time.Millisecond},
-		"other children":          {func(round int) repetition { return repetition{types.UID(strconv.Itoa(round)), "hash", ""} }, time.Millisecond},
-		"a person, now and again": {func(int) repetition { return repetition{"uid", "hash", "spec.replicas"} }, contestWithin + time.Second},
+		"other fields":            {func(round int) repetition { return repetition{web, "hash", strconv.Itoa(round)} }, time.Millisecond},
+		"other configurations":    {func(round int) repetition { return repetition{web, strconv.Itoa(round), ""} }, time.Millisecond},
+		"two configurations":      {func(round int) repetition { return repetition{web, strconv.Itoa(round % 2), ""} }, time.Millisecond},
+		"other children":          {func(round int) repetition { return repetition{childOf{"uid", strconv.Itoa(round)}, "hash", ""} }, time.Millisecond},
+		"a person, now and again": {func(int) repetition { return repetition{web, "hash", "spec.replicas"} }, contestWithin + time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c contests
@@ -97,9 +133,9 @@ func TestNoContest(t *testing.T) {
 					t.Fatalf("round %d waits for %v", round, wait)
 				}
 			}
-			c.attempt(repetition{"another", "hash", ""}, now.Add(2*contestWithin))
-			if len(c.writes) != 1 {
-				t.Errorf("%d are still counted", len(c.writes))
+			c.attempt(repetition{childOf{"uid", "another"}, "hash", ""}, now.Add(2*contestWithin))
+			if len(c.children) != 1 {
+				t.Errorf("%d are still counted", len(c.children))
 			}
 		})
 	}

@@ -21,7 +21,7 @@
 // This package guarantees five properties for all kinds:
 //
 //   - A reconcile that finds nothing to change writes nothing, and drift of children is corrected (drift.go
-//     detects it, with ownership.go and shape.go; children.go, takeover.go and replace.go correct it).
+//     detects it, with ownership.go, shape.go and order.go; children.go, takeover.go and replace.go correct it).
 //   - Writers that have a right to a field keep it (rights.go). If a writer reverts each correction, corrections
 //     become less frequent (contests.go).
 //   - An object that the custom resource does not control is never changed, unless it may be adopted (adopt.go).

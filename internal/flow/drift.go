@@ -6,6 +6,7 @@ package flow
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -19,9 +20,13 @@ type drift struct {
 	lost *fieldpath.Set
 	// added are fields that are not in the configuration, by the manager that set them.
 	added []manager
+	// moved are lists whose items were reordered. They are only looked for if nothing else differs.
+	moved []fieldpath.Path
 }
 
-func (d drift) none() bool { return (d.lost == nil || d.lost.Empty()) && len(d.added) == 0 }
+func (d drift) none() bool {
+	return (d.lost == nil || d.lost.Empty()) && len(d.added) == 0 && len(d.moved) == 0
+}
 
 // drift determines whether the child differs from what we would create. If the child has the hash of the
 // configuration and there is no drift, an apply would change nothing.
@@ -30,9 +35,14 @@ func (d drift) none() bool { return (d.lost == nil || d.lost.Empty()) && len(d.a
 // admission, nor fields that other writers have a right to.
 func (p *Pass) drift(live metav1.Object, desired *desired) drift {
 	owned := ownershipOf(live, appliedBy(p.fieldOwner, live))
-	if desired.isAppliedTo(live) && owned.ours != nil && p.ownsAll(owned.ours, desired) &&
-		!slices.ContainsFunc(owned.others, func(m manager) bool { return !m.added(desired.kind, owned.ours).Empty() }) {
-		return drift{}
+	if desired.isAppliedTo(live) && owned.ours != nil {
+		all, moved := p.ownsAll(live, owned.ours, desired)
+		if all && !slices.ContainsFunc(owned.others, func(m manager) bool { return !m.added(desired.kind, owned.ours).Empty() }) {
+			if len(moved) > 0 && p.shapes.keepsOrder(live.GetUID(), desired.hash) {
+				moved = nil
+			}
+			return drift{moved: moved}
+		}
 	}
 	// Reading the configuration as the server does takes longer than the check before, which is nearly always enough.
 	expected := p.shapes.fieldsOf(desired.content)
@@ -54,18 +64,19 @@ func (p *Pass) drift(live metav1.Object, desired *desired) drift {
 	return found
 }
 
-// ownsAll reports whether all fields of a configuration are in the set.
-func (p *Pass) ownsAll(owned *fieldpath.Set, desired *desired) bool {
-	w := walk{shapes: p.shapes, desired: desired}
+// ownsAll reports whether all fields of a configuration are in the set, and if so, which of its lists have another order in
+// the child.
+func (p *Pass) ownsAll(live metav1.Object, owned *fieldpath.Set, desired *desired) (all bool, moved []fieldpath.Path) {
+	w := walk{shapes: p.shapes, desired: desired, live: reflect.ValueOf(live)}
 	for name, value := range desired.content {
 		if name == "metadata" {
 			value = withoutIdentity(value)
 		}
 		if name != "apiVersion" && name != "kind" && !w.owns(owned, fieldpath.Path{}, fieldElement(name), value) {
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return true, w.moved
 }
 
 func withoutIdentity(metadata any) map[string]any {
@@ -85,6 +96,9 @@ func fieldElement(name string) fieldpath.PathElement { return fieldpath.PathElem
 type walk struct {
 	shapes  *shapes
 	desired *desired
+	// live is the child, and moved holds its lists that have another order.
+	live  reflect.Value
+	moved []fieldpath.Path
 }
 
 // owns reports whether the set contains the element, or everything that the value has below it.
@@ -109,11 +123,18 @@ func (w *walk) owns(owned *fieldpath.Set, parent fieldpath.Path, element fieldpa
 		}
 		return true
 	case []any:
+		var named []fieldpath.PathElement
 		for _, item := range value {
 			element, found := elementOf(below, item)
 			if !found || !w.owns(below, path, element, item) {
 				return false
 			}
+			if element.Key != nil && len(value) > 1 {
+				named = append(named, element)
+			}
+		}
+		if len(named) > 1 && !w.inOrder(path, named) {
+			w.moved = append(w.moved, path)
 		}
 		return true
 	default:
@@ -182,6 +203,9 @@ func (d drift) describe(live metav1.Object, owner string) string {
 			parts = append(parts, fmt.Sprintf("%s was added by %s", fieldText(path), other.name))
 		}
 	}
+	for _, path := range d.moved {
+		parts = append(parts, fieldText(path)+" was reordered")
+	}
 	if more := len(parts) - maxDescribed; more > 0 {
 		parts = append(parts[:maxDescribed], fmt.Sprintf("and %d more", more))
 	}
@@ -241,6 +265,9 @@ func (d drift) signature() string {
 		for _, path := range topmost(other.fields) {
 			text.WriteString(other.name + " " + path.String() + "\n")
 		}
+	}
+	for _, path := range d.moved {
+		text.WriteString(path.String() + "\n")
 	}
 	return text.String()
 }

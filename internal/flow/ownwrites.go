@@ -24,6 +24,9 @@ type ownWrites struct {
 	versions map[types.UID][]string
 	// underWay holds the writes without a response yet, with the watch events of their objects meanwhile.
 	underWay map[childKey][]postponed
+	// hidden holds the types whose children admission hides from the caches, by namespace. After a create of one, a read
+	// must not wait for the cache.
+	hidden map[childKey]bool
 }
 
 // maxOwnVersions is the maximum number of writes of one object in a reconcile: take over the fields, patch one, and
@@ -70,6 +73,36 @@ func (o *ownWrites) begin(child client.Object, key types.NamespacedName) func(an
 			}
 		}
 	}
+}
+
+// typeOf names the children of the object's type in its namespace.
+func typeOf(child client.Object) childKey {
+	return childKey{reflect.TypeOf(child), types.NamespacedName{Namespace: child.GetNamespace()}}
+}
+
+// hides is called if the caches do not hold a child that was written.
+func (o *ownWrites) hides(child client.Object) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.hidden == nil {
+		o.hidden = map[childKey]bool{}
+	}
+	o.hidden[typeOf(child)] = true
+}
+
+// shown is called if they do.
+func (o *ownWrites) shown(child client.Object) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if len(o.hidden) > 0 {
+		delete(o.hidden, typeOf(child))
+	}
+}
+
+func (o *ownWrites) isHidden(child client.Object) bool {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return len(o.hidden) > 0 && o.hidden[typeOf(child)]
 }
 
 // postpone keeps an event until the response to a write of the same object has arrived. It returns false if no write

@@ -73,6 +73,7 @@ type Reconciler[T client.Object] struct {
 	memory     memory
 	first      firstStatuses
 	minor      minorNews
+	edited     editedStatuses
 }
 
 var _ reconcile.Reconciler = &Reconciler[client.Object]{}
@@ -113,6 +114,7 @@ func newObject[T client.Object]() T {
 
 func (r *Reconciler[T]) forget(key types.NamespacedName) {
 	r.first.done(key)
+	r.edited.forget(key)
 	r.own.forget(r.memory.forget(key))
 }
 

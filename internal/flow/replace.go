@@ -19,11 +19,11 @@ import (
 
 // replaceIfImmutable deletes a child if an immutable field prevents the correction and nothing is lost by it. The
 // child is recreated once it is gone.
-func (p *Pass) replaceIfImmutable(ctx context.Context, object client.Object, desired *desired, cause error) error {
+func (p *Pass) replaceIfImmutable(ctx context.Context, object client.Object, desired *desired, write repetition, cause error) error {
 	if !isImmutable(cause) || !replaceable[desired.kind] {
 		return Refused(cause)
 	}
-	return p.replace(ctx, object, desired, cause)
+	return p.replace(ctx, object, desired, write, cause)
 }
 
 // stuck returns why an apply cannot correct a child, although the server would accept it. A Service that was made
@@ -37,8 +37,13 @@ func stuck(object client.Object, desired *desired) error {
 	return errors.New("spec.clusterIP was set to None, which cannot be undone")
 }
 
-// replace deletes a child. It is recreated once it is gone.
-func (p *Pass) replace(ctx context.Context, object client.Object, desired *desired, cause error) error {
+// replace deletes a child. It is recreated once it is gone. A controller that changes each new child in the same way is a
+// rival, so the write counts for contests.
+func (p *Pass) replace(ctx context.Context, object client.Object, desired *desired, write repetition, cause error) error {
+	replaced, err := p.mayWrite(write, cause.Error(), contestWithin)
+	if err != nil {
+		return err
+	}
 	// Nothing is deleted that could not be created again. A name that is taken is the last thing the server checks.
 	if err := p.rehearse(ctx, object, desired); !apierrors.IsAlreadyExists(err) {
 		return Refused(errors.Join(cause, err))
@@ -47,10 +52,10 @@ func (p *Pass) replace(ctx context.Context, object client.Object, desired *desir
 	if !isCached(object) {
 		options = append(options, client.DisableReadYourWritesConsistency)
 	}
-	err := p.client.Delete(ctx, object, options...)
-	if client.IgnoreNotFound(err) != nil {
+	if err := p.client.Delete(ctx, object, options...); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("replacing %s: %w", describe(object, desired.name), err)
 	}
+	replaced()
 	p.Changed("Deleted %s to recreate it", describe(object, desired.name))
 	return Waiting("Replacing", "%s is immutable and is recreated: %v", describe(object, desired.name), cause)
 }

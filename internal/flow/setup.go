@@ -65,8 +65,8 @@ func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Opt
 	return why.ControllerManagedBy(mgr, o.Why).
 		Named(name).
 		// This controller writes the status itself, so a status change triggers no reconcile, unless
-		// the status was removed.
-		For(object, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, whenAskedToAdopt(), reconciler.whenStatusIsLost()))).
+		// another writer has made it.
+		For(object, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, whenAskedToAdopt(), reconciler.whenStatusIsEdited()))).
 		WatchesRawSource(reconciler.bystanders).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency,
@@ -83,20 +83,6 @@ func whenAskedToAdopt() predicate.Predicate {
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectOld.GetAnnotations()[AdoptAnnotation] != e.ObjectNew.GetAnnotations()[AdoptAnnotation]
-		},
-	}
-}
-
-// whenStatusIsLost selects updates that removed the status.
-func (r *Reconciler[T]) whenStatusIsLost() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, had := e.ObjectOld.(T)
-			now, has := e.ObjectNew.(T)
-			return had && has && *r.View(before).ObservedGeneration != 0 && *r.View(now).ObservedGeneration == 0
 		},
 	}
 }

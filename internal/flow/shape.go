@@ -25,6 +25,8 @@ type shapes struct {
 	mutex sync.Mutex
 	// granular caches, by kind and field, what only parsing a whole configuration shows.
 	granular map[string]bool
+	// orders holds the configurations whose order the server does not keep.
+	orders map[ordering]bool
 }
 
 // of returns the shapes. It creates them for the types of a scheme at the first call.

@@ -41,16 +41,27 @@ func (r *Reconciler[T]) writeStatus(ctx context.Context, before, after T) (later
 	if err != nil {
 		return 0, err
 	}
-	if err := r.Client.Status().Patch(ctx, after, patch, client.FieldOwner(r.FieldOwner())); err != nil {
+	if err := r.patchStatus(ctx, after, patch); err != nil {
 		if apierrors.IsNotFound(err) {
 			return 0, nil
 		}
 		return 0, fmt.Errorf("writing the status: %w", err)
 	}
-	r.own.add(after)
 	r.memory.wrote(after, now)
 	r.first.done(key)
 	return 0, nil
+}
+
+// patchStatus sends a patch of the status. Its watch event is not an edit, even if it arrives before the response.
+func (r *Reconciler[T]) patchStatus(ctx context.Context, object T, patch client.Patch) error {
+	var answer client.Object
+	done := r.own.begin(object, client.ObjectKeyFromObject(object))
+	defer func() { done(answer) }()
+	if err := r.Client.Status().Patch(ctx, object, patch, client.FieldOwner(r.FieldOwner())); err != nil {
+		return err
+	}
+	answer = object
+	return nil
 }
 
 // forObject returns a patch that the server refuses if the object was deleted and another one has its name.

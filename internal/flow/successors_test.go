@@ -33,6 +33,7 @@ func TestAContestAboutAName(t *testing.T) {
 	}
 	refused = false
 	for range contestAfter + 2 {
+		// The first truces are shorter than a minute.
 		if err := replace("web-0", time.Minute); err != nil {
 			t.Fatalf("not contested yet: %v", err)
 		}
@@ -43,7 +44,7 @@ func TestAContestAboutAName(t *testing.T) {
 	if err := replace("web-1", 0); err != nil {
 		t.Fatalf("another name: %v", err)
 	}
-	if err := replace("web-0", time.Hour); err != nil || len(pass.contests.writes) != 1 {
-		t.Fatalf("got %v, and %d contests are known", err, len(pass.contests.writes))
+	if err := replace("web-0", time.Hour); err != nil || len(pass.contests.children) != 1 {
+		t.Fatalf("got %v, and %d contests are known", err, len(pass.contests.children))
 	}
 }

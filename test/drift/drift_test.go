@@ -55,7 +55,7 @@ metadata: {name: shop}
 spec:
   image: nginx
   size: 2
-  envs: [{name: MODE, value: fast}]
+  envs: [{name: MODE, value: fast}, {name: LEVEL, value: $(MODE)}]
   ports: [{name: http, port: 80}, {name: admin, port: 8080}]
   resources: {limits: {cpu: 500m, memory: 64Mi}}
   podMetadata: {labels: {tier: web}, annotations: {note: mine}}
@@ -78,7 +78,10 @@ kind: Robot
 metadata: {name: welder}
 spec:
   replicas: 2
-  template: {spec: {containers: [{name: arm, image: nginx, env: [{name: MODE, value: fast}]}]}}
+  template:
+    spec:
+      initContainers: [{name: first, image: busybox}, {name: second, image: busybox}]
+      containers: [{name: arm, image: nginx, env: [{name: MODE, value: fast}]}]
 `, "Deployment"},
 	{"Collector", `
 apiVersion: collector.ip/v1
@@ -103,7 +106,7 @@ metadata: {name: store}
 spec:
   components:
     - name: web
-      resource: {apiVersion: app.example.com/v1, kind: AppService, spec: {image: nginx, size: 1, ports: [{name: http, port: 80}]}}
+      resource: {apiVersion: app.example.com/v1, kind: AppService, spec: {image: nginx, size: 1, ports: [{name: http, port: 80}, {name: admin, port: 8080}]}}
     - name: members
       resource: {apiVersion: kubegroup.generals.space/v1, kind: PodCluster, spec: {podReplicas: 1}}
     - name: workers
@@ -266,12 +269,18 @@ func (s *stage) disturb(e *editor) bool {
 		return false
 	}
 	s.Logf("%s %s: %s by %s of %s", wanted.GetKind(), wanted.GetName(), what, how, who)
+	honest := &honesty{}
 	testenv.Await(s, func() string {
+		began := time.Now()
 		fresh := wanted.DeepCopy()
 		if err := s.Get(s.Context(), client.ObjectKeyFromObject(fresh), fresh); err != nil {
 			return err.Error()
 		}
 		if difference := cmp.Diff(s.essence(wanted), s.essence(fresh)); difference != "" {
+			if s.notReady() == "" && !honest.holds(fresh.GetUID(), began, time.Now()) {
+				s.Fatalf("the owner is Ready for more than %v while %s %s differs after the edit that %s by %s:\n%s",
+					mostReady, wanted.GetKind(), wanted.GetName(), what, how, difference)
+			}
 			return fmt.Sprintf("%s %s is not corrected after the edit that %s by %s:\n%s", wanted.GetKind(), wanted.GetName(), what, how, difference)
 		}
 		return s.notReady()

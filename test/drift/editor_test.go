@@ -156,6 +156,12 @@ func (f field) change(e *editor) string {
 	case int64:
 		f.parent[f.name] = value + 1
 	case []any:
+		if len(value) > 1 && e.IntN(3) == 0 {
+			shuffled := slices.Clone(value)
+			slices.Reverse(shuffled)
+			f.parent[f.name] = shuffled
+			return "reverses " + f.path
+		}
 		if len(value) > 0 && e.IntN(2) == 0 {
 			f.parent[f.name] = value[1:]
 			return "removes the first item of " + f.path

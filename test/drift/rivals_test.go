@@ -117,6 +117,9 @@ func TestAdmissionIsNoDrift(t *testing.T) {
 	if writes := wire.Writes(); slices.ContainsFunc(writes, func(write string) bool { return strings.HasSuffix(write, "/shop") }) {
 		t.Errorf("a restart writes %v", writes)
 	}
+	if found := s.events("DriftCorrected", "hostNetwork was added by person"); len(found) != 1 || found[0].Series != nil {
+		t.Errorf("what was corrected is not said once: %+v", found)
+	}
 }
 
 // createAnother creates an owner that a manager gets to after all that were there before it, and waits until it is ready.
@@ -222,19 +225,27 @@ func (s *stage) watcher() client.WithWatch { return s.Client.(client.WithWatch) 
 
 // noEvent returns what is missing until there is an event about the owner with the reason and the text.
 func (s *stage) noEvent(reason, text string) string {
-	var list eventsv1.EventList
-	if err := s.List(s.Context(), &list, client.InNamespace(s.namespace)); err != nil {
-		return err.Error()
+	if len(s.events(reason, text)) > 0 {
+		return ""
 	}
 	var notes []string
-	for _, event := range list.Items {
-		if event.Regarding.UID != s.owner.GetUID() || event.Reason != reason {
-			continue
-		}
-		if strings.Contains(event.Note, text) {
-			return ""
-		}
+	for _, event := range s.events(reason, "") {
 		notes = append(notes, event.Note)
 	}
 	return "there is no such event, only " + strings.Join(notes, "; ")
+}
+
+// events returns the events about the owner with the reason and the text.
+func (s *stage) events(reason, text string) (found []eventsv1.Event) {
+	s.Helper()
+	var list eventsv1.EventList
+	if err := s.List(s.Context(), &list, client.InNamespace(s.namespace)); err != nil {
+		s.Fatal(err)
+	}
+	for _, event := range list.Items {
+		if event.Regarding.UID == s.owner.GetUID() && event.Reason == reason && strings.Contains(event.Note, text) {
+			found = append(found, event)
+		}
+	}
+	return found
 }

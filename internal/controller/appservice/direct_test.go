@@ -5,15 +5,19 @@ package appservice
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -49,6 +53,9 @@ func newReconciled(t *testing.T, app *appv1.AppService) *reconciled {
 		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			object.SetUID(uuid.NewUUID())
+			if all := (&client.CreateOptions{}).ApplyOptions(options); len(all.DryRun) > 0 {
+				return apierrors.NewAlreadyExists(schema.GroupResource{}, object.GetName())
+			}
 			return c.Create(ctx, object, options...)
 		},
 	}).Build()
@@ -134,6 +141,50 @@ func TestAdoptionKeepsTheNumberOfPods(t *testing.T) {
 	}
 }
 
+// kubectl replace with a manifest that has neither the labels nor the owner reference.
+func TestAReplacedChildIsAdoptedAgain(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		replace func(*appsv1.Deployment)
+		want    bool
+	}{
+		{"without metadata", func(live *appsv1.Deployment) { live.Labels = nil }, true},
+		{"with other labels", func(live *appsv1.Deployment) { live.Labels = map[string]string{"a": "b"} }, true},
+		{"with the label of another owner", func(live *appsv1.Deployment) {
+			live.Labels = map[string]string{flow.LabelManagedBy: flow.ManagedBy, flow.LabelInstance: "other"}
+		}, false},
+		{"never set by us", func(live *appsv1.Deployment) {
+			live.Labels = nil
+			live.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+		}, false},
+		{"controlled by another owner", func(live *appsv1.Deployment) {
+			live.Labels = nil
+			live.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "x", Controller: ptr.To(true)}}
+		}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			owner := app(t, `{image: i, size: 2}`)
+			r := newReconciled(t, owner)
+			r.pass()
+			live := r.deployment()
+			live.OwnerReferences, live.Annotations = nil, nil
+			live.Spec.Paused = true
+			test.replace(live)
+			if err := r.Update(t.Context(), live, client.FieldOwner("kubectl-replace")); err != nil {
+				t.Fatal(err)
+			}
+			r.pass()
+			now := r.deployment()
+			if got := metav1.IsControlledBy(now, owner) && !now.Spec.Paused && now.Labels[flow.LabelInstance] == owner.Name; got != test.want {
+				t.Errorf("adopted is %v: %+v, paused: %v", got, now.ObjectMeta, now.Spec.Paused)
+			}
+			if !test.want && now.ResourceVersion != live.ResourceVersion {
+				t.Error("it was changed")
+			}
+		})
+	}
+}
+
 // A rival that also removes what tells that the configuration has not changed is a rival all the same.
 func TestContestWithARivalThatHidesItsTraces(t *testing.T) {
 	for name, strip := range map[string]func(*appsv1.Deployment){
@@ -164,6 +215,56 @@ func TestContestWithARivalThatHidesItsTraces(t *testing.T) {
 				t.Errorf("got %+v", ready)
 			}
 		})
+	}
+}
+
+// Managed fields are sets, so they do not show that the variables were reordered, which refer to each other.
+func TestTheOrderOfVariablesIsRestored(t *testing.T) {
+	r := newReconciled(t, app(t, `{image: i, envs: [{name: A, value: a}, {name: B, value: $(A)}, {name: C, value: $(B)}]}`))
+	for range 2 {
+		r.pass()
+		live := r.deployment()
+		slices.Reverse(live.Spec.Template.Spec.Containers[0].Env)
+		if err := r.Update(t.Context(), live, client.FieldOwner("person")); err != nil {
+			t.Fatal(err)
+		}
+		r.pass()
+		live = r.deployment()
+		if env := live.Spec.Template.Spec.Containers[0].Env; env[0].Name != "A" || env[1].Name != "B" || env[2].Name != "C" {
+			t.Errorf("the variables are %+v", env)
+		}
+		r.pass()
+		if quiet := r.deployment(); quiet.ResourceVersion != live.ResourceVersion {
+			t.Error("it is written again")
+		}
+	}
+}
+
+// A rival makes each new Service headless, which only a replacement can correct.
+func TestContestWithARivalThatMakesServicesHeadless(t *testing.T) {
+	r := newReconciled(t, app(t, `{image: i, ports: [{port: 80}]}`))
+	replaced := map[types.UID]bool{}
+	for range 50 {
+		r.pass()
+		var live corev1.Service
+		if err := r.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, &live); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		replaced[live.UID] = true
+		live.Spec.ClusterIP = corev1.ClusterIPNone
+		if err := r.Update(t.Context(), &live, client.FieldOwner("rival")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var owner appv1.AppService
+	if err := r.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, &owner); err != nil {
+		t.Fatal(err)
+	}
+	ready := meta.FindStatusCondition(owner.Status.Conditions, "Ready")
+	if ready == nil || ready.Reason != flow.ReasonContested || !strings.Contains(ready.Message, "spec.clusterIP was set to None") {
+		t.Errorf("after %d Services: %+v", len(replaced), ready)
 	}
 }
 

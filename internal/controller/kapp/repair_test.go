@@ -163,8 +163,12 @@ func TestAQuietApplicationWritesNothing(t *testing.T) {
 	// It counts all looks at KAPPs in this process, so nothing else may look at the same time.
 	s := newStage(t)
 	const labelled = `{apiVersion: app.example.com/v1, kind: AppService, metadata: {labels: {a: b}, annotations: {}, creationTimestamp: null},
-	  spec: {image: nginx, envs: [{name: A, value: b}], ports: [{port: 80}], resources: {}, suspend: null}, status: {replicas: 3}}`
+	  spec: {image: nginx, envs: [{name: A, value: b}, {name: B, value: ""}], ports: [{port: 80}], minReadySeconds: 0, resources: {}, suspend: null},
+	  status: {replicas: 3}}`
 	store := s.playUntilReady(s.store(component("db", labelled), app("web", "db"), app("other")))
+	if db := s.awaitApp("store-db", exists); db.Generation != 1 {
+		t.Errorf("what was created was changed: %+v", db.ManagedFields)
+	}
 	written := len(s.wire.Writes())
 	s.report("store-db", isOnItsWay)
 	s.awaitRows(store, "db:Progressing", "web:Ready", "other:Ready")

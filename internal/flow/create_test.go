@@ -1,0 +1,49 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"encoding/json"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	appv1 "github.com/opdock/opdock/api/app/v1"
+	robotv1 "github.com/opdock/opdock/api/robot/v1"
+)
+
+func TestFieldsThatTheGoTypeLoses(t *testing.T) {
+	for _, test := range []struct {
+		object        client.Object
+		configuration string
+		want          bool
+	}{
+		{&robotv1.Robot{}, `{spec: {replicas: 1, deploymentName: a}}`, false},
+		{&robotv1.Robot{}, `{spec: {replicas: 0}}`, false}, // a pointer
+		{&robotv1.Robot{}, `{spec: {suspend: true}}`, false},
+		{&robotv1.Robot{}, `{spec: {suspend: false}}`, true},
+		{&robotv1.Robot{}, `{spec: {deploymentName: ""}}`, true},
+		{&appv1.AppService{}, `{spec: {image: i, envs: [{name: A, value: a}]}}`, false},
+		{&appv1.AppService{}, `{spec: {image: i, envs: [{name: A, value: a}, {name: B, value: ""}]}}`, true},
+		{&appv1.AppService{}, `{spec: {image: i, envs: []}}`, true},
+		{&appv1.AppService{}, `{spec: {image: i, minReadySeconds: 0}}`, true},
+		{&appv1.AppService{}, `{spec: {image: i, networkPolicy: {}}}`, false}, // a pointer
+	} {
+		var content map[string]any
+		if err := yaml.Unmarshal([]byte(test.configuration), &content); err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(data, test.object); err != nil {
+			t.Fatal(err)
+		}
+		if got := losesFields(test.object, content); got != test.want {
+			t.Errorf("%s: got %v", test.configuration, got)
+		}
+	}
+}

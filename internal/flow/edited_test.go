@@ -1,0 +1,115 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	robotv1 "github.com/opdock/opdock/api/robot/v1"
+)
+
+// delayed is a queue that notes what is added.
+type delayed struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	added []time.Duration
+}
+
+func (q *delayed) AddAfter(_ reconcile.Request, after time.Duration) {
+	q.added = append(q.added, after)
+}
+
+// edit changes the object on the server as another writer does, and returns whether the event triggers a reconcile.
+func (w *world) edit(change func(*robotv1.Robot)) bool {
+	w.t.Helper()
+	before := w.get()
+	after := before.DeepCopy()
+	change(after)
+	if err := w.Client.Status().Update(w.t.Context(), after); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.whenStatusIsEdited().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+}
+
+func sayReady(r *robotv1.Robot) {
+	meta.SetStatusCondition(&r.Status.Conditions, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Sure"})
+}
+
+func TestAnEditedStatusIsCorrected(t *testing.T) {
+	w := newWorld(t, oldRobot())
+	queue := &delayed{}
+	w.bystanders = &bystanders{queue: queue}
+	w.step = func(*Pass, *robotv1.Robot) error { return Stalled("Broken", errors.New("it is broken")) }
+	before := w.get()
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if w.whenStatusIsEdited().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: w.get()}) {
+		t.Error("our own write is taken for an edit")
+	}
+	for name, change := range map[string]func(*robotv1.Robot){
+		"verdict": sayReady, "a number": func(r *robotv1.Robot) { r.Status.AvailableReplicas++ },
+		"removed": func(r *robotv1.Robot) { r.Status = robotv1.RobotStatus{} },
+	} {
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		if !w.edit(change) {
+			t.Errorf("%s: the edit is not noticed", name)
+		}
+		if _, err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		if ready := meta.FindStatusCondition(w.get().Status.Conditions, "Ready"); ready == nil || ready.Reason != "Broken" {
+			t.Errorf("%s: got %+v", name, ready)
+		}
+	}
+	// A writer that answers each write is answered once a second.
+	if w.edit(sayReady) || len(queue.added) != 1 || queue.added[0] != editPause {
+		t.Errorf("added %v", queue.added)
+	}
+	w.clock.SetTime(w.clock.Now().Add(time.Minute))
+	if w.edit(func(*robotv1.Robot) {}) {
+		t.Error("a change that is not about the status is noticed")
+	}
+}
+
+// The watch may be faster than the response.
+func TestEventsOfStatusesBeforeTheResponse(t *testing.T) {
+	for _, isEdited := range []bool{false, true} {
+		w := newWorld(t, oldRobot())
+		queue := &delayed{}
+		w.bystanders = &bystanders{queue: queue}
+		before := w.get()
+		server := w.Client.(client.WithWatch)
+		w.Client = interceptor.NewClient(server, interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, c client.Client, name string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				if isEdited && w.edit(sayReady) {
+					t.Error("the edit does not wait for the response")
+				}
+				if err := c.SubResource(name).Patch(ctx, o, p, opts...); err != nil {
+					return err
+				}
+				if w.whenStatusIsEdited().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: o}) {
+					t.Error("our own write is taken for an edit")
+				}
+				return nil
+			},
+		})
+		if _, err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(queue.added) == 1; got != isEdited {
+			t.Errorf("edited: %v, added: %v", isEdited, queue.added)
+		}
+	}
+}
