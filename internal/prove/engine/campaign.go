@@ -109,7 +109,10 @@ type campaign struct {
 	elections *elections
 	// keepsClaims says that the operator deletes no claims of volumes.
 	keepsClaims bool
-	writes      int
+	// keptClaims is how many of them are left when everything is deleted.
+	keptClaims int
+	sets       claimSets
+	writes     int
 	// undisturbedRuns is how often the scenario was run without a disturbance.
 	undisturbedRuns int
 	// installs says that runs begin with the installation of the operator, because their clusters have another release of it.

@@ -122,7 +122,7 @@ func (r *run) agrees(step, changes int) bool {
 // field does not hide other fields of the same object.
 func (r *run) deviations(step int) []compare.Difference {
 	c := r.campaign
-	found := c.mask.Differences(c.reference[step].shape, c.shapeOf(r.world.State()))
+	found := c.mask.Differences(c.reference[step].shape, r.shape())
 	return slices.DeleteFunc(found, func(d compare.Difference) bool {
 		return isTrace(r.family, r.setting, d) || c.ignoresField(r.family, step, d)
 	})

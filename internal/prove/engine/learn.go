@@ -194,7 +194,7 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 		wrong = append(wrong, c.unseenChanges(i, s)...)
 		wrong = append(wrong, c.strangers(i, s)...)
 		if c.o.Steps[i].Ends {
-			wrong = append(wrong, c.leftovers(i, s, started)...)
+			wrong = append(wrong, c.leftovers(i, c.withoutKeptClaims(stages), started)...)
 		}
 		if first && i+1 < len(c.o.Steps) {
 			file := filepath.Join(c.o.StateDir, fmt.Sprintf("%d.snapshot", i+1))
@@ -234,9 +234,9 @@ func (r *run) isUsed() error {
 
 // leftovers are objects that are there after everything was deleted, and were not before. What the operator makes when it is started,
 // such as a lock, is its own and not of a custom resource.
-func (c *campaign) leftovers(step int, s *stage, started world.State) []*Observation {
+func (c *campaign) leftovers(step int, left, started world.State) []*Observation {
 	var found []compare.Difference
-	for key, object := range s.state {
+	for key, object := range left {
 		_, was := c.before[key]
 		if _, own := started[key]; !was && !own {
 			name, _ := compare.Name(key, object)
@@ -264,6 +264,7 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 		return nil, err
 	}
 	s.learnWrites(r.board.writes(), r.events(since), r.campaign.elections)
+	r.seeSets() // also those that are gone already
 	return s, nil
 }
 
