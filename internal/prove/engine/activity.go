@@ -211,7 +211,7 @@ func (a *activity) heal() {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	for _, meeting := range a.next {
-		meeting.healed = meeting.failures > 0
+		meeting.healed, meeting.idle = meeting.failures > 0, 0
 	}
 }
 

@@ -142,13 +142,13 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 	if d.broken != nil {
 		result.wrong = append(result.wrong, d.broken(over)...)
 	}
-	if d.heal != nil {
-		r.note("the disturbance ends")
-		r.activity.heal()
-		if err := d.heal(ctx); err != nil {
+	if d.claims != nil {
+		if err := r.hearClaims(ctx, d.claims, over, result); err != nil {
 			return err
 		}
-		if over, err = r.settle(ctx); err != nil {
+	}
+	if d.heal != nil {
+		if over, err = r.endDisturbance(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -188,12 +188,9 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 // conclude judges the end of a step. A difference is checked again after a while: something may still
 // be in progress.
 func (r *run) conclude(ctx context.Context, step int, over rested, changes int, result *outcome) error {
-	if !r.agrees(step, changes) {
-		later, err := r.settleUntil(ctx, patience, func() bool { return r.agrees(step, changes) })
-		if err != nil {
-			return err
-		}
-		over.add(later)
+	over, err := r.settleMore(ctx, over, func() bool { return r.agrees(step, changes) })
+	if err != nil {
+		return err
 	}
 	wrong, excused := r.campaign.excuse(r.judge(step, over, changes), over, r.board.writes())
 	if excused != "" {
