@@ -125,6 +125,7 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 		return err
 	}
 	changes, _ := r.world.Changes(0)
+	before := r.world.State()
 	r.board.step(d.faults)
 	if d.act != nil {
 		r.note(p.Says)
@@ -169,6 +170,9 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 	}
 	if err := r.conclude(ctx, reached, over, changes, result); err != nil {
 		return err
+	}
+	if d.may != nil {
+		result.wrong = append(result.wrong, c.replaced(reached, before, r.world.State(), d.may)...)
 	}
 	for step := reached + 1; step < len(c.o.Steps) && len(result.wrong) == 0; step++ {
 		r.board.step(nil)

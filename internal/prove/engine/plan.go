@@ -77,6 +77,8 @@ type disturbance struct {
 	// deletes means that the operator may not delete anything more often than undisturbed. Deletions by the garbage
 	// collector do not count: an operator cannot know that an owner is gone before a watch reports it.
 	deletes bool
+	// may says which objects may be replaced by others of the same name; nil if that is not judged.
+	may mayReplace
 	// mustHit means that the run cannot be judged if the fault did not happen.
 	mustHit bool
 	// withoutOperator begins without the operator; act or heal starts it.

@@ -25,11 +25,14 @@ const behaviour = "opdock.dev/behaviour"
 var failures = []struct{ name, says string }{
 	{"never-ready", "All pods stop being ready, and recover"},
 	{"crash-loop", "All pods crash again and again, and recover"},
-	{"node-lost", "The nodes of all pods are lost, and come back"},
+	{nodeLost, "The nodes of all pods are lost, and come back"},
 	{deletePods, "All pods are deleted by another user"},
 }
 
-const deletePods = "delete"
+const (
+	nodeLost   = "node-lost"
+	deletePods = "delete"
+)
 
 func podsPlans(c *campaign) (plans []*Plan) {
 	if step := c.fullest(); step > 0 && c.hasPods(step-1) {
@@ -103,7 +106,7 @@ func breakPods(r *run, p *Plan) (*disturbance, error) {
 			return nil
 		}}, nil
 	}
-	return &disturbance{act: each(p.Variant), heal: each(nil), claims: r.falseClaims(p.Step - 1)}, nil
+	return &disturbance{act: each(p.Variant), heal: each(nil), claims: r.falseClaims(p.Step - 1), may: whatFails(p.Variant)}, nil
 }
 
 // falseClaims finds custom resources that report ready while a workload that they own is not.
