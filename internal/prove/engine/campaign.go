@@ -105,6 +105,8 @@ type campaign struct {
 	mask  *compare.Mask
 	// own are the names of objects that the operator makes for itself when it is started.
 	own map[string]bool
+	// timed is what the operator writes when its timers go off; nil if that is not known.
+	timed timed
 	// elections are the objects by which the operator elects its leader.
 	elections *elections
 	// keepsClaims says that the operator deletes no claims of volumes.

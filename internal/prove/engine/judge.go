@@ -80,6 +80,11 @@ func (r *run) healthOf(step int, over rested) (wrong []*Observation) {
 			Step: step, Verdict: "loop", Severity: high, Title: "The operator does not stop writing",
 			Want: "no writes once the desired state is reached", Got: fmt.Sprintf("%d writes in the last quarter of %s", over.writes, r.campaign.o.Settling.Bound),
 		})
+	case r.activity.spins() != "":
+		wrong = append(wrong, &Observation{
+			Step: step, Verdict: "loop", Severity: medium, Title: "The operator reconciles without a pause",
+			Want: "no reconciles once there is nothing left to do, or few", Got: r.activity.spins(),
+		})
 	case over.busy:
 		wrong = append(wrong, &Observation{
 			Step: step, Verdict: "unsettled", Severity: medium, Title: "The operator does not come to rest",

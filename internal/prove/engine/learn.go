@@ -196,6 +196,11 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 		if c.o.Steps[i].Ends {
 			wrong = append(wrong, c.leftovers(i, c.withoutKeptClaims(stages), started)...)
 		}
+		if !first && i+1 == c.fullest() && s.rested.timer {
+			if c.timed, err = r.awaitTimer(ctx); err != nil {
+				return nil, nil, err
+			}
+		}
 		if first && i+1 < len(c.o.Steps) {
 			file := filepath.Join(c.o.StateDir, fmt.Sprintf("%d.snapshot", i+1))
 			if _, err := r.cluster.Save(ctx, file); err != nil {
@@ -254,17 +259,17 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 	if err := r.do(ctx, i); err != nil {
 		return nil, err
 	}
-	over, err := r.settleFor(ctx, patience)
+	over, err := r.settleStage(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := &stage{rested: over, state: r.world.State(), counts: r.countsSince(changes)}
+	r.seeSets() // also those that are gone already
 	s.shape = r.campaign.shapeOf(s.state)
 	if err := r.lens.Flush(ctx); err != nil {
 		return nil, err
 	}
 	s.learnWrites(r.board.writes(), r.events(since), r.campaign.elections)
-	r.seeSets() // also those that are gone already
 	return s, nil
 }
 

@@ -49,10 +49,18 @@ func TestRestartsAreConfirmed(t *testing.T) {
 // An operator that looks at its objects every 30 seconds writes then what a restart lets it write at once.
 func TestWritesThatATimerWouldHaveLedTo(t *testing.T) {
 	writes, panics := &Observation{Verdict: "rest-writes"}, &Observation{Verdict: "panic"}
-	if got := dueAnyway([]*Observation{writes, panics}, rested{timer: true}); len(got) != 1 || got[0] != panics {
+	c := sailing()
+	if got := c.dueAnyway([]*Observation{writes, panics}, rested{timer: true}); len(got) != 1 || got[0] != panics {
 		t.Errorf("with a timer: %+v", got)
 	}
-	if got := dueAnyway([]*Observation{writes, panics}, rested{}); len(got) != 2 {
+	if got := c.dueAnyway([]*Observation{writes, panics}, rested{}); len(got) != 2 {
 		t.Errorf("without one: %+v", got)
+	}
+	c.timed = timed{}
+	c.timed.add("Frigate", "status.conditions[Ready].message")
+	due := &Observation{Verdict: "rest-writes", Object: "Frigate default/victory", Fields: []string{"status.conditions[Ready].message"}}
+	other := &Observation{Verdict: "rest-writes", Object: "Deployment default/victory", Fields: []string{"spec.template.metadata.annotations[restarted]"}}
+	if got := c.dueAnyway([]*Observation{due, other}, rested{timer: true}); len(got) != 1 || got[0] != other {
+		t.Errorf("with a timer that was waited for: %+v", got)
 	}
 }
