@@ -250,7 +250,9 @@ func (a *activity) outlook(now time.Time, ahead time.Duration, expected func(fai
 	}
 	for _, meeting := range a.next {
 		switch {
-		case meeting.due.IsZero() || meeting.idle > mostTimers:
+		case meeting.due.IsZero():
+		case meeting.idle > mostTimers:
+			r.timer = r.timer || !meeting.fruitless && meeting.due.Sub(now) <= longestPause // others than the timer led to these
 		case meeting.stuck(expected):
 			r.stuck = true
 			if meeting.err != "" {

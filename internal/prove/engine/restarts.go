@@ -32,7 +32,7 @@ func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
 			wrong, all := confirmed(func() (*restarted, error) { return c.restart(ctx, i, differences) })
 			mutex.Lock()
 			defer mutex.Unlock()
-			found = append(found, c.dueAnyway(wrong, c.reference[i-1].rested)...)
+			found = append(found, c.dueAnyway(wrong, i-1)...)
 			for _, one := range all {
 				c.mask.Learn(want, one.shape)
 				c.learnFailing(one.failing)
@@ -105,11 +105,12 @@ func (c *campaign) restart(ctx context.Context, i int, differences func(compare.
 	return result, nil
 }
 
-// dueAnyway leaves out what an operator with a timer would have written without a restart, a little later. If its timer was too late
-// to wait for, that may be anything.
-func (c *campaign) dueAnyway(wrong []*Observation, over rested) []*Observation {
+// dueAnyway leaves out what an operator with a timer would have written without a restart, a little later. That is only known at the
+// end of the step at which the timer was waited for; elsewhere it may be anything.
+func (c *campaign) dueAnyway(wrong []*Observation, step int) []*Observation {
+	known := c.timed != nil && step+1 == c.fullest()
 	return slices.DeleteFunc(wrong, func(o *Observation) bool {
-		return over.timer && o.Verdict == "rest-writes" && (c.timed == nil || c.timed.has(o))
+		return c.reference[step].rested.timer && o.Verdict == "rest-writes" && (!known || c.timed.has(o))
 	})
 }
 

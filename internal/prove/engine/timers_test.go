@@ -103,6 +103,25 @@ func worldOf(t *testing.T, finished bool) *world.World {
 	return world.Of(world.State{{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "victory"}: object})
 }
 
+// TestTimersAfterOtherReconciles is about an operator that was reconciled several times because of events, before its timer went off.
+func TestTimersAfterOtherReconciles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const period = 20 * time.Second
+		reconcile := reconciled(lens.Reconcile{ID: 1, RequeueAfter: period})
+		a := following(repeat(mostTimers+1, reconcile)...)
+		if got := a.outlook(time.Now(), farFuture, nil); !got.timer || !got.due.IsZero() {
+			t.Errorf("before it goes off: there is a timer: %v; it is waited for: %v", got.timer, !got.due.IsZero())
+		}
+		time.Sleep(period)
+		for _, e := range reconcile {
+			a.see(e)
+		}
+		if got := a.outlook(time.Now(), farFuture, nil); got.timer {
+			t.Error("it went off and led to nothing, and may still do something")
+		}
+	})
+}
+
 // TestSpinning is about an operator that reconciles without a pause.
 func TestSpinning(t *testing.T) {
 	for about, test := range map[string]struct {
