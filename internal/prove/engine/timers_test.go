@@ -5,6 +5,7 @@ package engine
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,15 +19,15 @@ type polling struct {
 	run    *run
 	period time.Duration
 	writes int
-	rings  int
+	rings  atomic.Int64
 }
 
 func (p *polling) reconcile() {
 	a := p.run.activity
-	reconcile := reconciled(lens.Reconcile{ID: uint64(p.rings), RequeueAfter: p.period})
+	reconcile := reconciled(lens.Reconcile{ID: 1, RequeueAfter: p.period})
 	a.see(reconcile[0])
-	if p.rings < p.writes {
-		a.see(request(lens.Request{Verb: "create", Resource: deployments, Status: 201, Reconcile: uint64(p.rings)}))
+	if p.rings.Load() < int64(p.writes) {
+		a.see(request(lens.Request{Verb: "create", Resource: deployments, Status: 201, Reconcile: 1}))
 	}
 	a.see(reconcile[1])
 }
@@ -42,7 +43,7 @@ func (p *polling) start(t *testing.T) {
 		for {
 			select {
 			case <-ticks.C:
-				p.rings++
+				p.rings.Add(1)
 				p.reconcile()
 			case <-done:
 				return
@@ -83,8 +84,8 @@ func TestTimersOfUnfinishedObjects(t *testing.T) {
 				if took := time.Since(began); took > test.atMost {
 					t.Errorf("it took %s", took)
 				}
-				if p.rings < test.rings {
-					t.Errorf("the step was over when the timer had gone off %d times", p.rings)
+				if rings := int(p.rings.Load()); rings < test.rings {
+					t.Errorf("the step was over when the timer had gone off %d times", rings)
 				}
 			})
 		})
