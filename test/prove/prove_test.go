@@ -25,7 +25,7 @@ var defects = 5
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	if os.Getenv("OPDOCK_TEST_DEFECTS") == "all" {
-		defects = 11
+		defects = 12
 	}
 	os.Exit(testenv.Main(m))
 }
@@ -80,6 +80,7 @@ func TestCampaigns(t *testing.T) {
 		{"keeps-cargo", "input", []string{"update"}},
 		{"fears-creation", "input", []string{"panic"}},
 		{"mutinies", "input", []string{"exit"}},
+		{"resigns", "refused", []string{"end-state", "status", "leftovers", "deletion"}},
 	}[:defects] {
 		name := test.defect
 		if name == "" {
@@ -90,7 +91,7 @@ func TestCampaigns(t *testing.T) {
 			if o.Families = strings.Split(test.family, ","); test.family == "" {
 				o.Families, o.Budget = []string{"slow"}, time.Nanosecond // it shows undisturbed
 			}
-			o.FailFast = test.defect == "ignores-captain" // all its findings have one verdict
+			o.FailFast = test.defect == "ignores-captain" || test.defect == "resigns" // all its findings have one cause
 			o.Env = append(slices.Clone(o.Env), "DEFECT="+test.defect)
 			if test.defect == "" && mounts.Check(mounts.List{}) == nil {
 				o.Env = append(o.Env, "CONFIG=in-cluster")

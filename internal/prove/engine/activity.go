@@ -68,7 +68,11 @@ type appointment struct {
 	pause    time.Duration // between the last failure and the attempt after it
 	healed   bool          // what it failed at may succeed now
 	idle     int           // timers in a row that led to no write
-	err      string        // of the last failure
+	// idleSince is when the first of them was. rang says that the last reconcile came of a timer, and fruitless that the last
+	// of those led to no write.
+	idleSince       time.Time
+	rang, fruitless bool
+	err             string // of the last failure
 }
 
 func newActivity() *activity {
@@ -146,8 +150,11 @@ func (a *activity) request(r *lens.Request) {
 func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 	if !r.Ended {
 		a.running[r.ID] = at
-		if meeting := a.next[subject{r.Controller, r.Namespace, r.Name}]; meeting != nil && !meeting.failed.IsZero() {
-			meeting.pause = time.Since(meeting.failed)
+		if meeting := a.next[subject{r.Controller, r.Namespace, r.Name}]; meeting != nil {
+			meeting.rang = meeting.failures == 0 && !meeting.due.IsZero() && time.Until(meeting.due) <= early
+			if !meeting.failed.IsZero() {
+				meeting.pause = time.Since(meeting.failed)
+			}
 		}
 		return
 	}
@@ -164,6 +171,7 @@ func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 	wrote := a.wrote[r.ID]
 	delete(a.wrote, r.ID)
 	meeting.due, meeting.failed, meeting.healed = time.Time{}, time.Time{}, false
+	meeting.fruitless = !wrote && (meeting.rang || meeting.fruitless)
 	switch {
 	case r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0:
 		if meeting.same++; meeting.failures == 0 || plain(meeting.err) != plain(r.Error) {
@@ -176,6 +184,9 @@ func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 		meeting.due, meeting.failures, meeting.pause = time.Now().Add(r.RequeueAfter), 0, 0
 		if meeting.idle++; wrote {
 			meeting.idle = 0
+		}
+		if meeting.idle <= 1 {
+			meeting.idleSince = time.Now()
 		}
 	default:
 		meeting.failures, meeting.idle, meeting.pause = 0, 0, 0
@@ -211,7 +222,7 @@ func (a *activity) heal() {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	for _, meeting := range a.next {
-		meeting.healed = meeting.failures > 0
+		meeting.healed, meeting.idle = meeting.failures > 0, 0
 	}
 }
 
@@ -239,7 +250,9 @@ func (a *activity) outlook(now time.Time, ahead time.Duration, expected func(fai
 	}
 	for _, meeting := range a.next {
 		switch {
-		case meeting.due.IsZero() || meeting.idle > mostTimers:
+		case meeting.due.IsZero():
+		case meeting.idle > mostTimers:
+			r.timer = r.timer || !meeting.fruitless && meeting.due.Sub(now) <= longestPause // others than the timer led to these
 		case meeting.stuck(expected):
 			r.stuck = true
 			if meeting.err != "" {

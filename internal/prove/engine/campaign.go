@@ -107,11 +107,16 @@ type campaign struct {
 	mask  *compare.Mask
 	// own are the names of objects that the operator makes for itself when it is started.
 	own map[string]bool
+	// timed is what the operator writes when its timers go off; nil if that is not known.
+	timed timed
 	// elections are the objects by which the operator elects its leader.
 	elections *elections
 	// keepsClaims says that the operator deletes no claims of volumes.
 	keepsClaims bool
-	writes      int
+	// keptClaims is how many of them are left when everything is deleted.
+	keptClaims int
+	sets       claimSets
+	writes     int
 	// undisturbedRuns is how often the scenario was run without a disturbance.
 	undisturbedRuns int
 	// installs says that runs begin with the installation of the operator, because their clusters have another release of it.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -16,28 +17,85 @@ import (
 )
 
 // A StatefulSet that is scaled down keeps the claims of the pods that are gone, and their volumes: by design, for when it is scaled
-// up again. An operator is to blame for them only if it is one that deletes claims.
+// up again. The same is true if the StatefulSet itself is deleted. An operator is to blame for them only if it is one that deletes
+// claims.
+
+// claimSets are the StatefulSets that were seen, by how the names of their claims begin: NAMESPACE/TEMPLATE-SET-.
+type claimSets struct {
+	mutex sync.Mutex
+	known map[string]bool
+}
+
+func (s *claimSets) see(key world.Key, object *unstructured.Unstructured) {
+	if key.Group != "apps" || key.Resource != "statefulsets" {
+		return
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.known == nil {
+		s.known = map[string]bool{}
+	}
+	for _, template := range claimTemplates(object) {
+		s.known[key.Namespace+"/"+template+"-"+key.Name+"-"] = true
+	}
+}
+
+func (s *claimSets) has(claim world.Key) bool {
+	at := strings.LastIndex(claim.Name, "-") + 1
+	if _, err := strconv.ParseUint(claim.Name[at:], 10, 64); err != nil {
+		return false
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.known[claim.Namespace+"/"+claim.Name[:at]]
+}
 
 // shapeOf normalizes a state of the cluster. Addresses and times of the scenario are kept, and further ones that are given.
 func (c *campaign) shapeOf(state world.State, known ...string) compare.Shape {
 	return compare.ShapeOf(c.withoutSpareClaims(state), c.before, slices.Concat(c.o.Texts, known)...)
 }
 
+// shape normalizes the state of the cluster of a run.
+func (r *run) shape() compare.Shape {
+	r.seeSets()
+	return r.campaign.shapeOf(r.world.State())
+}
+
+// seeSets keeps which StatefulSets came and went in a run.
+func (r *run) seeSets() {
+	_, changes := r.world.Changes(0)
+	for i := range changes {
+		r.campaign.sets.see(changes[i].Key, changes[i].Object)
+	}
+}
+
+// deletesClaims reports whether the operator deletes claims.
+func deletesClaims(stages []*stage) bool {
+	return slices.ContainsFunc(stages, func(s *stage) bool {
+		return slices.ContainsFunc(s.writes, func(w write) bool {
+			return w.Resource == "persistentvolumeclaims" && strings.HasPrefix(w.Verb, "delete")
+		})
+	})
+}
+
+// withoutKeptClaims leaves out of the end of the last of these stages the claims that Kubernetes keeps, and their volumes.
+func (c *campaign) withoutKeptClaims(stages []*stage) world.State {
+	end := stages[len(stages)-1].state
+	if deletesClaims(stages) {
+		return end
+	}
+	return c.withoutSpares(end)
+}
+
 // learnClaims finds out whether the operator deletes claims, and normalizes what was learned before that was known.
 func (c *campaign) learnClaims(runs ...[]*stage) {
-	c.keepsClaims = true
+	c.keepsClaims = !slices.ContainsFunc(runs, deletesClaims)
 	for _, stages := range runs {
-		for _, s := range stages {
-			for i := range s.writes {
-				if w := &s.writes[i]; w.Resource == "persistentvolumeclaims" && strings.HasPrefix(w.Verb, "delete") {
-					c.keepsClaims = false
-				}
-			}
-		}
-	}
-	for _, stages := range runs {
-		for _, s := range stages {
+		for i, s := range stages {
 			s.shape = c.shapeOf(s.state)
+			if c.keepsClaims && c.o.Steps[i].Ends {
+				c.keptClaims = max(c.keptClaims, len(c.spares(s.state)))
+			}
 		}
 	}
 }
@@ -47,12 +105,29 @@ func (c *campaign) withoutSpareClaims(state world.State) world.State {
 	if !c.keepsClaims {
 		return state
 	}
+	return c.withoutSpares(state)
+}
+
+// spares are the claims of pods that a StatefulSet does not have now, or that went with their StatefulSet.
+func (c *campaign) spares(state world.State) map[string]bool {
+	for key, object := range state {
+		c.sets.see(key, object)
+	}
 	spare := map[string]bool{} // by namespace and name
 	for key, object := range state {
-		if key.Resource == "persistentvolumeclaims" && isSpare(key, state) {
+		if _, was := c.before[key]; was || key.Resource != "persistentvolumeclaims" {
+			continue
+		}
+		of, unused := isSpare(key, state)
+		if unused || !of && c.sets.has(key) && len(object.GetOwnerReferences()) == 0 && object.GetDeletionTimestamp() == nil {
 			spare[object.GetNamespace()+"/"+object.GetName()] = true
 		}
 	}
+	return spare
+}
+
+func (c *campaign) withoutSpares(state world.State) world.State {
+	spare := c.spares(state)
 	if len(spare) == 0 {
 		return state
 	}
@@ -72,26 +147,31 @@ func (c *campaign) withoutSpareClaims(state world.State) world.State {
 	return rest
 }
 
-// isSpare says whether a claim is of a pod that a StatefulSet does not have now: TEMPLATE-SET-ORDINAL.
-func isSpare(claim world.Key, state world.State) bool {
+// claimTemplates are the names of the claims that each pod of a StatefulSet gets.
+func claimTemplates(set *unstructured.Unstructured) (names []string) {
+	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
+	for _, one := range templates {
+		template, _ := one.(map[string]any)
+		name, _, _ := unstructured.NestedString(template, "metadata", "name")
+		names = append(names, name)
+	}
+	return names
+}
+
+// isSpare says whether a claim is of a StatefulSet, TEMPLATE-SET-ORDINAL, and whether that does not have its pod now.
+func isSpare(claim world.Key, state world.State) (of, unused bool) {
 	for key, set := range state {
 		if key.Group != "apps" || key.Resource != "statefulsets" || key.Namespace != claim.Namespace {
 			continue
 		}
 		replicas, found, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
-		if !found {
-			continue
-		}
 		first, _, _ := unstructured.NestedInt64(set.Object, "spec", "ordinals", "start")
-		templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
-		for _, one := range templates {
-			template, _ := one.(map[string]any)
-			name, _, _ := unstructured.NestedString(template, "metadata", "name")
-			text, of := strings.CutPrefix(claim.Name, name+"-"+key.Name+"-")
-			if ordinal, err := strconv.ParseInt(text, 10, 64); of && err == nil && (ordinal < first || ordinal >= first+replicas) {
-				return true
+		for _, name := range claimTemplates(set) {
+			text, begins := strings.CutPrefix(claim.Name, name+"-"+key.Name+"-")
+			if ordinal, err := strconv.ParseInt(text, 10, 64); begins && err == nil {
+				of, unused = true, unused || found && (ordinal < first || ordinal >= first+replicas)
 			}
 		}
 	}
-	return false
+	return of, unused
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/prove/world"
@@ -52,6 +53,53 @@ func TestClaimsThatAStatefulSetKeeps(t *testing.T) {
 		})
 		if !slices.Equal(gone, test.gone) {
 			t.Errorf("%s: not compared are %q, want %q", name, gone, test.gone)
+		}
+	}
+}
+
+// TestClaimsOfDeletedStatefulSets is about what Kubernetes leaves when a StatefulSet is deleted. An operator that says nothing about
+// claims is not to blame.
+func TestClaimsOfDeletedStatefulSets(t *testing.T) {
+	deletion := write{Moment: Moment{Verb: "delete", Resource: "persistentvolumeclaims", Name: "data-victory-2"}}
+	kept := []string{"PersistentVolume of-data-other-5", "PersistentVolume of-logs-victory-7", "PersistentVolumeClaim default/data-other-5",
+		"PersistentVolumeClaim default/logs-victory-7", "PersistentVolumeClaim elsewhere/data-victory-2"}
+	all := slices.Clone(kept)
+	for _, ordinal := range []string{"0", "1", "2"} {
+		all = append(all, "PersistentVolume of-data-victory-"+ordinal, "PersistentVolumeClaim default/data-victory-"+ordinal)
+	}
+	slices.Sort(all)
+	for name, test := range map[string]struct {
+		writes []write
+		owned  bool
+		want   []string
+	}{
+		"an operator that deletes no claims": {want: kept},
+		"an operator that does":              {writes: []write{deletion}, want: all},
+		"a claim that goes with its owner":   {owned: true, want: slices.Sorted(slices.Values(append([]string{"PersistentVolume of-data-victory-0", "PersistentVolumeClaim default/data-victory-0"}, kept...)))},
+	} {
+		c := sailing()
+		full, end := &stage{state: scaledDown(), writes: test.writes}, &stage{state: scaledDown()}
+		maps.DeleteFunc(end.state, func(key world.Key, object *unstructured.Unstructured) bool {
+			if test.owned && key.Name == "data-victory-0" {
+				object.SetOwnerReferences([]metav1.OwnerReference{{Kind: "StatefulSet", Name: "victory", UID: "u2"}})
+			}
+			return key.Resource == "statefulsets"
+		})
+		stages := []*stage{full, full, end}
+		for key, object := range full.state {
+			c.sets.see(key, object)
+		}
+		var got []string
+		for _, o := range c.leftovers(2, c.withoutKeptClaims(stages), world.State{}) {
+			got = append(got, o.Object)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: left behind are %q, want %q", name, got, test.want)
+		}
+		c.learnClaims(stages)
+		if got := slices.Sorted(maps.Keys(end.shape.Objects)); !slices.Equal(got, test.want) {
+			t.Errorf("%s: compared are %q, want %q", name, got, test.want)
 		}
 	}
 }

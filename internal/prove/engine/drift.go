@@ -101,6 +101,12 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 	}
 	d := &disturbance{}
 	switch p.Variant {
+	case "edit", "orphan", "relabel":
+		d.may = onlyWith(target, r.world.State())
+	case "status":
+		d.may = nothing
+	}
+	switch p.Variant {
 	case "delete":
 		d.act = func(ctx context.Context) error {
 			return r.objects.Delete(ctx, target.DeepCopy(), client.PropagationPolicy("Background"))

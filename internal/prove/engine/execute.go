@@ -125,6 +125,7 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 		return err
 	}
 	changes, _ := r.world.Changes(0)
+	before := r.world.State()
 	r.board.step(d.faults)
 	if d.act != nil {
 		r.note(p.Says)
@@ -142,13 +143,13 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 	if d.broken != nil {
 		result.wrong = append(result.wrong, d.broken(over)...)
 	}
-	if d.heal != nil {
-		r.note("the disturbance ends")
-		r.activity.heal()
-		if err := d.heal(ctx); err != nil {
+	if d.claims != nil {
+		if err := r.hearClaims(ctx, d.claims, over, result); err != nil {
 			return err
 		}
-		if over, err = r.settle(ctx); err != nil {
+	}
+	if d.heal != nil {
+		if over, err = r.endDisturbance(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -170,6 +171,9 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 	if err := r.conclude(ctx, reached, over, changes, result); err != nil {
 		return err
 	}
+	if d.may != nil {
+		result.wrong = append(result.wrong, c.replaced(reached, before, r.world.State(), d.may)...)
+	}
 	for step := reached + 1; step < len(c.o.Steps) && len(result.wrong) == 0; step++ {
 		r.board.step(nil)
 		if err := r.do(ctx, step); err != nil {
@@ -188,12 +192,9 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 // conclude judges the end of a step. A difference is checked again after a while: something may still
 // be in progress.
 func (r *run) conclude(ctx context.Context, step int, over rested, changes int, result *outcome) error {
-	if !r.agrees(step, changes) {
-		later, err := r.settleUntil(ctx, patience, func() bool { return r.agrees(step, changes) })
-		if err != nil {
-			return err
-		}
-		over.add(later)
+	over, err := r.settleMore(ctx, over, func() bool { return r.agrees(step, changes) })
+	if err != nil {
+		return err
 	}
 	wrong, excused := r.campaign.excuse(r.judge(step, over, changes), over, r.board.writes())
 	if excused != "" {

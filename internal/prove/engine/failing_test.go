@@ -146,7 +146,7 @@ func TestWhatTheOperatorMakesForItselfIsNotLeftBehind(t *testing.T) {
 	lock := world.Key{Resource: "configmaps", Kind: "ConfigMap", Namespace: "default", Name: "operator-lock"}
 	data := world.Key{Resource: "configmaps", Kind: "ConfigMap", Namespace: "default", Name: "victory"}
 	object := &unstructured.Unstructured{Object: map[string]any{}}
-	wrong := c.leftovers(len(c.o.Steps)-1, &stage{state: world.State{lock: object, data: object}}, world.State{lock: object})
+	wrong := c.leftovers(len(c.o.Steps)-1, world.State{lock: object, data: object}, world.State{lock: object})
 	if len(wrong) != 1 || wrong[0].Verdict != "leftovers" || wrong[0].Object != "ConfigMap default/victory" {
 		t.Errorf("got %+v", wrong)
 	}

@@ -24,48 +24,57 @@ const (
 	pullPolicy = "prove-image-pull"
 )
 
-// failPulls runs the step while no pod can pull its image. The annotation must be set when a
-// pod is created, by any client, so the API server adds it.
+// failPulls runs the step while no pod can pull its image.
 func failPulls(r *run, p *Plan) *disturbance {
-	policy, binding := pullPolicies()
 	return &disturbance{
 		afterStep: true,
 		act: func(ctx context.Context) error {
-			for _, object := range []client.Object{policy, binding} {
-				if err := r.objects.Create(ctx, object, client.FieldOwner(manager)); err != nil {
-					return fmt.Errorf("creating the admission policy for pods: %w", err)
-				}
-			}
-			if err := r.awaitPods(ctx, imagePullError); err != nil {
+			if err := r.beginPullErrors(ctx, ""); err != nil {
 				return err
 			}
 			return r.do(ctx, p.Step)
 		},
-		broken: func(rested) []*Observation { return r.falseClaims(p.Step) },
-		heal: func(ctx context.Context) error {
-			for _, object := range []client.Object{binding, policy} {
-				if err := client.IgnoreNotFound(r.objects.Delete(ctx, object)); err != nil {
-					return fmt.Errorf("deleting the admission policy for pods: %w", err)
-				}
-			}
-			if err := r.awaitPods(ctx, ""); err != nil {
-				return err
-			}
-			for _, pod := range r.pods() {
-				if pod.GetAnnotations()[behaviour] != imagePullError {
-					continue
-				}
-				if err := r.annotate(ctx, pod, behaviour, nil); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+		claims: r.falseClaims(p.Step),
+		heal:   func(ctx context.Context) error { return r.endPullErrors(ctx, "") },
 	}
 }
 
-// pullPolicies annotate new pods that have no behaviour annotation.
-func pullPolicies() (*admissionv1.MutatingAdmissionPolicy, *admissionv1.MutatingAdmissionPolicyBinding) {
+// beginPullErrors lets new pods fail to pull images that contain a text. The annotation must be set when a pod is created, by any
+// client, so the API server adds it.
+func (r *run) beginPullErrors(ctx context.Context, image string) error {
+	policy, binding := pullPolicies(image)
+	for _, object := range []client.Object{policy, binding} {
+		if err := r.objects.Create(ctx, object, client.FieldOwner(manager)); err != nil {
+			return fmt.Errorf("creating the admission policy for pods: %w", err)
+		}
+	}
+	return r.awaitPods(ctx, image, imagePullError)
+}
+
+// endPullErrors lets all pods pull their images, also those that have failed to.
+func (r *run) endPullErrors(ctx context.Context, image string) error {
+	policy, binding := pullPolicies(image)
+	for _, object := range []client.Object{binding, policy} {
+		if err := client.IgnoreNotFound(r.objects.Delete(ctx, object)); err != nil {
+			return fmt.Errorf("deleting the admission policy for pods: %w", err)
+		}
+	}
+	if err := r.awaitPods(ctx, image, ""); err != nil {
+		return err
+	}
+	for _, pod := range r.pods() {
+		if pod.GetAnnotations()[behaviour] != imagePullError {
+			continue
+		}
+		if err := r.annotate(ctx, pod, behaviour, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pullPolicies annotate new pods that have no behaviour annotation, and an image that contains a text.
+func pullPolicies(image string) (*admissionv1.MutatingAdmissionPolicy, *admissionv1.MutatingAdmissionPolicyBinding) {
 	ignore, never := admissionv1.Ignore, admissionv1.NeverReinvocationPolicy
 	policy := &admissionv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: pullPolicy},
@@ -78,6 +87,8 @@ func pullPolicies() (*admissionv1.MutatingAdmissionPolicy, *admissionv1.Mutating
 			}}},
 			MatchConditions: []admissionv1.MatchCondition{{
 				Name: "says-nothing", Expression: fmt.Sprintf("!has(object.metadata.annotations) || !(%q in object.metadata.annotations)", behaviour),
+			}, {
+				Name: "image", Expression: fmt.Sprintf("object.spec.containers.exists(c, has(c.image) && c.image.contains(%q))", image),
 			}},
 			Mutations: []admissionv1.Mutation{{
 				PatchType: admissionv1.PatchTypeApplyConfiguration,
@@ -100,12 +111,12 @@ const (
 	policyPatience = 20 * time.Second
 )
 
-// awaitPods waits until new pods get the behaviour.
-func (r *run) awaitPods(ctx context.Context, want string) error {
+// awaitPods waits until new pods with an image get the behaviour.
+func (r *run) awaitPods(ctx context.Context, image, want string) error {
 	return wait.PollUntilContextTimeout(ctx, policyInterval, policyPatience, true, func(ctx context.Context) (bool, error) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: pullPolicy},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "none", Image: "none"}}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "none", Image: "none" + image}}},
 		}
 		if err := r.objects.Create(ctx, pod, client.DryRunAll); err != nil {
 			return false, fmt.Errorf("asking how new pods behave: %w", err)

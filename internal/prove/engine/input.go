@@ -110,7 +110,7 @@ func feed(r *run, p *Plan) (*disturbance, error) {
 		return nil, err
 	}
 	before := r.specs()
-	return &disturbance{
+	d := &disturbance{
 		act: func(ctx context.Context) error {
 			var failed error
 			err := r.change(ctx, target, func(live *unstructured.Unstructured) {
@@ -131,7 +131,11 @@ func feed(r *run, p *Plan) (*disturbance, error) {
 			r.changed = r.made(over)
 			return r.healthOf(p.Step-1, over)
 		},
-	}, nil
+	}
+	if change.Class == values.Misuse {
+		r.watchMisuse(p, change, d)
+	}
+	return d, nil
 }
 
 // changeOf reads a change that may come from a file.

@@ -82,6 +82,11 @@ func (r *run) healthOf(step int, over rested) (wrong []*Observation) {
 			Step: step, Verdict: "loop", Severity: high, Title: "The operator does not stop writing",
 			Want: "no writes once the desired state is reached", Got: fmt.Sprintf("%d writes in the last quarter of %s", over.writes, r.campaign.o.Settling.Bound),
 		})
+	case r.activity.spins() != "":
+		wrong = append(wrong, &Observation{
+			Step: step, Verdict: "loop", Severity: medium, Title: "The operator reconciles without a pause",
+			Want: "no reconciles once there is nothing left to do, or few", Got: r.activity.spins(),
+		})
 	case over.busy:
 		wrong = append(wrong, &Observation{
 			Step: step, Verdict: "unsettled", Severity: medium, Title: "The operator does not come to rest",
@@ -124,7 +129,7 @@ func (r *run) agrees(step, changes int) bool {
 // field does not hide other fields of the same object.
 func (r *run) deviations(step int) []compare.Difference {
 	c := r.campaign
-	found := c.mask.Differences(c.reference[step].shape, c.shapeOf(r.world.State()))
+	found := c.mask.Differences(c.reference[step].shape, r.shape())
 	return slices.DeleteFunc(found, func(d compare.Difference) bool {
 		return isTrace(r.family, r.setting, d) || c.ignoresField(r.family, step, d)
 	})

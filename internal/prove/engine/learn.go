@@ -200,7 +200,12 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 		wrong = append(wrong, c.unseenChanges(i, s)...)
 		wrong = append(wrong, c.strangers(i, s)...)
 		if c.o.Steps[i].Ends {
-			wrong = append(wrong, c.leftovers(i, s, started)...)
+			wrong = append(wrong, c.leftovers(i, c.withoutKeptClaims(stages), started)...)
+		}
+		if !first && i+1 == c.fullest() && s.rested.timer {
+			if c.timed, err = r.awaitTimer(ctx); err != nil {
+				return nil, nil, err
+			}
 		}
 		if first && i+1 < len(c.o.Steps) {
 			file := filepath.Join(c.o.StateDir, fmt.Sprintf("%d.snapshot", i+1))
@@ -240,9 +245,9 @@ func (r *run) isUsed() error {
 
 // leftovers are objects that are there after everything was deleted, and were not before. What the operator makes when it is started,
 // such as a lock, is its own and not of a custom resource.
-func (c *campaign) leftovers(step int, s *stage, started world.State) []*Observation {
+func (c *campaign) leftovers(step int, left, started world.State) []*Observation {
 	var found []compare.Difference
-	for key, object := range s.state {
+	for key, object := range left {
 		_, was := c.before[key]
 		if _, own := started[key]; !was && !own {
 			name, _ := compare.Name(key, object)
@@ -260,11 +265,12 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 	if err := r.do(ctx, i); err != nil {
 		return nil, err
 	}
-	over, err := r.settleFor(ctx, patience)
+	over, err := r.settleStage(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := &stage{rested: over, state: r.world.State(), counts: r.countsSince(changes)}
+	r.seeSets() // also those that are gone already
 	s.shape = r.campaign.shapeOf(s.state)
 	if err := r.lens.Flush(ctx); err != nil {
 		return nil, err

@@ -55,6 +55,7 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 			twins = append(twins, twin)
 		}
 		return &disturbance{
+			may: nothing,
 			act: func(ctx context.Context) error { return r.createAll(ctx, twins) },
 			heal: func(ctx context.Context) error {
 				for _, twin := range twins {

@@ -69,11 +69,17 @@ type disturbance struct {
 	// heal is done when all is quiet; after it everything must be as undisturbed. broken looks at the state before.
 	heal   func(ctx context.Context) error
 	broken func(over rested) []*Observation
+	// claims returns what the custom resources claim wrongly in that state. Operators may need a while to notice.
+	claims func(ctx context.Context) ([]*Observation, error)
+	// nudge lets the operator try again now what it would try again later.
+	nudge func(ctx context.Context) error
 	// counts means that nothing may be created or deleted more often than undisturbed.
 	counts bool
 	// deletes means that the operator may not delete anything more often than undisturbed. Deletions by the garbage
 	// collector do not count: an operator cannot know that an owner is gone before a watch reports it.
 	deletes bool
+	// may says which objects may be replaced by others of the same name; nil if that is not judged.
+	may mayReplace
 	// mustHit means that the run cannot be judged if the fault did not happen.
 	mustHit bool
 	// withoutOperator begins without the operator; act or heal starts it.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/apply"
@@ -24,11 +25,14 @@ const behaviour = "opdock.dev/behaviour"
 var failures = []struct{ name, says string }{
 	{"never-ready", "All pods stop being ready, and recover"},
 	{"crash-loop", "All pods crash again and again, and recover"},
-	{"node-lost", "The nodes of all pods are lost, and come back"},
+	{nodeLost, "The nodes of all pods are lost, and come back"},
 	{deletePods, "All pods are deleted by another user"},
 }
 
-const deletePods = "delete"
+const (
+	nodeLost   = "node-lost"
+	deletePods = "delete"
+)
 
 func podsPlans(c *campaign) (plans []*Plan) {
 	if step := c.fullest(); step > 0 && c.hasPods(step-1) {
@@ -102,43 +106,58 @@ func breakPods(r *run, p *Plan) (*disturbance, error) {
 			return nil
 		}}, nil
 	}
-	return &disturbance{act: each(p.Variant), heal: each(nil), broken: func(rested) []*Observation { return r.falseClaims(p.Step - 1) }}, nil
+	return &disturbance{act: each(p.Variant), heal: each(nil), claims: r.falseClaims(p.Step - 1), may: whatFails(p.Variant)}, nil
 }
 
-// falseClaims returns custom resources that report ready while a workload that they own is not.
-func (r *run) falseClaims(step int) (wrong []*Observation) {
-	state := r.world.State()
-	owners := map[string][]string{} // UIDs of owners, by UID
-	broken := map[string]string{}
-	for key, object := range state {
-		for _, owner := range object.GetOwnerReferences() {
-			owners[string(object.GetUID())] = append(owners[string(object.GetUID())], string(owner.UID))
-		}
-		if status, message := apply.Status(object); key.Group == "apps" && key.Resource != "replicasets" && status == "InProgress" {
-			broken[string(object.GetUID())] = key.String() + ": " + message
-		}
-		if conditionOf(object, "Ready") == "False" && len(object.GetOwnerReferences()) > 0 {
-			broken[string(object.GetUID())] = key.String() + " is not ready" // a custom resource that another one consists of, for example
-		}
-		if key.Resource == "pods" && !isReadyPod(object) {
-			broken[string(object.GetUID())] = key.Kind + " is not ready"
-		}
+// falseClaims finds custom resources that report ready while a workload that they own is not.
+func (r *run) falseClaims(step int) func(context.Context) ([]*Observation, error) {
+	return func(context.Context) ([]*Observation, error) {
+		return falseClaims(step, r.world.State(), r.campaign.isSubject), nil
 	}
-	for uid, why := range broken {
-		for _, owner := range owners[uid] {
-			for key, object := range state {
-				if string(object.GetUID()) != owner || !r.campaign.isSubject(key.String()) || !claimsReady(object) {
-					continue
-				}
-				wrong = append(wrong, &Observation{
-					Step: step, Verdict: "status", Severity: medium, Object: key.String(), Title: aKind(key.Kind) + " reports that it is ready although its workload is not",
-					Fields: []string{"status.conditions"}, Want: "not Ready, because " + why, Got: "Ready",
-				})
-				return wrong
+}
+
+func falseClaims(step int, state world.State, isSubject func(string) bool) (wrong []*Observation) {
+	broken := brokenIn(state)
+	for _, object := range state {
+		why, is := broken[object.GetUID()]
+		if !is {
+			continue
+		}
+		for key, owner := range state {
+			if !isOwnedBy(object, owner) || !isSubject(key.String()) || !claimsReady(owner) {
+				continue
 			}
+			return append(wrong, &Observation{
+				Step: step, Verdict: "status", Severity: medium, Object: key.String(), Title: aKind(key.Kind) + " reports that it is ready although its workload is not",
+				Fields: []string{"status.conditions"}, Want: "not Ready, because " + why, Got: "Ready",
+			})
 		}
 	}
 	return wrong
+}
+
+// brokenIn returns the workloads in a state that are not ready, and why.
+func brokenIn(state world.State) map[types.UID]string {
+	broken := map[types.UID]string{}
+	for key, object := range state {
+		if status, message := apply.Status(object); key.Group == "apps" && key.Resource != "replicasets" && status == "InProgress" {
+			broken[object.GetUID()] = key.String() + ": " + message
+		}
+		phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+		switch {
+		case key.Resource != "pods":
+			if conditionOf(object, "Ready") == "False" && len(object.GetOwnerReferences()) > 0 {
+				broken[object.GetUID()] = key.String() + " is not ready" // a custom resource that another one consists of, for example
+			}
+		case !isReadyPod(object) && phase != string(corev1.PodSucceeded): // which has done its work
+			broken[object.GetUID()] = key.Kind + " is not ready"
+		}
+	}
+	return broken
+}
+
+func isOwnedBy(object, owner *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(one metav1.OwnerReference) bool { return one.UID == owner.GetUID() })
 }
 
 func isReadyPod(pod *unstructured.Unstructured) bool { return conditionOf(pod, "Ready") == "True" }

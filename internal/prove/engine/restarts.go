@@ -32,7 +32,7 @@ func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
 			wrong, all := confirmed(func() (*restarted, error) { return c.restart(ctx, i, differences) })
 			mutex.Lock()
 			defer mutex.Unlock()
-			found = append(found, dueAnyway(wrong, c.reference[i-1].rested)...)
+			found = append(found, c.dueAnyway(wrong, i-1)...)
 			for _, one := range all {
 				c.mask.Learn(want, one.shape)
 				c.learnFailing(one.failing)
@@ -105,9 +105,13 @@ func (c *campaign) restart(ctx context.Context, i int, differences func(compare.
 	return result, nil
 }
 
-// dueAnyway leaves out writes of an operator that had a timer: it would have written the same without a restart, a little later.
-func dueAnyway(wrong []*Observation, over rested) []*Observation {
-	return slices.DeleteFunc(wrong, func(o *Observation) bool { return over.timer && o.Verdict == "rest-writes" })
+// dueAnyway leaves out what an operator with a timer would have written without a restart, a little later. That is only known at the
+// end of the step at which the timer was waited for; elsewhere it may be anything.
+func (c *campaign) dueAnyway(wrong []*Observation, step int) []*Observation {
+	known := c.timed != nil && step+1 == c.fullest()
+	return slices.DeleteFunc(wrong, func(o *Observation) bool {
+		return c.reference[step].rested.timer && o.Verdict == "rest-writes" && (!known || c.timed.has(o))
+	})
 }
 
 // restWrites are the writes of an operator that had nothing to do.

@@ -49,10 +49,23 @@ func TestRestartsAreConfirmed(t *testing.T) {
 // An operator that looks at its objects every 30 seconds writes then what a restart lets it write at once.
 func TestWritesThatATimerWouldHaveLedTo(t *testing.T) {
 	writes, panics := &Observation{Verdict: "rest-writes"}, &Observation{Verdict: "panic"}
-	if got := dueAnyway([]*Observation{writes, panics}, rested{timer: true}); len(got) != 1 || got[0] != panics {
+	const created, changed = 0, 1
+	c := sailing()
+	if got := c.dueAnyway([]*Observation{writes, panics}, changed); len(got) != 2 {
+		t.Errorf("without a timer: %+v", got)
+	}
+	c.reference[created].rested.timer, c.reference[changed].rested.timer = true, true
+	if got := c.dueAnyway([]*Observation{writes, panics}, changed); len(got) != 1 || got[0] != panics {
 		t.Errorf("with a timer: %+v", got)
 	}
-	if got := dueAnyway([]*Observation{writes, panics}, rested{}); len(got) != 2 {
-		t.Errorf("without one: %+v", got)
+	c.timed = timed{}
+	c.timed.add("Frigate", "status.conditions[Ready].message")
+	due := &Observation{Verdict: "rest-writes", Object: "Frigate default/victory", Fields: []string{"status.conditions[Ready].message"}}
+	other := &Observation{Verdict: "rest-writes", Object: "Deployment default/victory", Fields: []string{"spec.template.metadata.annotations[restarted]"}}
+	if got := c.dueAnyway([]*Observation{due, other}, changed); len(got) != 1 || got[0] != other {
+		t.Errorf("with a timer that was waited for: %+v", got)
+	}
+	if got := c.dueAnyway([]*Observation{due, other}, created); len(got) != 0 {
+		t.Errorf("at the end of a step at which it was not: %+v", got)
 	}
 }

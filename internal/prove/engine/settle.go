@@ -69,6 +69,19 @@ func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, erro
 	return r.settleUntil(ctx, factor, nil)
 }
 
+// settleMore waits longer, unless it is enough: before something is called wrong.
+func (r *run) settleMore(ctx context.Context, over rested, enough func() bool) (rested, error) {
+	if enough() {
+		return over, nil
+	}
+	later, err := r.settleUntil(ctx, patience, enough)
+	if err != nil {
+		return over, err
+	}
+	over.add(later)
+	return over, nil
+}
+
 // settleUntil also ends if all has been quiet for as long as usual, and it is enough. As long as it is not, it waits for timers of
 // the operator that go off within the time that a step may take: some look after their objects every half minute. Each is waited for
 // once. It also waits for the next attempts after an error that undisturbed runs do not show.

@@ -41,6 +41,9 @@ func (u *upgrade) takeOver(ctx context.Context, definitions []*apiextensionsv1.C
 		return u.mayNotRun("upgrade", err)
 	}
 	over, err := r.settleFor(ctx, patience)
+	if err == nil {
+		over, err = r.settleMore(ctx, over, func() bool { return len(notReady("upgrade", u.before, u.own(r.world.State()))) == 0 })
+	}
 	if err != nil {
 		return u.mayNotRun("upgrade", err)
 	}
@@ -64,7 +67,7 @@ func (u *upgrade) takeOver(ctx context.Context, definitions []*apiextensionsv1.C
 		return err
 	}
 	u.ran = append(u.ran, "deletion")
-	remains, err := u.deleteAll(ctx, r)
+	remains, err := u.deleteAll(ctx, r, func(left world.State) bool { return len(leftBehind(t.after, left, u.remains)) == 0 })
 	if err != nil {
 		return u.mayNotRun("deletion", err)
 	}
@@ -124,8 +127,9 @@ func (u *upgrade) mayNotRun(part string, err error) error {
 	return nil
 }
 
-// deleteAll deletes the custom resources, and returns the remaining objects when everything is quiet.
-func (u *upgrade) deleteAll(ctx context.Context, r *run) (world.State, error) {
+// deleteAll deletes the custom resources, and returns the remaining objects when everything is quiet. It waits longer until that is
+// enough.
+func (u *upgrade) deleteAll(ctx context.Context, r *run, enough func(left world.State) bool) (world.State, error) {
 	for _, subject := range u.new.o.Earlier.Subjects {
 		_, live := r.campaign.subjectIn(r.world.State(), subject)
 		if live == nil {
@@ -136,7 +140,11 @@ func (u *upgrade) deleteAll(ctx context.Context, r *run) (world.State, error) {
 		}
 	}
 	r.note("the custom resources are deleted")
-	if _, err := r.settleFor(ctx, patience); err != nil {
+	over, err := r.settleFor(ctx, patience)
+	if err == nil {
+		_, err = r.settleMore(ctx, over, func() bool { return enough(u.own(r.world.State())) })
+	}
+	if err != nil {
 		return nil, err
 	}
 	return u.own(r.world.State()), nil
@@ -155,14 +163,19 @@ func (u *upgrade) goBack(ctx context.Context) (err error) {
 	}
 	u.ran = append(u.ran, "downgrade")
 	defer func() { err = errors.Join(err, r.close()) }()
+	wrong := func() []*Observation {
+		after := u.own(r.world.State())
+		return append(notBack(u.mask.Differences(compare.ShapeOf(u.before, nil), compare.ShapeOf(after, nil))), notReady("downgrade", u.before, after)...)
+	}
 	over, err := r.settleFor(ctx, patience)
+	if err == nil {
+		over, err = r.settleMore(ctx, over, func() bool { return len(wrong()) == 0 })
+	}
 	if err != nil {
 		return u.mayNotRun("downgrade", err)
 	}
-	after := u.own(r.world.State())
 	u.add("downgrade", r.healthOf(0, over)...)
-	u.add("downgrade", notBack(u.mask.Differences(compare.ShapeOf(u.before, nil), compare.ShapeOf(after, nil)))...)
-	u.add("downgrade", notReady("downgrade", u.before, after)...)
+	u.add("downgrade", wrong()...)
 	u.stories["downgrade"] = r.tell()
 	return nil
 }

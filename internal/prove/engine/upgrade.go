@@ -185,7 +185,7 @@ func (u *upgrade) make(ctx context.Context) (err error) {
 		if u.atRest, err = r.unasked(ctx); err != nil {
 			return err
 		}
-		u.remains, err = u.deleteAll(ctx, r)
+		u.remains, err = u.deleteAll(ctx, r, func(left world.State) bool { return len(left) == 0 })
 		return err
 	})
 }

@@ -163,9 +163,10 @@ func refuse(r *run, p *Plan) (*disturbance, error) {
 			}}
 		}}
 		if how.times == 0 {
-			d.heal = func(ctx context.Context) error {
+			d.nudge = r.nudge
+			d.heal = func(context.Context) error {
 				r.board.calm()
-				return r.nudge(ctx)
+				return nil
 			}
 		}
 		return d, nil

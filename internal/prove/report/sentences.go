@@ -32,6 +32,9 @@ func (r *Report) undisturbed() string {
 	if len(ref.Failing) > 0 {
 		text += " Even so, the operator keeps failing: " + strings.Join(ref.Failing, "; ") + ". What a run leaves undone while it fails like that is not judged."
 	}
+	if ref.Kept > 0 {
+		text += fmt.Sprintf(" After the deletion, Kubernetes keeps %s of StatefulSets by design, and their volumes.", plural(ref.Kept, "claim"))
+	}
 	return text
 }
 

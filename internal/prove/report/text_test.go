@@ -146,3 +146,14 @@ func TestStoryKeepsTheFaultAndTheEnd(t *testing.T) {
 		t.Errorf("%d lines are shown: %v", count, shown)
 	}
 }
+
+func TestClaimsThatAreKeptAreMentioned(t *testing.T) {
+	r := &Report{Reference: Reference{Runs: 2, Writes: 1, Objects: 1, Kept: 2}}
+	if got, want := r.undisturbed(), " After the deletion, Kubernetes keeps 2 claims of StatefulSets by design, and their volumes."; !strings.HasSuffix(got, want) {
+		t.Errorf("got %q", got)
+	}
+	r.Reference.Kept = 0
+	if got := r.undisturbed(); strings.Contains(got, "claim") {
+		t.Errorf("got %q", got)
+	}
+}

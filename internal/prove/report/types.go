@@ -41,6 +41,8 @@ type Reference struct {
 	Marked  bool `json:"marked"`  // reconciles are marked by an instrumented build
 	// Failing are the errors at which the operator is stuck undisturbed.
 	Failing []string `json:"failing,omitempty"`
+	// Kept is how many claims Kubernetes keeps by design after everything was deleted.
+	Kept int `json:"kept,omitempty"`
 }
 
 // Family is one way to disturb an operator, and how its runs ended.

@@ -113,6 +113,26 @@ func otherTag(tag string) string {
 	return "2"
 }
 
+const (
+	missingImage   = "no-such-image:0"
+	missingTag     = "no-such-tag"
+	malformedImage = "Not::An@Image"
+)
+
+// MissingImage is a part of the name of an image that cannot be pulled; empty if the change is not about one.
+func (c Change) MissingImage() string {
+	name, _ := c.Value.(string)
+	if c.Class != Misuse {
+		return ""
+	}
+	for _, one := range []string{missingImage, missingTag, malformedImage} {
+		if strings.HasSuffix(name, one) {
+			return one
+		}
+	}
+	return ""
+}
+
 func proposeImage(w *walker, s site) {
 	current, _ := s.current().(string)
 	repository, _, _ := strings.Cut(current, "@")
@@ -126,15 +146,15 @@ func proposeImage(w *walker, s site) {
 	w.add(s, groupImage, Valid, "image change", repository+":"+otherTag(tag))
 	w.limit(s, "an image without a tag", repository)
 	w.limit(s, "an image by its digest", repository+"@sha256:"+strings.Repeat("0123456789abcdef", 4))
-	w.misuse(s, "an image that cannot be pulled", "missing.invalid/no-such-image:0", "no-such-image:0")
-	w.misuse(s, "an image name that is malformed", "Not::An@Image", "Not-An-Image")
+	w.misuse(s, "an image that cannot be pulled", "missing.invalid/"+missingImage, missingImage)
+	w.misuse(s, "an image name that is malformed", malformedImage, "Not-An-Image")
 	w.misuse(s, "an image with a space behind it", repository+":1 ")
 }
 
 func proposeTag(w *walker, s site) {
 	current, _ := s.current().(string)
 	w.add(s, groupImage, Valid, "image change", otherTag(current))
-	w.misuse(s, "a tag that does not exist", "no-such-tag")
+	w.misuse(s, "a tag that does not exist", missingTag)
 	w.misuse(s, "a tag that is malformed", "not a tag", "-:-")
 }
 

@@ -129,6 +129,11 @@ func Watch(ctx context.Context, config *rest.Config) (*World, error) {
 	return w, nil
 }
 
+// Of is a world that does not change, for tests.
+func Of(state State) *World {
+	return &World{objects: state, news: make(chan struct{})}
+}
+
 func isSeen(resource *metav1.APIResource) bool {
 	return slices.Contains(resource.Verbs, "watch") && slices.Contains(resource.Verbs, "list") && !strings.Contains(resource.Name, "/") && !slices.Contains(unseen, resource.Name)
 }

@@ -54,6 +54,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	switch {
 	case defect == "gives-up" && err != nil:
 		return ctrl.Result{}, nil // it will never know
+	case defect == "resigns" && apierrors.IsForbidden(err):
+		return ctrl.Result{}, nil // as if it could never be allowed
 	case defect == "dies-of-conflicts" && apierrors.IsConflict(err):
 		panic("a conflict")
 	}

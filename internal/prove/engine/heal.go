@@ -1,0 +1,64 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// endDisturbance ends a disturbance, and waits for what the operator makes of that. A nudge lets any operator try again, so
+// it would hide that one has given up. It is only for an operator that would try again by itself, but too late to wait for.
+func (r *run) endDisturbance(ctx context.Context, d *disturbance) (over rested, err error) {
+	r.note("the disturbance ends")
+	r.activity.heal()
+	if err := d.heal(ctx); err != nil {
+		return over, err
+	}
+	over, err = r.settle(ctx)
+	if err != nil || d.nudge == nil || !r.activity.returnsLater(r.campaign.o.Settling.Bound) {
+		return over, err
+	}
+	if err := d.nudge(ctx); err != nil {
+		return over, err
+	}
+	return r.settle(ctx)
+}
+
+// hearClaims judges what the custom resources claim while something is broken. Some operators look after their workloads only now and
+// then, so they get as much time as at the end of a step.
+func (r *run) hearClaims(ctx context.Context, claims func(context.Context) ([]*Observation, error), over rested, result *outcome) error {
+	var wrong []*Observation
+	var failed error
+	over, err := r.settleMore(ctx, over, func() bool {
+		wrong, failed = claims(ctx)
+		return len(wrong) == 0 || failed != nil
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return err
+	}
+	if wrong, err = claims(ctx); err != nil { // it may not have been asked about the end
+		return err
+	}
+	wrong, excused := r.campaign.excuse(wrong, over, r.board.writes())
+	if excused != "" {
+		result.excused = excused
+	}
+	result.wrong = append(result.wrong, wrong...)
+	return nil
+}
+
+// returnsLater reports whether the operator does something by itself after a time, but not later than after the longest back-off.
+// Without marks nothing is known of its plans, so it may.
+func (a *activity) returnsLater(after time.Duration) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for _, meeting := range a.next {
+		if left := time.Until(meeting.due); left > after && left <= longestRetry {
+			return true
+		}
+	}
+	return len(a.next) == 0
+}

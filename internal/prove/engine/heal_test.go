@@ -1,0 +1,112 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// liftable begins a refusal that lasts until it is lifted, of an operator of which these events were seen.
+func liftable(t *testing.T, events ...*lens.Event) (r *run, d *disturbance, nudged *atomic.Bool) {
+	t.Helper()
+	c := sailing()
+	c.o.Settling = DefaultSettling
+	r = &run{campaign: c, world: &world.World{}, board: newSwitchboard(c.named), activity: following(events...)}
+	d, err := refuse(r, &Plan{Family: "refused", Variant: "denied", At: &Moment{Verb: "create", Resource: "configmaps", Nth: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nudged = &atomic.Bool{}
+	d.nudge = func(context.Context) error {
+		nudged.Store(true)
+		return nil
+	}
+	return r, d, nudged
+}
+
+// TestOperatorsThatGiveUpAreNotNudged is about what happens when a refusal is lifted. An operator that does not try again by itself
+// would be healed by the campaign.
+func TestOperatorsThatGiveUpAreNotNudged(t *testing.T) {
+	gaveUp := reconciled(lens.Reconcile{ID: 1})
+	for about, test := range map[string]struct {
+		events []*lens.Event
+		want   bool
+	}{
+		"it gave up":                            {gaveUp, false},
+		"it tries again soon":                   {failed(8, "denied"), false},
+		"it tries again within a step":          {failed(11, "denied"), false},
+		"it backs off for minutes":              {failed(17, "denied"), true},
+		"a timer within a step":                 {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 20 * time.Second}), false},
+		"a timer of minutes":                    {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute}), true},
+		"a timer of hours is as good as none":   {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 10 * time.Hour}), false},
+		"it tried again, and then gave up":      {slices.Concat(failed(17, "denied"), gaveUp), false},
+		"nothing is known of reconciles at all": {nil, true},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, d, nudged := liftable(t, test.events...)
+				if _, err := r.endDisturbance(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+				if nudged.Load() != test.want {
+					t.Errorf("it was nudged: %v", nudged.Load())
+				}
+			})
+		})
+	}
+}
+
+// TestTimersAfterARefusal is about an operator that looks again and again whether it may go on, and so did nothing for a while.
+func TestTimersAfterARefusal(t *testing.T) {
+	a := following(repeat(mostTimers+1, reconciled(lens.Reconcile{ID: 1, RequeueAfter: time.Second}))...)
+	if got := a.outlook(time.Now(), nearFuture, nil); !got.due.IsZero() {
+		t.Error("its timer is waited for before it may go on")
+	}
+	a.heal()
+	if got := a.outlook(time.Now(), nearFuture, nil); got.due.IsZero() {
+		t.Error("its timer is not waited for although it may go on")
+	}
+}
+
+// TestClaimsOfOperatorsThatLookNowAndThen is about an operator that notices after ten seconds that its pods are broken, and about one
+// that never does.
+func TestClaimsOfOperatorsThatLookNowAndThen(t *testing.T) {
+	for about, notices := range map[string]bool{"it notices": true, "it does not": false} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const period = 10 * time.Second
+				r, _, _ := liftable(t, reconciled(lens.Reconcile{ID: 1, RequeueAfter: period})...)
+				var noticed atomic.Bool
+				looks := time.AfterFunc(period, func() {
+					for _, e := range reconciled(lens.Reconcile{ID: 2}) {
+						r.activity.see(e)
+					}
+					noticed.Store(notices)
+				})
+				defer looks.Stop()
+				result := &outcome{}
+				claims := func(context.Context) ([]*Observation, error) {
+					if noticed.Load() {
+						return nil, nil
+					}
+					return []*Observation{{Verdict: "status"}}, nil
+				}
+				if err := r.hearClaims(t.Context(), claims, rested{}, result); err != nil {
+					t.Fatal(err)
+				}
+				if blamed := len(result.wrong) > 0; blamed == notices {
+					t.Errorf("it is blamed: %v", blamed)
+				}
+			})
+		})
+	}
+}

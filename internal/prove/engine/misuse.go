@@ -1,0 +1,180 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/apply"
+	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/prove/values"
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// A value that is valid and wrong must be refused at admission or reported. An operator is only blamed if nothing in the status of its
+// custom resource is different from before, and no event warns: whatever it says may be its way to report.
+
+// misuse is a wrong value of one custom resource.
+type misuse struct {
+	run    *run
+	object string // the custom resource
+	step   int
+	value  any
+	// before is the state before the change, since when the change was made, and events are those of the lens after it.
+	before world.State
+	since  time.Time
+	events func() []*lens.Event
+}
+
+// unreported returns the custom resource if it says that it is ready, as before, although the wrong value breaks something.
+func (m *misuse) unreported(ctx context.Context) ([]*Observation, error) {
+	state := m.run.world.State()
+	live, then := named(state, m.object), named(m.before, m.object)
+	if live == nil || then == nil || !isSettledReady(live) || !m.saysNothingNew(live, then) {
+		return nil, nil
+	}
+	why, what := m.broken(state, live), "a wrong value breaks its workload"
+	if why == "" {
+		why, what = m.refused(live), "the API server refuses what the operator makes of a wrong value"
+	}
+	if why == "" {
+		return nil, nil
+	}
+	var events corev1.EventList
+	if err := m.run.objects.List(ctx, &events, client.InNamespace(live.GetNamespace())); err != nil {
+		return nil, fmt.Errorf("listing events: %w", err)
+	}
+	if slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+		return m.object == nameOf(e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name) && isReport(&e, m.since)
+	}) {
+		return nil, nil
+	}
+	return []*Observation{{
+		Step: m.step, Verdict: "status", Severity: medium, Object: m.object, Title: aKind(live.GetKind()) + " reports that it is ready although " + what,
+		Fields: []string{"status.conditions"}, Want: "the value is refused at admission or reported in the status, because " + why, Got: "Ready, as before the change",
+	}}, nil
+}
+
+// named finds an object by its name as plans have it.
+func named(state world.State, name string) *unstructured.Unstructured {
+	for key, object := range state {
+		if key.String() == name {
+			return object
+		}
+	}
+	return nil
+}
+
+// isSettledReady reports whether a custom resource says that it is ready, and that this is about its current spec.
+func isSettledReady(object *unstructured.Unstructured) bool {
+	if status, _ := apply.Status(object); status != "Current" || conditionOf(object, "Ready") != "True" {
+		return false
+	}
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	return !slices.ContainsFunc(conditions, func(one any) bool {
+		condition, _ := one.(map[string]any)
+		observed, known, _ := unstructured.NestedInt64(condition, "observedGeneration")
+		return known && observed < object.GetGeneration()
+	})
+}
+
+// saysNothingNew reports whether a status is as it was before the change. That it repeats the value is no report.
+func (m *misuse) saysNothingNew(live, then *unstructured.Unstructured) bool {
+	c := m.run.campaign
+	status := func(object *unstructured.Unstructured) *made {
+		return &made{state: world.State{{Group: object.GroupVersionKind().Group, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}: object}}
+	}
+	for _, d := range c.mask.Differences(c.statusShape(status(then)), c.statusShape(status(live))) {
+		if text := fmt.Sprint(m.value); text == "" || d.Got != text {
+			return false
+		}
+	}
+	return true
+}
+
+// broken says which workload of a custom resource is broken now, and was not before; empty if none is.
+func (m *misuse) broken(state world.State, live *unstructured.Unstructured) string {
+	was := brokenIn(m.before)
+	found := brokenIn(state)
+	for _, key := range sortedKeys(state) {
+		object := state[key]
+		why, is := found[object.GetUID()]
+		if _, before := was[object.GetUID()]; is && !before && isOwnedBy(object, live) {
+			return why
+		}
+	}
+	return ""
+}
+
+// refused says which write for a custom resource the API server does not accept; empty if there is none. If a later one to the same
+// object succeeded, the operator has found another way.
+func (m *misuse) refused(live *unstructured.Unstructured) string {
+	requests, theirs := map[uint64]*lens.Request{}, map[uint64]bool{}
+	for _, e := range m.events() {
+		switch {
+		case e.Request != nil:
+			requests[e.Request.ID] = e.Request
+		case e.Reconcile != nil && e.Reconcile.Name == live.GetName() && e.Reconcile.Namespace == live.GetNamespace():
+			theirs[e.Reconcile.ID] = true
+		}
+	}
+	last := map[Moment]string{}
+	for _, seen := range m.run.board.writes() {
+		request := requests[seen.id]
+		if request == nil || request.DryRun || request.Reconcile != 0 && !theirs[request.Reconcile] {
+			continue
+		}
+		what := seen.Moment
+		what.Nth, what.Verb = 0, ""
+		switch {
+		case seen.status < http.StatusBadRequest:
+			delete(last, what)
+		case seen.status == http.StatusBadRequest || seen.status == http.StatusUnprocessableEntity:
+			last[what] = seen.Verb + " " + seen.Resource + " is refused: " + shortened(firstLine(request.Message))
+		}
+	}
+	var all []string
+	for _, one := range last {
+		all = append(all, one)
+	}
+	slices.Sort(all)
+	return strings.Join(all[:min(len(all), 1)], "")
+}
+
+// watchMisuse looks at what a custom resource says while it has a wrong value. Simulated nodes pull any image, so pods with one that
+// does not exist are told to fail. They recover with the change: a StatefulSet does not replace pods that never got ready.
+func (r *run) watchMisuse(p *Plan, change values.Change, d *disturbance) {
+	last := r.lens.Stream().Last()
+	m := &misuse{
+		run: r, object: p.Object, step: p.Step - 1, value: change.Value, before: r.world.State(), since: time.Now().Add(-time.Second), // times in events are in seconds
+		events: func() []*lens.Event { return r.events(last) },
+	}
+	d.claims = m.unreported
+	image := change.MissingImage()
+	if image == "" || len(r.pods()) == 0 {
+		return
+	}
+	act, heal := d.act, d.heal
+	d.act = func(ctx context.Context) error {
+		if err := r.beginPullErrors(ctx, image); err != nil {
+			return err
+		}
+		return act(ctx)
+	}
+	d.heal = func(ctx context.Context) error {
+		if err := heal(ctx); err != nil {
+			return err
+		}
+		return r.endPullErrors(ctx, image)
+	}
+}

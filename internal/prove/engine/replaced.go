@@ -1,0 +1,76 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// An operator may repair what others have broken, but it must not delete and create again what was not broken: at the end everything
+// looks as before, and what the objects held is gone.
+
+// mayReplace reports whether an object may be replaced by another of the same name.
+type mayReplace func(key world.Key, object *unstructured.Unstructured) bool
+
+// expendable are resources of which operators and controllers replace objects as a matter of course: what fails is tried again.
+var expendable = []string{"pods", "jobs", "replicasets", "persistentvolumes", "volumeattachments", "certificatesigningrequests"}
+
+// nothing else may be replaced if something happens to other objects.
+func nothing(world.Key, *unstructured.Unstructured) bool { return false }
+
+// onlyWith is for a change of one object. That and what it owns may be replaced, and what may have been made of its content.
+func onlyWith(target *unstructured.Unstructured, before world.State) mayReplace {
+	gone := map[types.UID]bool{target.GetUID(): true}
+	for more := true; more; {
+		more = false
+		for _, object := range before {
+			owned := slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return gone[owner.UID] })
+			if owned && !gone[object.GetUID()] {
+				gone[object.GetUID()], more = true, true
+			}
+		}
+	}
+	return func(key world.Key, object *unstructured.Unstructured) bool {
+		return gone[object.GetUID()] || key.Group == "" && (key.Resource == "secrets" || key.Resource == "configmaps")
+	}
+}
+
+// whatFails is for pods that fail. A custom resource may stand for one of them, and a claim may be bound to a node that is lost.
+func whatFails(variant string) mayReplace {
+	return func(key world.Key, _ *unstructured.Unstructured) bool {
+		return !isBuiltIn(key.Group) || variant == nodeLost && key.Resource == "persistentvolumeclaims"
+	}
+}
+
+func isBuiltIn(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && !strings.HasSuffix(group, ".x-k8s.io")
+}
+
+// replaced finds objects that were deleted and created again under the same name.
+func (c *campaign) replaced(step int, before, after world.State, may mayReplace) (wrong []*Observation) {
+	for _, key := range sortedKeys(before) {
+		was, is := before[key], after[key]
+		name, random := compare.Name(key, was)
+		_, foreign := c.before[key]
+		if is == nil || is.GetUID() == was.GetUID() || random || foreign || ofController(was) || slices.Contains(expendable, key.Resource) {
+			continue
+		}
+		if was.GetDeletionTimestamp() != nil || c.mask.HidesObject(name) || c.own[name] || may(key, was) {
+			continue
+		}
+		wrong = append(wrong, &Observation{
+			Step: step, Verdict: "counts", Severity: high, Object: name, Title: aKind(key.Kind) + " is deleted and created again",
+			Want: "it stays", Got: "another one with the same name",
+		})
+	}
+	return wrong
+}

@@ -1,0 +1,68 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// TestObjectsThatAreReplaced is about an operator that deletes and creates an object again, whose end is as before.
+func TestObjectsThatAreReplaced(t *testing.T) {
+	set := world.Key{Group: "apps", Resource: "statefulsets", Kind: "StatefulSet", Namespace: "default", Name: "victory"}
+	claim := world.Key{Resource: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespace: "default", Name: "data"}
+	orders := world.Key{Resource: "configmaps", Kind: "ConfigMap", Namespace: "default", Name: "orders"}
+	job := world.Key{Group: "batch", Resource: "jobs", Kind: "Job", Namespace: "default", Name: "launch"}
+	sail := world.Key{Group: "sea.example.com", Resource: "sails", Kind: "Sail", Namespace: "default", Name: "main"}
+	object := func(uid, owner types.UID) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		o.SetUID(uid)
+		if owner != "" {
+			o.SetOwnerReferences([]metav1.OwnerReference{{UID: owner}})
+		}
+		return o
+	}
+	target := object("u-set", "")
+	for about, test := range map[string]struct {
+		key   world.Key
+		owner types.UID
+		again types.UID
+		may   mayReplace
+		want  bool
+	}{
+		"it stays":                          {set, "", "u-set", nothing, false},
+		"it is gone":                        {set, "", "", nothing, false}, // which is another verdict
+		"a workload":                        {set, "", "u-2", nothing, true},
+		"a Job is tried again":              {job, "", "u-2", nothing, false},
+		"a claim, as pods fail":             {claim, "", "u-2", whatFails("never-ready"), true},
+		"a claim, as its node is lost":      {claim, "", "u-2", whatFails(nodeLost), false},
+		"a workload, as its node is lost":   {set, "", "u-2", whatFails(nodeLost), true},
+		"what stands for a pod that fails":  {sail, "", "u-2", whatFails("crash-loop"), false},
+		"what nobody has touched":           {sail, "", "u-2", nothing, true},
+		"what somebody has changed":         {set, "", "u-2", onlyWith(target, world.State{set: target}), false},
+		"what that owns":                    {sail, "u-set", "u-2", onlyWith(target, world.State{set: target, sail: object("u-sails", "u-set")}), false},
+		"what may be made of its content":   {orders, "", "u-2", onlyWith(target, world.State{set: target}), false},
+		"another object than that":          {claim, "", "u-2", onlyWith(target, world.State{set: target}), true},
+		"content, although nothing changed": {orders, "", "u-2", nothing, true},
+	} {
+		t.Run(about, func(t *testing.T) {
+			before, after := world.State{test.key: object(types.UID("u-"+test.key.Resource), test.owner)}, world.State{}
+			if test.key == set {
+				before[set] = target
+			}
+			if test.again != "" {
+				after[test.key] = object(test.again, test.owner)
+			}
+			wrong := sailing().replaced(1, before, after, test.may)
+			if got := len(wrong) == 1 && wrong[0].Verdict == "counts" && wrong[0].Object == test.key.String(); got != test.want {
+				t.Errorf("got %+v", wrong)
+			}
+		})
+	}
+}

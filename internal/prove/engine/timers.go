@@ -1,0 +1,142 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opdock/opdock/internal/prove/compare"
+)
+
+// Operators that look after their objects every ten seconds or so do some of their work only then. What they do then is learned as well:
+// while a custom resource is not finished, and once when it is.
+
+// early is how much sooner than expected a timer may go off: the operator has set it a little before it was seen.
+const early = 100 * time.Millisecond
+
+// settleStage waits for the end of an undisturbed step. As long as a custom resource says that it is not finished, timers are waited
+// for that go off within the time that a step may take, until they lead to nothing.
+func (r *run) settleStage(ctx context.Context) (rested, error) {
+	const steps = 2 // of the longest length, for all timers
+	bound := r.campaign.o.Settling.Bound
+	end := time.Now().Add(steps * bound)
+	over, err := r.settleFor(ctx, patience)
+	for err == nil && !over.busy && r.campaign.isUnfinished(over) && time.Now().Before(end) {
+		due := r.activity.nextTimer(bound, true)
+		if due.IsZero() {
+			break
+		}
+		over, err = r.settleAfter(ctx, due)
+	}
+	return over, err
+}
+
+// isUnfinished reports whether a custom resource says that it is not finished.
+func (c *campaign) isUnfinished(over rested) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(over.unfinished)), c.isSubject)
+}
+
+// settleAfter waits for a timer, and for what the operator does then.
+func (r *run) settleAfter(ctx context.Context, due time.Time) (rested, error) {
+	pause := time.NewTimer(time.Until(due) + early)
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+		return rested{}, ctx.Err()
+	case <-pause.C:
+	}
+	return r.settleFor(ctx, patience)
+}
+
+// nextTimer is when a timer goes off next, within some time; zero if none does. Those that led to nothing the last time may be left out.
+func (a *activity) nextTimer(within time.Duration, useful bool) (due time.Time) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for _, meeting := range a.next {
+		if meeting.due.IsZero() || meeting.failures > 0 || useful && meeting.fruitless || time.Until(meeting.due) > within {
+			continue
+		}
+		if due.IsZero() || meeting.due.Before(due) {
+			due = meeting.due
+		}
+	}
+	return due
+}
+
+// timed are the fields that the operator writes when its timers go off, by the kind of the object.
+type timed map[string]bool
+
+func (t timed) add(kind, field string) {
+	t[kind+"|"+inBrackets.ReplaceAllString(field, "[]")] = true
+}
+
+// has reports whether all that was observed is written by timers.
+func (t timed) has(o *Observation) bool {
+	kind, _, _ := strings.Cut(o.Object, " ")
+	fields := o.Fields
+	if len(fields) == 0 {
+		fields = []string{""}
+	}
+	return !slices.ContainsFunc(fields, func(field string) bool { return !t[kind+"|"+inBrackets.ReplaceAllString(field, "[]")] })
+}
+
+// awaitTimer waits until a timer has gone off once, and returns what the operator wrote then; nil if there is no timer to wait for.
+func (r *run) awaitTimer(ctx context.Context) (timed, error) {
+	due := r.activity.nextTimer(r.campaign.o.Settling.Bound, false)
+	if due.IsZero() {
+		return nil, nil
+	}
+	before, since := r.shape(), r.lens.Stream().Last()
+	if _, err := r.settleAfter(ctx, due); err != nil {
+		return nil, err
+	}
+	if err := r.lens.Flush(ctx); err != nil {
+		return nil, err
+	}
+	found := timed{}
+	for _, d := range compare.NewMask().Differences(before, r.shape()) {
+		kind, _, _ := strings.Cut(d.Object, " ")
+		found.add(kind, d.Path)
+	}
+	for _, e := range r.events(since) {
+		w := e.Request
+		if w == nil || !w.IsWrite() || w.Refused() || w.Change == nil || w.Object == nil {
+			continue
+		}
+		for _, one := range w.Change.Fields {
+			found.add(w.Object.Kind, one.Path)
+		}
+		if w.Verb == "create" || len(w.Change.Fields) == 0 {
+			found.add(w.Object.Kind, "")
+		}
+	}
+	return found, nil
+}
+
+const (
+	// mostIdle is how many reconciles in a row may lead to nothing, if there are mostPerSecond of them or more.
+	mostIdle      = 50
+	mostPerSecond = 20
+)
+
+// spins describes an object that is reconciled without a pause although that leads to nothing; empty if there is none.
+func (a *activity) spins() string {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for who, meeting := range a.next {
+		took := time.Since(meeting.idleSince)
+		if meeting.due.IsZero() || meeting.idle < mostIdle || time.Until(meeting.due) > time.Second/mostPerSecond {
+			continue
+		}
+		if float64(meeting.idle) >= mostPerSecond*took.Seconds() {
+			return fmt.Sprintf("%d reconciles of %s in %s, and none of them wrote anything", meeting.idle, strings.TrimPrefix(who.namespace+"/"+who.name, "/"), took.Round(time.Millisecond))
+		}
+	}
+	return ""
+}
