@@ -94,8 +94,9 @@ func (m *misuse) saysNothingNew(live, then *unstructured.Unstructured) bool {
 	status := func(object *unstructured.Unstructured) *made {
 		return &made{state: world.State{{Group: object.GroupVersionKind().Group, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}: object}}
 	}
-	for _, d := range c.mask.Differences(c.statusShape(status(then)), c.statusShape(status(live))) {
-		if text := fmt.Sprint(m.value); text == "" || d.Got != text {
+	text := fmt.Sprint(m.value)
+	for _, d := range c.mask.Differences(c.statusShape(status(then), []string{text}), c.statusShape(status(live), []string{text})) {
+		if text == "" || d.Got != text {
 			return false
 		}
 	}

@@ -49,8 +49,8 @@ func condition(status, message string) map[string]any {
 // TestWrongValuesAreReported is about what a custom resource says while one of its values breaks something.
 func TestWrongValuesAreReported(t *testing.T) {
 	ready, unready := []any{condition("True", "sails")}, []any{condition("False", "cannot sail")}
-	invalid := seenMoment{Moment{Verb: "patch", Resource: "services", Name: "victory", Nth: 1}, 7, http.StatusUnprocessableEntity}
-	valid := seenMoment{Moment{Verb: "create", Resource: "services", Name: "victory", Nth: 1}, 8, http.StatusCreated}
+	invalid := seenMoment{Moment: Moment{Verb: "patch", Resource: "services", Name: "victory", Nth: 1}, id: 7, status: http.StatusUnprocessableEntity}
+	valid := seenMoment{Moment: Moment{Verb: "create", Resource: "services", Name: "victory", Nth: 1}, id: 8, status: http.StatusCreated}
 	for about, test := range map[string]struct {
 		conditions []any
 		status     map[string]any
