@@ -129,8 +129,11 @@ func (g *gate) deliver(r *run) func(ctx context.Context, watch *lens.Call, frame
 }
 
 func hold(r *run, p *Plan) (*disturbance, error) {
-	if p.Variant == olderList {
+	switch p.Variant {
+	case olderList:
 		return restartOlder(r, p), nil
+	case olderDeletion:
+		return restartDeleted(r, p), nil
 	}
 	g := newGate(*p.Resource)
 	g.late = p.Variant == lagAfter
