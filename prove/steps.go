@@ -37,6 +37,9 @@ type script struct {
 	applied []*unstructured.Unstructured
 }
 
+// restStep is the name of the step that is added to a scenario that leaves its objects there.
+const restStep = "change nothing"
+
 // stepsOf adds a scenario to the options of a campaign. Objects without a namespace get the given one.
 func stepsOf(e *engine.Options, s *scenario.Scenario, definitions []*unstructured.Unstructured, namespace string) {
 	play := &script{namespace: namespace, own: map[schema.GroupKind]bool{}}
@@ -55,9 +58,13 @@ func stepsOf(e *engine.Options, s *scenario.Scenario, definitions []*unstructure
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		e.Steps = append(e.Steps, engine.Step{
-			Name: step.Name, Ends: step.Delete != nil && step.Delete.All,
+			Name: step.Name, Ends: step.Delete != nil && step.Delete.All, Elsewhere: play.changesOthers(step),
 			Do: func(ctx context.Context, objects client.Client) error { return play.do(ctx, objects, step) },
 		})
+	}
+	if last := len(s.Steps) - 1; last >= 0 && s.Steps[last].Delete == nil && s.Steps[last].Wait == nil {
+		// What is there before a step can be disturbed without it. Otherwise that would exclude what the last step leads to.
+		e.Steps = append(e.Steps, engine.Step{Name: restStep, Do: func(context.Context, client.Client) error { return nil }})
 	}
 	if s.Settle != (scenario.Settle{}) {
 		e.Settling = engine.DefaultSettling
@@ -86,12 +93,38 @@ func (p *script) add(e *engine.Options, object *unstructured.Unstructured) {
 	if object.GetNamespace() == "" && (namespaced || !own && !slices.Contains(clusterWide, object.GetKind())) {
 		object.SetNamespace(p.namespace)
 	}
+	again := slices.ContainsFunc(p.applied, func(one *unstructured.Unstructured) bool { return isSame(one, object) })
 	p.applied = append(p.applied, object)
-	if own {
+	switch {
+	case again: // as it was applied first: disturbances that create objects do so where that step does
+	case own:
 		e.Subjects = append(e.Subjects, object)
-	} else {
+	default:
 		e.Others = append(e.Others, object)
 	}
+}
+
+// isSame reports whether two objects have the same kind and name.
+func isSame(a, b *unstructured.Unstructured) bool {
+	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.GetNamespace() == b.GetNamespace() && a.GetName() == b.GetName()
+}
+
+// changesOthers reports whether a step changes objects that no step applies, such as a pod.
+func (p *script) changesOthers(step *scenario.Step) bool {
+	var refs []scenario.Ref
+	for i := range step.Patch {
+		refs = append(refs, step.Patch[i].Ref)
+	}
+	if step.Scale != nil {
+		refs = append(refs, step.Scale.Ref)
+	}
+	if step.Delete != nil && !step.Delete.All {
+		refs = append(refs, step.Delete.Ref)
+	}
+	return slices.ContainsFunc(refs, func(ref scenario.Ref) bool {
+		found := p.find(ref)
+		return !slices.ContainsFunc(p.applied, func(one *unstructured.Unstructured) bool { return isSame(one, found) })
+	})
 }
 
 // clusterWide are kinds of Kubernetes that samples may bring and that are in no namespace.

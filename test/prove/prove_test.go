@@ -25,7 +25,7 @@ var defects = 5
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	if os.Getenv("OPDOCK_TEST_DEFECTS") == "all" {
-		defects = 12
+		defects = 15
 	}
 	os.Exit(testenv.Main(m))
 }
@@ -81,6 +81,9 @@ func TestCampaigns(t *testing.T) {
 		{"fears-creation", "input", []string{"panic"}},
 		{"mutinies", "input", []string{"exit"}},
 		{"resigns", "refused", []string{"end-state", "status", "leftovers", "deletion"}},
+		{"old-status", "stale", []string{"end-state", "counts"}},
+		{"knows-names", "unobserved", []string{"end-state"}},
+		{"once", "order", []string{"end-state"}},
 	}[:defects] {
 		name := test.defect
 		if name == "" {
@@ -91,7 +94,7 @@ func TestCampaigns(t *testing.T) {
 			if o.Families = strings.Split(test.family, ","); test.family == "" {
 				o.Families, o.Budget = []string{"slow"}, time.Nanosecond // it shows undisturbed
 			}
-			o.FailFast = test.defect == "ignores-captain" || test.defect == "resigns" // all its findings have one cause
+			o.FailFast = slices.Contains([]string{"ignores-captain", "resigns", "old-status", "knows-names", "once"}, test.defect) // all findings have one cause
 			o.Env = append(slices.Clone(o.Env), "DEFECT="+test.defect)
 			if test.defect == "" && mounts.Check(mounts.List{}) == nil {
 				o.Env = append(o.Env, "CONFIG=in-cluster")

@@ -14,13 +14,20 @@ import (
 )
 
 // TestOlderList restarts an operator after frigates were created, with a list of frigates from before that. One that trusts its
-// cache deletes the berth of a frigate that it does not see. One that asks the API server does not. OPDOCK_TEST_DEFECTS=all tries
-// both.
+// cache deletes the berth of a frigate that it does not see. One that asks the API server does not. The same holds if frigates are
+// created again, and are being deleted in the list. OPDOCK_TEST_DEFECTS=all tries all of that.
 func TestOlderList(t *testing.T) {
 	o := frigate(t)
 	const known = "stale-000000"
-	plan := &engine.Plan{Family: "stale", Variant: "older-list", Step: 0, Resource: &lens.Resource{Group: "navy.example.com", Resource: "frigates"}, Says: "The operator is restarted"}
-	for _, test := range []struct{ defect, want string }{{"trusts-cache", "counts configmaps berth-constitution"}, {"", ""}}[:min(2, defects-4)] {
+	for _, test := range []struct {
+		variant      string
+		step         int
+		defect, want string
+	}{
+		{"older-list", 0, "trusts-cache", "counts configmaps berth-constitution"}, {"older-list", 0, "", ""},
+		{"older-deletion", 2, "trusts-cache", "counts configmaps berth-constitution"}, {"older-deletion", 2, "", ""},
+	}[:min(4, defects-4)] {
+		plan := &engine.Plan{Family: "stale", Variant: test.variant, Step: test.step, Resource: &lens.Resource{Group: "navy.example.com", Resource: "frigates"}, Says: "The operator is restarted"}
 		o.Env = append(slices.Clone(o.Env), "DEFECT="+test.defect, "KUBE_FEATURE_WatchListClient=false")
 		campaign, _, err := (&prove.Campaign{Plans: map[string]*engine.Plan{known: plan}}).Replay(t.Context(), o, known)
 		if err != nil {
@@ -34,7 +41,7 @@ func TestOlderList(t *testing.T) {
 			}
 		}
 		if strings.Join(got, ", ") != test.want || len(campaign.Report.NotTried) > 0 {
-			t.Errorf("%s: found %q, want %q; not tried: %+v", test.defect, got, test.want, campaign.Report.NotTried)
+			t.Errorf("%s, %s: found %q, want %q; not tried: %+v", test.variant, test.defect, got, test.want, campaign.Report.NotTried)
 		}
 	}
 }

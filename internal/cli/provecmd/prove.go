@@ -58,7 +58,7 @@ Families of disturbances:
   refused     a write is refused: conflict, error, timeout, too many requests, quota, webhook, revoked right
   stale       one watch lags behind while everything else continues; a restart with an older list, if the
               operator's client accepts one
-  unobserved  the operator does not see a change that is reverted soon after
+  unobserved  the operator sees only the end of a change that is reverted, of a step, or of a replaced resource
   slow        each response takes a second; watches break, and clients list again
   drift       children are edited, relabelled, orphaned or deleted; a status is wiped; a finalizer blocks
   pods        simulated pods crash, are never ready, cannot pull their images, are deleted, lose their node;

@@ -28,14 +28,15 @@ import (
 type Step struct {
 	Name string
 	Do   func(ctx context.Context, objects client.Client) error
-	// Ends means that nothing is left after it.
-	Ends bool
+	// Ends means that nothing is left after it, and Elsewhere that it changes objects which are neither Subjects nor Others.
+	Ends, Elsewhere bool
 }
 
 // Options say what a campaign is about.
 type Options struct {
 	Operator dev.OperatorOptions
-	// Steps are the scenario. Subjects are the custom resources in it, complete with their namespaces, and Others the other objects.
+	// Steps are the scenario. Subjects are the custom resources in it, complete with their namespaces, and Others the other objects:
+	// each once, as a step first applies it.
 	Steps    []Step
 	Subjects []*unstructured.Unstructured
 	Others   []*unstructured.Unstructured

@@ -233,26 +233,18 @@ func (c *campaign) countDifferences(step int, want, got map[string]bounds) (wron
 }
 
 // deletions finds objects that the operator itself deleted more often than undisturbed.
-func (r *run) deletions(step int) (wrong []*Observation) {
-	count := func(all []Moment) map[Moment]int {
-		counts := map[Moment]int{}
-		for _, m := range all {
-			if m.Verb == "delete" || m.Verb == "deletecollection" {
-				m.Nth = 0
-				counts[m]++
-			}
-		}
-		return counts
+func (r *run) deletions(step int) []*Observation {
+	return r.deletionsBut(step, r.campaign.reference[step].writes)
+}
+
+// deletionsBut finds objects that the operator itself deleted more often than in the given writes.
+func (r *run) deletionsBut(step int, undisturbed []write) (wrong []*Observation) {
+	moments := make([]seenMoment, 0, len(undisturbed))
+	for i := range undisturbed {
+		moments = append(moments, seenMoment{Moment: undisturbed[i].Moment})
 	}
-	var undisturbed, now []Moment
-	for _, w := range r.campaign.reference[step].writes {
-		undisturbed = append(undisturbed, w.Moment)
-	}
-	for _, seen := range r.board.writes() {
-		now = append(now, seen.Moment)
-	}
-	want := count(undisturbed)
-	for m, got := range count(now) {
+	want := deletionsIn(moments, nil)
+	for m, got := range deletionsIn(r.board.writes(), r.uidsOf()) {
 		if got > want[m] {
 			wrong = append(wrong, &Observation{
 				Step: step, Verdict: "counts", Severity: high, Object: m.Resource + " " + m.Name, Title: "The operator deletes " + m.Resource + " that it does not delete in an undisturbed run",
@@ -261,6 +253,43 @@ func (r *run) deletions(step int) (wrong []*Observation) {
 		}
 	}
 	return wrong
+}
+
+// deletionsIn counts deletions. One of an object that is being deleted already does not count: an operator that does not see that yet
+// may repeat it. UIDs of objects are by the ID of the request.
+func deletionsIn(writes []seenMoment, uids map[uint64]string) map[Moment]int {
+	type deletion struct {
+		Moment
+		uid string
+	}
+	counts, known := map[Moment]int{}, map[deletion]bool{}
+	for _, seen := range writes {
+		m := seen.Moment
+		if m.Verb != "delete" && m.Verb != "deletecollection" {
+			continue
+		}
+		m.Nth = 0
+		one := deletion{m, uids[seen.id]}
+		if !known[one] || one.uid == "" {
+			counts[m]++
+		}
+		known[one] = true
+	}
+	return counts
+}
+
+// uidsOf returns the UIDs of the objects that were written, by the ID of the request, as far as they are known.
+func (r *run) uidsOf() map[uint64]string {
+	uids := map[uint64]string{}
+	if r.lens == nil {
+		return uids
+	}
+	for _, e := range r.events(0) {
+		if w := e.Request; w != nil && w.IsWrite() && w.Object != nil {
+			uids[w.ID] = w.Object.UID
+		}
+	}
+	return uids
 }
 
 func times(n int) string {

@@ -183,3 +183,28 @@ func TestSentencesAboutAKind(t *testing.T) {
 		}
 	}
 }
+
+// An operator whose cache lags behind deletes again what is being deleted. One that deletes what was created again does more than that.
+func TestDeletionsThatAreRepeated(t *testing.T) {
+	berth := Moment{Verb: "delete", Resource: "configmaps", Namespace: "default", Name: "berth"}
+	var seen []seenMoment
+	for id := range uint64(4) {
+		m := berth
+		m.Nth = int(id) + 1
+		seen = append(seen, seenMoment{Moment: m, id: id})
+	}
+	seen = append(seen, seenMoment{Moment: Moment{Verb: "update", Resource: "configmaps", Namespace: "default", Name: "berth"}, id: 9})
+	for name, test := range map[string]struct {
+		uids map[uint64]string
+		want int
+	}{
+		"one object":   {map[uint64]string{0: "a", 1: "a", 2: "a", 3: "a"}, 1},
+		"two objects":  {map[uint64]string{0: "a", 1: "a", 2: "b", 3: "b"}, 2},
+		"not known":    {nil, 4},
+		"partly known": {map[uint64]string{0: "a", 1: "a"}, 3},
+	} {
+		if got := deletionsIn(seen, test.uids); len(got) != 1 || got[berth] != test.want {
+			t.Errorf("%s: got %v, want %d", name, got, test.want)
+		}
+	}
+}

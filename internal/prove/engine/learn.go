@@ -30,6 +30,7 @@ type stage struct {
 	// writes are those that changed something, in order, and delivered are the resources whose watches had something to tell.
 	writes    []write
 	delivered []lens.Resource
+	passing   map[lens.Resource]passing
 	rested    rested
 	// beforeDelete are the resources of which something was delivered before the operator deleted something.
 	beforeDelete map[lens.Resource]bool
@@ -275,7 +276,9 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 	if err := r.lens.Flush(ctx); err != nil {
 		return nil, err
 	}
-	s.learnWrites(r.board.writes(), r.events(since), r.campaign.elections)
+	events := r.events(since)
+	s.learnWrites(r.board.writes(), events, r.campaign.elections)
+	s.passing = passingIn(events)
 	return s, nil
 }
 

@@ -6,19 +6,28 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // olderList is the variant in which an operator is restarted with a list from before the step. That
 // is valid only for clients that accept a list of any age; others get the current state when they
 // start.
-const olderList = "older-list"
+//
+// olderDeletion shows one in which custom resources are being deleted that were created again in the meantime.
+const (
+	olderList     = "older-list"
+	olderDeletion = "older-deletion"
+)
 
 // takesAnyAge reports whether a list request accepts a state that is not the latest.
 func takesAnyAge(r *lens.Request) bool {
@@ -46,6 +55,28 @@ func olderPlans(c *campaign) (plans []*Plan) {
 				Says: fmt.Sprintf("The operator is restarted after the step, and the list of %s that it gets is from before the step; then the watch catches up", resource.Resource),
 			})
 		}
+		if step > 0 {
+			plans = append(plans, deletionPlans(c, step)...)
+		}
+	}
+	return plans
+}
+
+// deletionPlans are for custom resources that a step deletes, and that wait for a finalizer before they are gone.
+func deletionPlans(c *campaign, step int) (plans []*Plan) {
+	planned := map[lens.Resource]bool{}
+	for _, subject := range c.o.Subjects {
+		key, before := find(c.reference[step-1].state, subject)
+		_, after := find(c.reference[step].state, subject)
+		resource := lens.Resource{Group: key.Group, Resource: key.Resource}
+		if before == nil || after != nil || len(before.GetFinalizers()) == 0 || !c.anyAge[resource] || planned[resource] {
+			continue
+		}
+		planned[resource] = true
+		plans = append(plans, &Plan{
+			Family: "stale", Variant: olderDeletion, Step: step, Resource: &resource,
+			Says: fmt.Sprintf("The custom resources are deleted and created again. The operator is restarted, and in the list of %s that it gets the deleted ones are being deleted; then the watch catches up", resource.Resource),
+		})
 	}
 	return plans
 }
@@ -53,6 +84,7 @@ func olderPlans(c *campaign) (plans []*Plan) {
 // older answers lists of one resource as they were, and holds the watches that continue from there.
 type older struct {
 	gate *gate
+	says string // what is shown
 
 	mutex sync.Mutex
 	asOf  string // empty as long as everything is current
@@ -72,7 +104,7 @@ func (o *older) list(r *run) func(context.Context, *lens.Call) lens.Verdict {
 			time.AfterFunc(outdated, o.end)
 		}
 		r.board.hit()
-		return lens.Verdict{AsOf: o.asOf, Say: "answered from before the step"}
+		return lens.Verdict{AsOf: o.asOf, Say: o.says}
 	}
 }
 
@@ -86,9 +118,34 @@ func (o *older) holds() bool {
 // as that lasts, what the garbage collector deletes again and again.
 const outdated = 5 * time.Second
 
-func restartOlder(r *run, p *Plan) *disturbance {
-	o := &older{gate: &gate{resource: *p.Resource, open: make(chan struct{})}}
+func newOlder(resource lens.Resource, says string) *older {
+	return &older{gate: newGate(resource), says: says}
+}
+
+func (o *older) faults(r *run) *faults {
 	held := o.gate.deliver(r)
+	return &faults{any: o.list(r), holds: o.holds, deliver: func(ctx context.Context, watch *lens.Call, frame *lens.Frame) lens.Verdict {
+		if !o.holds() {
+			return lens.Verdict{}
+		}
+		return held(ctx, watch, frame)
+	}}
+}
+
+// restart kills the operator, and shows it a resource as of a version when it starts again. It calls end when that has lasted long
+// enough.
+func (o *older) restart(ctx context.Context, r *run, asOf string, end func()) error {
+	o.mutex.Lock()
+	o.asOf, o.end = asOf, end
+	o.mutex.Unlock()
+	r.note("the operator is killed")
+	r.kill() // settling restarts it
+	_, err := r.settleFor(ctx, patience)
+	return err
+}
+
+func restartOlder(r *run, p *Plan) *disturbance {
+	o := newOlder(*p.Resource, "answered from before the step")
 	// The operator may delete something because of an older state, and restore it when it receives the latest state.
 	end := sync.OnceValue(func() []*Observation {
 		wrong := r.deletions(p.Step)
@@ -96,13 +153,7 @@ func restartOlder(r *run, p *Plan) *disturbance {
 		return wrong
 	})
 	return &disturbance{
-		mustHit: true, afterStep: true,
-		faults: &faults{any: o.list(r), holds: o.holds, deliver: func(ctx context.Context, watch *lens.Call, frame *lens.Frame) lens.Verdict {
-			if !o.holds() {
-				return lens.Verdict{}
-			}
-			return held(ctx, watch, frame)
-		}},
+		mustHit: true, afterStep: true, faults: o.faults(r),
 		act: func(ctx context.Context) error {
 			var before corev1.NamespaceList
 			if err := r.objects.List(ctx, &before, client.Limit(1)); err != nil {
@@ -114,15 +165,86 @@ func restartOlder(r *run, p *Plan) *disturbance {
 			if _, err := r.settle(ctx); err != nil {
 				return err
 			}
-			o.mutex.Lock()
-			o.asOf, o.end = before.ResourceVersion, func() { end() }
-			o.mutex.Unlock()
-			r.note("the operator is killed")
-			r.kill() // settling restarts it
-			_, err := r.settleFor(ctx, patience)
-			return err
+			return o.restart(ctx, r, before.ResourceVersion, func() { end() })
 		},
 		broken: func(rested) []*Observation { return end() },
 		heal:   func(context.Context) error { return nil }, // judged when it has caught up
 	}
+}
+
+// restartDeleted does a step that deletes custom resources, creates them again, and shows the operator the deletion once more. What it
+// does then is compared with the state just before, and after that the step is done again.
+func restartDeleted(r *run, p *Plan) *disturbance {
+	o := newOlder(*p.Resource, "answered from when they were being deleted")
+	end := sync.OnceValue(func() []*Observation {
+		wrong := r.deletionsBut(p.Step-1, nil) // nothing is to be done after the restart
+		o.gate.release()
+		return wrong
+	})
+	var wrong []*Observation
+	f := o.faults(r)
+	return &disturbance{
+		mustHit: true, afterStep: true, faults: f,
+		act: func(ctx context.Context) error {
+			asOf, err := r.deleteAndRecreate(ctx, p)
+			if err != nil {
+				return err
+			}
+			want := r.campaign.shapeOf(r.world.State())
+			r.board.step(f) // what is deleted from now on counts
+			if err := o.restart(ctx, r, asOf, func() { end() }); err != nil {
+				return err
+			}
+			wrong = end()
+			differ := func() []compare.Difference {
+				found := r.campaign.mask.Differences(want, r.campaign.shapeOf(r.world.State()))
+				return slices.DeleteFunc(found, func(d compare.Difference) bool { return r.campaign.ignoresField(p.Family, p.Step-1, d) })
+			}
+			if _, err := r.settleUntil(ctx, patience, func() bool { return len(differ()) == 0 }); err != nil {
+				return err
+			}
+			wrong = append(wrong, r.campaign.differences(p.Step-1, differ())...)
+			return nil
+		},
+		broken: func(rested) []*Observation { return wrong },
+		heal:   func(ctx context.Context) error { return r.do(ctx, p.Step) },
+	}
+}
+
+// deleteAndRecreate does a step, and creates what it deletes again. It returns a version of the time in between, when a custom
+// resource was being deleted.
+func (r *run) deleteAndRecreate(ctx context.Context, p *Plan) (asOf string, err error) {
+	objects := r.campaign.origins(r.world.State())
+	changes, _ := r.world.Changes(0)
+	if err := r.do(ctx, p.Step); err != nil {
+		return "", err
+	}
+	if _, err := r.settle(ctx); err != nil {
+		return "", err
+	}
+	_, since := r.world.Changes(changes)
+	if asOf = terminating(since, *p.Resource); asOf == "" {
+		return "", &notThereError{"deletion of " + p.Resource.Resource + " that takes time"}
+	}
+	state := r.world.State()
+	missing := slices.DeleteFunc(objects, func(one *unstructured.Unstructured) bool {
+		_, live := find(state, one)
+		return live != nil
+	})
+	if err := r.createAll(ctx, missing); err != nil {
+		return "", err
+	}
+	_, err = r.settleFor(ctx, patience)
+	return asOf, err
+}
+
+// terminating is a version in which an object of a resource was being deleted; empty if there was none.
+func terminating(since []world.Change, resource lens.Resource) string {
+	for i := range since {
+		key := since[i].Key
+		if key.Group == resource.Group && key.Resource == resource.Resource && since[i].Type == "MODIFIED" && since[i].Object.GetDeletionTimestamp() != nil {
+			return since[i].Object.GetResourceVersion()
+		}
+	}
+	return ""
 }

@@ -6,12 +6,15 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // orderPlans let things happen in another order, or at the same time.
@@ -22,15 +25,52 @@ func orderPlans(c *campaign) (plans []*Plan) {
 			Says: fmt.Sprintf("The operator is not running during step %q, and is started after it", c.o.Steps[step].Name),
 		})
 	}
-	if len(c.o.Steps) > 1 && !c.o.Steps[0].Ends && len(c.o.Subjects) > 0 {
-		plans = append(plans,
-			&Plan{Family: "order", Variant: "recreate", Step: 1, Says: "The custom resources are deleted and created again under the same names at once"},
-			&Plan{Family: "order", Variant: "twins", Step: 1, rank: 1, Says: "Second custom resources with the same specs and other names come and go"})
+	at := c.first()
+	if at < 0 {
+		return plans
 	}
-	if len(c.o.Others) > 0 && len(c.o.Subjects) > 0 {
-		plans = append(plans, &Plan{Family: "order", Variant: "late", Step: 0, Says: "The custom resources come before the objects that they refer to"})
+	if at+1 < len(c.o.Steps) {
+		plans = append(plans,
+			&Plan{Family: "order", Variant: "recreate", Step: at + 1, Says: "The custom resources are deleted and created again under the same names at once"},
+			&Plan{Family: "order", Variant: "twins", Step: at + 1, rank: 1, Says: "Second custom resources with the same specs and other names come and go"})
+	}
+	if _, late := c.referredTo(at); len(late) > 0 {
+		plans = append(plans, &Plan{Family: "order", Variant: "late", Step: at, Says: "The custom resources come before the objects that they refer to"})
 	}
 	return plans
+}
+
+// first returns the first step after which there is a custom resource; -1 if there is none.
+func (c *campaign) first() int {
+	return slices.IndexFunc(c.reference, func(s *stage) bool { return len(present(s.state, c.o.Subjects)) > 0 })
+}
+
+// present returns the objects that a state has. Those of later steps are not there yet.
+func present(state world.State, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(objects), func(one *unstructured.Unstructured) bool {
+		_, live := find(state, one)
+		return live == nil
+	})
+}
+
+// referredTo returns the objects that a step creates besides the custom resources: those without which nothing else can be
+// created, and those that custom resources may refer to.
+func (c *campaign) referredTo(step int) (early, late []*unstructured.Unstructured) {
+	for _, one := range present(c.reference[step].state, c.o.Others) {
+		known := c.before
+		if step > 0 {
+			known = c.reference[step-1].state
+		}
+		_, before := find(known, one)
+		switch {
+		case before != nil:
+		case one.GetKind() == "Namespace" || one.GetKind() == "CustomResourceDefinition":
+			early = append(early, one)
+		default:
+			late = append(late, one)
+		}
+	}
+	return early, late
 }
 
 func reorder(r *run, p *Plan) (*disturbance, error) {
@@ -39,17 +79,11 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 	case "operator-late":
 		return &disturbance{withoutOperator: true, afterStep: true, counts: true, act: func(ctx context.Context) error { return r.do(ctx, p.Step) }, heal: r.startOperator}, nil
 	case "recreate":
-		return &disturbance{act: func(ctx context.Context) error {
-			for _, subject := range c.o.Subjects {
-				if err := client.IgnoreNotFound(r.objects.Delete(ctx, subject.DeepCopy())); err != nil {
-					return err
-				}
-			}
-			return r.createAll(ctx, c.o.Subjects)
-		}}, nil
+		subjects := present(c.reference[p.Step-1].state, c.o.Subjects)
+		return &disturbance{act: func(ctx context.Context) error { return r.recreate(ctx, subjects) }}, nil
 	case "twins":
 		var twins []*unstructured.Unstructured
-		for _, subject := range c.o.Subjects {
+		for _, subject := range present(c.reference[p.Step-1].state, c.o.Subjects) {
 			twin := subject.DeepCopy()
 			twin.SetName(subject.GetName() + "-twin")
 			twins = append(twins, twin)
@@ -67,11 +101,25 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 			},
 		}, nil
 	case "late":
-		return &disturbance{afterStep: true, act: func(ctx context.Context) error { return r.createAll(ctx, c.o.Subjects) }, heal: func(ctx context.Context) error {
-			return r.createAll(ctx, c.o.Others)
-		}}, nil
+		early, late := c.referredTo(p.Step)
+		subjects := present(c.reference[p.Step].state, c.o.Subjects)
+		return &disturbance{
+			afterStep: true,
+			act:       func(ctx context.Context) error { return r.createAll(ctx, slices.Concat(early, subjects)) },
+			heal:      func(ctx context.Context) error { return r.createAll(ctx, late) },
+		}, nil
 	}
 	return nil, fmt.Errorf("there is no order %q", p.Variant)
+}
+
+// recreate deletes objects, and creates them again as soon as they are gone.
+func (r *run) recreate(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, one := range objects {
+		if err := client.IgnoreNotFound(r.objects.Delete(ctx, one.DeepCopy())); err != nil {
+			return fmt.Errorf("deleting %s %s: %w", one.GetKind(), one.GetName(), err)
+		}
+	}
+	return r.createAll(ctx, objects)
 }
 
 // Creating waits until an object of the same name is gone.

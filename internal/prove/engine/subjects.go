@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // manager is the field manager of a campaign's writes.
@@ -42,7 +44,55 @@ func (r *run) specs() (before []*unstructured.Unstructured) {
 	return before
 }
 
-// restore restores the custom resources, except for fields that the system and the operator write.
+// canUndo reports whether a step can be taken back: it changes nothing but objects of the scenario, and deletes none of them. An
+// object that is created again is another one.
+func (c *campaign) canUndo(step int) bool {
+	if step == 0 || c.o.Steps[step].Ends || c.o.Steps[step].Elsewhere {
+		return false
+	}
+	for _, one := range slices.Concat(c.o.Others, c.o.Subjects) {
+		_, before := find(c.reference[step-1].state, one)
+		_, after := find(c.reference[step].state, one)
+		if before != nil && (after == nil || after.GetUID() != before.GetUID() || after.GetDeletionTimestamp() != nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// applied are the objects of the scenario that exist now.
+func (r *run) applied() (objects []*unstructured.Unstructured) {
+	state := r.world.State()
+	for _, one := range slices.Concat(r.campaign.o.Others, r.campaign.o.Subjects) {
+		if _, live := find(state, one); live != nil {
+			objects = append(objects, live.DeepCopy())
+		}
+	}
+	return objects
+}
+
+// takeBack restores the objects of the scenario, and deletes those that were not there before.
+func (r *run) takeBack(ctx context.Context, before []*unstructured.Unstructured) error {
+	known := world.State{}
+	for _, one := range before {
+		known[world.Key{Group: one.GroupVersionKind().Group, Kind: one.GetKind(), Namespace: one.GetNamespace(), Name: one.GetName()}] = one
+	}
+	for _, one := range slices.Backward(slices.Concat(r.campaign.o.Others, r.campaign.o.Subjects)) {
+		if _, was := find(known, one); was != nil {
+			continue
+		}
+		if err := client.IgnoreNotFound(r.objects.Delete(ctx, one.DeepCopy(), client.PropagationPolicy("Background"))); err != nil {
+			return fmt.Errorf("taking the creation of %s %s back: %w", one.GetKind(), one.GetName(), err)
+		}
+	}
+	err := r.restore(ctx, before)
+	if apierrors.IsNotFound(err) {
+		return &notThereError{"object to restore any more"}
+	}
+	return err
+}
+
+// restore restores objects, except for fields that the system and the operator write.
 func (r *run) restore(ctx context.Context, before []*unstructured.Unstructured) error {
 	for _, old := range before {
 		err := r.change(ctx, old, func(live *unstructured.Unstructured) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,7 @@ var (
 	kind   = schema.GroupVersionKind{Group: "navy.example.com", Version: "v1", Kind: "Frigate"}
 	defect = os.Getenv("DEFECT")
 	mutiny *time.Timer // ends the operator
+	known  sync.Map    // the generations of frigates that are done, by name
 )
 
 const (
@@ -43,6 +45,9 @@ type reconciler struct{ client.Client }
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	frigate := blank(kind)
 	if err := r.Get(ctx, request.NamespacedName, frigate); err != nil {
+		if apierrors.IsNotFound(err) && defect == "knows-names" {
+			known.Delete(request.Name) // which it does not see of one that is created again at once
+		}
 		if apierrors.IsNotFound(err) && defect == "trusts-cache" {
 			// Its cache may be older than the frigate.
 			berth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: harbour, Name: "berth-" + request.Name}}
@@ -67,6 +72,28 @@ func (r *reconciler) sail(ctx context.Context, frigate *unstructured.Unstructure
 	if frigate.GetDeletionTimestamp() != nil {
 		return r.leave(ctx, frigate, berth)
 	}
+	remembers := defect == "knows-names" || defect == "once"
+	if done, found := known.Load(frigate.GetName()); remembers && found && done == frigate.GetGeneration() {
+		return nil // another of the same name has the same number
+	}
+	if err := r.moor(ctx, frigate, berth); err != nil {
+		return err
+	}
+	if err := r.giveOrders(ctx, frigate); err != nil {
+		return err
+	}
+	if err := r.report(ctx, frigate); err != nil {
+		return err
+	}
+	known.Store(frigate.GetName(), frigate.GetGeneration())
+	return nil
+}
+
+// moor takes a berth, which a finalizer frees. Some defects show only without both.
+func (r *reconciler) moor(ctx context.Context, frigate *unstructured.Unstructured, berth *corev1.ConfigMap) error {
+	if defect == "knows-names" || defect == "old-status" {
+		return nil
+	}
 	if defect != "no-finalizer" && controllerutil.AddFinalizer(frigate, finalizer) {
 		if err := r.Update(ctx, frigate); err != nil {
 			return err
@@ -75,10 +102,7 @@ func (r *reconciler) sail(ctx context.Context, frigate *unstructured.Unstructure
 	if err := r.Create(ctx, berth); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	if err := r.giveOrders(ctx, frigate); err != nil {
-		return err
-	}
-	return r.report(ctx, frigate)
+	return nil
 }
 
 // leave frees the berth.
@@ -116,7 +140,7 @@ func (r *reconciler) giveOrders(ctx context.Context, frigate *unstructured.Unstr
 	orders := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: frigate.GetNamespace(), Name: frigate.GetName() + "-orders"}}
 	own := func() error { return controllerutil.SetControllerReference(frigate, orders, r.Scheme()) }
 	switch defect {
-	case "random-name":
+	case "random-name", "old-status":
 		return r.giveRandomOrders(ctx, frigate, orders, wanted, own)
 	case "no-owner":
 		own = func() error { return nil }

@@ -40,8 +40,8 @@ func manage(kind schema.GroupVersionKind, owned client.Object, reconciler func(c
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"},
-		// Without the defect, custom resources are read from the API server: they are unstructured.
-		Client: client.Options{Cache: &client.CacheOptions{Unstructured: os.Getenv("DEFECT") == "trusts-cache"}},
+		// Without these defects, custom resources are read from the API server: they are unstructured.
+		Client: client.Options{Cache: &client.CacheOptions{Unstructured: os.Getenv("DEFECT") == "trusts-cache" || os.Getenv("DEFECT") == "old-status"}},
 	})
 	if err != nil {
 		return err

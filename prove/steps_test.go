@@ -1,0 +1,100 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package prove
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/prove/engine"
+	"github.com/opdock/opdock/internal/prove/scenario"
+)
+
+// applied is a step that applies objects of a kind, with a name and a number of guns each.
+func applied(kind string, guns map[string]int64) scenario.Step {
+	step := scenario.Step{Name: "apply", Apply: &scenario.Apply{}}
+	for name, number := range guns {
+		object := sampleOf("sea.example.com/v1", kind)
+		object.SetName(name)
+		object.Object["spec"] = map[string]any{"guns": number}
+		step.Apply.Objects = append(step.Apply.Objects, object)
+	}
+	return step
+}
+
+func played(steps ...scenario.Step) engine.Options {
+	var e engine.Options
+	stepsOf(&e, &scenario.Scenario{Steps: steps}, []*unstructured.Unstructured{definitionOf("sea.example.com", "Frigate")}, "default")
+	return e
+}
+
+// Disturbances create each object of the scenario, which is possible only once.
+func TestObjectsThatAreAppliedTwice(t *testing.T) {
+	e := played(applied("Frigate", map[string]int64{"victory": 100}), applied("Port", map[string]int64{"victory": 1}),
+		applied("Port", map[string]int64{"victory": 2}), applied("Frigate", map[string]int64{"victory": 102}), applied("Frigate", map[string]int64{"surprise": 28}))
+	names := func(objects []*unstructured.Unstructured) (names []string) {
+		for _, one := range objects {
+			names = append(names, one.GetName())
+		}
+		return names
+	}
+	if got := names(e.Subjects); !slices.Equal(got, []string{"victory", "surprise"}) {
+		t.Errorf("the custom resources are %q", got)
+	}
+	if got := names(e.Others); !slices.Equal(got, []string{"victory"}) {
+		t.Errorf("the other objects are %q", got)
+	}
+	if guns, _, _ := unstructured.NestedInt64(e.Subjects[0].Object, "spec", "guns"); guns != 100 {
+		t.Errorf("it has %d guns, and not those that it is created with", guns)
+	}
+}
+
+// Without a step after it, the state after the last one is never disturbed.
+func TestScenariosThatLeaveObjectsThere(t *testing.T) {
+	create := applied("Frigate", map[string]int64{"victory": 100})
+	for name, test := range map[string]struct {
+		steps []scenario.Step
+		want  int
+	}{
+		"one step":          {[]scenario.Step{create}, 2},
+		"deletes all":       {[]scenario.Step{create, {Delete: &scenario.Delete{All: true}}}, 2},
+		"deletes an object": {[]scenario.Step{create, {Delete: &scenario.Delete{Ref: scenario.Ref{Kind: "Frigate", Name: "victory"}}}}, 2},
+		"waits":             {[]scenario.Step{create, {Wait: &scenario.Wait{}}}, 2},
+		"changes":           {[]scenario.Step{create, {Scale: &scenario.Scale{Ref: scenario.Ref{Kind: "Frigate", Name: "victory"}}}}, 3},
+	} {
+		e := played(test.steps...)
+		if len(e.Steps) != test.want {
+			t.Errorf("%s: %d steps, want %d", name, len(e.Steps), test.want)
+			continue
+		}
+		if last := e.Steps[len(e.Steps)-1]; test.want > len(test.steps) && (last.Ends || last.Name == "" || last.Do(t.Context(), nil) != nil) {
+			t.Errorf("%s: the last step is %+v", name, last)
+		}
+	}
+}
+
+// A step that changes a pod cannot be taken back: who made the pod changes it as well.
+func TestStepsThatChangeObjectsOfOthers(t *testing.T) {
+	ours, theirs := scenario.Ref{Kind: "Frigate", Name: "victory"}, scenario.Ref{Kind: "Pod", Name: "victory"}
+	for name, test := range map[string]struct {
+		step scenario.Step
+		want bool
+	}{
+		"patches its own":  {scenario.Step{Patch: []scenario.Patch{{Ref: ours}}}, false},
+		"patches another":  {scenario.Step{Patch: []scenario.Patch{{Ref: ours}, {Ref: theirs}}}, true},
+		"scales its own":   {scenario.Step{Scale: &scenario.Scale{Ref: ours}}, false},
+		"scales another":   {scenario.Step{Scale: &scenario.Scale{Ref: theirs}}, true},
+		"deletes its own":  {scenario.Step{Delete: &scenario.Delete{Ref: ours}}, false},
+		"deletes another":  {scenario.Step{Delete: &scenario.Delete{Ref: theirs}}, true},
+		"deletes all":      {scenario.Step{Delete: &scenario.Delete{All: true}}, false},
+		"waits for others": {scenario.Step{Wait: &scenario.Wait{Ref: theirs}}, false},
+	} {
+		e := played(applied("Frigate", map[string]int64{"victory": 100}), test.step)
+		if got := e.Steps[1].Elsewhere; got != test.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
