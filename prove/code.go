@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -129,7 +130,7 @@ func (o *Options) inCode() (*scenario.Scenario, error) {
 	names, applied := map[string]bool{}, false
 	for i := range o.Steps {
 		step := &o.Steps[i]
-		name := cmp.Or(step.step.Name, fmt.Sprint(i+1))
+		name := cmp.Or(step.step.Name, strconv.Itoa(i+1))
 		switch {
 		case step.err != nil:
 			failed = append(failed, fmt.Errorf("step %q: %w", name, step.err))

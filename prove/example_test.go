@@ -21,6 +21,7 @@ func ExampleTest() {
 		"spec": map[string]any{"image": "nginx:1.29", "replicas": 2},
 	}}
 	_ = func(t *testing.T) { // func TestProve(t *testing.T)
+		t.Helper()
 		prove.Test(t, prove.Options{
 			Dir: "../..", Families: []string{"crash", "drift"}, Runs: 10, StateDir: "../../bin/prove",
 			Steps: []prove.Step{

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
@@ -182,10 +183,11 @@ func repeatable(r *report.Report, o proveOptions, arguments []string) {
 		rest += " --main " + cmdutil.ShellQuote(o.main)
 	}
 	if len(arguments) > 0 {
-		rest += " --"
-	}
-	for _, one := range arguments {
-		rest += " " + cmdutil.ShellQuote(one)
+		quoted := make([]string, 0, len(arguments))
+		for _, one := range arguments {
+			quoted = append(quoted, cmdutil.ShellQuote(one))
+		}
+		rest += " -- " + strings.Join(quoted, " ")
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
