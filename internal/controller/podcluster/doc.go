@@ -44,8 +44,9 @@
 // Adopted pods follow no revision, so they are updated like those of an old one. It does not change any other pod that
 // has one of its names: the PodCluster is Stalled until that pod is gone.
 //
-// A pod without the label of a known revision gets the label of the revision that it fits (fit.go). If it fits none and
-// the update strategy keeps it, it cannot be compared with anything, so the PodCluster is Stalled.
+// A pod without the label of a known revision, or whose label another writer has set, gets the label of the revision that
+// it fits (follow.go, fit.go). If it fits none and the update strategy keeps it, it cannot be compared with anything, so
+// the PodCluster is Stalled.
 //
 // # Drift
 //

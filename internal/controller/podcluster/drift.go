@@ -41,8 +41,8 @@ var lasting = []string{
 	"spec.activeDeadlineSeconds", "spec.affinity", "spec.nodeSelector", "spec.schedulingGates", "spec.terminationGracePeriodSeconds", "spec.tolerations",
 }
 
-// findDrift compares the pods with the revisions that they follow. A pod whose label names no known revision gets back
-// the label of the one that it was created from, if that can be told.
+// findDrift compares the pods with the revisions that they follow. A pod whose label does not name its revision gets the
+// label back.
 func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 	labels := identity(s.cluster)
 	for _, m := range s.world.members {
@@ -50,16 +50,15 @@ func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 			continue
 		}
 		expected := labels
-		revision := s.world.revisions[m.hash]
-		if revision == nil {
-			if revision = fitting(s.cluster, s.world.revisions, m); revision != nil {
-				expected = maps.Clone(labels)
-				expected[labelRevision] = revision.hash
-			}
-		}
 		var template *sharedv1.PodTemplate
+		revision := followed(s.cluster, s.world.revisions, m)
+		m.hash = ""
 		if revision != nil {
-			template = revision.template
+			template, m.hash = revision.template, revision.hash
+			if m.pod.Labels[labelRevision] != m.hash {
+				expected = maps.Clone(labels)
+				expected[labelRevision] = m.hash
+			}
 		}
 		m.drift = driftOf(s.pass, m.pod, expected, template)
 	}

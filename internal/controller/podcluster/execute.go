@@ -175,6 +175,9 @@ func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome 
 	}
 	// The cache does not hold it, because it has lost that label.
 	hidden := memberOf(s.cluster.Name, pod)
+	if followed(s.cluster, s.world.revisions, hidden) != s.world.revisions[hidden.hash] {
+		hidden.hash = ""
+	}
 	hidden.drift = driftOf(s.pass, pod, identity(s.cluster), nil)
 	return s.comparedLater(r.labelPod(ctx, s, action{verb: label, ordinal: hidden.ordinal, member: hidden}))
 }
@@ -260,7 +263,12 @@ func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 		after.Annotations = map[string]string{}
 	}
 	maps.Copy(after.Annotations, a.member.drift.annotations)
-	return r.restorePod(ctx, s, a.member, after)
+	done := r.restorePod(ctx, s, a.member, after)
+	if _, restored := a.member.drift.labels[labelRevision]; done.member != nil && !restored {
+		// The label may name a revision that the pod does not follow.
+		done.member.hash = a.member.hash
+	}
+	return done
 }
 
 func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after *corev1.Pod) outcome {

@@ -29,7 +29,7 @@ const (
 type member struct {
 	pod     *corev1.Pod
 	ordinal int
-	// hash is the hash of its revision; empty if the label was removed.
+	// hash is the hash of the revision that it follows; empty if that is unknown. It is the one of its label until findDrift.
 	hash string
 	// terminating means that its deletion was requested.
 	terminating bool

@@ -1,0 +1,51 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"bytes"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
+)
+
+// followed returns the revision that a pod was created from or updated to; nil if it is unknown. The label of the pod says
+// which one, as long as no other writer has set it. Otherwise the pod itself has to tell: a label is changed more easily.
+func followed(cluster *kubegroupv1.PodCluster, revisions map[string]*revision, m *member) *revision {
+	labelled := revisions[m.hash]
+	if labelled != nil {
+		if ownsText(m.pod, `"f:`+labelRevision+`":{}`) {
+			return labelled
+		}
+		if wanted, err := podOf(cluster, labelled, m.ordinal); err == nil && fits(wanted, m.pod) {
+			return labelled
+		}
+	}
+	if found := fitting(cluster, revisions, m); found != nil {
+		return found
+	}
+	if !isCreatedByUs(m.pod) {
+		// The label never was ours. A pod that was restored from a backup may be as admission had changed it.
+		return labelled
+	}
+	return nil
+}
+
+// isCreatedByUs reports whether we have set fields of the spec, by the server's records.
+func isCreatedByUs(pod *corev1.Pod) bool { return ownsText(pod, specText) }
+
+// specText begins the spec in an entry of the managed fields. A label of that name has nothing below it.
+const specText = `"f:spec":{"f:`
+
+// ownsText reports whether our entries of the managed fields contain a text. Each pass asks it of all pods, and to parse the
+// entries takes a hundred times as long.
+func ownsText(pod *corev1.Pod, text string) bool {
+	for _, fields := range ownFields(pod) {
+		if bytes.Contains(fields.GetRawBytes(), []byte(text)) {
+			return true
+		}
+	}
+	return false
+}
