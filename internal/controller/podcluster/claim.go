@@ -20,11 +20,11 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// podIndex finds pods by the object that controls them and by the PodCluster that their labels name, without looking at
-// all pods of a namespace.
-const podIndex = "podcluster"
+// clusterIndex finds pods and revisions by the object that controls them and by the PodCluster that their labels name,
+// without looking at all of a namespace.
+const clusterIndex = "podcluster"
 
-func podIndexKeys(object client.Object) []string {
+func clusterKeys(object client.Object) []string {
 	var keys []string
 	if owner := metav1.GetControllerOf(object); owner != nil {
 		keys = append(keys, ownerKey(owner.UID))
@@ -77,7 +77,7 @@ func (s *scope) addMember(pod *corev1.Pod) {
 // listPods returns pods of the cache itself, which must not be changed: a PodCluster can have thousands.
 func (r *Reconciler) listPods(ctx context.Context, cluster *kubegroupv1.PodCluster, key string) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{podIndex: key}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{clusterIndex: key}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}

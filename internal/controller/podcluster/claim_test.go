@@ -99,7 +99,7 @@ func TestAdoptionAsksTheServer(t *testing.T) {
 			orphan.Namespace = cached.Namespace
 			maps.Copy(orphan.Labels, selector(cached))
 			r := &Reconciler{
-				Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(orphan).WithIndex(&corev1.Pod{}, podIndex, podIndexKeys).Build(),
+				Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(orphan).WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).Build(),
 				Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(test.server...).Build(),
 			}
 			s := &scope{cluster: cached, pass: &flow.Pass{}}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 )
@@ -41,8 +42,8 @@ const specText = `"f:spec":{"f:`
 
 // ownsText reports whether our entries of the managed fields contain a text. Each pass asks it of all pods, and to parse the
 // entries takes a hundred times as long.
-func ownsText(pod *corev1.Pod, text string) bool {
-	for _, fields := range ownFields(pod) {
+func ownsText(object metav1.Object, text string) bool {
+	for _, fields := range ownFields(object) {
 		if bytes.Contains(fields.GetRawBytes(), []byte(text)) {
 			return true
 		}

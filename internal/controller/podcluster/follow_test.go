@@ -21,7 +21,9 @@ const (
 )
 
 func fieldsOf(manager, fields string) metav1.ManagedFieldsEntry {
-	entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{}}
+	entry := metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{},
+	}
 	entry.FieldsV1.SetRawBytes([]byte(fields))
 	return entry
 }

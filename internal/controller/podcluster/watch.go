@@ -69,9 +69,9 @@ func unscheduled(pod *corev1.Pod) corev1.PodSpec {
 	return spec
 }
 
-// ownFields returns our entries in the managed fields of a pod. They change when other writers change our fields.
-func ownFields(pod *corev1.Pod) (fields []metav1.FieldsV1) {
-	for _, entry := range pod.ManagedFields {
+// ownFields returns our entries in the managed fields of an object. They change when other writers change our fields.
+func ownFields(object metav1.Object) (fields []metav1.FieldsV1) {
+	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == string(fieldOwner) && entry.FieldsV1 != nil {
 			fields = append(fields, *entry.FieldsV1)
 		}
