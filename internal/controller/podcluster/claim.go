@@ -144,7 +144,7 @@ func claim[T client.Object](ctx context.Context, r *Reconciler, s *scope, object
 	}
 	object = object.DeepCopyObject().(T)
 	before := object.DeepCopyObject().(T)
-	object.SetOwnerReferences(append(object.GetOwnerReferences(), controllerRef(s.cluster)))
+	object.SetOwnerReferences(withReference(object.GetOwnerReferences(), controllerRef(s.cluster)))
 	if len(labels) > 0 {
 		all := map[string]string{}
 		maps.Copy(all, object.GetLabels())

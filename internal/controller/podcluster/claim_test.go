@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -115,5 +116,25 @@ func TestAdoptionAsksTheServer(t *testing.T) {
 				t.Errorf("the pod's owners are %v", live.OwnerReferences)
 			}
 		})
+	}
+}
+
+// A reference to the PodCluster that is no controller reference becomes one, and there is no second one for the same owner.
+func TestAReferenceIsNotRepeated(t *testing.T) {
+	cluster := clusterOf(t, "{podReplicas: 1}")
+	orphan := newPod(t, cluster.Name, 0, "v1", "")
+	orphan.Namespace = cluster.Namespace
+	maps.Copy(orphan.Labels, selector(cluster))
+	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"}
+	broken := controllerRef(cluster)
+	broken.Controller = new(false)
+	orphan.OwnerReferences = []metav1.OwnerReference{broken, other}
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster, orphan).WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).Build()
+	s := &scope{cluster: cluster, pass: &flow.Pass{}}
+	if err := (&Reconciler{Client: server, Reader: server}).findPods(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.world.members[0].pod.OwnerReferences; !apiequality.Semantic.DeepEqual(got, []metav1.OwnerReference{controllerRef(cluster), other}) {
+		t.Errorf("the references are %+v", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -25,6 +26,8 @@ import (
 type podDrift struct {
 	// labels and annotations of the template, and labels of the PodCluster, that have another value or are missing.
 	labels, annotations map[string]string
+	// owner is the reference to the PodCluster, if the one of the pod has another content.
+	owner *metav1.OwnerReference
 	// images of the template, by the names of the containers that have another one.
 	images map[string]string
 	// lasting are fields that cannot be changed back in a running pod.
@@ -33,8 +36,11 @@ type podDrift struct {
 	text string
 }
 
-func (d *podDrift) ofMetadata() bool { return d != nil && len(d.labels)+len(d.annotations) > 0 }
-func (d *podDrift) ofSpec() bool     { return d != nil && len(d.images)+len(d.lasting) > 0 }
+func (d *podDrift) ofMetadata() bool {
+	return d != nil && (len(d.labels)+len(d.annotations) > 0 || d.owner != nil)
+}
+
+func (d *podDrift) ofSpec() bool { return d != nil && len(d.images)+len(d.lasting) > 0 }
 
 // lasting are the fields of a running pod that can be set, but not set back.
 var lasting = []string{
@@ -44,20 +50,20 @@ var lasting = []string{
 // findDrift compares the pods with the revisions that they follow. A pod whose label does not name its revision gets the
 // label back.
 func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
-	labels := identity(s.cluster)
+	every := belongingTo(s.cluster)
 	for _, m := range s.world.members {
 		if m.terminating {
 			continue
 		}
-		expected := labels
+		expected := every
 		var template *sharedv1.PodTemplate
 		revision := followed(s.cluster, s.world.revisions, m)
 		m.hash = ""
 		if revision != nil {
 			template, m.hash = revision.template, revision.hash
 			if m.pod.Labels[labelRevision] != m.hash {
-				expected = maps.Clone(labels)
-				expected[labelRevision] = m.hash
+				expected.labels = maps.Clone(every.labels)
+				expected.labels[labelRevision] = m.hash
 			}
 		}
 		m.drift = driftOf(s.pass, m.pod, expected, template)
@@ -73,15 +79,19 @@ type ownership interface {
 
 // driftOf returns nil if there is none. Values are compared first, which is cheap. Only where one differs the server's
 // records are read: a value that is still ours was changed by admission. Without a template, because the revision of the
-// pod is unknown, only the labels are compared that every pod of the PodCluster has.
-func driftOf(owned ownership, pod *corev1.Pod, identity map[string]string, template *sharedv1.PodTemplate) *podDrift {
+// pod is unknown, only the metadata is compared that every pod of the PodCluster has.
+func driftOf(owned ownership, pod *corev1.Pod, every belonging, template *sharedv1.PodTemplate) *podDrift {
 	found := podDrift{labels: map[string]string{}, annotations: map[string]string{}, images: map[string]string{}}
 	var fields []string
-	for _, name := range slices.Sorted(maps.Keys(identity)) {
-		if pod.Labels[name] != identity[name] {
-			found.labels[name] = identity[name]
+	for _, name := range slices.Sorted(maps.Keys(every.labels)) {
+		if pod.Labels[name] != every.labels[name] {
+			found.labels[name] = every.labels[name]
 			fields = append(fields, "metadata.labels."+name+" was changed")
 		}
+	}
+	if !hasReference(pod, every.owner) {
+		found.owner = &every.owner
+		fields = append(fields, "metadata.ownerReferences was changed")
 	}
 	if template != nil {
 		fields = append(fields, found.compare(owned, pod, template)...)

@@ -29,6 +29,8 @@ func (r records) OwnsField(_ client.Object, path ...any) bool {
 func (r records) ForeignFields(client.Object, string) map[string]string { return r.foreign }
 
 func TestDriftOf(t *testing.T) {
+	otherRef := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"}
+	ringRef := metav1.OwnerReference{APIVersion: "kubegroup.generals.space/v1", Kind: "PodCluster", Name: "ring", UID: "ring", Controller: new(true), BlockOwnerDeletion: new(true)}
 	template := &sharedv1.PodTemplate{
 		Metadata: &sharedv1.PodMetadata{Labels: map[string]string{"tier": "ring", labelOrdinal: "7"}, Annotations: map[string]string{"note": "mine"}},
 		Spec: sharedv1.PodSpec{
@@ -57,6 +59,21 @@ func TestDriftOf(t *testing.T) {
 			name: "no labels", edit: func(p *corev1.Pod) { p.Labels = nil },
 			want: "metadata.labels.app.kubernetes.io/instance was changed, metadata.labels.tier was changed", metadata: true,
 		},
+		{
+			name: "an owner reference that blocks nothing", edit: func(p *corev1.Pod) { p.OwnerReferences[1].BlockOwnerDeletion = new(false) },
+			want: "metadata.ownerReferences was changed", metadata: true,
+		},
+		{
+			name: "an owner reference with another name", edit: func(p *corev1.Pod) { p.OwnerReferences[1].Name = "elsewhere" },
+			want: "metadata.ownerReferences was changed", metadata: true,
+		},
+		{
+			name: "an owner reference of another version", edit: func(p *corev1.Pod) { p.OwnerReferences[1].APIVersion = "kubegroup.generals.space/v2" },
+			want: "metadata.ownerReferences was changed", metadata: true,
+		},
+		{name: "another owner more", edit: func(p *corev1.Pod) {
+			p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{UID: "third"})
+		}},
 		{
 			name: "no annotation", edit: func(p *corev1.Pod) { p.Annotations = nil },
 			want: "metadata.annotations.note was changed", metadata: true,
@@ -99,7 +116,7 @@ func TestDriftOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"tier": "ring", labelOrdinal: "0", flow.LabelInstance: "ring"}, Annotations: map[string]string{"note": "mine"}},
+				ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{otherRef, ringRef}, Labels: map[string]string{"tier": "ring", labelOrdinal: "0", flow.LabelInstance: "ring"}, Annotations: map[string]string{"note": "mine"}},
 				Spec: corev1.PodSpec{
 					Containers:     []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "injected", Image: "sidecar"}},
 					InitContainers: []corev1.Container{{Name: "first", Image: "busybox"}},
@@ -112,7 +129,7 @@ func TestDriftOf(t *testing.T) {
 				},
 			}
 			test.edit(pod)
-			found := driftOf(test.records, pod, map[string]string{flow.LabelInstance: "ring"}, template)
+			found := driftOf(test.records, pod, belonging{labels: map[string]string{flow.LabelInstance: "ring"}, owner: ringRef}, template)
 			text := ""
 			if found != nil {
 				text = found.text

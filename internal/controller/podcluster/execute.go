@@ -178,7 +178,7 @@ func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome 
 	if followed(s.cluster, s.world.revisions, hidden) != s.world.revisions[hidden.hash] {
 		hidden.hash = ""
 	}
-	hidden.drift = driftOf(s.pass, pod, identity(s.cluster), nil)
+	hidden.drift = driftOf(s.pass, pod, belongingTo(s.cluster), nil)
 	return s.comparedLater(r.labelPod(ctx, s, action{verb: label, ordinal: hidden.ordinal, member: hidden}))
 }
 
@@ -248,7 +248,7 @@ func (r *Reconciler) mendPod(ctx context.Context, s *scope, a action) outcome {
 	return r.restorePod(ctx, s, a.member, after)
 }
 
-// labelPod gives a pod the label with its number, and the labels and annotations of its template that it has lost.
+// labelPod gives a pod the label with its number, and the metadata that it has lost.
 func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 	after := a.member.pod.DeepCopy()
 	if after.Labels == nil {
@@ -263,6 +263,9 @@ func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 		after.Annotations = map[string]string{}
 	}
 	maps.Copy(after.Annotations, a.member.drift.annotations)
+	if owner := a.member.drift.owner; owner != nil {
+		after.OwnerReferences = withReference(after.OwnerReferences, *owner)
+	}
 	done := r.restorePod(ctx, s, a.member, after)
 	if _, restored := a.member.drift.labels[labelRevision]; done.member != nil && !restored {
 		// The label may name a revision that the pod does not follow.

@@ -190,6 +190,9 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 			lost = append(lost, "metadata.labels."+name+" was changed")
 		}
 	}
+	if !hasReference(before, wanted.OwnerReferences[0]) {
+		lost = append(lost, "metadata.ownerReferences was changed")
+	}
 	isOld := before.Revision < newest
 	if !isOld && len(lost) == 0 || !before.DeletionTimestamp.IsZero() {
 		return nil
@@ -199,6 +202,7 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 		after.Labels = map[string]string{}
 	}
 	maps.Copy(after.Labels, wanted.Labels)
+	after.OwnerReferences = withReference(after.OwnerReferences, wanted.OwnerReferences[0])
 	if isOld {
 		after.Revision = newest + 1
 	}

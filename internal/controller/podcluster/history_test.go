@@ -114,6 +114,7 @@ func TestRevisionsAreFoundWithoutTheirLabels(t *testing.T) {
 		{name: "without the instance", edit: func(a *archive) { delete(a.old.Labels, flow.LabelInstance) }, writes: 1},
 		{name: "without the kind", edit: func(a *archive) { delete(a.old.Labels, flow.LabelKind) }, writes: 1},
 		{name: "without the hash", edit: func(a *archive) { delete(a.old.Labels, labelRevision) }, writes: 1},
+		{name: "with another owner reference", edit: func(a *archive) { a.old.OwnerReferences[0].BlockOwnerDeletion = new(false) }, writes: 1},
 		{name: "not in the cache", edit: func(a *archive) { delete(a.old.Labels, flow.LabelManagedBy) }, gets: 1, writes: 1},
 		{name: "without any label", edit: func(a *archive) { a.old.Labels = nil }, gets: 1, writes: 1},
 		{name: "one that only a pod names", edit: func(a *archive) {
@@ -138,6 +139,9 @@ func TestRevisionsAreFoundWithoutTheirLabels(t *testing.T) {
 			live := &appsv1.ControllerRevision{}
 			if err := server.Get(t.Context(), client.ObjectKeyFromObject(a.old), live); err != nil || !maps.Equal(live.Labels, want) {
 				t.Errorf("it has become %v, %v", live.Labels, err)
+			}
+			if !hasReference(live, controllerRef(a.cluster)) {
+				t.Errorf("its owners are %+v", live.OwnerReferences)
 			}
 			if gets != test.gets || writes != test.writes {
 				t.Errorf("%d requests read and %d wrote", gets, writes)
