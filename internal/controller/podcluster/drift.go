@@ -67,6 +67,9 @@ func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 			}
 		}
 		m.drift = driftOf(s.pass, m.pod, expected, template)
+		if m.drift == nil && revision != nil && isUnlike(s.cluster, revision, m) {
+			m.drift = &podDrift{lasting: []string{clearedText}, text: clearedText}
+		}
 	}
 	return nil
 }

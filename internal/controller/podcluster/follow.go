@@ -5,6 +5,7 @@ package podcluster
 
 import (
 	"bytes"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,11 +35,38 @@ func followed(cluster *kubegroupv1.PodCluster, revisions map[string]*revision, m
 	return nil
 }
 
-// isCreatedByUs reports whether we have set fields of the spec, by the server's records.
-func isCreatedByUs(pod *corev1.Pod) bool { return ownsText(pod, specText) }
+// isCreatedByUs reports whether the server has recorded that we have created a pod: only then we own names below its spec,
+// and not just what can be changed later.
+func isCreatedByUs(pod *corev1.Pod) bool {
+	for _, fields := range ownFields(pod) {
+		if _, spec, found := bytes.Cut(fields.GetRawBytes(), []byte(specText)); found && bytes.Contains(spec, []byte(`"f:name":{}`)) {
+			return true
+		}
+	}
+	return false
+}
 
 // specText begins the spec in an entry of the managed fields. A label of that name has nothing below it.
 const specText = `"f:spec":{"f:`
+
+// isCleared reports whether the managed fields of a pod were cleared: whoever creates a pod owns fields of its spec.
+func isCleared(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(pod.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(specText))
+	})
+}
+
+// clearedText describes the drift of a pod about which the managed fields say nothing.
+const clearedText = "metadata.managedFields was cleared and the pod differs from its template"
+
+// isUnlike reports whether a pod with cleared managed fields differs from its revision. Nothing else tells.
+func isUnlike(cluster *kubegroupv1.PodCluster, r *revision, m *member) bool {
+	if !isCleared(m.pod) {
+		return false
+	}
+	wanted, err := podOf(cluster, r, m.ordinal)
+	return err == nil && !fits(wanted, m.pod)
+}
 
 // ownsText reports whether our entries of the managed fields contain a text. Each pass asks it of all pods, and to parse the
 // entries takes a hundred times as long.

@@ -85,3 +85,45 @@ func TestWhichRevisionAPodFollows(t *testing.T) {
 		})
 	}
 }
+
+// If no manager is recorded for the spec of a pod, the records were cleared, and the server makes no new ones. Then the pod
+// has to fit its revision.
+func TestAPodWithoutRecordsIsCompared(t *testing.T) {
+	tolerant := func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "evil"}) }
+	for _, test := range []struct {
+		name    string
+		entries []metav1.ManagedFieldsEntry
+		edit    func(*corev1.Pod)
+		plan    string
+	}{
+		{"cleared", nil, func(*corev1.Pod) {}, ""},
+		{"cleared and changed", nil, tolerant, "delete 0 (" + clearedText + ")"},
+		{"cleared, changed, and labelled since", ownFieldsOf(ownsOwners), tolerant, "delete 0 (" + clearedText + ")"},
+		{"cleared, and a label is missing", nil, func(p *corev1.Pod) {
+			tolerant(p)
+			delete(p.Labels, flow.LabelManagedBy)
+		}, "label 0"},
+		{"admission has changed it", ownFieldsOf(ownsLabel), tolerant, ""},
+		{"another manager has created it", []metav1.ManagedFieldsEntry{fieldsOf("velero-server", ownsLabel)}, injected, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := admitted(t, "v1", func(p *corev1.Pod) {
+				p.Labels[labelRevision], p.Labels[flow.LabelManagedBy] = "v1", flow.ManagedBy
+				p.ManagedFields = test.entries
+				test.edit(p)
+			})
+			m.ready = true
+			one := newRevision("v1")
+			s := &scope{cluster: clusterOf(t, "{podReplicas: 1}"), pass: &flow.Pass{}, world: world{
+				settings: settings{name: "web", replicas: 1, maxUnavailable: 1, deadline: 1 << 40, inPlace: true, onDelete: true},
+				members:  []*member{m}, revisions: map[string]*revision{"v1": one}, update: one, current: one, now: noon,
+			}}
+			if err := (&Reconciler{}).findDrift(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			if got := describePlan(newPlan(s.world)); got != test.plan {
+				t.Errorf("the plan is %q", got)
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ package podcluster
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -59,7 +60,9 @@ func matters(before, after *corev1.Pod) bool {
 		!apiequality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 		!apiequality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
 		!apiequality.Semantic.DeepEqual(unscheduled(before), unscheduled(after)) ||
-		!slices.EqualFunc(ownFields(before), ownFields(after), metav1.FieldsV1.Equal)
+		!slices.EqualFunc(ownFields(before), ownFields(after), metav1.FieldsV1.Equal) ||
+		// Without our records of it, annotations have to be compared themselves.
+		!isCreatedByUs(after) && !maps.Equal(before.Annotations, after.Annotations)
 }
 
 // unscheduled is the spec of a pod without the node, which the scheduler sets.
