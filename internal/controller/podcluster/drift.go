@@ -139,6 +139,7 @@ func (d *podDrift) compare(owned ownership, pod *corev1.Pod, template *sharedv1.
 	}
 	compareImages("containers", template.Spec.Containers, pod.Spec.Containers)
 	compareImages("initContainers", template.Spec.InitContainers, pod.Spec.InitContainers)
+	d.compareInjected(foreign, pod, template)
 	for name, manager := range foreign {
 		index := slices.IndexFunc(lasting, func(field string) bool { return name == field || strings.HasPrefix(name, field+".") })
 		// A manager that has set the existing value has changed nothing.
@@ -147,6 +148,27 @@ func (d *podDrift) compare(owned ownership, pod *corev1.Pod, template *sharedv1.
 		}
 	}
 	return fields
+}
+
+// compareInjected adds the images of containers that are not in the template, and that another writer has changed since
+// admission has added them. What they were is unknown, so only another pod has them again.
+func (d *podDrift) compareInjected(foreign map[string]string, pod *corev1.Pod, template *sharedv1.PodTemplate) {
+	injected := func(list string, own []sharedv1.Container, have []corev1.Container) {
+		// Whoever has restored a pod from a backup has set all of it.
+		if _, known := foreign["spec."+list+"[].image"]; !known || !isCreatedByUs(pod) {
+			return
+		}
+		for i := range have {
+			if slices.ContainsFunc(own, func(c sharedv1.Container) bool { return c.Name == have[i].Name }) {
+				continue
+			}
+			if manager := setter(pod, "spec", list, fieldpath.KeyByFields("name", have[i].Name), "image"); manager != "" {
+				d.lasting = append(d.lasting, "spec."+list+"["+have[i].Name+"].image was changed by "+manager)
+			}
+		}
+	}
+	injected("containers", template.Spec.Containers, pod.Spec.Containers)
+	injected("initContainers", template.Spec.InitContainers, pod.Spec.InitContainers)
 }
 
 // defaultTolerationSeconds is the server's default toleration of a lost node.

@@ -92,6 +92,20 @@ func TestDriftOf(t *testing.T) {
 			records: records{ours: map[string]bool{"image": true}},
 		},
 		{
+			name: "another image of an injected container", records: records{foreign: map[string]string{"spec.containers[].image": "kubectl-set"}},
+			edit: func(p *corev1.Pod) {
+				p.Spec.Containers[1].Image = "evil"
+				p.ManagedFields = append(ownFieldsOf(ownsLabel), fieldsOf("kubectl-set", `{"f:spec":{"f:containers":{"k:{\"name\":\"injected\"}":{"f:image":{}}}}}`))
+			},
+			want: "spec.containers[injected].image was changed by kubectl-set", spec: true,
+		},
+		{
+			name: "a container that another writer has restored from a backup", records: records{foreign: map[string]string{"spec.containers[].image": "velero"}},
+			edit: func(p *corev1.Pod) {
+				p.ManagedFields = append(ownFieldsOf(ownsOwners), fieldsOf("velero", `{"f:spec":{"f:containers":{"k:{\"name\":\"injected\"}":{".":{},"f:image":{},"f:name":{}}}}}`))
+			},
+		},
+		{
 			name: "an added toleration", records: records{foreign: map[string]string{"spec.tolerations": "kubectl-edit"}},
 			edit: func(p *corev1.Pod) {
 				p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: corev1.TaintNodeNotReady})

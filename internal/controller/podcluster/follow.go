@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 )
@@ -77,4 +78,18 @@ func ownsText(object metav1.Object, text string) bool {
 		}
 	}
 	return false
+}
+
+// setter returns the manager, other than us, that was the last to set a field of a pod; "" if there is none.
+func setter(pod *corev1.Pod, path ...any) string {
+	for _, entry := range pod.ManagedFields {
+		if entry.Manager == string(fieldOwner) || entry.FieldsV1 == nil {
+			continue
+		}
+		var fields fieldpath.Set
+		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err == nil && fields.Has(fieldpath.MakePathOrDie(path...)) {
+			return entry.Manager
+		}
+	}
+	return ""
 }
