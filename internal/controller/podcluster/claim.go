@@ -4,9 +4,11 @@
 package podcluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,6 +61,11 @@ func (r *Reconciler) findPods(ctx context.Context, s *scope) error {
 			continue
 		}
 		if pod, err = adopt(ctx, r, s, pod); err != nil {
+			if flow.Reason(err) == flow.ReasonContested {
+				// The other pods need not wait.
+				s.contested = cmp.Or(s.contested, err)
+				continue
+			}
 			return err
 		}
 		if pod != nil {
@@ -121,14 +128,14 @@ func adopt[T client.Object](ctx context.Context, r *Reconciler, s *scope, object
 }
 
 // adoptForeign adopts a pod whatever its labels are, and gives it those by which the cache and the PodCluster find it. It
-// has no label of a revision then, so the next pass compares it with the revisions. It is called for several pods at a time.
+// may have no label of a revision then, so the next pass compares it with the revisions. It is called for several pods at a time.
 func (r *Reconciler) adoptForeign(ctx context.Context, s *scope, pod *corev1.Pod) outcome {
 	ordinal, _ := ordinalOf(s.cluster.Name, pod.Name)
 	labels := identity(s.cluster)
 	labels[labelOrdinal] = strconv.Itoa(ordinal)
 	adopted, gone, err := claim(ctx, r, s, pod, labels)
 	if err != nil {
-		return outcome{err: err, taken: flow.IsWaiting(err)}
+		return outcome{err: err, taken: flow.IsWaiting(err) || flow.Reason(err) == flow.ReasonContested}
 	}
 	if gone {
 		return outcome{err: flow.WaitingFor(time.Millisecond, "Creating", "pod %s has just been deleted", pod.Name), taken: true}
@@ -136,9 +143,19 @@ func (r *Reconciler) adoptForeign(ctx context.Context, s *scope, pod *corev1.Pod
 	return s.comparedLater(outcome{member: memberOf(s.cluster.Name, adopted), change: "Adopted Pod " + pod.Name})
 }
 
+// wasOurs reports whether a pod with one of the names, and without a controller, belonged to the PodCluster: a request that
+// replaced it left out its labels and owner references. The name stays taken, so nothing is gained by releasing it.
+func wasOurs(cluster *kubegroupv1.PodCluster, pod *corev1.Pod) bool {
+	return isCreatedByUs(pod) || slices.ContainsFunc(pod.OwnerReferences, func(one metav1.OwnerReference) bool { return one.UID == cluster.UID })
+}
+
 // claim makes the PodCluster the controller of an object, and sets labels.
 func claim[T client.Object](ctx context.Context, r *Reconciler, s *scope, object T, labels map[string]string) (claimed T, gone bool, err error) {
 	var none T
+	restored, err := s.pass.MayRestore(object, "metadata.ownerReferences was removed")
+	if err != nil {
+		return none, false, err
+	}
 	if err := r.mayAdopt(ctx, s); err != nil {
 		return none, false, err
 	}
@@ -149,8 +166,10 @@ func claim[T client.Object](ctx context.Context, r *Reconciler, s *scope, object
 		all := map[string]string{}
 		maps.Copy(all, object.GetLabels())
 		maps.Copy(all, labels)
-		// A revision of another controller is none of ours.
-		delete(all, labelRevision)
+		if !ownsText(object, revisionText) {
+			// A revision of another controller is none of ours.
+			delete(all, labelRevision)
+		}
 		object.SetLabels(all)
 	}
 	// With its version it is an object that still has no controller.
@@ -161,5 +180,6 @@ func claim[T client.Object](ctx context.Context, r *Reconciler, s *scope, object
 		}
 		return none, false, fmt.Errorf("adopting %s: %w", before.GetName(), err)
 	}
+	restored()
 	return object, false, nil
 }

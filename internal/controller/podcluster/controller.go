@@ -77,7 +77,8 @@ type scope struct {
 
 	world world // set by readSpec, findPods and findRevisions
 	plan  plan  // set by makePlan
-	// contested is the outcome if another writer reverts each correction of a revision; set by findRevisions.
+	// contested is the outcome if another writer reverts each correction of an object; set by findPods
+	// and findRevisions.
 	contested error
 }
 

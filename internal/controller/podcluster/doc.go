@@ -39,7 +39,8 @@
 //
 // # Adoption
 //
-// Like a ReplicaSet, a PodCluster adopts pods without a controller that have its labels and one of its names. With the
+// Like a ReplicaSet, a PodCluster adopts pods without a controller that have its labels and one of its names. Of those with
+// one of its names, it also adopts the ones that a PodCluster has created, even if a request has removed the labels. With the
 // annotation opdock.dev/adopt, it also adopts pods without a controller that have one of its names and other labels.
 // Adopted pods follow no revision, so they are updated like those of an old one. It does not change any other pod that
 // has one of its names: the PodCluster is Stalled until that pod is gone.

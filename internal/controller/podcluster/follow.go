@@ -19,7 +19,7 @@ import (
 func followed(cluster *kubegroupv1.PodCluster, revisions map[string]*revision, m *member) *revision {
 	labelled := revisions[m.hash]
 	if labelled != nil {
-		if ownsText(m.pod, `"f:`+labelRevision+`":{}`) {
+		if ownsText(m.pod, revisionText) {
 			return labelled
 		}
 		if wanted, err := podOf(cluster, labelled, m.ordinal); err == nil && fits(wanted, m.pod) {
@@ -35,6 +35,9 @@ func followed(cluster *kubegroupv1.PodCluster, revisions map[string]*revision, m
 	}
 	return nil
 }
+
+// revisionText is the label of the revision in an entry of the managed fields.
+const revisionText = `"f:` + labelRevision + `":{}`
 
 // isCreatedByUs reports whether the server has recorded that we have created a pod: only then we own names below its spec,
 // and not just what can be changed later.

@@ -102,6 +102,10 @@ func (r *Reconciler) adoptRevision(ctx context.Context, s *scope, known []*revis
 		return known, nil
 	}
 	adopted, err := adopt(ctx, r, s, orphan)
+	if flow.Reason(err) == flow.ReasonContested {
+		s.contested = cmp.Or(s.contested, err)
+		return append(known, one), nil
+	}
 	if err != nil || adopted == nil {
 		return known, err
 	}
@@ -194,7 +198,7 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 		lost = append(lost, "metadata.ownerReferences was changed")
 	}
 	isOld := before.Revision < newest
-	if !isOld && len(lost) == 0 || !before.DeletionTimestamp.IsZero() {
+	if !isOld && len(lost) == 0 || !before.DeletionTimestamp.IsZero() || !metav1.IsControlledBy(before, s.cluster) {
 		return nil
 	}
 	after := before.DeepCopy()

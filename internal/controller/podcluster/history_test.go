@@ -9,9 +9,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/client-go/tools/events"
-	clocktesting "k8s.io/utils/clock/testing"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -83,21 +80,13 @@ func (a *archive) find(t *testing.T, members ...*member) (found world, gets, wri
 		},
 	})
 	r := &Reconciler{Client: cached, Reader: reader}
-	kind := r.Kind()
-	var failure error
-	kind.Reconcile = func(ctx context.Context, pass *flow.Pass, cluster *kubegroupv1.PodCluster) error {
-		s := &scope{cluster: cluster, pass: pass, world: world{members: members}}
-		failure = r.findRevisions(ctx, s)
+	newPasses(t, r, a.cluster)(func(ctx context.Context, s *scope) {
+		s.world.members = members
+		if err := r.findRevisions(ctx, s); err != nil {
+			t.Fatal(err)
+		}
 		found = s.world
-		return nil
-	}
-	whole := &flow.Reconciler[*kubegroupv1.PodCluster]{
-		Kind: kind, Client: cached, Reader: reader, Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakePassiveClock(noon),
-	}
-	_, err := whole.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(a.cluster)})
-	if err != nil || failure != nil {
-		t.Fatal(err, failure)
-	}
+	})
 	return found, gets, writes, stored
 }
 
@@ -186,15 +175,7 @@ func TestAContestedRevisionIsStillKnown(t *testing.T) {
 	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(a.cluster, a.old, a.latest).WithStatusSubresource(a.cluster).
 		WithIndex(&appsv1.ControllerRevision{}, clusterIndex, clusterKeys).Build()
 	r := &Reconciler{Client: server, Reader: server}
-	kind := r.Kind()
-	var s *scope
-	kind.Reconcile = func(ctx context.Context, pass *flow.Pass, cluster *kubegroupv1.PodCluster) error {
-		s = &scope{cluster: cluster, pass: pass}
-		return r.findRevisions(ctx, s)
-	}
-	whole := &flow.Reconciler[*kubegroupv1.PodCluster]{
-		Kind: kind, Client: server, Reader: server, Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakePassiveClock(noon),
-	}
+	pass := newPasses(t, r, a.cluster)
 	for range 30 {
 		live := &appsv1.ControllerRevision{}
 		if err := server.Get(t.Context(), client.ObjectKeyFromObject(a.old), live); err != nil {
@@ -204,13 +185,14 @@ func TestAContestedRevisionIsStillKnown(t *testing.T) {
 		if err := server.Update(t.Context(), live); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := whole.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(a.cluster)}); err != nil {
-			t.Fatal(err)
-		}
-		if len(s.world.revisions) != 2 {
-			t.Fatalf("the revisions are %v", s.world.revisions)
-		}
-		if flow.Reason(s.contested) == flow.ReasonContested {
+		var contested error
+		pass(func(ctx context.Context, s *scope) {
+			if err := r.findRevisions(ctx, s); err != nil || len(s.world.revisions) != 2 {
+				t.Fatalf("the revisions are %v, %v", s.world.revisions, err)
+			}
+			contested = s.contested
+		})
+		if flow.Reason(contested) == flow.ReasonContested {
 			return
 		}
 	}
