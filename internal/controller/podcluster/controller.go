@@ -118,6 +118,7 @@ func (r *Reconciler) readSpec(_ context.Context, s *scope) error {
 }
 
 func (r *Reconciler) makePlan(_ context.Context, s *scope) error {
+	markContested(s)
 	s.plan = newPlan(s.world)
 	return nil
 }

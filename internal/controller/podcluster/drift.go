@@ -74,6 +74,22 @@ func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 	return nil
 }
 
+// markContested finds the pods whose correction has to wait because another writer reverts each one.
+func markContested(s *scope) {
+	for _, m := range s.world.members {
+		if m.terminating || !m.drift.ofSpec() {
+			continue
+		}
+		var err error
+		if s.world.inPlace && len(m.drift.lasting) == 0 {
+			_, err = s.pass.MayRestore(m.pod, m.drift.text)
+		} else {
+			_, err = s.pass.MayReplace(m.pod, m.drift.text, 0)
+		}
+		m.contested = err != nil
+	}
+}
+
 // ownership reports whether a field is still as we set it; flow.Pass implements it.
 type ownership interface {
 	OwnsField(object client.Object, path ...any) bool

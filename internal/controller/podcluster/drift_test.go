@@ -202,3 +202,25 @@ func TestDriftIsPlanned(t *testing.T) {
 		})
 	}
 }
+
+// A correction that waits because another writer reverts each one makes no pod unavailable, so an update does not wait for it.
+func TestAContestedPodDoesNotHoldUpAnUpdate(t *testing.T) {
+	old, update := newRevision("v1"), newRevision("v2b")
+	members := []*member{
+		memberOf("web", newPod(t, "web", 0, "v1", "")), memberOf("web", newPod(t, "web", 1, "v1", "")), memberOf("web", newPod(t, "web", 2, "v2b", "")),
+	}
+	members[2].drift = &podDrift{lasting: []string{"tolerations"}, text: "tolerations"}
+	for contested, want := range map[bool]string{
+		false: "delete 2 (tolerations)",
+		true:  "delete 2 (tolerations), delete 1 (another revision)",
+	} {
+		members[2].contested = contested
+		got := describePlan(newPlan(world{
+			settings: settings{name: "web", replicas: 3, maxUnavailable: 1, deadline: 1 << 40},
+			members:  members, revisions: map[string]*revision{"v1": old, "v2b": update}, update: update, current: old, now: noon,
+		}))
+		if got != want {
+			t.Errorf("contested is %v, and the plan %q", contested, got)
+		}
+	}
+}

@@ -43,6 +43,8 @@ type member struct {
 	since time.Time
 	// drift is the drift of the pod; nil if there is none. Set by findDrift.
 	drift *podDrift
+	// contested means that the correction of its spec has to wait. Set by makePlan.
+	contested bool
 }
 
 // memberOf returns nil for a pod whose name does not match the PodCluster.
