@@ -75,7 +75,8 @@ func TestPodsAreNotAdoptedWithoutEnd(t *testing.T) {
 		}
 		var err, contested error
 		pass(func(ctx context.Context, s *scope) {
-			err, contested = r.findPods(ctx, s), s.contested
+			err = r.findPods(ctx, s)
+			contested = s.contested
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +172,8 @@ func TestAdoptionAsksTheServer(t *testing.T) {
 			orphan.Namespace = cached.Namespace
 			maps.Copy(orphan.Labels, selector(cached))
 			r := &Reconciler{
-				Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(orphan, cached.DeepCopy()).WithStatusSubresource(cached).WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).Build(),
+				Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(orphan, cached.DeepCopy()).WithStatusSubresource(cached).
+					WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).Build(),
 				Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(test.server...).Build(),
 			}
 			var s *scope

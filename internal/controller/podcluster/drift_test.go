@@ -30,7 +30,9 @@ func (r records) ForeignFields(client.Object, string) map[string]string { return
 
 func TestDriftOf(t *testing.T) {
 	otherRef := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"}
-	ringRef := metav1.OwnerReference{APIVersion: "kubegroup.generals.space/v1", Kind: "PodCluster", Name: "ring", UID: "ring", Controller: new(true), BlockOwnerDeletion: new(true)}
+	ringRef := metav1.OwnerReference{
+		APIVersion: "kubegroup.generals.space/v1", Kind: "PodCluster", Name: "ring", UID: "ring", Controller: new(true), BlockOwnerDeletion: new(true),
+	}
 	template := &sharedv1.PodTemplate{
 		Metadata: &sharedv1.PodMetadata{Labels: map[string]string{"tier": "ring", labelOrdinal: "7"}, Annotations: map[string]string{"note": "mine"}},
 		Spec: sharedv1.PodSpec{
@@ -130,7 +132,11 @@ func TestDriftOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{otherRef, ringRef}, Labels: map[string]string{"tier": "ring", labelOrdinal: "0", flow.LabelInstance: "ring"}, Annotations: map[string]string{"note": "mine"}},
+				ObjectMeta: metav1.ObjectMeta{
+					OwnerReferences: []metav1.OwnerReference{otherRef, ringRef},
+					Labels:          map[string]string{"tier": "ring", labelOrdinal: "0", flow.LabelInstance: "ring"},
+					Annotations:     map[string]string{"note": "mine"},
+				},
 				Spec: corev1.PodSpec{
 					Containers:     []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "injected", Image: "sidecar"}},
 					InitContainers: []corev1.Container{{Name: "first", Image: "busybox"}},

@@ -161,7 +161,8 @@ func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome 
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: name}, pod); err != nil {
 		return outcome{err: fmt.Errorf("reading pod %s: %w", name, err)}
 	}
-	if metav1.GetControllerOf(pod) == nil && pod.DeletionTimestamp.IsZero() && (s.cluster.Annotations[flow.AdoptAnnotation] == "true" || wasOurs(s.cluster, pod)) {
+	isFree := metav1.GetControllerOf(pod) == nil && pod.DeletionTimestamp.IsZero()
+	if isFree && (s.cluster.Annotations[flow.AdoptAnnotation] == "true" || wasOurs(s.cluster, pod)) {
 		return r.adoptForeign(ctx, s, pod)
 	}
 	if !metav1.IsControlledBy(pod, s.cluster) {
