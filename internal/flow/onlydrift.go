@@ -9,12 +9,17 @@ import (
 )
 
 // HasOnlyDrifted reports whether a child that Applied has found was applied with this very configuration, so Apply would
-// only correct what other writers have changed since.
+// only correct what other writers have changed since, which may be the owner reference.
 func (p *Pass) HasOnlyDrifted(object client.Object, configuration any) (bool, error) {
 	desired, err := p.complete(configuration)
 	if err != nil {
 		return false, err
 	}
-	return metav1.IsControlledBy(object, p.owner) && object.GetDeletionTimestamp().IsZero() &&
-		desired.isAppliedTo(object) && stuck(object, desired) == nil && !p.drift(object, desired).none(), nil
+	if object.GetUID() == "" || !object.GetDeletionTimestamp().IsZero() || !desired.isAppliedTo(object) || stuck(object, desired) != nil {
+		return false, nil
+	}
+	if !metav1.IsControlledBy(object, p.owner) {
+		return p.isAdoptable(object), nil
+	}
+	return !p.drift(object, desired).none(), nil
 }
