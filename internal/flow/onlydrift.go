@@ -15,11 +15,11 @@ func (p *Pass) HasOnlyDrifted(object client.Object, configuration any) (bool, er
 	if err != nil {
 		return false, err
 	}
-	if object.GetUID() == "" || !object.GetDeletionTimestamp().IsZero() || !desired.isAppliedTo(object) || stuck(object, desired) != nil {
-		return false, nil
+	hasDrifted := func() bool {
+		if !metav1.IsControlledBy(object, p.owner) {
+			return p.isAdoptable(object)
+		}
+		return !p.drift(object, desired).none()
 	}
-	if !metav1.IsControlledBy(object, p.owner) {
-		return p.isAdoptable(object), nil
-	}
-	return !p.drift(object, desired).none(), nil
+	return object.GetUID() != "" && object.GetDeletionTimestamp().IsZero() && desired.isAppliedTo(object) && stuck(object, desired) == nil && hasDrifted(), nil
 }

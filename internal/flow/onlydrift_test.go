@@ -33,7 +33,9 @@ func TestAnOrphanHasOnlyDrifted(t *testing.T) {
 		{"without an owner reference", func(*robotv1.Robot) {}, true},
 		{"another configuration", func(r *robotv1.Robot) { r.Annotations[AppliedAnnotation] = "other" }, false},
 		{"other labels", func(r *robotv1.Robot) { r.Labels = nil }, false},
-		{"another controller", func(r *robotv1.Robot) { r.OwnerReferences = []metav1.OwnerReference{{UID: "other", Controller: new(true)}} }, false},
+		{"another controller", func(r *robotv1.Robot) {
+			r.OwnerReferences = []metav1.OwnerReference{{UID: "other", Controller: new(true)}}
+		}, false},
 		{"on its way out", func(r *robotv1.Robot) { r.DeletionTimestamp = new(metav1.Now()) }, false},
 		{"it does not exist", func(r *robotv1.Robot) { r.UID = "" }, false},
 	} {
