@@ -28,7 +28,8 @@ type Right struct {
 // anyItem stands for any item of a list in the path of a field.
 const anyItem = "[]"
 
-// Rights lists all of them. A right applies only if the custom resource does not set the field.
+// Rights lists all of them. A right applies only if the custom resource does not set the field, unless the holder says
+// otherwise.
 var Rights = []Right{
 	{Child: "Deployment", Path: []string{"spec", "replicas"}, Holder: "the HorizontalPodAutoscaler, while `autoscaling` is set"},
 	{Child: "Deployment", Path: []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, Holder: "`kubectl rollout restart`"},
@@ -39,7 +40,9 @@ var Rights = []Right{
 	{Child: "AppService", Path: []string{"spec", "size"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
 	{Child: "PodCluster", Path: []string{"spec", "podReplicas"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
 	{Child: "Robot", Path: []string{"spec", "replicas"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
-	{Child: "Pod", Path: []string{"spec", "containers", anyItem, "resources"}, Subresource: "resize", Holder: "in-place resizing, such as a vertical autoscaler"},
+	// Even if the template sets them: an autoscaler starts from there.
+	{Child: "Pod", Path: []string{"spec", "containers", anyItem, "resources"}, Subresource: "resize", Holder: "in-place resizing, such as a vertical autoscaler, even if the template sets them"},
+	{Child: "Pod", Path: []string{"spec", "initContainers", anyItem, "resources"}, Subresource: "resize", Holder: "in-place resizing of sidecars, even if the template sets them"},
 	{Child: "Pod", Path: []string{"spec", "ephemeralContainers"}, Subresource: "ephemeralcontainers", Holder: "`kubectl debug`"},
 	{Child: "Pod", Path: []string{"spec", "nodeName"}, Holder: "the scheduler"},
 }

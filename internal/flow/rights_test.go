@@ -36,6 +36,8 @@ func TestRights(t *testing.T) {
 		{"Pod", []any{"spec", "containers", container, "resources", "limits", "cpu"}, "resize", true},
 		{"Pod", []any{"spec", "containers", container}, "resize", true},
 		{"Pod", []any{"spec", "containers", container, "image"}, "resize", false},
+		{"Pod", []any{"spec", "initContainers", container, "resources", "limits", "cpu"}, "resize", true},
+		{"Pod", []any{"spec", "initContainers", container, "resources", "limits", "cpu"}, "", false},
 	} {
 		if got := hasRight(test.kind, fieldpath.MakePathOrDie(test.path...), test.subresource); got != test.want {
 			t.Errorf("%+v: got %v", test, got)

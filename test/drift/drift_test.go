@@ -345,7 +345,10 @@ func (s *stage) essence(child *unstructured.Unstructured) map[string]any {
 		owned = "is controlled by its owner"
 	}
 	labels := child.GetLabels()
-	result["labels"] = []string{labels["app.kubernetes.io/managed-by"], labels["app.kubernetes.io/name"], labels["app.kubernetes.io/instance"], labels["tier"]}
+	result["labels"] = []string{
+		labels["app.kubernetes.io/managed-by"], labels["app.kubernetes.io/name"], labels["app.kubernetes.io/instance"], labels["tier"],
+		labels["controller-revision-hash"], labels["apps.kubernetes.io/pod-index"],
+	}
 	annotations := child.GetAnnotations()
 	// The hash is another one while the number of pods is the autoscaler's.
 	result["annotations"] = []any{len(annotations["opdock.dev/applied"]), annotations["note"], owned}

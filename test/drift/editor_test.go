@@ -57,6 +57,10 @@ var additions = map[string][]string{
 	"Pod": {
 		`{"spec": {"activeDeadlineSeconds": 5000}}`,
 		`{"metadata": {"labels": {"tier": "evil"}}}`, `{"metadata": {"annotations": {"note": null}}}`,
+		`{"metadata": {"ownerReferences": null}}`, `{"metadata": {"labels": null}}`, `{"metadata": {"labels": null, "ownerReferences": null}}`,
+		`{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`, `{"metadata": {"labels": {"app.kubernetes.io/instance": "elsewhere"}}}`,
+		`{"metadata": {"labels": {"controller-revision-hash": "0000", "apps.kubernetes.io/pod-index": "7"}}}`,
+		`{"metadata": {"managedFields": [{}]}, "spec": {"activeDeadlineSeconds": 5000}}`,
 	},
 }
 

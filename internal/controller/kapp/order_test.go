@@ -84,13 +84,15 @@ func TestDriftDoesNotWait(t *testing.T) {
 	kapp := s.playUntilReady(s.store(component("db", withImage("a")), component("web", withImage("a"), "db")))
 	s.report("store-db", isOnItsWay)
 	kapp = s.awaitRows(kapp, "db:Progressing", "web:Ready")
-	s.patch("store-web", `{"spec": {"image": "evil", "minReadySeconds": 7}}`)
-	s.awaitApp("store-web", func(web *appv1.AppService) string {
-		if web.Spec.Image != "a" || web.Spec.MinReadySeconds != 0 {
-			return "the edit is still there"
-		}
-		return ""
-	})
+	for _, metadata := range []string{`{}`, `{"ownerReferences": null}`} {
+		s.patch("store-web", `{"metadata": `+metadata+`, "spec": {"image": "evil", "minReadySeconds": 7}}`)
+		s.awaitApp("store-web", func(web *appv1.AppService) string {
+			if web.Spec.Image != "a" || web.Spec.MinReadySeconds != 0 || !metav1.IsControlledBy(web, kapp) {
+				return "the edit is still there"
+			}
+			return ""
+		})
+	}
 	s.awaitRows(kapp, "db:Progressing", "web:Progressing")
 	s.change(kapp, component("db", withImage("a")), component("web", withImage("b"), "db"))
 	kapp = s.awaitRows(kapp, "db:Progressing", "web:Progressing")

@@ -4,9 +4,11 @@
 package podcluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,11 +22,11 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// podIndex finds pods by the object that controls them and by the PodCluster that their labels name, without looking at
-// all pods of a namespace.
-const podIndex = "podcluster"
+// clusterIndex finds pods and revisions by the object that controls them and by the PodCluster that their labels name,
+// without looking at all of a namespace.
+const clusterIndex = "podcluster"
 
-func podIndexKeys(object client.Object) []string {
+func clusterKeys(object client.Object) []string {
 	var keys []string
 	if owner := metav1.GetControllerOf(object); owner != nil {
 		keys = append(keys, ownerKey(owner.UID))
@@ -59,6 +61,11 @@ func (r *Reconciler) findPods(ctx context.Context, s *scope) error {
 			continue
 		}
 		if pod, err = adopt(ctx, r, s, pod); err != nil {
+			if flow.Reason(err) == flow.ReasonContested {
+				// The other pods need not wait.
+				s.contested = cmp.Or(s.contested, err)
+				continue
+			}
 			return err
 		}
 		if pod != nil {
@@ -77,7 +84,7 @@ func (s *scope) addMember(pod *corev1.Pod) {
 // listPods returns pods of the cache itself, which must not be changed: a PodCluster can have thousands.
 func (r *Reconciler) listPods(ctx context.Context, cluster *kubegroupv1.PodCluster, key string) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{podIndex: key}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{clusterIndex: key}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
@@ -121,14 +128,14 @@ func adopt[T client.Object](ctx context.Context, r *Reconciler, s *scope, object
 }
 
 // adoptForeign adopts a pod whatever its labels are, and gives it those by which the cache and the PodCluster find it. It
-// has no label of a revision then, so the next pass compares it with the revisions. It is called for several pods at a time.
+// may have no label of a revision then, so the next pass compares it with the revisions. It is called for several pods at a time.
 func (r *Reconciler) adoptForeign(ctx context.Context, s *scope, pod *corev1.Pod) outcome {
 	ordinal, _ := ordinalOf(s.cluster.Name, pod.Name)
 	labels := identity(s.cluster)
 	labels[labelOrdinal] = strconv.Itoa(ordinal)
 	adopted, gone, err := claim(ctx, r, s, pod, labels)
 	if err != nil {
-		return outcome{err: err, taken: flow.IsWaiting(err)}
+		return outcome{err: err, taken: flow.IsWaiting(err) || flow.Reason(err) == flow.ReasonContested}
 	}
 	if gone {
 		return outcome{err: flow.WaitingFor(time.Millisecond, "Creating", "pod %s has just been deleted", pod.Name), taken: true}
@@ -136,21 +143,33 @@ func (r *Reconciler) adoptForeign(ctx context.Context, s *scope, pod *corev1.Pod
 	return s.comparedLater(outcome{member: memberOf(s.cluster.Name, adopted), change: "Adopted Pod " + pod.Name})
 }
 
+// wasOurs reports whether a pod with one of the names, and without a controller, belonged to the PodCluster: a request that
+// replaced it left out its labels and owner references. The name stays taken, so nothing is gained by releasing it.
+func wasOurs(cluster *kubegroupv1.PodCluster, pod *corev1.Pod) bool {
+	return isCreatedByUs(pod) || slices.ContainsFunc(pod.OwnerReferences, func(one metav1.OwnerReference) bool { return one.UID == cluster.UID })
+}
+
 // claim makes the PodCluster the controller of an object, and sets labels.
 func claim[T client.Object](ctx context.Context, r *Reconciler, s *scope, object T, labels map[string]string) (claimed T, gone bool, err error) {
 	var none T
+	restored, err := s.pass.MayRestore(object, "metadata.ownerReferences was removed")
+	if err != nil {
+		return none, false, err
+	}
 	if err := r.mayAdopt(ctx, s); err != nil {
 		return none, false, err
 	}
 	object = object.DeepCopyObject().(T)
 	before := object.DeepCopyObject().(T)
-	object.SetOwnerReferences(append(object.GetOwnerReferences(), controllerRef(s.cluster)))
+	object.SetOwnerReferences(withReference(object.GetOwnerReferences(), controllerRef(s.cluster)))
 	if len(labels) > 0 {
 		all := map[string]string{}
 		maps.Copy(all, object.GetLabels())
 		maps.Copy(all, labels)
-		// A revision of another controller is none of ours.
-		delete(all, labelRevision)
+		if !ownsText(object, revisionText) {
+			// A revision of another controller is none of ours.
+			delete(all, labelRevision)
+		}
 		object.SetLabels(all)
 	}
 	// With its version it is an object that still has no controller.
@@ -161,5 +180,6 @@ func claim[T client.Object](ctx context.Context, r *Reconciler, s *scope, object
 		}
 		return none, false, fmt.Errorf("adopting %s: %w", before.GetName(), err)
 	}
+	restored()
 	return object, false, nil
 }

@@ -4,13 +4,18 @@
 package podcluster
 
 import (
+	"context"
 	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -30,6 +35,62 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
+// newPasses returns a function that runs a part of a pass. All of them share what the controller remembers.
+func newPasses(t *testing.T, r *Reconciler, cluster *kubegroupv1.PodCluster) func(part func(context.Context, *scope)) {
+	t.Helper()
+	kind := r.Kind()
+	whole := &flow.Reconciler[*kubegroupv1.PodCluster]{
+		Kind: kind, Client: r.Client, Reader: r.Reader, Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakePassiveClock(noon),
+	}
+	return func(part func(context.Context, *scope)) {
+		t.Helper()
+		whole.Kind.Reconcile = func(ctx context.Context, pass *flow.Pass, cluster *kubegroupv1.PodCluster) error {
+			part(ctx, &scope{cluster: cluster, pass: pass})
+			return nil
+		}
+		if _, err := whole.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Another controller removes the owner reference of a pod again and again.
+func TestPodsAreNotAdoptedWithoutEnd(t *testing.T) {
+	cluster := clusterOf(t, "{podReplicas: 1}")
+	orphan := newPod(t, cluster.Name, 0, "v1", "")
+	orphan.Namespace, orphan.UID, orphan.ManagedFields = cluster.Namespace, "orphan", ownFieldsOf(ownsLabel)
+	maps.Copy(orphan.Labels, selector(cluster))
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster, orphan).WithStatusSubresource(cluster).
+		WithReturnManagedFields().WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).Build()
+	r := &Reconciler{Client: server, Reader: server}
+	pass := newPasses(t, r, cluster)
+	for range 30 {
+		live := &corev1.Pod{}
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(orphan), live); err != nil {
+			t.Fatal(err)
+		}
+		live.OwnerReferences = nil
+		if err := server.Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+		var err, contested error
+		pass(func(ctx context.Context, s *scope) {
+			err = r.findPods(ctx, s)
+			contested = s.contested
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if contested != nil {
+			if flow.Reason(contested) != flow.ReasonContested {
+				t.Errorf("the outcome is %v", contested)
+			}
+			return
+		}
+	}
+	t.Error("it is adopted without end")
+}
+
 // Whether a pod with one of the names and other labels is adopted is up to the user.
 func TestForeignPodsAreAdoptedOnRequest(t *testing.T) {
 	for _, test := range []struct {
@@ -40,6 +101,15 @@ func TestForeignPodsAreAdoptedOnRequest(t *testing.T) {
 	}{
 		{"it is asked for", "true", func(*corev1.Pod) {}, true},
 		{"it is not asked for", "", func(*corev1.Pod) {}, false},
+		{"it was replaced by a request that left out what is ours", "", func(p *corev1.Pod) { p.ManagedFields = ownFieldsOf(ownsRest) }, true},
+		{"we have changed it, but did not create it", "", func(p *corev1.Pod) { p.ManagedFields = ownFieldsOf(ownsOwners) }, false},
+		{"a reference to the PodCluster is left", "", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kubegroup.generals.space/v1", Kind: "PodCluster", Name: "web", UID: "1234"}}
+		}, true},
+		{"another controller has taken one of ours", "", func(p *corev1.Pod) {
+			p.ManagedFields = ownFieldsOf(ownsRest)
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "a", UID: "a", Controller: new(true)}}
+		}, false},
 		{"it is denied", "false", func(*corev1.Pod) {}, false},
 		{"another controller has it", "true", func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "a", UID: "a", Controller: new(true)}}
@@ -55,9 +125,12 @@ func TestForeignPodsAreAdoptedOnRequest(t *testing.T) {
 			foreign.Namespace, foreign.UID = cluster.Namespace, "foreign"
 			foreign.Labels = map[string]string{"app": "other", labelRevision: "theirs"}
 			test.edit(foreign)
-			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster, foreign).Build()
+			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster, foreign).WithStatusSubresource(cluster).WithReturnManagedFields().Build()
 			r := &Reconciler{Client: server, Reader: server}
-			done := r.createPod(t.Context(), &scope{cluster: cluster, pass: &flow.Pass{}}, action{verb: create, revision: newRevision("v1")})
+			var done outcome
+			newPasses(t, r, cluster)(func(ctx context.Context, s *scope) {
+				done = r.createPod(ctx, s, action{verb: create, revision: newRevision("v1")})
+			})
 			live := &corev1.Pod{}
 			if err := server.Get(t.Context(), client.ObjectKeyFromObject(foreign), live); err != nil {
 				t.Fatal(err)
@@ -99,11 +172,15 @@ func TestAdoptionAsksTheServer(t *testing.T) {
 			orphan.Namespace = cached.Namespace
 			maps.Copy(orphan.Labels, selector(cached))
 			r := &Reconciler{
-				Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(orphan).WithIndex(&corev1.Pod{}, podIndex, podIndexKeys).Build(),
+				Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(orphan, cached.DeepCopy()).WithStatusSubresource(cached).
+					WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).Build(),
 				Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(test.server...).Build(),
 			}
-			s := &scope{cluster: cached, pass: &flow.Pass{}}
-			err := r.findPods(t.Context(), s)
+			var s *scope
+			var err error
+			newPasses(t, r, cached)(func(ctx context.Context, pass *scope) {
+				s, err = pass, r.findPods(ctx, pass)
+			})
 			if test.adopts != (err == nil) || flow.IsWaiting(err) == test.adopts {
 				t.Errorf("the outcome is %v", err)
 			}
@@ -115,5 +192,30 @@ func TestAdoptionAsksTheServer(t *testing.T) {
 				t.Errorf("the pod's owners are %v", live.OwnerReferences)
 			}
 		})
+	}
+}
+
+// A reference to the PodCluster that is no controller reference becomes one, and there is no second one for the same owner.
+func TestAReferenceIsNotRepeated(t *testing.T) {
+	cluster := clusterOf(t, "{podReplicas: 1}")
+	orphan := newPod(t, cluster.Name, 0, "v1", "")
+	orphan.Namespace = cluster.Namespace
+	maps.Copy(orphan.Labels, selector(cluster))
+	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"}
+	broken := controllerRef(cluster)
+	broken.Controller = new(false)
+	orphan.OwnerReferences = []metav1.OwnerReference{broken, other}
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster, orphan).WithStatusSubresource(cluster).
+		WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).Build()
+	r := &Reconciler{Client: server, Reader: server}
+	var found world
+	newPasses(t, r, cluster)(func(ctx context.Context, s *scope) {
+		if err := r.findPods(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+		found = s.world
+	})
+	if got := found.members[0].pod.OwnerReferences; !apiequality.Semantic.DeepEqual(got, []metav1.OwnerReference{controllerRef(cluster), other}) {
+		t.Errorf("the references are %+v", got)
 	}
 }

@@ -32,9 +32,13 @@ func TestPodsAreNotReplacedWithoutEnd(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(noon)
 			var a action
 			var done outcome
+			var marked *member
 			kind := r.Kind()
 			kind.Reconcile = func(ctx context.Context, pass *flow.Pass, cluster *kubegroupv1.PodCluster) error {
 				done = r.deletePod(ctx, &scope{cluster: cluster, pass: pass, world: world{settings: settings{minReady: minReady}}}, a)
+				if marked != nil {
+					markContested(&scope{cluster: cluster, pass: pass, world: world{members: []*member{marked}}})
+				}
 				return nil
 			}
 			whole := &flow.Reconciler[*kubegroupv1.PodCluster]{Kind: kind, Client: server, Reader: server, Events: events.NewFakeRecorder(100), Clock: clock}
@@ -67,6 +71,10 @@ func TestPodsAreNotReplacedWithoutEnd(t *testing.T) {
 				}
 				if after, _ := flow.ComesBack(done.err); after <= 0 {
 					t.Error("it is not tried again")
+				}
+				next.member.drift = &podDrift{lasting: []string{next.why}, text: next.why}
+				if marked = next.member; replace(next) || !marked.contested {
+					t.Error("the planner does not know that it is contested")
 				}
 				// A pod that has to go for another reason does not wait.
 				next.drifted = false

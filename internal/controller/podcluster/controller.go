@@ -4,6 +4,7 @@
 package podcluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -55,8 +56,10 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 	if err != nil {
 		return err
 	}
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Pod{}, podIndex, podIndexKeys); err != nil {
-		return fmt.Errorf("indexing pods: %w", err)
+	for _, object := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), object, clusterIndex, clusterKeys); err != nil {
+			return fmt.Errorf("indexing %T: %w", object, err)
+		}
 	}
 	return controller.
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(clustersOf), builder.WithPredicates(whenPodMatters())).
@@ -74,6 +77,9 @@ type scope struct {
 
 	world world // set by readSpec, findPods and findRevisions
 	plan  plan  // set by makePlan
+	// contested is the outcome if another writer reverts each correction of an object; set by findPods
+	// and findRevisions.
+	contested error
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, cluster *kubegroupv1.PodCluster) error {
@@ -91,7 +97,7 @@ func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, cluster *ku
 	)
 	setStatus(s)
 	if err == nil {
-		err = verdict(&s.world)
+		err = cmp.Or(verdict(&s.world), s.contested)
 	}
 	if err == nil {
 		pass.Remark("%s", left(&s.world))
@@ -112,6 +118,7 @@ func (r *Reconciler) readSpec(_ context.Context, s *scope) error {
 }
 
 func (r *Reconciler) makePlan(_ context.Context, s *scope) error {
+	markContested(s)
 	s.plan = newPlan(s.world)
 	return nil
 }

@@ -39,13 +39,15 @@
 //
 // # Adoption
 //
-// Like a ReplicaSet, a PodCluster adopts pods without a controller that have its labels and one of its names. With the
+// Like a ReplicaSet, a PodCluster adopts pods without a controller that have its labels and one of its names. Of those with
+// one of its names, it also adopts the ones that a PodCluster has created, even if a request has removed the labels. With the
 // annotation opdock.dev/adopt, it also adopts pods without a controller that have one of its names and other labels.
 // Adopted pods follow no revision, so they are updated like those of an old one. It does not change any other pod that
 // has one of its names: the PodCluster is Stalled until that pod is gone.
 //
-// A pod without the label of a known revision gets the label of the revision that it fits (fit.go). If it fits none and
-// the update strategy keeps it, it cannot be compared with anything, so the PodCluster is Stalled.
+// A pod without the label of a known revision, or whose label another writer has set, gets the label of the revision that
+// it fits (follow.go, fit.go). If it fits none and the update strategy keeps it, it cannot be compared with anything, so
+// the PodCluster is Stalled.
 //
 // # Drift
 //

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -25,6 +26,8 @@ import (
 type podDrift struct {
 	// labels and annotations of the template, and labels of the PodCluster, that have another value or are missing.
 	labels, annotations map[string]string
+	// owner is the reference to the PodCluster, if the one of the pod has another content.
+	owner *metav1.OwnerReference
 	// images of the template, by the names of the containers that have another one.
 	images map[string]string
 	// lasting are fields that cannot be changed back in a running pod.
@@ -33,37 +36,58 @@ type podDrift struct {
 	text string
 }
 
-func (d *podDrift) ofMetadata() bool { return d != nil && len(d.labels)+len(d.annotations) > 0 }
-func (d *podDrift) ofSpec() bool     { return d != nil && len(d.images)+len(d.lasting) > 0 }
+func (d *podDrift) ofMetadata() bool {
+	return d != nil && (len(d.labels)+len(d.annotations) > 0 || d.owner != nil)
+}
+
+func (d *podDrift) ofSpec() bool { return d != nil && len(d.images)+len(d.lasting) > 0 }
 
 // lasting are the fields of a running pod that can be set, but not set back.
 var lasting = []string{
 	"spec.activeDeadlineSeconds", "spec.affinity", "spec.nodeSelector", "spec.schedulingGates", "spec.terminationGracePeriodSeconds", "spec.tolerations",
 }
 
-// findDrift compares the pods with the revisions that they follow. A pod whose label names no known revision gets back
-// the label of the one that it was created from, if that can be told.
+// findDrift compares the pods with the revisions that they follow. A pod whose label does not name its revision gets the
+// label back.
 func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
-	labels := identity(s.cluster)
+	every := belongingTo(s.cluster)
 	for _, m := range s.world.members {
 		if m.terminating {
 			continue
 		}
-		expected := labels
-		revision := s.world.revisions[m.hash]
-		if revision == nil {
-			if revision = fitting(s.cluster, s.world.revisions, m); revision != nil {
-				expected = maps.Clone(labels)
-				expected[labelRevision] = revision.hash
+		expected := every
+		var template *sharedv1.PodTemplate
+		revision := followed(s.cluster, s.world.revisions, m)
+		m.hash = ""
+		if revision != nil {
+			template, m.hash = revision.template, revision.hash
+			if m.pod.Labels[labelRevision] != m.hash {
+				expected.labels = maps.Clone(every.labels)
+				expected.labels[labelRevision] = m.hash
 			}
 		}
-		var template *sharedv1.PodTemplate
-		if revision != nil {
-			template = revision.template
-		}
 		m.drift = driftOf(s.pass, m.pod, expected, template)
+		if m.drift == nil && revision != nil && isUnlike(s.cluster, revision, m) {
+			m.drift = &podDrift{lasting: []string{clearedText}, text: clearedText}
+		}
 	}
 	return nil
+}
+
+// markContested finds the pods whose correction has to wait because another writer reverts each one.
+func markContested(s *scope) {
+	for _, m := range s.world.members {
+		if m.terminating || !m.drift.ofSpec() {
+			continue
+		}
+		var err error
+		if s.world.inPlace && len(m.drift.lasting) == 0 {
+			_, err = s.pass.MayRestore(m.pod, m.drift.text)
+		} else {
+			_, err = s.pass.MayReplace(m.pod, m.drift.text, 0)
+		}
+		m.contested = err != nil
+	}
 }
 
 // ownership reports whether a field is still as we set it; flow.Pass implements it.
@@ -74,15 +98,19 @@ type ownership interface {
 
 // driftOf returns nil if there is none. Values are compared first, which is cheap. Only where one differs the server's
 // records are read: a value that is still ours was changed by admission. Without a template, because the revision of the
-// pod is unknown, only the labels are compared that every pod of the PodCluster has.
-func driftOf(owned ownership, pod *corev1.Pod, identity map[string]string, template *sharedv1.PodTemplate) *podDrift {
+// pod is unknown, only the metadata is compared that every pod of the PodCluster has.
+func driftOf(owned ownership, pod *corev1.Pod, every belonging, template *sharedv1.PodTemplate) *podDrift {
 	found := podDrift{labels: map[string]string{}, annotations: map[string]string{}, images: map[string]string{}}
 	var fields []string
-	for _, name := range slices.Sorted(maps.Keys(identity)) {
-		if pod.Labels[name] != identity[name] {
-			found.labels[name] = identity[name]
+	for _, name := range slices.Sorted(maps.Keys(every.labels)) {
+		if pod.Labels[name] != every.labels[name] {
+			found.labels[name] = every.labels[name]
 			fields = append(fields, "metadata.labels."+name+" was changed")
 		}
+	}
+	if !hasReference(pod, every.owner) {
+		found.owner = &every.owner
+		fields = append(fields, "metadata.ownerReferences was changed")
 	}
 	if template != nil {
 		fields = append(fields, found.compare(owned, pod, template)...)
@@ -127,6 +155,7 @@ func (d *podDrift) compare(owned ownership, pod *corev1.Pod, template *sharedv1.
 	}
 	compareImages("containers", template.Spec.Containers, pod.Spec.Containers)
 	compareImages("initContainers", template.Spec.InitContainers, pod.Spec.InitContainers)
+	d.compareInjected(foreign, pod, template)
 	for name, manager := range foreign {
 		index := slices.IndexFunc(lasting, func(field string) bool { return name == field || strings.HasPrefix(name, field+".") })
 		// A manager that has set the existing value has changed nothing.
@@ -135,6 +164,27 @@ func (d *podDrift) compare(owned ownership, pod *corev1.Pod, template *sharedv1.
 		}
 	}
 	return fields
+}
+
+// compareInjected adds the images of containers that are not in the template, and that another writer has changed since
+// admission has added them. What they were is unknown, so only another pod has them again.
+func (d *podDrift) compareInjected(foreign map[string]string, pod *corev1.Pod, template *sharedv1.PodTemplate) {
+	injected := func(list string, own []sharedv1.Container, have []corev1.Container) {
+		// Whoever has restored a pod from a backup has set all of it.
+		if _, known := foreign["spec."+list+"[].image"]; !known || !isCreatedByUs(pod) {
+			return
+		}
+		for i := range have {
+			if slices.ContainsFunc(own, func(c sharedv1.Container) bool { return c.Name == have[i].Name }) {
+				continue
+			}
+			if manager := setter(pod, "spec", list, fieldpath.KeyByFields("name", have[i].Name), "image"); manager != "" {
+				d.lasting = append(d.lasting, "spec."+list+"["+have[i].Name+"].image was changed by "+manager)
+			}
+		}
+	}
+	injected("containers", template.Spec.Containers, pod.Spec.Containers)
+	injected("initContainers", template.Spec.InitContainers, pod.Spec.InitContainers)
 }
 
 // defaultTolerationSeconds is the server's default toleration of a lost node.

@@ -29,6 +29,10 @@ func (r records) OwnsField(_ client.Object, path ...any) bool {
 func (r records) ForeignFields(client.Object, string) map[string]string { return r.foreign }
 
 func TestDriftOf(t *testing.T) {
+	otherRef := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"}
+	ringRef := metav1.OwnerReference{
+		APIVersion: "kubegroup.generals.space/v1", Kind: "PodCluster", Name: "ring", UID: "ring", Controller: new(true), BlockOwnerDeletion: new(true),
+	}
 	template := &sharedv1.PodTemplate{
 		Metadata: &sharedv1.PodMetadata{Labels: map[string]string{"tier": "ring", labelOrdinal: "7"}, Annotations: map[string]string{"note": "mine"}},
 		Spec: sharedv1.PodSpec{
@@ -58,6 +62,21 @@ func TestDriftOf(t *testing.T) {
 			want: "metadata.labels.app.kubernetes.io/instance was changed, metadata.labels.tier was changed", metadata: true,
 		},
 		{
+			name: "an owner reference that blocks nothing", edit: func(p *corev1.Pod) { p.OwnerReferences[1].BlockOwnerDeletion = new(false) },
+			want: "metadata.ownerReferences was changed", metadata: true,
+		},
+		{
+			name: "an owner reference with another name", edit: func(p *corev1.Pod) { p.OwnerReferences[1].Name = "elsewhere" },
+			want: "metadata.ownerReferences was changed", metadata: true,
+		},
+		{
+			name: "an owner reference of another version", edit: func(p *corev1.Pod) { p.OwnerReferences[1].APIVersion = "kubegroup.generals.space/v2" },
+			want: "metadata.ownerReferences was changed", metadata: true,
+		},
+		{name: "another owner more", edit: func(p *corev1.Pod) {
+			p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{UID: "third"})
+		}},
+		{
 			name: "no annotation", edit: func(p *corev1.Pod) { p.Annotations = nil },
 			want: "metadata.annotations.note was changed", metadata: true,
 		},
@@ -73,6 +92,20 @@ func TestDriftOf(t *testing.T) {
 		{
 			name: "an image that admission chose", edit: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mirror/nginx" },
 			records: records{ours: map[string]bool{"image": true}},
+		},
+		{
+			name: "another image of an injected container", records: records{foreign: map[string]string{"spec.containers[].image": "kubectl-set"}},
+			edit: func(p *corev1.Pod) {
+				p.Spec.Containers[1].Image = "evil"
+				p.ManagedFields = append(ownFieldsOf(ownsLabel), fieldsOf("kubectl-set", `{"f:spec":{"f:containers":{"k:{\"name\":\"injected\"}":{"f:image":{}}}}}`))
+			},
+			want: "spec.containers[injected].image was changed by kubectl-set", spec: true,
+		},
+		{
+			name: "a container that another writer has restored from a backup", records: records{foreign: map[string]string{"spec.containers[].image": "velero"}},
+			edit: func(p *corev1.Pod) {
+				p.ManagedFields = append(ownFieldsOf(ownsOwners), fieldsOf("velero", `{"f:spec":{"f:containers":{"k:{\"name\":\"injected\"}":{".":{},"f:image":{},"f:name":{}}}}}`))
+			},
 		},
 		{
 			name: "an added toleration", records: records{foreign: map[string]string{"spec.tolerations": "kubectl-edit"}},
@@ -99,7 +132,11 @@ func TestDriftOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"tier": "ring", labelOrdinal: "0", flow.LabelInstance: "ring"}, Annotations: map[string]string{"note": "mine"}},
+				ObjectMeta: metav1.ObjectMeta{
+					OwnerReferences: []metav1.OwnerReference{otherRef, ringRef},
+					Labels:          map[string]string{"tier": "ring", labelOrdinal: "0", flow.LabelInstance: "ring"},
+					Annotations:     map[string]string{"note": "mine"},
+				},
 				Spec: corev1.PodSpec{
 					Containers:     []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "injected", Image: "sidecar"}},
 					InitContainers: []corev1.Container{{Name: "first", Image: "busybox"}},
@@ -112,7 +149,7 @@ func TestDriftOf(t *testing.T) {
 				},
 			}
 			test.edit(pod)
-			found := driftOf(test.records, pod, map[string]string{flow.LabelInstance: "ring"}, template)
+			found := driftOf(test.records, pod, belonging{labels: map[string]string{flow.LabelInstance: "ring"}, owner: ringRef}, template)
 			text := ""
 			if found != nil {
 				text = found.text
@@ -169,5 +206,27 @@ func TestDriftIsPlanned(t *testing.T) {
 				t.Errorf("got %+v", got.actions)
 			}
 		})
+	}
+}
+
+// A correction that waits because another writer reverts each one makes no pod unavailable, so an update does not wait for it.
+func TestAContestedPodDoesNotHoldUpAnUpdate(t *testing.T) {
+	old, update := newRevision("v1"), newRevision("v2b")
+	members := []*member{
+		memberOf("web", newPod(t, "web", 0, "v1", "")), memberOf("web", newPod(t, "web", 1, "v1", "")), memberOf("web", newPod(t, "web", 2, "v2b", "")),
+	}
+	members[2].drift = &podDrift{lasting: []string{"tolerations"}, text: "tolerations"}
+	for contested, want := range map[bool]string{
+		false: "delete 2 (tolerations)",
+		true:  "delete 2 (tolerations), delete 1 (another revision)",
+	} {
+		members[2].contested = contested
+		got := describePlan(newPlan(world{
+			settings: settings{name: "web", replicas: 3, maxUnavailable: 1, deadline: 1 << 40},
+			members:  members, revisions: map[string]*revision{"v1": old, "v2b": update}, update: update, current: old, now: noon,
+		}))
+		if got != want {
+			t.Errorf("contested is %v, and the plan %q", contested, got)
+		}
 	}
 }

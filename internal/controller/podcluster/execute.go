@@ -161,7 +161,8 @@ func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome 
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: name}, pod); err != nil {
 		return outcome{err: fmt.Errorf("reading pod %s: %w", name, err)}
 	}
-	if metav1.GetControllerOf(pod) == nil && pod.DeletionTimestamp.IsZero() && s.cluster.Annotations[flow.AdoptAnnotation] == "true" {
+	isFree := metav1.GetControllerOf(pod) == nil && pod.DeletionTimestamp.IsZero()
+	if isFree && (s.cluster.Annotations[flow.AdoptAnnotation] == "true" || wasOurs(s.cluster, pod)) {
 		return r.adoptForeign(ctx, s, pod)
 	}
 	if !metav1.IsControlledBy(pod, s.cluster) {
@@ -175,7 +176,10 @@ func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome 
 	}
 	// The cache does not hold it, because it has lost that label.
 	hidden := memberOf(s.cluster.Name, pod)
-	hidden.drift = driftOf(s.pass, pod, identity(s.cluster), nil)
+	if followed(s.cluster, s.world.revisions, hidden) != s.world.revisions[hidden.hash] {
+		hidden.hash = ""
+	}
+	hidden.drift = driftOf(s.pass, pod, belongingTo(s.cluster), nil)
 	return s.comparedLater(r.labelPod(ctx, s, action{verb: label, ordinal: hidden.ordinal, member: hidden}))
 }
 
@@ -245,7 +249,7 @@ func (r *Reconciler) mendPod(ctx context.Context, s *scope, a action) outcome {
 	return r.restorePod(ctx, s, a.member, after)
 }
 
-// labelPod gives a pod the label with its number, and the labels and annotations of its template that it has lost.
+// labelPod gives a pod the label with its number, and the metadata that it has lost.
 func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 	after := a.member.pod.DeepCopy()
 	if after.Labels == nil {
@@ -260,7 +264,15 @@ func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 		after.Annotations = map[string]string{}
 	}
 	maps.Copy(after.Annotations, a.member.drift.annotations)
-	return r.restorePod(ctx, s, a.member, after)
+	if owner := a.member.drift.owner; owner != nil {
+		after.OwnerReferences = withReference(after.OwnerReferences, *owner)
+	}
+	done := r.restorePod(ctx, s, a.member, after)
+	if _, restored := a.member.drift.labels[labelRevision]; done.member != nil && !restored {
+		// The label may name a revision that the pod does not follow.
+		done.member.hash = a.member.hash
+	}
+	return done
 }
 
 func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after *corev1.Pod) outcome {

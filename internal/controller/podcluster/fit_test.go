@@ -9,8 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/opdock/opdock/internal/flow"
 )
 
 // admitted returns the pod of a revision as the server stores it, without the label of its revision.
@@ -92,25 +90,5 @@ func TestRequestsFollowLimits(t *testing.T) {
 	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
 	if fits(wanted, pod) {
 		t.Error("it fits")
-	}
-}
-
-// The label with the revision is restored, whatever the strategy is, and the pod stays.
-func TestTheLabelOfTheRevisionIsRestored(t *testing.T) {
-	for _, hash := range []string{"", "unknown"} {
-		cluster := clusterOf(t, "{podReplicas: 1}")
-		one := newRevision("v1")
-		m := admitted(t, "v1", func(p *corev1.Pod) { p.Labels[labelRevision] = hash })
-		m.ready = true
-		s := &scope{cluster: cluster, pass: &flow.Pass{}, world: world{
-			settings: settings{name: "web", replicas: 1, maxUnavailable: 1, deadline: 1 << 40, inPlace: true},
-			members:  []*member{m}, revisions: map[string]*revision{"v1": one}, update: one, current: one, now: noon,
-		}}
-		if err := (&Reconciler{}).findDrift(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
-		if got := describePlan(newPlan(s.world)); got != "label 0" || m.drift.labels[labelRevision] != "v1" {
-			t.Errorf("the plan is %q, and the drift %+v", got, m.drift)
-		}
 	}
 }

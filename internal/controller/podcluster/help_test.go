@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
@@ -89,7 +90,11 @@ func (s *stage) change(cluster *kubegroupv1.PodCluster, spec string) *kubegroupv
 
 func (s *stage) patch(object client.Object, patch string) {
 	s.Helper()
-	if err := s.Patch(s.Context(), object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+	patchType := types.MergePatchType
+	if strings.HasPrefix(patch, "[") {
+		patchType = types.JSONPatchType
+	}
+	if err := s.Patch(s.Context(), object, client.RawPatch(patchType, []byte(patch))); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,13 +46,19 @@ func (r *Reconciler) findRevisions(ctx context.Context, s *scope) error {
 			update = one
 		}
 	}
-	if update == nil {
-		update, err = r.createRevision(ctx, s, data, newest+1)
-	} else {
-		err = r.restoreRevision(ctx, s, update, newest)
+	for _, one := range known {
+		number := one.object.Revision
+		if one == update {
+			number = newest
+		}
+		if err := r.restoreRevision(ctx, s, one, number); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
+	if update == nil {
+		if update, err = r.createRevision(ctx, s, data, newest+1); err != nil {
+			return err
+		}
 	}
 	s.world.revisions = map[string]*revision{update.hash: update}
 	s.world.update, s.world.current = update, update
@@ -65,33 +72,82 @@ func (r *Reconciler) findRevisions(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// listRevisions returns the revisions of the PodCluster, and adopts orphaned ones.
-func (r *Reconciler) listRevisions(ctx context.Context, s *scope) ([]*revision, error) {
-	var list appsv1.ControllerRevisionList
-	if err := r.Client.List(ctx, &list, client.InNamespace(s.cluster.Namespace), client.MatchingLabels(selector(s.cluster))); err != nil {
-		return nil, fmt.Errorf("listing revisions: %w", err)
+// listRevisions returns the revisions of the PodCluster, whatever their labels are, and adopts orphaned ones.
+func (r *Reconciler) listRevisions(ctx context.Context, s *scope) (known []*revision, err error) {
+	var owned, labelled appsv1.ControllerRevisionList
+	for key, list := range map[string]*appsv1.ControllerRevisionList{ownerKey(s.cluster.UID): &owned, instanceKey(s.cluster.Name): &labelled} {
+		err := r.Client.List(ctx, list, client.InNamespace(s.cluster.Namespace), client.MatchingFields{clusterIndex: key}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, fmt.Errorf("listing revisions: %w", err)
+		}
 	}
-	var known []*revision
-	for i := range list.Items {
-		one := readRevision(s.cluster.Name, &list.Items[i])
-		if one == nil {
-			continue
+	for i := range owned.Items {
+		if one := readRevision(s.cluster.Name, &owned.Items[i]); one != nil {
+			known = append(known, one)
 		}
-		owner := metav1.GetControllerOf(one.object)
-		if owner != nil && owner.UID != s.cluster.UID {
-			continue
-		}
-		if owner == nil {
-			adopted, err := adopt(ctx, r, s, one.object)
-			if err != nil {
+	}
+	for i := range labelled.Items {
+		if metav1.GetControllerOfNoCopy(&labelled.Items[i]) == nil {
+			if known, err = r.adoptRevision(ctx, s, known, &labelled.Items[i]); err != nil {
 				return nil, err
 			}
-			if adopted == nil {
+		}
+	}
+	return r.findHidden(ctx, s, known)
+}
+
+func (r *Reconciler) adoptRevision(ctx context.Context, s *scope, known []*revision, orphan *appsv1.ControllerRevision) ([]*revision, error) {
+	one := readRevision(s.cluster.Name, orphan)
+	if one == nil {
+		return known, nil
+	}
+	adopted, err := adopt(ctx, r, s, orphan)
+	if flow.Reason(err) == flow.ReasonContested {
+		s.contested = cmp.Or(s.contested, err)
+		return append(known, one), nil
+	}
+	if err != nil || adopted == nil {
+		return known, err
+	}
+	one.object = adopted
+	return append(known, one), nil
+}
+
+// mostHidden is how many revisions a pass reads from the server.
+const mostHidden = 10
+
+// findHidden adds the revisions that the status and the pods name, and that the cache does not hold because they have lost
+// the label of the fleet. Nearly always there are none, and nothing is read.
+func (r *Reconciler) findHidden(ctx context.Context, s *scope, known []*revision) ([]*revision, error) {
+	names := map[string]bool{s.cluster.Status.CurrentRevision: true}
+	for _, m := range s.world.members {
+		if m.hash != "" && !m.terminating {
+			names[s.cluster.Name+"-"+m.hash] = true
+		}
+	}
+	delete(names, "")
+	for _, one := range known {
+		delete(names, one.object.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(names))[:min(len(names), mostHidden)] {
+		object := &appsv1.ControllerRevision{}
+		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: name}, object); err != nil {
+			if apierrors.IsNotFound(err) {
 				continue
 			}
-			one.object = adopted
+			return nil, fmt.Errorf("reading revision %s: %w", name, err)
 		}
-		known = append(known, one)
+		one := readRevision(s.cluster.Name, object)
+		switch {
+		case one == nil:
+		case metav1.IsControlledBy(object, s.cluster):
+			known = append(known, one)
+		case metav1.GetControllerOf(object) == nil && ownsText(object, `"f:data":{`):
+			var err error
+			if known, err = r.adoptRevision(ctx, s, known, object); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return known, nil
 }
@@ -127,34 +183,60 @@ func (r *Reconciler) createRevision(ctx context.Context, s *scope, data []byte, 
 	return nil, errors.New("all names tried for a revision are in use")
 }
 
-// restoreRevision makes the revision of the template the newest one, as after a rollback, and restores its labels.
-func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, update *revision, newest int64) error {
-	wanted := revisionObject(s.cluster, nil, update.hash, newest)
-	before := update.object
+// restoreRevision restores the labels and the owner reference of a revision, and makes it the newest one if its number is
+// lower than the given one, as after a rollback.
+func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revision, newest int64) error {
+	before := one.object
+	wanted := revisionObject(s.cluster, nil, one.hash, newest)
+	var lost []string
+	for _, name := range slices.Sorted(maps.Keys(wanted.Labels)) {
+		if before.Labels[name] != wanted.Labels[name] {
+			lost = append(lost, "metadata.labels."+name+" was changed")
+		}
+	}
+	if !hasReference(before, wanted.OwnerReferences[0]) {
+		lost = append(lost, "metadata.ownerReferences was changed")
+	}
+	isOld := before.Revision < newest
+	if !isOld && len(lost) == 0 || !before.DeletionTimestamp.IsZero() || !metav1.IsControlledBy(before, s.cluster) {
+		return nil
+	}
 	after := before.DeepCopy()
 	if after.Labels == nil {
 		after.Labels = map[string]string{}
 	}
 	maps.Copy(after.Labels, wanted.Labels)
-	if after.Revision < newest {
+	after.OwnerReferences = withReference(after.OwnerReferences, wanted.OwnerReferences[0])
+	if isOld {
 		after.Revision = newest + 1
 	}
-	if after.Revision == before.Revision && maps.Equal(after.Labels, before.Labels) {
+	text := strings.Join(lost, ", ")
+	restored, err := s.pass.MayRestore(before, text)
+	if err != nil && !isOld {
+		// The revision is known nevertheless, so the pods need not wait.
+		s.contested = cmp.Or(s.contested, err)
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, after, patch, fieldOwner); err != nil {
 		return fmt.Errorf("updating revision %s: %w", before.Name, err)
 	}
-	update.object = after
-	s.pass.Changed("Updated ControllerRevision %s", before.Name)
+	one.object = after
+	if len(lost) == 0 {
+		s.pass.Changed("Updated ControllerRevision %s", before.Name)
+		return nil
+	}
+	if restored != nil {
+		restored()
+	}
+	s.pass.Restored("Restored ControllerRevision %s: %s", before.Name, text)
 	return nil
 }
 
 // pruneRevisions deletes the oldest unused revisions, and keeps as many as the spec sets.
 func (r *Reconciler) pruneRevisions(ctx context.Context, s *scope) error {
 	for _, one := range pruned(&s.world) {
-		err := r.Client.Delete(ctx, one.object, client.Preconditions{UID: ptr.To(one.object.UID)})
+		err := r.Client.Delete(ctx, one.object.DeepCopy(), client.Preconditions{UID: ptr.To(one.object.UID)})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting revision %s: %w", one.object.Name, err)
 		}

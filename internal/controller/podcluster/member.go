@@ -29,7 +29,7 @@ const (
 type member struct {
 	pod     *corev1.Pod
 	ordinal int
-	// hash is the hash of its revision; empty if the label was removed.
+	// hash is the hash of the revision that it follows; empty if that is unknown. It is the one of its label until findDrift.
 	hash string
 	// terminating means that its deletion was requested.
 	terminating bool
@@ -43,6 +43,8 @@ type member struct {
 	since time.Time
 	// drift is the drift of the pod; nil if there is none. Set by findDrift.
 	drift *podDrift
+	// contested means that the correction of its spec has to wait. Set by makePlan.
+	contested bool
 }
 
 // memberOf returns nil for a pod whose name does not match the PodCluster.

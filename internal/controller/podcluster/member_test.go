@@ -111,14 +111,22 @@ func TestWhichChangesOfPodsMatter(t *testing.T) {
 		}, true},
 	} {
 		before := newPod(t, "web", 0, "v1", "")
+		before.ManagedFields = ownFieldsOf(ownsLabel)
 		after := before.DeepCopy()
 		test.change(after)
 		if got := matters(before, after); got != test.want {
 			t.Errorf("%s: matters is %v", test.name, got)
 		}
 	}
-	before := newPod(t, "web", 0, "v1", "^")
+	// What we own would show a change of our annotations, and a pod with cleared managed fields does not.
+	before := newPod(t, "web", 0, "v1", "")
 	after := before.DeepCopy()
+	after.Annotations = map[string]string{"note": "theirs"}
+	if !matters(before, after) {
+		t.Error("an annotation of a pod with cleared managed fields does not matter")
+	}
+	before = newPod(t, "web", 0, "v1", "^")
+	after = before.DeepCopy()
 	after.Status.ContainerStatuses[0].ContainerID = "id-2"
 	if !matters(before, after) {
 		t.Error("a container that was started with its new image does not matter")

@@ -234,6 +234,14 @@ func TestHandEditsAreRepaired(t *testing.T) {
 		return ""
 	})
 
+	s.patch(s.pod("web-1"), `[{"op": "replace", "path": "/metadata/ownerReferences/0/blockOwnerDeletion", "value": false}]`)
+	fleettest.Await(t, s, s.podNamed("web-1"), func(pod *corev1.Pod) string {
+		if len(pod.OwnerReferences) != 1 || pod.OwnerReferences[0].BlockOwnerDeletion == nil || !*pod.OwnerReferences[0].BlockOwnerDeletion {
+			return fmt.Sprintf("its owners are %+v", pod.OwnerReferences)
+		}
+		return ""
+	})
+
 	unlabelled, hash := s.pod("web-1"), s.pod("web-1").Labels[appsv1.ControllerRevisionHashLabelKey]
 	s.patch(s.pod("web-1"), `{"metadata": {"labels": {"controller-revision-hash": null}}}`)
 	fleettest.Await(t, s, s.podNamed("web-1"), func(pod *corev1.Pod) string {

@@ -154,7 +154,8 @@ func (p *planner) tooYoung(m *member) bool {
 }
 
 // rollOut updates pods of other revisions, and corrects drift. Pods that are not ready serve no requests and are
-// updated at once; the others within maxUnavailable.
+// updated at once; the others within maxUnavailable. A correction that has to wait makes no pod unavailable; it is planned
+// so that the status gives the reason.
 func (p *planner) rollOut(sound []*member) {
 	slices.Reverse(sound)
 	budget := p.maxUnavailable - p.unavailable
@@ -166,7 +167,7 @@ func (p *planner) rollOut(sound []*member) {
 		if next.drifted && p.tooYoung(m) {
 			continue
 		}
-		if m.ready {
+		if m.ready && (!m.contested || p.outdated(m)) {
 			if budget <= 0 {
 				continue
 			}

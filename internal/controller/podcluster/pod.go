@@ -6,10 +6,12 @@ package podcluster
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -35,6 +37,33 @@ func identity(cluster *kubegroupv1.PodCluster) map[string]string {
 
 func controllerRef(cluster *kubegroupv1.PodCluster) metav1.OwnerReference {
 	return *metav1.NewControllerRef(cluster, kubegroupv1.GroupVersion.WithKind("PodCluster"))
+}
+
+// belonging is the metadata that every pod of a PodCluster has.
+type belonging struct {
+	labels map[string]string
+	owner  metav1.OwnerReference
+}
+
+func belongingTo(cluster *kubegroupv1.PodCluster) belonging {
+	return belonging{identity(cluster), controllerRef(cluster)}
+}
+
+// hasReference reports whether an object has this very reference to an owner. The garbage collector goes by all of it.
+func hasReference(object metav1.Object, owner metav1.OwnerReference) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(one metav1.OwnerReference) bool {
+		return one.UID == owner.UID && apiequality.Semantic.DeepEqual(one, owner)
+	})
+}
+
+// withReference returns references with the one to this owner, once.
+func withReference(references []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
+	references = slices.Clone(references)
+	if index := slices.IndexFunc(references, func(one metav1.OwnerReference) bool { return one.UID == owner.UID }); index >= 0 {
+		references[index] = owner
+		return references
+	}
+	return append(references, owner)
 }
 
 // podOf returns the pod with a number, from a revision.

@@ -213,15 +213,15 @@ func TestPruned(t *testing.T) {
 	}
 }
 
-func TestPodIndex(t *testing.T) {
+func TestClusterKeys(t *testing.T) {
 	pod := &corev1.Pod{}
 	pod.Labels = map[string]string{flow.LabelKind: "podcluster", flow.LabelInstance: "web"}
-	if got := podIndexKeys(pod); !slices.Equal(got, []string{instanceKey("web")}) {
+	if got := clusterKeys(pod); !slices.Equal(got, []string{instanceKey("web")}) {
 		t.Errorf("an orphan has the keys %v", got)
 	}
 	pod.OwnerReferences = []metav1.OwnerReference{controllerRef(clusterOf(t, "{}"))}
 	pod.Labels[flow.LabelKind] = "robot"
-	if got := podIndexKeys(pod); !slices.Equal(got, []string{ownerKey("1234")}) {
+	if got := clusterKeys(pod); !slices.Equal(got, []string{ownerKey("1234")}) {
 		t.Errorf("a pod that has lost its labels has the keys %v", got)
 	}
 }

@@ -5,6 +5,7 @@ package podcluster
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -59,7 +60,9 @@ func matters(before, after *corev1.Pod) bool {
 		!apiequality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 		!apiequality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
 		!apiequality.Semantic.DeepEqual(unscheduled(before), unscheduled(after)) ||
-		!slices.EqualFunc(ownFields(before), ownFields(after), metav1.FieldsV1.Equal)
+		!slices.EqualFunc(ownFields(before), ownFields(after), metav1.FieldsV1.Equal) ||
+		// Without our records of it, annotations have to be compared themselves.
+		!isCreatedByUs(after) && !maps.Equal(before.Annotations, after.Annotations)
 }
 
 // unscheduled is the spec of a pod without the node, which the scheduler sets.
@@ -69,9 +72,9 @@ func unscheduled(pod *corev1.Pod) corev1.PodSpec {
 	return spec
 }
 
-// ownFields returns our entries in the managed fields of a pod. They change when other writers change our fields.
-func ownFields(pod *corev1.Pod) (fields []metav1.FieldsV1) {
-	for _, entry := range pod.ManagedFields {
+// ownFields returns our entries in the managed fields of an object. They change when other writers change our fields.
+func ownFields(object metav1.Object) (fields []metav1.FieldsV1) {
+	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == string(fieldOwner) && entry.FieldsV1 != nil {
 			fields = append(fields, *entry.FieldsV1)
 		}

@@ -1,0 +1,52 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	robotv1 "github.com/opdock/opdock/api/robot/v1"
+)
+
+// A child that has lost its owner reference has drifted, if it has the hash of its configuration and our labels.
+func TestAnOrphanHasOnlyDrifted(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := robotv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	pass := &Pass{owner: robot(), client: fake.NewClientBuilder().WithScheme(scheme).Build(), fieldOwner: "us", shapes: (&shapes{}).of(scheme)}
+	configuration := map[string]any{"apiVersion": robotv1.GroupVersion.String(), "kind": "Robot", "metadata": map[string]any{"name": "child"}, "spec": map[string]any{}}
+	desired, err := pass.complete(configuration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name string
+		edit func(*robotv1.Robot)
+		want bool
+	}{
+		{"without an owner reference", func(*robotv1.Robot) {}, true},
+		{"another configuration", func(r *robotv1.Robot) { r.Annotations[AppliedAnnotation] = "other" }, false},
+		{"other labels", func(r *robotv1.Robot) { r.Labels = nil }, false},
+		{"another controller", func(r *robotv1.Robot) {
+			r.OwnerReferences = []metav1.OwnerReference{{UID: "other", Controller: new(true)}}
+		}, false},
+		{"on its way out", func(r *robotv1.Robot) { r.DeletionTimestamp = new(metav1.Now()) }, false},
+		{"it does not exist", func(r *robotv1.Robot) { r.UID = "" }, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			live := &robotv1.Robot{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "n", Name: "child", UID: "c", Labels: pass.labels(), Annotations: map[string]string{AppliedAnnotation: desired.hash},
+			}}
+			test.edit(live)
+			if got, err := pass.HasOnlyDrifted(live, configuration); got != test.want || err != nil {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+}
