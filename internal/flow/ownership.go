@@ -52,7 +52,8 @@ func ownershipOf(live metav1.Object, isOurs func(*metav1.ManagedFieldsEntry) boo
 		switch {
 		case fields == nil:
 		case !isOurs:
-			found.others = append(found.others, manager{entry.Manager, entry.Subresource, fields.RecursiveDifference(notSpec)})
+			spec := fields.RecursiveDifference(notSpec).Union(legacySpec(&entry, fields))
+			found.others = append(found.others, manager{entry.Manager, entry.Subresource, spec})
 		case found.ours == nil:
 			found.ours = fields
 		default:
@@ -108,6 +109,9 @@ func fieldsOf(entry *metav1.ManagedFieldsEntry) *fieldpath.Set {
 func ConcernsSpec(entry metav1.ManagedFieldsEntry) bool {
 	if entry.Subresource == "status" || entry.FieldsV1 == nil {
 		return false
+	}
+	if hasLegacySpec(&entry) {
+		return true
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
