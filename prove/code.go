@@ -142,7 +142,19 @@ func (o *Options) inCode() (*scenario.Scenario, error) {
 			failed = append(failed, fmt.Errorf("step %q deletes what steps before it applied, but there is none", name))
 		}
 		names[name], applied = true, applied || step.step.Apply != nil
-		s.Steps = append(s.Steps, step.step)
+		s.Steps = append(s.Steps, copied(step.step))
 	}
 	return s, errors.Join(failed...)
+}
+
+// copied copies the objects of a step, because a campaign completes them, and the caller may use the step again.
+func copied(step scenario.Step) scenario.Step {
+	if step.Apply != nil {
+		objects := make([]*unstructured.Unstructured, 0, len(step.Apply.Objects))
+		for _, object := range step.Apply.Objects {
+			objects = append(objects, object.DeepCopy())
+		}
+		step.Apply = &scenario.Apply{Objects: objects}
+	}
+	return step
 }

@@ -146,3 +146,19 @@ func TestReplayOfStepsInCode(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A caller may run steps again, and in several campaigns at the same time.
+func TestStepsStayAsTheyAre(t *testing.T) {
+	o := Options{Steps: []Step{Apply("create", &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "sea.example.com/v1", "kind": "Frigate", "metadata": map[string]any{"name": "victory"},
+	}})}}
+	first, err := o.inCode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := digestOf(first)
+	first.Steps[0].Apply.Objects[0].SetNamespace("default")
+	if again, err := o.inCode(); err != nil || digestOf(again) != digest {
+		t.Errorf("the second time, the steps are %v, %v", again, err)
+	}
+}

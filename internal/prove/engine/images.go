@@ -88,7 +88,8 @@ func pullPolicies(image string) (*admissionv1.MutatingAdmissionPolicy, *admissio
 			MatchConditions: []admissionv1.MatchCondition{{
 				Name: "says-nothing", Expression: fmt.Sprintf("!has(object.metadata.annotations) || !(%q in object.metadata.annotations)", behaviour),
 			}, {
-				Name: "image", Expression: fmt.Sprintf("object.spec.containers.exists(c, has(c.image) && c.image.contains(%q))", image),
+				Name: "image", Expression: fmt.Sprintf("object.spec.containers.exists(c, has(c.image) && c.image.contains(%[1]q)) || "+
+					"has(object.spec.initContainers) && object.spec.initContainers.exists(c, has(c.image) && c.image.contains(%[1]q))", image),
 			}},
 			Mutations: []admissionv1.Mutation{{
 				PatchType: admissionv1.PatchTypeApplyConfiguration,

@@ -130,7 +130,7 @@ func (m *misuse) refused(live *unstructured.Unstructured) string {
 		}
 	}
 	last := map[Moment]string{}
-	for _, seen := range m.run.board.writes() {
+	for _, seen := range m.run.board.answers() {
 		request := requests[seen.id]
 		if request == nil || request.DryRun || request.Reconcile != 0 && !theirs[request.Reconcile] {
 			continue

@@ -49,8 +49,8 @@ func condition(status, message string) map[string]any {
 // TestWrongValuesAreReported is about what a custom resource says while one of its values breaks something.
 func TestWrongValuesAreReported(t *testing.T) {
 	ready, unready := []any{condition("True", "sails")}, []any{condition("False", "cannot sail")}
-	invalid := seenMoment{Moment: Moment{Verb: "patch", Resource: "services", Name: "victory", Nth: 1}, id: 7, status: http.StatusUnprocessableEntity}
-	valid := seenMoment{Moment: Moment{Verb: "create", Resource: "services", Name: "victory", Nth: 1}, id: 8, status: http.StatusCreated}
+	invalid := seenMoment{Moment: Moment{Verb: "patch", Resource: "services", Name: "victory"}, status: http.StatusUnprocessableEntity}
+	valid := seenMoment{Moment: Moment{Verb: "create", Resource: "services", Name: "victory"}, status: http.StatusCreated}
 	for about, test := range map[string]struct {
 		conditions []any
 		status     map[string]any
@@ -95,11 +95,12 @@ func TestWrongValuesAreReported(t *testing.T) {
 				objects.WithObjects(e)
 			}
 			r.objects = objects.Build()
-			r.board.seen = test.writes
 			m := &misuse{run: r, object: "Frigate default/victory", value: "no-such-image", before: fleetWith(ready, map[string]any{}, 1, false), since: time.Now().Add(-time.Minute)}
 			events := []*lens.Event{{Reconcile: &lens.Reconcile{ID: 1, Namespace: "default", Name: test.reconcile}}}
 			for _, one := range test.writes {
-				events = append(events, request(lens.Request{ID: one.id, Verb: one.Verb, Status: one.status, Reconcile: 1, DryRun: test.dryRun, Message: "spec.ports: Invalid value"}))
+				sent := call(one.Verb, lens.Resource{Resource: one.Resource, Name: one.Name}, nil)
+				send(r.board, sent, one.status)
+				events = append(events, request(lens.Request{ID: sent.Request.ID, Verb: one.Verb, Status: one.status, Reconcile: 1, DryRun: test.dryRun, Message: "spec.ports: Invalid value"}))
 			}
 			m.events = func() []*lens.Event { return events }
 			wrong, err := m.unreported(t.Context())

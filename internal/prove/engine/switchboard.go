@@ -91,6 +91,7 @@ type switchboard struct {
 	counts   map[Moment]int
 	pending  map[uint64]Moment // by the ID of the request
 	seen     []seenMoment
+	answered []seenMoment        // with those that were refused
 	sources  map[Moment][]string // the lines that sent the writes of the disturbed step
 	current  *faults
 	happened bool // the fault
@@ -115,7 +116,7 @@ func (s *switchboard) step(f *faults) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	clear(s.counts)
-	s.seen = nil
+	s.seen, s.answered = nil, nil
 	s.current = f
 	if f != nil {
 		clear(s.sources)
@@ -156,6 +157,13 @@ func (s *switchboard) writes() []seenMoment {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return append([]seenMoment(nil), s.seen...)
+}
+
+// answers returns all writes of the step that were answered, in this order. A refused write is no moment.
+func (s *switchboard) answers() []seenMoment {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return append([]seenMoment(nil), s.answered...)
 }
 
 // sourceOf returns the lines that sent a write of the disturbed step.
@@ -212,8 +220,9 @@ func (s *switchboard) Answer(ctx context.Context, call *lens.Call, status int) l
 	s.mutex.Lock()
 	m := s.pending[call.Request.ID]
 	delete(s.pending, call.Request.ID)
+	seen := seenMoment{Moment: m, id: call.Request.ID, status: status}
+	s.answered = append(s.answered, seen)
 	if status < http.StatusBadRequest {
-		seen := seenMoment{Moment: m, id: call.Request.ID, status: status}
 		if s.keepsSent && call.Body != nil {
 			if body := call.Body(); body != nil {
 				seen.sent = body.Object
