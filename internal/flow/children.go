@@ -119,6 +119,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 	if reason.repairing {
 		change = fmt.Sprintf("Restored %s: %s", what, found.describe(object, p.fieldOwner))
 	}
+	onlyMoved := len(found.moved) > 0
 	// The second round is for children whose managed fields were cleared: only the first apply makes the server record
 	// which fields are not ours.
 	for range 2 {
@@ -139,6 +140,9 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 	}
 	if len(found.moved) > 0 {
 		p.shapes.keepOrder(object.GetUID(), desired.hash)
+		if onlyMoved {
+			return nil // nothing was restored
+		}
 	}
 	p.contests.count(write, contestWithin, p.now)
 	if reason.repairing {

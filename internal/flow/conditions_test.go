@@ -114,6 +114,36 @@ func TestTheGravestOutcomeCounts(t *testing.T) {
 	}
 }
 
+// Nothing else brings an object back while a child is contested.
+func TestTheEarliestOutcomeComesBack(t *testing.T) {
+	soon, late := Within(time.Second, Stalled("Soon", errors.New("s"))), Within(time.Minute, Stalled("Late", errors.New("l")))
+	never, retried, wait := Stalled("Never", errors.New("n")), StalledRetrying("Retried", errors.New("r")), Within(time.Hour, Waiting("W", "w"))
+	for _, test := range []struct {
+		outcomes []error
+		after    time.Duration
+		retrying bool
+	}{
+		{[]error{soon, late}, time.Second, false},
+		{[]error{late, soon}, time.Second, false},
+		{[]error{never, soon}, time.Second, false},
+		{[]error{wait, never}, time.Hour, false},
+		{[]error{never, wait}, time.Hour, false},
+		{[]error{soon, wait}, time.Second, false},
+		{[]error{never, retried}, 0, true},
+		{[]error{soon, retried}, time.Second, true},
+		{[]error{wait, nil}, time.Hour, false},
+	} {
+		var phases []Phase[int]
+		for _, outcome := range test.outcomes {
+			phases = append(phases, func(context.Context, int) error { return outcome })
+		}
+		after, retrying := ComesBack(RunAll(t.Context(), 0, phases...))
+		if after != test.after || retrying != test.retrying {
+			t.Errorf("%v: comes back after %v, retrying: %v", test.outcomes, after, retrying)
+		}
+	}
+}
+
 func TestPhasesStopAtTheFirstOutcome(t *testing.T) {
 	var ran []string
 	phase := func(name string, err error) Phase[int] {

@@ -76,6 +76,7 @@ func (p *Pass) ownsAll(live metav1.Object, owned *fieldpath.Set, desired *desire
 			return false, nil
 		}
 	}
+	slices.SortFunc(w.moved, func(a, b fieldpath.Path) int { return cmp.Compare(a.String(), b.String()) })
 	return true, w.moved
 }
 

@@ -20,7 +20,8 @@ import (
 // writes does not keep the controller busy.
 const editPause = time.Second
 
-// editedStatuses remembers when other writers last changed the status of each object.
+// editedStatuses remembers when each object was last reconciled because another writer changed its status, or when it will
+// be.
 type editedStatuses struct {
 	mutex sync.Mutex
 	last  map[types.NamespacedName]time.Time
@@ -33,11 +34,16 @@ func (e *editedStatuses) pause(key types.NamespacedName, now time.Time) time.Dur
 	if e.last == nil {
 		e.last = map[types.NamespacedName]time.Time{}
 	}
-	wait := max(0, e.last[key].Add(editPause).Sub(now))
-	if wait == 0 {
-		e.last[key] = now
+	last := e.last[key]
+	switch next := last.Add(editPause); {
+	case last.After(now): // one is due already
+	case next.After(now):
+		last = next
+	default:
+		last = now
 	}
-	return wait
+	e.last[key] = last
+	return last.Sub(now)
 }
 
 func (e *editedStatuses) forget(key types.NamespacedName) {

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -80,6 +81,22 @@ func TestAnEditedStatusIsCorrected(t *testing.T) {
 	w.clock.SetTime(w.clock.Now().Add(time.Minute))
 	if w.edit(func(*robotv1.Robot) {}) {
 		t.Error("a change that is not about the status is noticed")
+	}
+}
+
+// A writer that answers each write at once.
+func TestEditsOfAStatusInARow(t *testing.T) {
+	var (
+		e     editedStatuses
+		key   = types.NamespacedName{Name: "r"}
+		start = time.Now()
+	)
+	for i, test := range []struct{ at, want time.Duration }{
+		{0, 0}, {100, 900}, {500, 500}, {1001, 999}, {1500, 500}, {2001, 999}, {10000, 0},
+	} {
+		if got := e.pause(key, start.Add(test.at*time.Millisecond)); got != test.want*time.Millisecond {
+			t.Errorf("edit %d: waits for %v", i, got)
+		}
 	}
 }
 

@@ -134,8 +134,14 @@ type ordering struct {
 func (s *shapes) keepOrder(child types.UID, hash string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.orders == nil || len(s.orders) >= maxOrders {
+	if s.orders == nil {
 		s.orders = map[ordering]bool{}
+	}
+	for one := range s.orders {
+		if len(s.orders) < maxOrders {
+			break
+		}
+		delete(s.orders, one)
 	}
 	s.orders[ordering{child, hash}] = true
 }

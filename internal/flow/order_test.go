@@ -38,7 +38,7 @@ func TestDriftOfOrder(t *testing.T) {
 		{"both", func(c []corev1.Container) []corev1.Container {
 			c[1].Ports[0], c[1].Ports[1] = c[1].Ports[1], c[1].Ports[0]
 			return []corev1.Container{c[1], c[0]}
-		}, ports + ", " + containers},
+		}, containers + ", " + ports},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			want := desiredOf(t, configuration)
@@ -61,5 +61,27 @@ func TestDriftOfOrder(t *testing.T) {
 				t.Error("an order that the server does not keep is drift")
 			}
 		})
+	}
+}
+
+// A contest is about the same fields, so they must be named in the same order each time.
+func TestSeveralListsAreReordered(t *testing.T) {
+	const (
+		configuration = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, " +
+			"spec: {template: {spec: {containers: [{name: a}, {name: b}], initContainers: [{name: a}, {name: b}]}}}}"
+		items = `{"k:{\"name\":\"a\"}":{".":{},"f:name":{}},"k:{\"name\":\"b\"}":{".":{},"f:name":{}}}`
+		owned = `{"f:metadata":{"f:annotations":{"f:opdock.dev/applied":{}}},"f:spec":{"f:template":{"f:spec":{"f:containers":` + items + `,"f:initContainers":` + items + `}}}}`
+		want  = ".spec.template.spec.containers\n.spec.template.spec.initContainers\n"
+	)
+	reordered := []corev1.Container{{Name: "b"}, {Name: "a"}}
+	live := &appsv1.Deployment{}
+	live.Spec.Template.Spec = corev1.PodSpec{Containers: reordered, InitContainers: reordered}
+	live.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "us", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(owned)}}
+	pass := &Pass{fieldOwner: "us", shapes: (&shapes{}).of(clientgoscheme.Scheme)}
+	live.Annotations = map[string]string{AppliedAnnotation: desiredOf(t, configuration).hash}
+	for range 30 {
+		if got := pass.drift(live, desiredOf(t, configuration)).signature(); got != want {
+			t.Fatalf("got %q", got)
+		}
 	}
 }

@@ -31,16 +31,27 @@ func RunAll[S any](ctx context.Context, scope S, phases ...Phase[S]) error {
 	return gravest
 }
 
-// graver returns the graver of two outcomes, and both if they are failures.
+// graver returns the graver of two outcomes, and both if they are failures. It comes back as early as the other one has to,
+// because no event may do that: while a child is contested, for example, nothing changes.
 func graver(a, b error) error {
 	switch gravityA, gravityB := gravity(a), gravity(b); {
 	case gravityA == gravity(errFailure) && gravityB == gravityA:
 		return errors.Join(a, b)
 	case gravityB > gravityA:
-		return b
+		return comingBackFor(a, b)
 	default:
-		return a
+		return comingBackFor(b, a)
 	}
+}
+
+// comingBackFor returns an outcome that also requeues the object when another one has to.
+func comingBackFor(other, outcome error) error {
+	after, retrying := ComesBack(other)
+	var stall *stalled
+	if retrying && errors.As(outcome, &stall) && !stall.retry {
+		outcome = &stalled{reason: stall.reason, err: stall.err, retry: true, after: stall.after}
+	}
+	return Within(after, outcome)
 }
 
 var errFailure = errors.New("any failure")

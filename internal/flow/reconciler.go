@@ -134,8 +134,8 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	if view.Suspended {
 		setSuspended(view.Conditions, object.GetGeneration())
 		reconciles.WithLabelValues(r.Name, string(outcomeSuspended)).Inc()
-		_, err := r.writeStatus(ctx, before, object)
-		return ctrl.Result{}, err
+		later, err := r.writeStatus(ctx, before, object)
+		return ctrl.Result{RequeueAfter: later}, err
 	}
 	r.memory.seen(object, r.Clock.Now())
 
