@@ -100,6 +100,7 @@ type campaign struct {
 	denied map[string]bool
 	// checkpoints are snapshots of the cluster before each step.
 	checkpoints []string
+	saved       *snapshots
 	reference   []*stage
 	// anyAge are the resources of which the operator takes a list of any age when it starts.
 	anyAge map[lens.Resource]bool
@@ -156,7 +157,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Settling == (Settling{}) {
 		o.Settling = DefaultSettling
 	}
-	c := &campaign{o: o, elections: &elections{}, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, own: map[string]bool{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	c := &campaign{o: o, saved: &snapshots{}, elections: &elections{}, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, own: map[string]bool{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
 	began := time.Now()
 	dir, err := os.MkdirTemp(o.StateDir, "campaign-")
 	if err != nil {
@@ -257,7 +258,7 @@ func (c *campaign) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	seen, err := world.Watch(ctx, admin)
+	seen, err := world.Watch(ctx, admin, nil)
 	if err != nil {
 		return err
 	}

@@ -210,7 +210,7 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 		}
 		if first && i+1 < len(c.o.Steps) {
 			file := filepath.Join(c.o.StateDir, fmt.Sprintf("%d.snapshot", i+1))
-			if _, err := r.cluster.Save(ctx, file); err != nil {
+			if err := r.save(ctx, file); err != nil {
 				return nil, nil, err
 			}
 			c.checkpoints = append(c.checkpoints, file)
