@@ -93,6 +93,8 @@ type campaign struct {
 	// before is what the cluster has before the first step, and restless what never finishes, disturbed or not.
 	before   world.State
 	restless map[string]bool
+	// unseenBefore are objects of the scenario that are there before the first step, although before does not have them.
+	unseenBefore world.State
 	// failing are the errors at which the operator is stuck undisturbed, by what is the same about them each time.
 	failing  map[string]string
 	learning sync.Mutex // of failing
@@ -271,6 +273,9 @@ func (c *campaign) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	c.before = seen.State()
+	if c.unseenBefore, err = c.unseen(ctx, objects, c.before); err != nil {
+		return err
+	}
 	c.checkpoints = []string{file}
 	return nil
 }

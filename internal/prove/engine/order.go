@@ -53,14 +53,13 @@ func present(state world.State, objects []*unstructured.Unstructured) []*unstruc
 // referredTo returns the objects that a step creates besides the custom resources: those without which nothing else can be
 // created, and those that custom resources may refer to.
 func (c *campaign) referredTo(step int) (early, late []*unstructured.Unstructured) {
-	for _, one := range present(c.reference[step].state, c.o.Others) {
-		known := c.before
-		if step > 0 {
-			known = c.reference[step-1].state
-		}
-		_, before := find(known, one)
+	before := &stage{state: c.before, unseen: c.unseenBefore}
+	if step > 0 {
+		before = c.reference[step-1]
+	}
+	for _, one := range c.o.Others {
 		switch {
-		case before != nil:
+		case c.reference[step].find(one) == nil || before.find(one) != nil:
 		case one.GetKind() == "Namespace" || one.GetKind() == "CustomResourceDefinition":
 			early = append(early, one)
 		default:
