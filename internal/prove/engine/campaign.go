@@ -93,6 +93,8 @@ type campaign struct {
 	// before is what the cluster has before the first step, and restless what never finishes, disturbed or not.
 	before   world.State
 	restless map[string]bool
+	// unseenBefore are objects of the scenario that are there before the first step, although before does not have them.
+	unseenBefore world.State
 	// failing are the errors at which the operator is stuck undisturbed, by what is the same about them each time.
 	failing  map[string]string
 	learning sync.Mutex // of failing
@@ -100,6 +102,7 @@ type campaign struct {
 	denied map[string]bool
 	// checkpoints are snapshots of the cluster before each step.
 	checkpoints []string
+	saved       *snapshots
 	reference   []*stage
 	// anyAge are the resources of which the operator takes a list of any age when it starts.
 	anyAge map[lens.Resource]bool
@@ -156,7 +159,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Settling == (Settling{}) {
 		o.Settling = DefaultSettling
 	}
-	c := &campaign{o: o, elections: &elections{}, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, own: map[string]bool{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	c := &campaign{o: o, saved: &snapshots{}, elections: &elections{}, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, own: map[string]bool{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
 	began := time.Now()
 	dir, err := os.MkdirTemp(o.StateDir, "campaign-")
 	if err != nil {
@@ -257,7 +260,7 @@ func (c *campaign) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	seen, err := world.Watch(ctx, admin)
+	seen, err := world.Watch(ctx, admin, nil)
 	if err != nil {
 		return err
 	}
@@ -270,6 +273,9 @@ func (c *campaign) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	c.before = seen.State()
+	if c.unseenBefore, err = c.unseen(ctx, objects, c.before); err != nil {
+		return err
+	}
 	c.checkpoints = []string{file}
 	return nil
 }

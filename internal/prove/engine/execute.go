@@ -78,6 +78,7 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 	r.family, r.setting = p.Family, c.settingOf(p)
 	err = r.carryOut(ctx, p, one, result)
 	result.wrong, err = r.orDead(p.Step, result.wrong, err)
+	err = r.orUndeleted(p.Step-1, result, err)
 	if len(result.wrong) == 0 && result.skipped == "" {
 		result.skipped = result.excused // what else is wrong counts
 	}

@@ -301,10 +301,11 @@ func saysSo(subjects []*unstructured.Unstructured, now, fresh *made) bool {
 	})
 }
 
-// find finds an object in a state.
+// find finds an object in a state. A live object without a namespace is of a kind that has none; that is not known of all kinds of
+// other projects that a scenario brings.
 func find(state world.State, object *unstructured.Unstructured) (world.Key, *unstructured.Unstructured) {
 	for key, one := range state {
-		if key.Kind == object.GetKind() && key.Name == object.GetName() && key.Namespace == object.GetNamespace() && key.Group == object.GroupVersionKind().Group {
+		if key.Kind == object.GetKind() && key.Name == object.GetName() && (key.Namespace == object.GetNamespace() || key.Namespace == "") && key.Group == object.GroupVersionKind().Group {
 			return key, one
 		}
 	}

@@ -41,7 +41,7 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 	agree := func(fresh *made) bool {
 		return c.agree(p, changed, fresh, hide)
 	}
-	fresh, err := c.fresh(ctx, changed.state, agree, func(r *run, wrong []*Observation) {
+	fresh, err := c.fresh(ctx, c.sceneAt(p.Step-1, changed.state), agree, func(r *run, wrong []*Observation) {
 		for _, o := range wrong {
 			if o.Family = p.Family; p.Variant != unchanged { // which says so itself
 				o.Done = p.Says + ". Another cluster gets the same spec from the start"
@@ -140,8 +140,8 @@ func (c *campaign) learnFresh(ctx context.Context, step int) (*compare.Mask, err
 		return c.freshMask, c.noFresh
 	}
 	changed := c.learnedMade(step - 1)
-	agree := func(m *made) bool { return c.agree(&Plan{Step: step}, changed, m, nil) } // without the change of any plan
-	fresh, err := c.fresh(ctx, changed.state, agree, func(*run, []*Observation) {})    // a plan of its own shows that
+	agree := func(m *made) bool { return c.agree(&Plan{Step: step}, changed, m, nil) }                 // without the change of any plan
+	fresh, err := c.fresh(ctx, c.sceneAt(step-1, changed.state), agree, func(*run, []*Observation) {}) // a plan of its own shows that
 	var impossible *noStartError
 	if errors.As(err, &impossible) {
 		c.noFresh = err

@@ -26,6 +26,7 @@ import (
 type stage struct {
 	shape  compare.Shape
 	state  world.State
+	unseen world.State       // objects of the scenario that the state does not have
 	counts map[string]bounds // by the name of the object
 	// writes are those that changed something, in order, and delivered are the resources whose watches had something to tell.
 	writes    []write
@@ -210,7 +211,7 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 		}
 		if first && i+1 < len(c.o.Steps) {
 			file := filepath.Join(c.o.StateDir, fmt.Sprintf("%d.snapshot", i+1))
-			if _, err := r.cluster.Save(ctx, file); err != nil {
+			if err := r.save(ctx, file); err != nil {
 				return nil, nil, err
 			}
 			c.checkpoints = append(c.checkpoints, file)
@@ -273,6 +274,9 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 	s := &stage{rested: over, state: r.world.State(), counts: r.countsSince(changes)}
 	r.seeSets() // also those that are gone already
 	s.shape = r.campaign.shapeOf(s.state)
+	if s.unseen, err = r.campaign.unseen(ctx, r.objects, s.state); err != nil {
+		return nil, err
+	}
 	if err := r.lens.Flush(ctx); err != nil {
 		return nil, err
 	}

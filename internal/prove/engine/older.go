@@ -214,7 +214,11 @@ func restartDeleted(r *run, p *Plan) *disturbance {
 // deleteAndRecreate does a step, and creates what it deletes again. It returns a version of the time in between, when a custom
 // resource was being deleted.
 func (r *run) deleteAndRecreate(ctx context.Context, p *Plan) (asOf string, err error) {
-	objects := r.campaign.origins(r.world.State())
+	before, err := r.scene(ctx)
+	if err != nil {
+		return "", err
+	}
+	objects := r.campaign.origins(before)
 	changes, _ := r.world.Changes(0)
 	if err := r.do(ctx, p.Step); err != nil {
 		return "", err
@@ -226,7 +230,10 @@ func (r *run) deleteAndRecreate(ctx context.Context, p *Plan) (asOf string, err 
 	if asOf = terminating(since, *p.Resource); asOf == "" {
 		return "", &notThereError{"deletion of " + p.Resource.Resource + " that takes time"}
 	}
-	state := r.world.State()
+	state, err := r.scene(ctx)
+	if err != nil {
+		return "", err
+	}
 	missing := slices.DeleteFunc(objects, func(one *unstructured.Unstructured) bool {
 		_, live := find(state, one)
 		return live != nil

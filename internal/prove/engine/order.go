@@ -7,11 +7,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/prove/world"
@@ -56,14 +53,13 @@ func present(state world.State, objects []*unstructured.Unstructured) []*unstruc
 // referredTo returns the objects that a step creates besides the custom resources: those without which nothing else can be
 // created, and those that custom resources may refer to.
 func (c *campaign) referredTo(step int) (early, late []*unstructured.Unstructured) {
-	for _, one := range present(c.reference[step].state, c.o.Others) {
-		known := c.before
-		if step > 0 {
-			known = c.reference[step-1].state
-		}
-		_, before := find(known, one)
+	before := &stage{state: c.before, unseen: c.unseenBefore}
+	if step > 0 {
+		before = c.reference[step-1]
+	}
+	for _, one := range c.o.Others {
 		switch {
-		case before != nil:
+		case c.reference[step].find(one) == nil || before.find(one) != nil:
 		case one.GetKind() == "Namespace" || one.GetKind() == "CustomResourceDefinition":
 			early = append(early, one)
 		default:
@@ -110,37 +106,4 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 		}, nil
 	}
 	return nil, fmt.Errorf("there is no order %q", p.Variant)
-}
-
-// recreate deletes objects, and creates them again as soon as they are gone.
-func (r *run) recreate(ctx context.Context, objects []*unstructured.Unstructured) error {
-	for _, one := range objects {
-		if err := client.IgnoreNotFound(r.objects.Delete(ctx, one.DeepCopy())); err != nil {
-			return fmt.Errorf("deleting %s %s: %w", one.GetKind(), one.GetName(), err)
-		}
-	}
-	return r.createAll(ctx, objects)
-}
-
-// Creating waits until an object of the same name is gone.
-const (
-	createInterval = 20 * time.Millisecond
-	createPatience = 20 * time.Second
-)
-
-func (r *run) createAll(ctx context.Context, objects []*unstructured.Unstructured) error {
-	for _, object := range objects {
-		var failed error
-		err := wait.PollUntilContextTimeout(ctx, createInterval, createPatience, true, func(ctx context.Context) (bool, error) {
-			failed = r.objects.Create(ctx, object.DeepCopy(), client.FieldOwner(manager))
-			return !apierrors.IsAlreadyExists(failed), nil
-		})
-		if failed != nil {
-			return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), failed)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -30,8 +30,10 @@ func (c *campaign) origins(state world.State) (objects []*unstructured.Unstructu
 
 // original returns an object as the scenario applied it or, if a step has changed it, as it is.
 func original(applied, live *unstructured.Unstructured) *unstructured.Unstructured {
+	applied = applied.DeepCopy()
+	applied.SetNamespace(live.GetNamespace()) // its kind may have none
 	if includes(live.Object, applied.Object) {
-		return applied.DeepCopy()
+		return applied
 	}
 	return afresh(live)
 }

@@ -94,7 +94,7 @@ func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (
 		}
 	}
 	if !c.watchLate {
-		if r.world, err = world.Watch(ctx, admin); err != nil {
+		if r.world, err = world.Watch(ctx, admin, c.saved.of(from)); err != nil {
 			return r, err
 		}
 	}
@@ -114,7 +114,7 @@ func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (
 		err = r.startOperator(ctx)
 	}
 	if c.watchLate && err == nil {
-		r.world, err = world.Watch(ctx, admin)
+		r.world, err = world.Watch(ctx, admin, c.saved.of(from))
 	}
 	return r, err
 }

@@ -51,8 +51,7 @@ func (c *campaign) canUndo(step int) bool {
 		return false
 	}
 	for _, one := range slices.Concat(c.o.Others, c.o.Subjects) {
-		_, before := find(c.reference[step-1].state, one)
-		_, after := find(c.reference[step].state, one)
+		before, after := c.reference[step-1].find(one), c.reference[step].find(one)
 		if before != nil && (after == nil || after.GetUID() != before.GetUID() || after.GetDeletionTimestamp() != nil) {
 			return false
 		}
@@ -61,14 +60,17 @@ func (c *campaign) canUndo(step int) bool {
 }
 
 // applied are the objects of the scenario that exist now.
-func (r *run) applied() (objects []*unstructured.Unstructured) {
-	state := r.world.State()
+func (r *run) applied(ctx context.Context) (objects []*unstructured.Unstructured, err error) {
+	state, err := r.scene(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, one := range slices.Concat(r.campaign.o.Others, r.campaign.o.Subjects) {
 		if _, live := find(state, one); live != nil {
 			objects = append(objects, live.DeepCopy())
 		}
 	}
-	return objects
+	return objects, nil
 }
 
 // takeBack restores the objects of the scenario, and deletes those that were not there before.

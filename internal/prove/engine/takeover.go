@@ -58,7 +58,7 @@ func (u *upgrade) takeOver(ctx context.Context, definitions []*apiextensionsv1.C
 	u.add("upgrade", notReady("upgrade", u.before, t.after)...)
 	u.stories["upgrade"] = r.tell()
 	u.taken = filepath.Join(u.old.o.StateDir, "taken.snapshot")
-	if _, err := r.cluster.Save(ctx, u.taken); err != nil {
+	if err := r.save(ctx, u.taken); err != nil {
 		return err
 	}
 	trips, err := r.roundTrips(ctx, definitions, t.after)

@@ -134,8 +134,11 @@ func overlook(r *run, p *Plan) (*disturbance, error) {
 	case compressed:
 		d.deletes = true
 	case undone:
-		before := r.applied()
 		d.act = func(ctx context.Context) error {
+			before, err := r.applied(ctx)
+			if err != nil {
+				return err
+			}
 			if err := r.do(ctx, p.Step); err != nil {
 				return err
 			}

@@ -87,7 +87,7 @@ func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
 	o := c.o
 	o.Operator, o.StateDir, o.Steps, o.Subjects = c.o.Earlier.Operator, dir, []Step{c.o.Earlier.Step}, c.o.Earlier.Subjects
 	o.Progress = nil
-	u.old = &campaign{o: o, elections: c.elections, restless: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	u.old = &campaign{o: o, saved: c.saved, elections: c.elections, restless: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
 	c.tell(Progress{Stage: "building", Text: "building " + c.o.Earlier.Name}) // nothing is upgraded yet
 	if err := u.old.prepare(ctx); err != nil {
 		return fmt.Errorf("preparing %s: %w", c.o.Earlier.Name, err)
@@ -171,8 +171,7 @@ func (u *upgrade) make(ctx context.Context) (err error) {
 		for name := range u.unfinished {
 			u.old.restless[name], u.new.restless[name] = true, true
 		}
-		_, err = r.cluster.Save(ctx, u.made)
-		return err
+		return r.save(ctx, u.made)
 	})
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/opdock/opdock/internal/hint"
 )
@@ -239,7 +240,7 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 			return &answerError{fmt.Sprint(event.Object["message"])}
 		default:
 			key := Key{Group: resource.Group, Resource: resource.Resource, Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
-			if _, elects := object.GetAnnotations()[LeaderAnnotation]; elects || isCommon(kind, object.GetName()) || isOthers(resource.Resource, object) && !w.has(key) {
+			if _, elects := object.GetAnnotations()[LeaderAnnotation]; elects || isCommon(kind, object.GetName()) || isOthers(resource.Resource, object) && !w.has(key, object.GetUID()) {
 				continue
 			}
 			switch {
@@ -254,8 +255,12 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 	}
 }
 
-// has reports whether an object is known. What an operator made stays its own, even if the control plane has written all of it since.
-func (w *World) has(key Key) bool {
+// has reports whether an object is known. What an operator made stays its own, even if the control plane has written all of it since,
+// and also in a copy of the cluster, where only the UID shows that.
+func (w *World) has(key Key, uid types.UID) bool {
+	if made := w.earlier[key]; made != nil && made.GetUID() == uid {
+		return true
+	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return w.objects[key] != nil

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -233,6 +235,29 @@ func TestSharedObjectsStayTheOperators(t *testing.T) {
 	}
 	if want := []string{"ADDED own", "MODIFIED own", "DELETED own"}; !slices.Equal(got, want) || len(w.State()) > 0 {
 		t.Errorf("got %q and %v, want %q", got, w.State(), want)
+	}
+}
+
+// TestSharedObjectsStayTheOperatorsInCopies is about a copy of a cluster with Endpoints that an operator made, and of which the control
+// plane has written all fields since: nothing in the copy shows whose they are.
+func TestSharedObjectsStayTheOperatorsInCopies(t *testing.T) {
+	endpoints := func(name, uid string) string {
+		return fmt.Sprintf(`{"type":"ADDED","object":{"kind":"Endpoints","metadata":{"name":%q,"uid":%q,"managedFields":[{"manager":"kube-controller-manager"}]}}}`, name, uid)
+	}
+	key := func(name string) Key { return Key{Resource: "endpoints", Kind: "Endpoints", Name: name} }
+	w := serving(t, strings.Join([]string{endpoints("own", "1"), endpoints("other", "2"), endpoints("replaced", "4"), known, endpoints("other", "2")}, "\n"))
+	w.earlier = State{}
+	for name, uid := range map[string]types.UID{"own": "1", "replaced": "3", "gone": "5"} {
+		w.earlier[key(name)] = &unstructured.Unstructured{Object: map[string]any{}}
+		w.earlier[key(name)].SetUID(uid)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	if err := <-w.follow(ctx, schema.GroupVersionResource{Version: "v1", Resource: "endpoints"}, "Endpoints"); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Collect(maps.Keys(w.State())); !slices.Equal(got, []Key{key("own")}) {
+		t.Errorf("got %v, want those that the operator made", got)
 	}
 }
 

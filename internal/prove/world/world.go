@@ -45,11 +45,12 @@ type Change struct {
 
 // World mirrors a cluster.
 type World struct {
-	client *http.Client
-	kinds  discovery.ServerResourcesInterface
-	host   string
-	stop   context.CancelFunc
-	work   sync.WaitGroup
+	client  *http.Client
+	kinds   discovery.ServerResourcesInterface
+	host    string
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+	earlier State // what was seen of the cluster that this one is a copy of; nil if it is none
 
 	mutex   sync.Mutex
 	objects map[Key]*unstructured.Unstructured
@@ -76,8 +77,9 @@ func isOthers(resource string, object *unstructured.Unstructured) bool {
 	})
 }
 
-// Watch starts to mirror a cluster, and returns when all existing objects are known. Close ends it.
-func Watch(ctx context.Context, config *rest.Config) (*World, error) {
+// Watch starts to mirror a cluster, and returns when all existing objects are known. Close ends it. For a copy of another cluster,
+// earlier is what was seen of that one when it was copied.
+func Watch(ctx context.Context, config *rest.Config, earlier State) (*World, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	client, err := rest.HTTPClientFor(config)
@@ -98,7 +100,7 @@ func Watch(ctx context.Context, config *rest.Config) (*World, error) {
 	}
 	following, cancel := context.WithCancel(context.Background())
 	w := &World{
-		client: client, kinds: found, host: strings.TrimSuffix(url.String(), "/"), stop: cancel, objects: map[Key]*unstructured.Unstructured{},
+		client: client, kinds: found, host: strings.TrimSuffix(url.String(), "/"), stop: cancel, earlier: earlier, objects: map[Key]*unstructured.Unstructured{},
 		news: make(chan struct{}),
 	}
 	var ready []<-chan error

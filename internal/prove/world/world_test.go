@@ -68,7 +68,7 @@ func connect(t *testing.T) client.Client {
 
 func follow(t *testing.T) *World {
 	t.Helper()
-	w, err := Watch(t.Context(), clustertest.Shared(t).Config())
+	w, err := Watch(t.Context(), clustertest.Shared(t).Config(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		buffer := make([]byte, 4<<20)
 		return strings.Count(string(buffer[:runtime.Stack(buffer, true)]), "world.(*World)")
 	}
-	w, err := Watch(t.Context(), config)
+	w, err := Watch(t.Context(), config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func TestCloseEndsEverything(t *testing.T) {
 func TestWatchWithoutTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if w, err := Watch(ctx, clustertest.Shared(t).Config()); err == nil {
+	if w, err := Watch(ctx, clustertest.Shared(t).Config(), nil); err == nil {
 		t.Errorf("got a world, although the context has ended: %v", w.Close())
 	}
 }

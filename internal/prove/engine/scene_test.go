@@ -1,0 +1,161 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// hiding is a scenario whose first step brings a custom resource and objects that the world does not show as they were applied: a
+// PriorityClass and a Lease not at all, and an Issuer of another project without the namespace that it was given.
+type hiding struct {
+	victory, issuer, class, lease *unstructured.Unstructured
+	campaign                      *campaign
+	seen                          world.State
+}
+
+func (h *hiding) others() []*unstructured.Unstructured {
+	return []*unstructured.Unstructured{h.issuer, h.class, h.lease}
+}
+
+// cluster has objects as an API server has them.
+func (h *hiding) cluster(objects ...*unstructured.Unstructured) client.Client {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(h.victory.GroupVersionKind(), meta.RESTScopeNamespace)
+	mapper.Add(h.lease.GroupVersionKind(), meta.RESTScopeNamespace)
+	mapper.Add(h.class.GroupVersionKind(), meta.RESTScopeRoot)
+	mapper.Add(h.issuer.GroupVersionKind(), meta.RESTScopeRoot)
+	built := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRESTMapper(mapper)
+	for _, one := range objects {
+		built.WithObjects(h.stored(one))
+	}
+	return built.Build()
+}
+
+func (h *hiding) stored(one *unstructured.Unstructured) *unstructured.Unstructured {
+	one = one.DeepCopy()
+	if one.GetKind() == "ClusterIssuer" {
+		one.SetNamespace("")
+		one.Object["filled"] = "in" // by the API server
+	}
+	return one
+}
+
+func newHiding(t *testing.T) *hiding {
+	t.Helper()
+	other := func(group, kind, namespace string) *unstructured.Unstructured {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
+		object.SetNamespace(namespace)
+		object.SetName("harbor")
+		return object
+	}
+	h := &hiding{
+		victory: sceneObject("Frigate", "victory"), issuer: other("cert-manager.io", "ClusterIssuer", "default"),
+		class: other("scheduling.k8s.io", "PriorityClass", ""), lease: other("coordination.k8s.io", "Lease", "default"),
+	}
+	h.seen = sceneState(h.victory, h.stored(h.issuer))
+	h.campaign = sceneOf([]*unstructured.Unstructured{h.victory}, h.others(), h.seen, h.seen)
+	for _, s := range h.campaign.reference {
+		var err error
+		if s.unseen, err = h.campaign.unseen(t.Context(), h.cluster(append(h.others(), h.victory)...), s.state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// expect checks which objects of the scenario a cluster has.
+func (h *hiding) expect(t *testing.T, when string, r *run, want ...*unstructured.Unstructured) {
+	t.Helper()
+	for _, one := range append(h.others(), h.victory) {
+		_, err := r.live(t.Context(), h.stored(one))
+		if err != nil { // an API server would have dropped the namespace
+			_, err = r.live(t.Context(), one)
+		}
+		if (err == nil) != slices.Contains(want, one) {
+			t.Errorf("%s: %s is there: %v", when, one.GetKind(), err == nil)
+		}
+	}
+}
+
+// TestHiddenObjectsComeLate must create them all in the end, or the operator lacks them.
+func TestHiddenObjectsComeLate(t *testing.T) {
+	h := newHiding(t)
+	r := &run{campaign: h.campaign, objects: h.cluster()}
+	d, err := reorder(r, &Plan{Family: "order", Variant: "late", Step: 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.act(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.expect(t, "disturbed", r, h.victory)
+	if err := d.heal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.expect(t, "healed", r, append(h.others(), h.victory)...)
+
+	h.campaign.unseenBefore = h.campaign.reference[0].unseen
+	if _, late := h.campaign.referredTo(0); !slices.Equal(late, []*unstructured.Unstructured{h.issuer}) {
+		t.Errorf("got %v, want nothing that was there before", late)
+	}
+}
+
+// TestTakingBackKeepsHiddenObjects is about a step that brings none of them.
+func TestTakingBackKeepsHiddenObjects(t *testing.T) {
+	h := newHiding(t)
+	r := &run{campaign: h.campaign, objects: h.cluster(append(h.others(), h.victory)...), world: world.Of(h.seen)}
+	before, err := r.applied(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(before) != len(h.others())+1 {
+		t.Errorf("got %v, want all of them", before)
+	}
+	if err := r.takeBack(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	h.expect(t, "taken back", r, append(h.others(), h.victory)...)
+	if !h.campaign.canUndo(1) {
+		t.Error("a step that changes none of them cannot be taken back")
+	}
+	h.campaign.reference[1].unseen = nil
+	if h.campaign.canUndo(1) {
+		t.Error("a step that deletes some of them can be taken back")
+	}
+}
+
+// TestFreshStartsHaveHiddenObjects must have those of the scenario, and only those.
+func TestFreshStartsHaveHiddenObjects(t *testing.T) {
+	h := newHiding(t)
+	kinds := func() (kinds []string) {
+		for _, one := range h.campaign.origins(h.campaign.sceneAt(0, h.seen)) {
+			if kinds = append(kinds, one.GetKind()); one.GetNamespace() != h.stored(one).GetNamespace() {
+				t.Errorf("%s is in the namespace %q", one.GetKind(), one.GetNamespace())
+			}
+			if one.Object["filled"] != nil {
+				t.Errorf("%s is not as it was applied", one.GetKind())
+			}
+		}
+		return kinds
+	}
+	if got := kinds(); !slices.Equal(got, []string{"ClusterIssuer", "PriorityClass", "Lease", "Frigate"}) {
+		t.Errorf("got %q", got)
+	}
+	h.campaign.unseenBefore = h.campaign.reference[0].unseen
+	if got := kinds(); !slices.Equal(got, []string{"ClusterIssuer", "Frigate"}) {
+		t.Errorf("got %q, although the others are there before the scenario", got)
+	}
+}
