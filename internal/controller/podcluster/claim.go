@@ -4,7 +4,6 @@
 package podcluster
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -63,7 +62,7 @@ func (r *Reconciler) findPods(ctx context.Context, s *scope) error {
 		if pod, err = adopt(ctx, r, s, pod); err != nil {
 			if flow.Reason(err) == flow.ReasonContested {
 				// The other pods need not wait.
-				s.contested = cmp.Or(s.contested, err)
+				s.contest(err)
 				continue
 			}
 			return err

@@ -82,6 +82,20 @@ type scope struct {
 	contested error
 }
 
+// contest records that a correction has to wait. What does not depend on it goes on.
+func (s *scope) contest(err error) { s.contested = soonest(s.contested, err) }
+
+// soonest returns the first outcome that there is. It comes back as soon as any of them would: no event ends a truce with
+// another writer, which has its way.
+func soonest(outcomes ...error) error {
+	first := cmp.Or(outcomes...)
+	for _, one := range outcomes {
+		after, _ := flow.ComesBack(one)
+		first = flow.Within(after, first)
+	}
+	return first
+}
+
 func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, cluster *kubegroupv1.PodCluster) error {
 	s := &scope{cluster: cluster, pass: pass}
 	s.world.now = r.Now()
@@ -97,8 +111,9 @@ func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, cluster *ku
 	)
 	setStatus(s)
 	if err == nil {
-		err = cmp.Or(verdict(&s.world), s.contested)
+		err = verdict(&s.world)
 	}
+	err = soonest(err, s.contested)
 	if err == nil {
 		pass.Remark("%s", left(&s.world))
 	}

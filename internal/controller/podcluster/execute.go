@@ -94,15 +94,17 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 				case o.err == nil:
 					done++
 				case o.taken:
-					if taken == nil || flow.IsStalled(o.err) {
-						taken = o.err
+					if flow.IsStalled(o.err) {
+						taken = soonest(o.err, taken)
+					} else {
+						taken = soonest(taken, o.err)
 					}
 				case failed == nil:
 					failed = o.err
 				}
 			}
 			if failed != nil {
-				return failed
+				return soonest(failed, taken)
 			}
 		}
 		return taken

@@ -103,7 +103,7 @@ func (r *Reconciler) adoptRevision(ctx context.Context, s *scope, known []*revis
 	}
 	adopted, err := adopt(ctx, r, s, orphan)
 	if flow.Reason(err) == flow.ReasonContested {
-		s.contested = cmp.Or(s.contested, err)
+		s.contest(err)
 		return append(known, one), nil
 	}
 	if err != nil || adopted == nil {
@@ -214,7 +214,7 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 	restored, err := s.pass.MayRestore(before, text)
 	if err != nil && !isOld {
 		// The revision is known nevertheless, so the pods need not wait.
-		s.contested = cmp.Or(s.contested, err)
+		s.contest(err)
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
