@@ -258,20 +258,22 @@ func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 		after.Labels = map[string]string{}
 	}
 	after.Labels[labelOrdinal] = strconv.Itoa(a.ordinal)
-	if !a.member.drift.ofMetadata() {
-		return r.patchPod(ctx, s, a.member.pod, after, "Labelled Pod %s")
+	var done outcome
+	if drift := a.member.drift; drift.ofMetadata() {
+		maps.Copy(after.Labels, drift.labels)
+		if after.Annotations == nil {
+			after.Annotations = map[string]string{}
+		}
+		maps.Copy(after.Annotations, drift.annotations)
+		if drift.owner != nil {
+			after.OwnerReferences = withReference(after.OwnerReferences, *drift.owner)
+		}
+		done = r.restorePod(ctx, s, a.member, after)
+	} else {
+		done = r.patchPod(ctx, s, a.member.pod, after, "Labelled Pod %s")
 	}
-	maps.Copy(after.Labels, a.member.drift.labels)
-	if after.Annotations == nil {
-		after.Annotations = map[string]string{}
-	}
-	maps.Copy(after.Annotations, a.member.drift.annotations)
-	if owner := a.member.drift.owner; owner != nil {
-		after.OwnerReferences = withReference(after.OwnerReferences, *owner)
-	}
-	done := r.restorePod(ctx, s, a.member, after)
-	if _, restored := a.member.drift.labels[labelRevision]; done.member != nil && !restored {
-		// The label may name a revision that the pod does not follow.
+	if done.member != nil {
+		// The label may name a revision that the pod does not follow. If it was restored, it names the one that it does.
 		done.member.hash = a.member.hash
 	}
 	return done
