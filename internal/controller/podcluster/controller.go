@@ -80,6 +80,10 @@ type scope struct {
 	// contested is the outcome if another writer reverts each correction of an object; set by findPods
 	// and findRevisions.
 	contested error
+	// postponed is the outcome if only corrections of pods have to wait; set by carryOut.
+	postponed error
+	// hindered means that an action failed for another reason, or for a pod that is not known; set by carryOut.
+	hindered bool
 }
 
 // contest records that a correction has to wait. What does not depend on it goes on.
@@ -111,7 +115,7 @@ func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, cluster *ku
 	)
 	setStatus(s)
 	if err == nil {
-		err = verdict(&s.world)
+		err = soonest(s.postponed, verdict(&s.world))
 	}
 	err = soonest(err, s.contested)
 	if err == nil {

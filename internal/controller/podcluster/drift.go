@@ -77,16 +77,22 @@ func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 // markContested finds the pods whose correction has to wait because another writer reverts each one.
 func markContested(s *scope) {
 	for _, m := range s.world.members {
-		if m.terminating || !m.drift.ofSpec() {
+		if m.terminating || m.drift == nil {
 			continue
 		}
 		var err error
-		if s.world.inPlace && len(m.drift.lasting) == 0 {
+		if m.drift.ofMetadata() || s.world.inPlace && len(m.drift.lasting) == 0 {
 			_, err = s.pass.MayRestore(m.pod, m.drift.text)
 		} else {
 			_, err = s.pass.MayReplace(m.pod, m.drift.text, 0)
 		}
-		m.contested = err != nil
+		if m.contested = err != nil; !m.contested {
+			continue
+		}
+		after, _ := flow.ComesBack(err)
+		if due := s.world.now.Add(after); s.world.truce.IsZero() || due.Before(s.world.truce) {
+			s.world.truce = due
+		}
 	}
 }
 

@@ -39,15 +39,20 @@ const (
 const ReasonNameNotFree = "NameNotFree"
 
 // carryOut carries out the plan. Deletions come first: they can make room for new pods, and later failures do not
-// delay them.
+// delay them. An update can end although corrections have to wait because another writer reverts them.
 func (r *Reconciler) carryOut(ctx context.Context, s *scope) error {
-	return flow.RunAll(ctx, s,
+	err := flow.RunAll(ctx, s,
 		r.each(remove, r.deletePod),
 		r.each(renew, r.renewPod),
 		r.each(mend, r.mendPod),
 		r.each(label, r.labelPod),
 		r.each(create, r.createPod),
 	)
+	if err != nil && !s.hindered {
+		s.postponed = err
+		return nil
+	}
+	return err
 }
 
 // outcome is what became of an action.
@@ -77,6 +82,7 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 		done := 0
 		for size := 1; len(todo) > 0; size = min(2*size, largestBatch) {
 			if done >= mostPerPass {
+				s.hindered = true
 				return flow.WaitingFor(time.Millisecond, "InProgress", "%d more pods wait for the next batch", len(todo))
 			}
 			batch := todo[:min(size, len(todo))]
@@ -90,6 +96,9 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 			var failed error
 			for i, o := range outcomes {
 				s.note(batch[i], o)
+				if o.err != nil && (batch[i].member == nil || flow.Reason(o.err) != flow.ReasonContested) {
+					s.hindered = true
+				}
 				switch {
 				case o.err == nil:
 					done++

@@ -93,3 +93,82 @@ func TestTheFirstTruceToEndCounts(t *testing.T) {
 		t.Errorf("the next pass is after %v", after)
 	}
 }
+
+// Another writer removes a label of the template. If that label is taken out of the template, the pod has to follow.
+func TestAContestedLabelDoesNotKeepAPodFromItsUpdate(t *testing.T) {
+	for _, test := range []struct {
+		name, hash string
+		contested  bool
+		want       string
+	}{
+		{"it is restored", "v1", false, "label 1"},
+		{"it is contested", "v1", true, "delete 1 (another revision)"},
+		{"it is contested, and the pod is updated", "v2b", true, "label 1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			old, update := newRevision("v1"), newRevision("v2b")
+			members := []*member{memberOf("web", newPod(t, "web", 0, "v2b", "")), memberOf("web", newPod(t, "web", 1, test.hash, ""))}
+			members[1].drift = &podDrift{labels: map[string]string{"tier": "ring"}, text: "label"}
+			members[1].contested = test.contested
+			w := world{
+				settings: settings{name: "web", replicas: 2, maxUnavailable: 1, deadline: 1 << 40}, truce: noon.Add(time.Second),
+				members: members, revisions: map[string]*revision{"v1": old, "v2b": update}, update: update, current: old, now: noon,
+			}
+			got := newPlan(w)
+			if text := describePlan(got); text != test.want || !got.wake.Equal(w.truce) {
+				t.Errorf("the plan is %q, and the next look at %v", text, got.wake)
+			}
+		})
+	}
+}
+
+// While a correction waits, an update can end. While anything else is unknown, it cannot.
+func TestAContestedLabelDoesNotHoldUpTheEndOfAnUpdate(t *testing.T) {
+	cluster := clusterOf(t, "{podReplicas: 1}")
+	pod := newPod(t, cluster.Name, 0, "v1", "")
+	pod.Namespace = cluster.Namespace
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster, pod).WithStatusSubresource(cluster).Build()
+	r := &Reconciler{Client: server, Reader: server}
+	pass := newPasses(t, r, cluster)
+	truce := false
+	for range 30 {
+		live := &corev1.Pod{}
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(pod), live); err != nil {
+			t.Fatal(err)
+		}
+		delete(live.Labels, "tier")
+		if err := server.Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+		m := memberOf(cluster.Name, live)
+		m.drift = &podDrift{labels: map[string]string{"tier": "ring"}, text: "label"}
+		pass(func(ctx context.Context, s *scope) {
+			s.world.now, s.world.members = noon, []*member{m}
+			markContested(s)
+			truce = m.contested
+			if !truce {
+				s.plan.actions = []action{{verb: label, member: m}}
+				if err := r.carryOut(ctx, s); err != nil || s.postponed != nil {
+					t.Fatalf("the outcome is %v, and %v is postponed", err, s.postponed)
+				}
+				return
+			}
+			if !s.world.truce.Equal(noon.Add(time.Second)) {
+				t.Errorf("the truce ends at %v", s.world.truce)
+			}
+			s.plan.actions = []action{{verb: label, member: m}}
+			if err := r.carryOut(ctx, s); err != nil || flow.Reason(s.postponed) != flow.ReasonContested {
+				t.Errorf("the outcome is %v, and %v is postponed", err, s.postponed)
+			}
+			s.postponed = nil
+			s.plan.actions = append(s.plan.actions, action{verb: create, revision: newRevision("v1")})
+			if err := r.carryOut(ctx, s); flow.Reason(err) != flow.ReasonContested || s.postponed != nil {
+				t.Errorf("the outcome is %v, and %v is postponed", err, s.postponed)
+			}
+		})
+		if truce {
+			return
+		}
+	}
+	t.Error("there is no truce")
+}
