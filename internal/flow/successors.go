@@ -4,6 +4,7 @@
 package flow
 
 import (
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,15 +12,16 @@ import (
 
 // MayRestore must be called before a child that is not applied is corrected. The error is the outcome if the
 // correction has to wait because another writer reverts it again and again. The function is to be called when it succeeded.
-func (p *Pass) MayRestore(object client.Object, fields string) (restored func(), err error) {
+// Each of the fields is a text about one that differs.
+func (p *Pass) MayRestore(object client.Object, fields []string) (restored func(), err error) {
 	return p.MayReplace(object, fields, contestWithin)
 }
 
 // MayReplace is MayRestore for a child that is deleted because of its drift, and recreated under the same name. within is
 // how soon the next child must differ in the same fields to count as a reaction.
-func (p *Pass) MayReplace(object client.Object, fields string, within time.Duration) (replaced func(), err error) {
-	write := repetition{childOf: p.childOf(object), signature: fields}
-	return p.mayWrite(write, fields, within)
+func (p *Pass) MayReplace(object client.Object, fields []string, within time.Duration) (replaced func(), err error) {
+	write := repetition{childOf: p.childOf(object), signature: strings.Join(fields, "\n")}
+	return p.mayWrite(write, strings.Join(fields, ", "), within)
 }
 
 // mayWrite decides whether a correction has to wait. The fields are for the message.

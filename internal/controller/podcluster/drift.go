@@ -32,9 +32,12 @@ type podDrift struct {
 	images map[string]string
 	// lasting are fields that cannot be changed back in a running pod.
 	lasting []string
-	// text names all of it.
-	text string
+	// fields describes each field of it.
+	fields []string
 }
+
+// text describes all of it.
+func (d *podDrift) text() string { return strings.Join(d.fields, ", ") }
 
 func (d *podDrift) ofMetadata() bool {
 	return d != nil && (len(d.labels)+len(d.annotations) > 0 || d.owner != nil)
@@ -68,7 +71,7 @@ func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 		}
 		m.drift = driftOf(s.pass, m.pod, expected, template)
 		if m.drift == nil && revision != nil && isUnlike(s.cluster, revision, m) {
-			m.drift = &podDrift{lasting: []string{clearedText}, text: clearedText}
+			m.drift = &podDrift{lasting: []string{clearedText}, fields: []string{clearedText}}
 		}
 	}
 	return nil
@@ -82,9 +85,9 @@ func markContested(s *scope) {
 		}
 		var err error
 		if m.drift.ofMetadata() || s.world.inPlace && len(m.drift.lasting) == 0 {
-			_, err = s.pass.MayRestore(m.pod, m.drift.text)
+			_, err = s.pass.MayRestore(m.pod, m.drift.fields)
 		} else {
-			_, err = s.pass.MayReplace(m.pod, m.drift.text, 0)
+			_, err = s.pass.MayReplace(m.pod, m.drift.fields, 0)
 		}
 		if m.contested = err != nil; !m.contested {
 			continue
@@ -125,7 +128,7 @@ func driftOf(owned ownership, pod *corev1.Pod, every belonging, template *shared
 		return nil
 	}
 	slices.Sort(found.lasting)
-	found.text = strings.Join(slices.Concat(found.lasting, fields), ", ")
+	found.fields = slices.Concat(found.lasting, fields)
 	return &found
 }
 

@@ -218,7 +218,7 @@ func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome 
 	replaced := func() {}
 	if a.drifted {
 		var err error
-		if replaced, err = s.pass.MayReplace(pod, a.why, reactionTo(pod, s.world.minReady)); err != nil {
+		if replaced, err = s.pass.MayReplace(pod, a.member.drift.fields, reactionTo(pod, s.world.minReady)); err != nil {
 			return outcome{err: err, taken: true}
 		}
 	}
@@ -289,11 +289,11 @@ func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 }
 
 func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after *corev1.Pod) outcome {
-	restored, err := s.pass.MayRestore(m.pod, m.drift.text)
+	restored, err := s.pass.MayRestore(m.pod, m.drift.fields)
 	if err != nil {
 		return outcome{err: err, taken: true}
 	}
-	done := r.patchPod(ctx, s, m.pod, after, "Restored Pod %s: "+strings.ReplaceAll(m.drift.text, "%", "%%"))
+	done := r.patchPod(ctx, s, m.pod, after, "Restored Pod %s: "+strings.ReplaceAll(m.drift.text(), "%", "%%"))
 	if done.restored = done.err == nil && done.change != ""; done.restored {
 		restored()
 	}

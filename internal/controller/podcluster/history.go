@@ -210,8 +210,7 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 	if isOld {
 		after.Revision = newest + 1
 	}
-	text := strings.Join(lost, ", ")
-	restored, err := s.pass.MayRestore(before, text)
+	restored, err := s.pass.MayRestore(before, lost)
 	if err != nil && !isOld {
 		// The revision is known nevertheless, so the pods need not wait.
 		s.contest(err)
@@ -229,7 +228,7 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 	if restored != nil {
 		restored()
 	}
-	s.pass.Restored("Restored ControllerRevision %s: %s", before.Name, text)
+	s.pass.Restored("Restored ControllerRevision %s: %s", before.Name, strings.Join(lost, ", "))
 	return nil
 }
 

@@ -186,7 +186,7 @@ func (p *planner) rollOut(sound []*member) {
 func (p *planner) toUpdate(m *member) action {
 	a := action{verb: remove, ordinal: m.ordinal, member: m, why: "another revision"}
 	if !p.outdated(m) {
-		a.why, a.drifted = m.drift.text, true
+		a.why, a.drifted = m.drift.text(), true
 	}
 	if !p.inPlace || m.drift != nil && len(m.drift.lasting) > 0 {
 		return a

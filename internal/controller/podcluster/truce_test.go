@@ -6,11 +6,14 @@ package podcluster
 import (
 	"context"
 	"errors"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -108,7 +111,7 @@ func TestAContestedLabelDoesNotKeepAPodFromItsUpdate(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			old, update := newRevision("v1"), newRevision("v2b")
 			members := []*member{memberOf("web", newPod(t, "web", 0, "v2b", "")), memberOf("web", newPod(t, "web", 1, test.hash, ""))}
-			members[1].drift = &podDrift{labels: map[string]string{"tier": "ring"}, text: "label"}
+			members[1].drift = &podDrift{labels: map[string]string{"tier": "ring"}, fields: []string{"label"}}
 			members[1].contested = test.contested
 			w := world{
 				settings: settings{name: "web", replicas: 2, maxUnavailable: 1, deadline: 1 << 40}, truce: noon.Add(time.Second),
@@ -141,7 +144,7 @@ func TestAContestedLabelDoesNotHoldUpTheEndOfAnUpdate(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := memberOf(cluster.Name, live)
-		m.drift = &podDrift{labels: map[string]string{"tier": "ring"}, text: "label"}
+		m.drift = &podDrift{labels: map[string]string{"tier": "ring"}, fields: []string{"label"}}
 		pass(func(ctx context.Context, s *scope) {
 			s.world.now, s.world.members = noon, []*member{m}
 			markContested(s)
@@ -167,6 +170,44 @@ func TestAContestedLabelDoesNotHoldUpTheEndOfAnUpdate(t *testing.T) {
 			}
 		})
 		if truce {
+			return
+		}
+	}
+	t.Error("there is no truce")
+}
+
+// Another writer changes the same label each time, and each time another one with it.
+func TestAContestAboutOneOfSeveralFields(t *testing.T) {
+	cluster := clusterOf(t, "{podReplicas: 1}")
+	pod := newPod(t, cluster.Name, 0, "v1", "")
+	pod.Namespace, pod.OwnerReferences = cluster.Namespace, []metav1.OwnerReference{controllerRef(cluster)}
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster, pod).WithStatusSubresource(cluster).Build()
+	r := &Reconciler{Client: server, Reader: server}
+	pass := newPasses(t, r, cluster)
+	others := []string{"a", "b", "c", "d", "e"}
+	wanted := belonging{labels: map[string]string{"same": "ours"}, owner: controllerRef(cluster)}
+	for _, other := range others {
+		wanted.labels[other] = "ours"
+	}
+	for round := range 20 * len(others) {
+		live := &corev1.Pod{}
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(pod), live); err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(live.Labels, wanted.labels)
+		live.Labels["same"], live.Labels[others[round%len(others)]] = "theirs", "theirs"
+		if err := server.Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+		m := memberOf(cluster.Name, live)
+		m.drift = driftOf(records{}, live, wanted, nil)
+		var done outcome
+		pass(func(ctx context.Context, s *scope) { done = r.labelPod(ctx, s, action{verb: label, member: m}) })
+		if done.err != nil {
+			const want = "labels.a was changed, metadata.labels.same was changed;"
+			if flow.Reason(done.err) != flow.ReasonContested || !strings.Contains(done.err.Error(), want) {
+				t.Errorf("the outcome is %v", done.err)
+			}
 			return
 		}
 	}
