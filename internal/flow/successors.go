@@ -36,3 +36,10 @@ func (p *Pass) mayWrite(write repetition, fields string, within time.Duration) (
 func (p *Pass) childOf(object client.Object) childOf {
 	return childOf{p.owner.GetUID(), describe(object, object.GetName())}
 }
+
+// UnlessHidden must be called with the answer to a write of a child that is not applied. The error is the outcome if
+// admission has changed the label by which the caches select it.
+func (p *Pass) UnlessHidden(object client.Object) error { return p.unlessHidden(object) }
+
+// IsHidden reports whether admission changes that label of children like this one, so that no read must wait for a write.
+func (p *Pass) IsHidden(object client.Object) bool { return p.own.isHidden(object) }

@@ -173,12 +173,13 @@ func claim[T client.Object](ctx context.Context, r *Reconciler, s *scope, object
 	}
 	// With its version it is an object that still has no controller.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, object, patch, fieldOwner); err != nil {
+	hidden, err := r.patch(ctx, s, object, patch)
+	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return none, true, nil
 		}
 		return none, false, fmt.Errorf("adopting %s: %w", before.GetName(), err)
 	}
 	restored()
-	return object, false, nil
+	return object, false, hidden
 }

@@ -77,7 +77,7 @@ type scope struct {
 
 	world world // set by readSpec, findPods and findRevisions
 	plan  plan  // set by makePlan
-	// contested is the outcome if another writer reverts each correction of an object; set by findPods
+	// contested is the outcome if another writer, or admission, reverts each correction of an object; set by findPods
 	// and findRevisions.
 	contested error
 	// postponed is the outcome if only corrections of pods have to wait; set by carryOut.
@@ -86,7 +86,7 @@ type scope struct {
 	hindered bool
 }
 
-// contest records that a correction has to wait. What does not depend on it goes on.
+// contest records an outcome, if there is one, on which nothing else depends.
 func (s *scope) contest(err error) { s.contested = soonest(s.contested, err) }
 
 // soonest returns the first outcome that there is. It comes back as soon as any of them would: no event ends a truce with

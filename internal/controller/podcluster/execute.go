@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -149,10 +150,10 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, a action) outcome 
 			return found
 		}
 	}
-	err = r.Client.Create(ctx, pod, fieldOwner)
+	hidden, err := r.create(ctx, s, pod)
 	switch {
 	case err == nil:
-		return outcome{member: memberOf(s.cluster.Name, pod), change: "Created Pod " + pod.Name}
+		return outcome{member: memberOf(s.cluster.Name, pod), change: "Created Pod " + pod.Name, err: hidden}
 	case apierrors.IsAlreadyExists(err):
 		return r.whoHas(ctx, s, pod.Name)
 	default:
@@ -160,10 +161,10 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, a action) outcome 
 	}
 }
 
-// isTaken reports whether the last pass found a name that is taken.
+// isTaken reports whether the last pass found a name that is taken, also by a pod that the cache does not hold.
 func isTaken(s *scope) bool {
 	ready := meta.FindStatusCondition(s.cluster.Status.Conditions, sharedv1.ConditionReady)
-	return ready != nil && (ready.Reason == flow.ReasonResourceExists || ready.Reason == ReasonNameNotFree)
+	return ready != nil && slices.Contains([]string{flow.ReasonResourceExists, ReasonNameNotFree, flow.ReasonLabelChanged}, ready.Reason)
 }
 
 // whoHas returns the outcome for a name that already exists, or that does not exist.
@@ -294,7 +295,10 @@ func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after 
 		return outcome{err: err, taken: true}
 	}
 	done := r.patchPod(ctx, s, m.pod, after, "Restored Pod %s: "+strings.ReplaceAll(m.drift.text(), "%", "%%"))
-	if done.restored = done.err == nil && done.change != ""; done.restored {
+	if done.err != nil {
+		done.change = ""
+	}
+	if done.restored = done.change != ""; done.restored {
 		restored()
 	}
 	return done
@@ -303,11 +307,12 @@ func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after 
 func (r *Reconciler) patchPod(ctx context.Context, s *scope, before, after *corev1.Pod, change string) outcome {
 	// The write depends on the version that was read, so it must not have changed.
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, after, patch, fieldOwner); err != nil {
+	hidden, err := r.patch(ctx, s, after, patch)
+	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return outcome{}
 		}
 		return outcome{err: flow.Refused(fmt.Errorf("updating pod %s: %w", before.Name, err))}
 	}
-	return outcome{member: memberOf(s.cluster.Name, after), change: fmt.Sprintf(change, before.Name)}
+	return outcome{member: memberOf(s.cluster.Name, after), change: fmt.Sprintf(change, before.Name), err: hidden}
 }

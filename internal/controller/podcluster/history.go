@@ -157,9 +157,10 @@ func (r *Reconciler) createRevision(ctx context.Context, s *scope, data []byte, 
 	collisions := ptr.Deref(s.cluster.Status.CollisionCount, 0)
 	for range maxCollisions {
 		object := revisionObject(s.cluster, data, revisionHash(data, collisions), number)
-		err := r.Client.Create(ctx, object, fieldOwner)
+		hidden, err := r.create(ctx, s, object)
 		if err == nil {
 			s.pass.Changed("Created ControllerRevision %s", object.Name)
+			s.contest(hidden)
 			return readRevision(s.cluster.Name, object), nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -217,10 +218,15 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, after, patch, fieldOwner); err != nil {
+	hidden, err := r.patch(ctx, s, after, patch)
+	if err != nil {
 		return fmt.Errorf("updating revision %s: %w", before.Name, err)
 	}
 	one.object = after
+	if hidden != nil {
+		s.contest(hidden)
+		return nil
+	}
 	if len(lost) == 0 {
 		s.pass.Changed("Updated ControllerRevision %s", before.Name)
 		return nil
