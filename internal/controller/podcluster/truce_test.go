@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -209,6 +210,42 @@ func TestAContestAboutOneOfSeveralFields(t *testing.T) {
 				t.Errorf("the outcome is %v", done.err)
 			}
 			return
+		}
+	}
+	t.Error("there is no truce")
+}
+
+// Another writer removes a label of a pod that is available otherwise.
+func TestAContestedPodIsReported(t *testing.T) {
+	cluster := clusterOf(t, "{podReplicas: 1, image: a}")
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster).WithStatusSubresource(cluster).WithReturnManagedFields().
+		WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).WithIndex(&appsv1.ControllerRevision{}, clusterIndex, clusterKeys).Build()
+	r := &Reconciler{Client: (&admission{}).client(server), Reader: server, Now: func() time.Time { return noon }}
+	whole := &flow.Reconciler[*kubegroupv1.PodCluster]{
+		Kind: r.Kind(), Client: server, Reader: server, Events: events.NewFakeRecorder(1000), Clock: clocktesting.NewFakePassiveClock(noon),
+	}
+	live := &kubegroupv1.PodCluster{}
+	for range 30 {
+		result, err := whole.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(cluster), live); err != nil {
+			t.Fatal(err)
+		}
+		if ready := meta.FindStatusCondition(live.Status.Conditions, "Ready"); ready.Status != metav1.ConditionTrue {
+			if ready.Reason != flow.ReasonContested || result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
+				t.Errorf("it is %s, and the next pass is after %v", ready.Reason, result.RequeueAfter)
+			}
+			return
+		}
+		pod := &corev1.Pod{}
+		if err := server.Get(t.Context(), client.ObjectKey{Namespace: cluster.Namespace, Name: "web-0"}, pod); err != nil {
+			t.Fatal(err)
+		}
+		delete(pod.Labels, flow.LabelInstance)
+		if err := server.Update(t.Context(), pod); err != nil {
+			t.Fatal(err)
 		}
 	}
 	t.Error("there is no truce")
