@@ -34,13 +34,17 @@ func TestATruceEndsWhileSomethingElseIsReported(t *testing.T) {
 	whole := &flow.Reconciler[*kubegroupv1.PodCluster]{
 		Kind: r.Kind(), Client: server, Reader: server, Events: events.NewFakeRecorder(1000), Clock: clocktesting.NewFakePassiveClock(noon),
 	}
-	for range 30 {
+	// Each time, other labels are removed with it.
+	others := [][]string{nil, {flow.LabelKind}, {labelRevision}, {flow.LabelKind, labelRevision}}
+	for round := range 20 * len(others) {
 		var revisions appsv1.ControllerRevisionList
 		if err := server.List(t.Context(), &revisions); err != nil {
 			t.Fatal(err)
 		}
 		for i := range revisions.Items {
-			delete(revisions.Items[i].Labels, flow.LabelInstance)
+			for _, name := range append(others[round%len(others)], flow.LabelInstance) {
+				delete(revisions.Items[i].Labels, name)
+			}
 			if err := server.Update(t.Context(), &revisions.Items[i]); err != nil {
 				t.Fatal(err)
 			}
@@ -87,6 +91,9 @@ func TestTheFirstTruceToEndCounts(t *testing.T) {
 			err := (&Reconciler{}).each(label, func(_ context.Context, _ *scope, a action) outcome { return test.outcomes[a.ordinal] })(t.Context(), s)
 			if after, _ := flow.ComesBack(err); after != time.Second || flow.Reason(err) != test.reason {
 				t.Errorf("the outcome is %s %v, after %v", flow.Reason(err), err, after)
+			}
+			if !s.hindered {
+				t.Error("an update could end although a pod is not known")
 			}
 		})
 	}
