@@ -65,8 +65,12 @@ func (p *Pass) createByApply(ctx context.Context, object client.Object, name str
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
+	options := []client.PatchOption{client.FieldOwner(p.fieldOwner)}
+	if p.own.isHidden(object) {
+		options = append(options, client.DisableReadYourWritesConsistency)
+	}
 	return p.write(object, name, func() error {
-		return p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(p.fieldOwner))
+		return p.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...)
 	})
 }
 

@@ -4,10 +4,15 @@
 package flow
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
@@ -44,6 +49,30 @@ func TestFieldsThatTheGoTypeLoses(t *testing.T) {
 		}
 		if got := losesFields(test.object, content); got != test.want {
 			t.Errorf("%s: got %v", test.configuration, got)
+		}
+	}
+}
+
+// Admission changes the label of all ConfigMaps, so no cache gets the next one either.
+func TestAHiddenChildIsAppliedWithoutWaiting(t *testing.T) {
+	for _, hidden := range []bool{false, true} {
+		applied := false
+		server := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(_ context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, options ...client.PatchOption) error {
+				applied = true
+				if got := (&client.PatchOptions{}).ApplyOptions(options); got.DisableReadYourWritesConsistency != hidden || got.FieldManager != "us" {
+					t.Errorf("hidden is %v, and the options are %+v", hidden, got)
+				}
+				return nil
+			},
+		}).Build()
+		pass := &Pass{owner: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n"}}, fieldOwner: "us", client: server, reader: server, own: &ownWrites{}}
+		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c"}}
+		if hidden {
+			pass.own.hides(child)
+		}
+		if err := pass.createByApply(t.Context(), child, child.Name, []byte("{}")); err != nil || !applied {
+			t.Errorf("got %v", err)
 		}
 	}
 }

@@ -4,7 +4,6 @@
 package podcluster
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -63,7 +62,7 @@ func (r *Reconciler) findPods(ctx context.Context, s *scope) error {
 		if pod, err = adopt(ctx, r, s, pod); err != nil {
 			if flow.Reason(err) == flow.ReasonContested {
 				// The other pods need not wait.
-				s.contested = cmp.Or(s.contested, err)
+				s.contest(err)
 				continue
 			}
 			return err
@@ -152,7 +151,7 @@ func wasOurs(cluster *kubegroupv1.PodCluster, pod *corev1.Pod) bool {
 // claim makes the PodCluster the controller of an object, and sets labels.
 func claim[T client.Object](ctx context.Context, r *Reconciler, s *scope, object T, labels map[string]string) (claimed T, gone bool, err error) {
 	var none T
-	restored, err := s.pass.MayRestore(object, "metadata.ownerReferences was removed")
+	restored, err := s.pass.MayRestore(object, []string{"metadata.ownerReferences was removed"})
 	if err != nil {
 		return none, false, err
 	}
@@ -174,12 +173,13 @@ func claim[T client.Object](ctx context.Context, r *Reconciler, s *scope, object
 	}
 	// With its version it is an object that still has no controller.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, object, patch, fieldOwner); err != nil {
+	hidden, err := r.patch(ctx, s, object, patch)
+	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return none, true, nil
 		}
 		return none, false, fmt.Errorf("adopting %s: %w", before.GetName(), err)
 	}
 	restored()
-	return object, false, nil
+	return object, false, hidden
 }

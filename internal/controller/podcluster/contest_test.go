@@ -55,7 +55,10 @@ func TestPodsAreNotReplacedWithoutEnd(t *testing.T) {
 				if err := server.Create(t.Context(), pod); err != nil {
 					t.Fatal(err)
 				}
-				return action{verb: remove, member: memberOf(cluster.Name, pod), why: "spec.tolerations was changed by rival", drifted: true}
+				changed := []string{"spec.tolerations was changed by rival"}
+				m := memberOf(cluster.Name, pod)
+				m.drift = &podDrift{lasting: changed, fields: changed}
+				return action{verb: remove, member: m, drifted: true}
 			}
 
 			const enough = 30
@@ -72,7 +75,6 @@ func TestPodsAreNotReplacedWithoutEnd(t *testing.T) {
 				if after, _ := flow.ComesBack(done.err); after <= 0 {
 					t.Error("it is not tried again")
 				}
-				next.member.drift = &podDrift{lasting: []string{next.why}, text: next.why}
 				if marked = next.member; replace(next) || !marked.contested {
 					t.Error("the planner does not know that it is contested")
 				}

@@ -77,9 +77,27 @@ type scope struct {
 
 	world world // set by readSpec, findPods and findRevisions
 	plan  plan  // set by makePlan
-	// contested is the outcome if another writer reverts each correction of an object; set by findPods
+	// contested is the outcome if another writer, or admission, reverts each correction of an object; set by findPods
 	// and findRevisions.
 	contested error
+	// postponed is the outcome if only corrections of pods have to wait; set by carryOut.
+	postponed error
+	// hindered means that an action failed for another reason, or for a pod that is not known; set by carryOut.
+	hindered bool
+}
+
+// contest records an outcome, if there is one, on which nothing else depends.
+func (s *scope) contest(err error) { s.contested = soonest(s.contested, err) }
+
+// soonest returns the first outcome that there is. It comes back as soon as any of them would: no event ends a truce with
+// another writer, which has its way.
+func soonest(outcomes ...error) error {
+	first := cmp.Or(outcomes...)
+	for _, one := range outcomes {
+		after, _ := flow.ComesBack(one)
+		first = flow.Within(after, first)
+	}
+	return first
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, cluster *kubegroupv1.PodCluster) error {
@@ -97,8 +115,9 @@ func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, cluster *ku
 	)
 	setStatus(s)
 	if err == nil {
-		err = cmp.Or(verdict(&s.world), s.contested)
+		err = soonest(s.postponed, verdict(&s.world))
 	}
+	err = soonest(err, s.contested)
 	if err == nil {
 		pass.Remark("%s", left(&s.world))
 	}

@@ -32,9 +32,12 @@ type podDrift struct {
 	images map[string]string
 	// lasting are fields that cannot be changed back in a running pod.
 	lasting []string
-	// text names all of it.
-	text string
+	// fields describes each field of it.
+	fields []string
 }
+
+// text describes all of it.
+func (d *podDrift) text() string { return strings.Join(d.fields, ", ") }
 
 func (d *podDrift) ofMetadata() bool {
 	return d != nil && (len(d.labels)+len(d.annotations) > 0 || d.owner != nil)
@@ -68,7 +71,7 @@ func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 		}
 		m.drift = driftOf(s.pass, m.pod, expected, template)
 		if m.drift == nil && revision != nil && isUnlike(s.cluster, revision, m) {
-			m.drift = &podDrift{lasting: []string{clearedText}, text: clearedText}
+			m.drift = &podDrift{lasting: []string{clearedText}, fields: []string{clearedText}}
 		}
 	}
 	return nil
@@ -77,16 +80,22 @@ func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 // markContested finds the pods whose correction has to wait because another writer reverts each one.
 func markContested(s *scope) {
 	for _, m := range s.world.members {
-		if m.terminating || !m.drift.ofSpec() {
+		if m.terminating || m.drift == nil {
 			continue
 		}
 		var err error
-		if s.world.inPlace && len(m.drift.lasting) == 0 {
-			_, err = s.pass.MayRestore(m.pod, m.drift.text)
+		if m.drift.ofMetadata() || s.world.inPlace && len(m.drift.lasting) == 0 {
+			_, err = s.pass.MayRestore(m.pod, m.drift.fields)
 		} else {
-			_, err = s.pass.MayReplace(m.pod, m.drift.text, 0)
+			_, err = s.pass.MayReplace(m.pod, m.drift.fields, 0)
 		}
-		m.contested = err != nil
+		if m.contested = err != nil; !m.contested {
+			continue
+		}
+		after, _ := flow.ComesBack(err)
+		if due := s.world.now.Add(after); s.world.truce.IsZero() || due.Before(s.world.truce) {
+			s.world.truce = due
+		}
 	}
 }
 
@@ -119,7 +128,7 @@ func driftOf(owned ownership, pod *corev1.Pod, every belonging, template *shared
 		return nil
 	}
 	slices.Sort(found.lasting)
-	found.text = strings.Join(slices.Concat(found.lasting, fields), ", ")
+	found.fields = slices.Concat(found.lasting, fields)
 	return &found
 }
 

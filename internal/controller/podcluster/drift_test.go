@@ -152,7 +152,7 @@ func TestDriftOf(t *testing.T) {
 			found := driftOf(test.records, pod, belonging{labels: map[string]string{flow.LabelInstance: "ring"}, owner: ringRef}, template)
 			text := ""
 			if found != nil {
-				text = found.text
+				text = found.text()
 			}
 			if text != test.want || found.ofMetadata() != test.metadata || found.ofSpec() != test.spec {
 				t.Errorf("got %q, metadata %v, spec %v", text, found.ofMetadata(), found.ofSpec())
@@ -162,9 +162,9 @@ func TestDriftOf(t *testing.T) {
 }
 
 func TestDriftIsPlanned(t *testing.T) {
-	image := &podDrift{images: map[string]string{"main": "nginx"}, text: "image"}
-	toleration := &podDrift{lasting: []string{"tolerations"}, text: "tolerations"}
-	label := &podDrift{labels: map[string]string{"tier": "ring"}, text: "label"}
+	image := &podDrift{images: map[string]string{"main": "nginx"}, fields: []string{"image"}}
+	toleration := &podDrift{lasting: []string{"tolerations"}, fields: []string{"tolerations"}}
+	label := &podDrift{labels: map[string]string{"tier": "ring"}, fields: []string{"label"}}
 	for _, test := range []struct {
 		name    string
 		drift   *podDrift
@@ -215,7 +215,7 @@ func TestAContestedPodDoesNotHoldUpAnUpdate(t *testing.T) {
 	members := []*member{
 		memberOf("web", newPod(t, "web", 0, "v1", "")), memberOf("web", newPod(t, "web", 1, "v1", "")), memberOf("web", newPod(t, "web", 2, "v2b", "")),
 	}
-	members[2].drift = &podDrift{lasting: []string{"tolerations"}, text: "tolerations"}
+	members[2].drift = &podDrift{lasting: []string{"tolerations"}, fields: []string{"tolerations"}}
 	for contested, want := range map[bool]string{
 		false: "delete 2 (tolerations)",
 		true:  "delete 2 (tolerations), delete 1 (another revision)",

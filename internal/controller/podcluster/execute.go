@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,15 +40,20 @@ const (
 const ReasonNameNotFree = "NameNotFree"
 
 // carryOut carries out the plan. Deletions come first: they can make room for new pods, and later failures do not
-// delay them.
+// delay them. An update can end although corrections have to wait because another writer reverts them.
 func (r *Reconciler) carryOut(ctx context.Context, s *scope) error {
-	return flow.RunAll(ctx, s,
+	err := flow.RunAll(ctx, s,
 		r.each(remove, r.deletePod),
 		r.each(renew, r.renewPod),
 		r.each(mend, r.mendPod),
 		r.each(label, r.labelPod),
 		r.each(create, r.createPod),
 	)
+	if err != nil && !s.hindered {
+		s.postponed = err
+		return nil
+	}
+	return err
 }
 
 // outcome is what became of an action.
@@ -77,6 +83,7 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 		done := 0
 		for size := 1; len(todo) > 0; size = min(2*size, largestBatch) {
 			if done >= mostPerPass {
+				s.hindered = true
 				return flow.WaitingFor(time.Millisecond, "InProgress", "%d more pods wait for the next batch", len(todo))
 			}
 			batch := todo[:min(size, len(todo))]
@@ -90,19 +97,24 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 			var failed error
 			for i, o := range outcomes {
 				s.note(batch[i], o)
+				if o.err != nil && (batch[i].member == nil || flow.Reason(o.err) != flow.ReasonContested) {
+					s.hindered = true
+				}
 				switch {
 				case o.err == nil:
 					done++
 				case o.taken:
-					if taken == nil || flow.IsStalled(o.err) {
-						taken = o.err
+					if flow.IsStalled(o.err) {
+						taken = soonest(o.err, taken)
+					} else {
+						taken = soonest(taken, o.err)
 					}
 				case failed == nil:
 					failed = o.err
 				}
 			}
 			if failed != nil {
-				return failed
+				return soonest(failed, taken)
 			}
 		}
 		return taken
@@ -138,10 +150,10 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, a action) outcome 
 			return found
 		}
 	}
-	err = r.Client.Create(ctx, pod, fieldOwner)
+	hidden, err := r.create(ctx, s, pod)
 	switch {
 	case err == nil:
-		return outcome{member: memberOf(s.cluster.Name, pod), change: "Created Pod " + pod.Name}
+		return outcome{member: memberOf(s.cluster.Name, pod), change: "Created Pod " + pod.Name, err: hidden}
 	case apierrors.IsAlreadyExists(err):
 		return r.whoHas(ctx, s, pod.Name)
 	default:
@@ -149,10 +161,10 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, a action) outcome 
 	}
 }
 
-// isTaken reports whether the last pass found a name that is taken.
+// isTaken reports whether the last pass found a name that is taken, also by a pod that the cache does not hold.
 func isTaken(s *scope) bool {
 	ready := meta.FindStatusCondition(s.cluster.Status.Conditions, sharedv1.ConditionReady)
-	return ready != nil && (ready.Reason == flow.ReasonResourceExists || ready.Reason == ReasonNameNotFree)
+	return ready != nil && slices.Contains([]string{flow.ReasonResourceExists, ReasonNameNotFree, flow.ReasonLabelChanged}, ready.Reason)
 }
 
 // whoHas returns the outcome for a name that already exists, or that does not exist.
@@ -207,7 +219,7 @@ func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome 
 	replaced := func() {}
 	if a.drifted {
 		var err error
-		if replaced, err = s.pass.MayReplace(pod, a.why, reactionTo(pod, s.world.minReady)); err != nil {
+		if replaced, err = s.pass.MayReplace(pod, a.member.drift.fields, reactionTo(pod, s.world.minReady)); err != nil {
 			return outcome{err: err, taken: true}
 		}
 	}
@@ -256,32 +268,37 @@ func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 		after.Labels = map[string]string{}
 	}
 	after.Labels[labelOrdinal] = strconv.Itoa(a.ordinal)
-	if !a.member.drift.ofMetadata() {
-		return r.patchPod(ctx, s, a.member.pod, after, "Labelled Pod %s")
+	var done outcome
+	if drift := a.member.drift; drift.ofMetadata() {
+		maps.Copy(after.Labels, drift.labels)
+		if after.Annotations == nil {
+			after.Annotations = map[string]string{}
+		}
+		maps.Copy(after.Annotations, drift.annotations)
+		if drift.owner != nil {
+			after.OwnerReferences = withReference(after.OwnerReferences, *drift.owner)
+		}
+		done = r.restorePod(ctx, s, a.member, after)
+	} else {
+		done = r.patchPod(ctx, s, a.member.pod, after, "Labelled Pod %s")
 	}
-	maps.Copy(after.Labels, a.member.drift.labels)
-	if after.Annotations == nil {
-		after.Annotations = map[string]string{}
-	}
-	maps.Copy(after.Annotations, a.member.drift.annotations)
-	if owner := a.member.drift.owner; owner != nil {
-		after.OwnerReferences = withReference(after.OwnerReferences, *owner)
-	}
-	done := r.restorePod(ctx, s, a.member, after)
-	if _, restored := a.member.drift.labels[labelRevision]; done.member != nil && !restored {
-		// The label may name a revision that the pod does not follow.
+	if done.member != nil {
+		// The label may name a revision that the pod does not follow. If it was restored, it names the one that it does.
 		done.member.hash = a.member.hash
 	}
 	return done
 }
 
 func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after *corev1.Pod) outcome {
-	restored, err := s.pass.MayRestore(m.pod, m.drift.text)
+	restored, err := s.pass.MayRestore(m.pod, m.drift.fields)
 	if err != nil {
 		return outcome{err: err, taken: true}
 	}
-	done := r.patchPod(ctx, s, m.pod, after, "Restored Pod %s: "+strings.ReplaceAll(m.drift.text, "%", "%%"))
-	if done.restored = done.err == nil && done.change != ""; done.restored {
+	done := r.patchPod(ctx, s, m.pod, after, "Restored Pod %s: "+strings.ReplaceAll(m.drift.text(), "%", "%%"))
+	if done.err != nil {
+		done.change = ""
+	}
+	if done.restored = done.change != ""; done.restored {
 		restored()
 	}
 	return done
@@ -290,11 +307,12 @@ func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after 
 func (r *Reconciler) patchPod(ctx context.Context, s *scope, before, after *corev1.Pod, change string) outcome {
 	// The write depends on the version that was read, so it must not have changed.
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, after, patch, fieldOwner); err != nil {
+	hidden, err := r.patch(ctx, s, after, patch)
+	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return outcome{}
 		}
 		return outcome{err: flow.Refused(fmt.Errorf("updating pod %s: %w", before.Name, err))}
 	}
-	return outcome{member: memberOf(s.cluster.Name, after), change: fmt.Sprintf(change, before.Name)}
+	return outcome{member: memberOf(s.cluster.Name, after), change: fmt.Sprintf(change, before.Name), err: hidden}
 }

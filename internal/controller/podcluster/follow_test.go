@@ -4,10 +4,13 @@
 package podcluster
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/opdock/opdock/internal/flow"
 )
@@ -126,4 +129,25 @@ func TestAPodWithoutRecordsIsCompared(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A write that only gives a pod the label of its number does not make the label of its revision ours.
+func TestALabelOfTheNumberDoesNotConfirmTheRevision(t *testing.T) {
+	cluster := clusterOf(t, "{podReplicas: 1}")
+	pod := newPod(t, cluster.Name, 0, "v2", "")
+	pod.Namespace = cluster.Namespace
+	delete(pod.Labels, labelOrdinal)
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster, pod).WithStatusSubresource(cluster).Build()
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
+		t.Fatal(err)
+	}
+	unknown := memberOf(cluster.Name, pod)
+	unknown.hash = "" // as findDrift has found out
+	r := &Reconciler{Client: server, Reader: server}
+	newPasses(t, r, cluster)(func(ctx context.Context, s *scope) {
+		done := r.labelPod(ctx, s, action{verb: label, member: unknown})
+		if done.err != nil || done.member == nil || done.member.pod.Labels[labelOrdinal] != "0" || done.member.hash != "" {
+			t.Errorf("the outcome is %+v", done)
+		}
+	})
 }

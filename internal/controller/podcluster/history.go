@@ -103,7 +103,7 @@ func (r *Reconciler) adoptRevision(ctx context.Context, s *scope, known []*revis
 	}
 	adopted, err := adopt(ctx, r, s, orphan)
 	if flow.Reason(err) == flow.ReasonContested {
-		s.contested = cmp.Or(s.contested, err)
+		s.contest(err)
 		return append(known, one), nil
 	}
 	if err != nil || adopted == nil {
@@ -157,9 +157,10 @@ func (r *Reconciler) createRevision(ctx context.Context, s *scope, data []byte, 
 	collisions := ptr.Deref(s.cluster.Status.CollisionCount, 0)
 	for range maxCollisions {
 		object := revisionObject(s.cluster, data, revisionHash(data, collisions), number)
-		err := r.Client.Create(ctx, object, fieldOwner)
+		hidden, err := r.create(ctx, s, object)
 		if err == nil {
 			s.pass.Changed("Created ControllerRevision %s", object.Name)
+			s.contest(hidden)
 			return readRevision(s.cluster.Name, object), nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -210,18 +211,22 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 	if isOld {
 		after.Revision = newest + 1
 	}
-	text := strings.Join(lost, ", ")
-	restored, err := s.pass.MayRestore(before, text)
+	restored, err := s.pass.MayRestore(before, lost)
 	if err != nil && !isOld {
 		// The revision is known nevertheless, so the pods need not wait.
-		s.contested = cmp.Or(s.contested, err)
+		s.contest(err)
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, after, patch, fieldOwner); err != nil {
+	hidden, err := r.patch(ctx, s, after, patch)
+	if err != nil {
 		return fmt.Errorf("updating revision %s: %w", before.Name, err)
 	}
 	one.object = after
+	if hidden != nil {
+		s.contest(hidden)
+		return nil
+	}
 	if len(lost) == 0 {
 		s.pass.Changed("Updated ControllerRevision %s", before.Name)
 		return nil
@@ -229,7 +234,7 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 	if restored != nil {
 		restored()
 	}
-	s.pass.Restored("Restored ControllerRevision %s: %s", before.Name, text)
+	s.pass.Restored("Restored ControllerRevision %s: %s", before.Name, strings.Join(lost, ", "))
 	return nil
 }
 

@@ -43,7 +43,7 @@ type member struct {
 	since time.Time
 	// drift is the drift of the pod; nil if there is none. Set by findDrift.
 	drift *podDrift
-	// contested means that the correction of its spec has to wait. Set by makePlan.
+	// contested means that its correction has to wait. Set by makePlan.
 	contested bool
 }
 

@@ -27,6 +27,8 @@ type world struct {
 	revisions       map[string]*revision
 	update, current *revision
 	now             time.Time
+	// truce is when the first correction of a pod that has to wait is due; zero if none has to. Set by markContested.
+	truce time.Time
 }
 
 // verb is the kind of an action.
@@ -72,6 +74,7 @@ type planner struct {
 // newPlan returns the next step towards the desired pods.
 func newPlan(w world) plan {
 	p := &planner{world: w, byOrdinal: make(map[int]*member, len(w.members))}
+	p.wakeAt(w.truce)
 	for _, m := range w.members {
 		p.byOrdinal[m.ordinal] = m
 	}
@@ -115,7 +118,9 @@ func (p *planner) keepUp() (sound []*member) {
 			p.do(action{verb: remove, ordinal: ordinal, member: m, why: why})
 			continue
 		}
-		if m.pod.Labels[labelOrdinal] != strconv.Itoa(ordinal) || m.drift.ofMetadata() {
+		isLabelled := m.pod.Labels[labelOrdinal] == strconv.Itoa(ordinal) && !m.drift.ofMetadata()
+		// If its labels are contested, the update may be what ends that.
+		if !isLabelled && (!m.contested || !p.outdated(m)) {
 			p.do(action{verb: label, ordinal: ordinal, member: m})
 			continue
 		}
@@ -181,7 +186,7 @@ func (p *planner) rollOut(sound []*member) {
 func (p *planner) toUpdate(m *member) action {
 	a := action{verb: remove, ordinal: m.ordinal, member: m, why: "another revision"}
 	if !p.outdated(m) {
-		a.why, a.drifted = m.drift.text, true
+		a.why, a.drifted = m.drift.text(), true
 	}
 	if !p.inPlace || m.drift != nil && len(m.drift.lasting) > 0 {
 		return a

@@ -94,7 +94,7 @@ func verdict(w *world) error {
 			unknown = cmp.Or(unknown, m.pod.Name)
 		}
 		if !m.terminating && m.drift.ofSpec() {
-			drift = cmp.Or(drift, fmt.Sprintf("pod %s differs from its template, and will be corrected: %s", m.pod.Name, m.drift.text))
+			drift = cmp.Or(drift, fmt.Sprintf("pod %s differs from its template, and will be corrected: %s", m.pod.Name, m.drift.text()))
 		}
 	}
 	switch trouble := health.FirstTrouble(broken); {

@@ -1,0 +1,152 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// admission gives the objects of a type its own label, and makes pods ready.
+type admission struct {
+	of client.Object
+	// created are pods that requests asked for, and waits how many writes of relabelled objects later reads wait for.
+	created []string
+	waits   int
+}
+
+func (a *admission) relabels(object client.Object) bool {
+	return a.of != nil && reflect.TypeOf(object) == reflect.TypeOf(a.of)
+}
+
+func relabel(object client.Object) {
+	labels := maps.Clone(object.GetLabels())
+	labels[flow.LabelManagedBy] = "platform"
+	object.SetLabels(labels)
+}
+
+// client returns the client of a manager: its cache holds only objects with the label of the fleet.
+func (a *admission) client(server client.WithWatch) client.Client {
+	return interceptor.NewClient(server, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if pod, ok := object.(*corev1.Pod); ok {
+				a.created = append(a.created, pod.Name)
+				pod.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
+				pod.Status.Phase = corev1.PodRunning
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: pod.CreationTimestamp}}
+			}
+			if a.relabels(object) {
+				relabel(object)
+				if !(&client.CreateOptions{}).ApplyOptions(options).DisableReadYourWritesConsistency {
+					a.waits++
+				}
+			}
+			return c.Create(ctx, object, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if err := c.Patch(ctx, object, patch, options...); err != nil || !a.relabels(object) {
+				return err
+			}
+			if !(&client.PatchOptions{}).ApplyOptions(options).DisableReadYourWritesConsistency {
+				a.waits++
+			}
+			relabel(object)
+			return c.Update(ctx, object)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			return c.List(ctx, list, append(options, client.MatchingLabels{flow.LabelManagedBy: flow.ManagedBy})...)
+		},
+	})
+}
+
+// The cache never holds an object whose label admission changes, so a read must not wait for it, and the PodCluster says
+// why it is not ready.
+func TestAdmissionThatChangesTheLabel(t *testing.T) {
+	for _, of := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
+		t.Run(reflect.TypeOf(of).Elem().Name(), func(t *testing.T) {
+			cluster := clusterOf(t, "{podReplicas: 2, image: a}")
+			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster).WithStatusSubresource(cluster).WithReturnManagedFields().
+				WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).WithIndex(&appsv1.ControllerRevision{}, clusterIndex, clusterKeys).Build()
+			platform := &admission{of: of}
+			recorder := events.NewFakeRecorder(1000)
+			r := &Reconciler{Client: platform.client(server), Reader: server, Now: func() time.Time { return noon }}
+			whole := &flow.Reconciler[*kubegroupv1.PodCluster]{
+				Kind: r.Kind(), Client: server, Reader: server, Events: recorder, Clock: clocktesting.NewFakePassiveClock(noon),
+			}
+			pass := func() (ready string, err error) {
+				_, err = whole.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)})
+				live := &kubegroupv1.PodCluster{}
+				if err := server.Get(t.Context(), client.ObjectKeyFromObject(cluster), live); err != nil {
+					t.Fatal(err)
+				}
+				condition := meta.FindStatusCondition(live.Status.Conditions, "Ready")
+				return condition.Reason + " " + condition.Message, err
+			}
+			for range 4 {
+				if ready, err := pass(); err == nil || !strings.HasPrefix(ready, flow.ReasonLabelChanged+" ") || !strings.Contains(ready, `="platform"`) {
+					t.Errorf("got %v and %s", err, ready)
+				}
+			}
+			want := []string{"web-0", "web-1"}
+			if platform.relabels(&corev1.Pod{}) {
+				want = want[:1] // no more of what cannot be watched
+			}
+			slices.Sort(platform.created)
+			if !slices.Equal(platform.created, want) || platform.waits > 1 {
+				t.Errorf("pods %v were created, and reads wait for %d writes of objects that no cache gets", platform.created, platform.waits)
+			}
+			close(recorder.Events)
+			for event := range recorder.Events {
+				if strings.Contains(event, "Restored") {
+					t.Errorf("the event is %s", event)
+				}
+			}
+
+			platform.of = nil
+			whole.Events = events.NewFakeRecorder(1000)
+			for range 3 {
+				if _, err := pass(); err != nil {
+					t.Error(err)
+				}
+			}
+			if ready, err := pass(); err != nil || !strings.HasPrefix(ready, flow.ReasonReady+" ") {
+				t.Errorf("got %v and %s", err, ready)
+			}
+		})
+	}
+}
+
+func TestAdmissionThatChangesTheLabelOfAnAdoptedPod(t *testing.T) {
+	cluster := clusterOf(t, "{podReplicas: 1}")
+	orphan := newPod(t, cluster.Name, 0, "v1", "")
+	orphan.Namespace = cluster.Namespace
+	maps.Copy(orphan.Labels, identity(cluster))
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster, orphan).WithStatusSubresource(cluster).
+		WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).Build()
+	r := &Reconciler{Client: (&admission{of: orphan}).client(server), Reader: server}
+	newPasses(t, r, cluster)(func(ctx context.Context, s *scope) {
+		if err := r.findPods(ctx, s); flow.Reason(err) != flow.ReasonLabelChanged {
+			t.Errorf("the outcome is %v", err)
+		}
+	})
+}
