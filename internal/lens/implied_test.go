@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +79,7 @@ func TestBoundRoles(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &role.Object); err != nil {
 			t.Fatal(err)
 		}
-		role.SetResourceVersion(fmt.Sprint(i + 1))
+		role.SetResourceVersion(strconv.Itoa(i + 1))
 		o.memory.learn(objectKey{"rbac.authorization.k8s.io", strings.ToLower(role.GetKind()) + "s", role.GetNamespace(), role.GetName()}, versionOf(role, nil, encodedJSON, false, time.Time{}), false)
 	}
 	for _, test := range []struct{ kind, name, namespace, want string }{
