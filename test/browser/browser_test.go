@@ -4,6 +4,8 @@
 package browser
 
 import (
+	"context"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,8 +13,21 @@ import (
 
 	"github.com/opdock/opdock/internal/page"
 	"github.com/opdock/opdock/internal/page/demo"
+	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/test/browser/chromium"
 )
+
+// shared is one browser for all tests, each of which has windows of its own in it.
+var shared *chromium.Browser
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared != nil {
+		shared.Close()
+	}
+	testenv.RemoveProgram()
+	os.Exit(code)
+}
 
 // look opens a page and fails the test if the page complains, or asks others than its server for anything.
 func look(t *testing.T, address string, o chromium.Options) *chromium.Page {
@@ -23,7 +38,14 @@ func look(t *testing.T, address string, o chromium.Options) *chromium.Page {
 	if o.Width == 0 {
 		o.Width, o.Height = 1440, 900
 	}
-	p, err := chromium.Open(t.Context(), address, o)
+	if shared == nil {
+		browser, err := chromium.Start(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared = browser
+	}
+	p, err := shared.Open(address, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,12 +20,6 @@ import (
 // patience is how long a cluster may take for what should happen at once.
 const patience = 90 * time.Second
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	testenv.RemoveProgram()
-	os.Exit(code)
-}
-
 // opdock is the program as users have it, with a home of its own.
 type opdock struct {
 	program string

@@ -118,11 +118,15 @@ func run(ctx context.Context, objects, events int, length time.Duration, scale, 
 		return err
 	}
 	defer end()
-	p, err := chromium.Open(ctx, address, chromium.Options{Width: 1440, Height: 900})
+	browser, err := chromium.Start(ctx)
 	if err != nil {
 		return err
 	}
-	defer p.Close()
+	defer browser.Close()
+	p, err := browser.Open(address, chromium.Options{Width: 1440, Height: 900})
+	if err != nil {
+		return err
+	}
 	// Until there is as much to draw as there will ever be in the range that is seen.
 	if err := p.Await(fmt.Sprintf("opdock.forest.nodes.size >= %d && opdock.store.events > %d", objects, 5*events)); err != nil {
 		return err
@@ -149,11 +153,10 @@ func run(ctx context.Context, objects, events int, length time.Duration, scale, 
 		}
 	}
 	p.Close() // it would draw beside the empty page
-	idle, err := chromium.Open(ctx, address+"/logo.svg", chromium.Options{Width: 1440, Height: 900})
+	idle, err := browser.Open(address+"/logo.svg", chromium.Options{Width: 1440, Height: 900})
 	if err != nil {
 		return err
 	}
-	defer idle.Close()
 	empty, err := measureOn(idle, length/4)
 	if err != nil {
 		return err

@@ -33,11 +33,15 @@ func run() error {
 	after := flag.Duration("after", time.Second, "how long to let things settle after that")
 	flag.Parse()
 
-	page, err := chromium.Open(context.Background(), *address, o)
+	browser, err := chromium.Start(context.Background())
 	if err != nil {
 		return err
 	}
-	defer page.Close()
+	defer browser.Close()
+	page, err := browser.Open(*address, o)
+	if err != nil {
+		return err
+	}
 	if err := page.Await(*await); err != nil {
 		return err
 	}
