@@ -122,14 +122,10 @@ func (r *run) createAndSettle(ctx context.Context, objects []*unstructured.Unstr
 	} else if err != nil {
 		return over, &noStartError{firstLine(err.Error())}
 	}
-	if over, err = r.settle(ctx); err != nil || agree(r.made(over)) {
+	if over, err = r.settle(ctx); err != nil {
 		return over, err
 	}
-	later, err := r.settleUntil(ctx, patience, func() bool { return agree(r.made(over)) })
-	if err == nil {
-		over.add(later)
-	}
-	return over, err
+	return r.settleMore(ctx, over, func() bool { return agree(r.made(over)) })
 }
 
 // learnFresh returns what a fresh start with the specs of the scenario changes, once for the campaign.
@@ -217,7 +213,7 @@ func (r *run) judgeChange(ctx context.Context, p *Plan, fresh *made, hide *compa
 			return nil, "", err
 		}
 	}
-	over, err := r.settleUntil(ctx, patience, func() bool { return c.agree(p, r.made(rested{}), fresh, hide) })
+	over, err := r.settleUntil(ctx, func() bool { return c.agree(p, r.made(rested{}), fresh, hide) })
 	if err != nil {
 		return nil, "", err
 	}

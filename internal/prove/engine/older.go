@@ -200,7 +200,7 @@ func restartDeleted(r *run, p *Plan) *disturbance {
 				found := r.campaign.mask.Differences(want, r.campaign.shapeOf(r.world.State()))
 				return slices.DeleteFunc(found, func(d compare.Difference) bool { return r.campaign.ignoresField(p.Family, p.Step-1, d) })
 			}
-			if _, err := r.settleUntil(ctx, patience, func() bool { return len(differ()) == 0 }); err != nil {
+			if _, err := r.settleUntil(ctx, func() bool { return len(differ()) == 0 }); err != nil {
 				return err
 			}
 			wrong = append(wrong, r.campaign.differences(p.Step-1, differ())...)

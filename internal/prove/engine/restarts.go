@@ -82,12 +82,8 @@ func (c *campaign) restart(ctx context.Context, i int, differences func(compare.
 		return nil, err
 	}
 	shape := func() compare.Shape { return c.shapeOf(r.world.State()) }
-	if len(differences(shape())) > 0 {
-		later, err := r.settleUntil(ctx, patience, func() bool { return len(differences(shape())) == 0 })
-		if err != nil {
-			return nil, err
-		}
-		over.add(later)
+	if over, err = r.settleMore(ctx, over, func() bool { return len(differences(shape())) == 0 }); err != nil {
+		return nil, err
 	}
 	result = &restarted{wrong: r.healthOf(i-1, over), shape: shape(), failing: over.failing}
 	for _, d := range differences(result.shape) {
