@@ -83,8 +83,9 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 		result.skipped = result.excused // what else is wrong counts
 	}
 	var missing *notThereError
+	var unjudged *unjudgedError
 	switch {
-	case errors.As(err, &missing):
+	case errors.As(err, &missing) || errors.As(err, &unjudged):
 		result.skipped = err.Error()
 	case isNotTaken(err):
 		result.skipped = "the API server does not accept the change"
@@ -100,6 +101,11 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 	}
 	result.changed = r.changed
 }
+
+// unjudgedError is a run that cannot be judged, although nothing has broken down.
+type unjudgedError struct{ reason string }
+
+func (e *unjudgedError) Error() string { return e.reason }
 
 // orDead adds the exits of an operator that does not stay up to what is wrong. Then the run has not broken down.
 func (r *run) orDead(step int, wrong []*Observation, err error) ([]*Observation, error) {
