@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/values"
@@ -90,6 +91,9 @@ func (e *noStartError) Error() string { return "no fresh start to compare with: 
 // fresh creates the custom resources of a state on a cluster that never had others. It calls unwell if the operator does not
 // survive that.
 func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) bool, unwell func(*run, []*Observation)) (m *made, err error) {
+	if there := present(c.before, c.o.Subjects); len(there) > 0 {
+		return nil, &noStartError{there[0].GetKind() + " " + there[0].GetName() + " is there before the first step"}
+	}
 	r, err := c.newRun(ctx, c.checkpoints[0], true)
 	if err != nil {
 		return nil, err
@@ -111,13 +115,31 @@ func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) 
 	return m, nil
 }
 
+// bring creates objects of the scenario. Those that are there before the first step, such as a namespace that the installation of the
+// operator creates as well, are applied, as the scenario does.
+func (r *run) bring(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, one := range objects {
+		_, there := find(r.campaign.before, one)
+		if there == nil {
+			if err := r.create(ctx, one); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := r.objects.Apply(ctx, client.ApplyConfigurationFromUnstructured(one.DeepCopy()), client.FieldOwner(manager), client.ForceOwnership); err != nil {
+			return fmt.Errorf("applying %s %s: %w", one.GetKind(), one.GetName(), err)
+		}
+	}
+	return nil
+}
+
 // createAndSettle creates objects, and waits longer for what the operator makes of them if that does not agree.
 func (r *run) createAndSettle(ctx context.Context, objects []*unstructured.Unstructured, agree func(*made) bool) (over rested, err error) {
 	if _, err := r.settle(ctx); err != nil {
 		return over, err
 	}
 	r.board.step(nil)
-	if err := r.createAll(ctx, objects); ctx.Err() != nil {
+	if err := r.bring(ctx, objects); ctx.Err() != nil {
 		return over, ctx.Err()
 	} else if err != nil {
 		return over, &noStartError{firstLine(err.Error())}

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -157,5 +158,35 @@ func TestFreshStartsHaveHiddenObjects(t *testing.T) {
 	h.campaign.unseenBefore = h.campaign.reference[0].unseen
 	if got := kinds(); !slices.Equal(got, []string{"ClusterIssuer", "Frigate"}) {
 		t.Errorf("got %q, although the others are there before the scenario", got)
+	}
+}
+
+// TestFreshStartsHaveWhatWasThereBefore is about objects of a scenario that the installation of the operator creates as well.
+func TestFreshStartsHaveWhatWasThereBefore(t *testing.T) {
+	crew, victory := sceneObject("Secret", "crew"), sceneObject("Frigate", "victory")
+	crew.Object["data"] = map[string]any{"captain": "aGFyZHk="}
+	installed := sceneObject("Secret", "crew")
+	objects := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithReturnManagedFields().WithObjects(installed).Build()
+	c := sceneOf([]*unstructured.Unstructured{victory}, []*unstructured.Unstructured{crew}, sceneState(crew, victory))
+	c.before = sceneState(installed)
+	c.o.Settling.Bound = createInterval // for an object that is in the way
+	r := &run{campaign: c, objects: objects}
+	if err := r.bring(t.Context(), c.origins(c.sceneAt(0, c.reference[0].state))); err != nil {
+		t.Fatal(err)
+	}
+	live, err := r.live(t.Context(), crew)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, _, _ := unstructured.NestedString(live.Object, "data", "captain"); data != "aGFyZHk=" {
+		t.Errorf("got %v, want it as the scenario applies it", live.Object)
+	}
+	if _, err := r.live(t.Context(), victory); err != nil {
+		t.Error(err)
+	}
+	c.before = sceneState(victory) // without clusters: an attempt would panic
+	var impossible *noStartError
+	if _, err := c.fresh(t.Context(), c.reference[0].state, nil, nil); !errors.As(err, &impossible) {
+		t.Errorf("got %v for a custom resource that is not new", err)
 	}
 }
