@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,8 +103,22 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 		return &disturbance{
 			afterStep: true,
 			act:       func(ctx context.Context) error { return r.createAll(ctx, slices.Concat(early, subjects)) },
-			heal:      func(ctx context.Context) error { return r.createAll(ctx, late) },
+			heal:      func(ctx context.Context) error { return r.createOwn(ctx, late) },
 		}, nil
 	}
 	return nil, fmt.Errorf("there is no order %q", p.Variant)
+}
+
+// createOwn creates objects, unless the operator has created one of them itself in the meantime. Then it is not missing.
+func (r *run) createOwn(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, one := range objects {
+		err := r.objects.Create(ctx, one.DeepCopy(), client.FieldOwner(manager))
+		switch {
+		case apierrors.IsAlreadyExists(err):
+			return &unjudgedError{"the operator creates " + nameOf(one.GetKind(), one.GetNamespace(), one.GetName()) + " itself if it is missing"}
+		case err != nil:
+			return fmt.Errorf("creating %s %s: %w", one.GetKind(), one.GetName(), err)
+		}
+	}
+	return nil
 }

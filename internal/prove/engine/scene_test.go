@@ -6,6 +6,7 @@ package engine
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -111,6 +112,21 @@ func TestHiddenObjectsComeLate(t *testing.T) {
 	h.campaign.unseenBefore = h.campaign.reference[0].unseen
 	if _, late := h.campaign.referredTo(0); !slices.Equal(late, []*unstructured.Unstructured{h.issuer}) {
 		t.Errorf("got %v, want nothing that was there before", late)
+	}
+}
+
+// TestObjectsThatTheOperatorMakesItself are not late.
+func TestObjectsThatTheOperatorMakesItself(t *testing.T) {
+	h := newHiding(t)
+	h.campaign.o.Settling.Bound = createInterval // for an object that is in the way
+	r := &run{campaign: h.campaign, objects: h.cluster(h.lease)}
+	d, err := reorder(r, &Plan{Family: "order", Variant: "late", Step: 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var unjudged *unjudgedError
+	if err := d.heal(t.Context()); !errors.As(err, &unjudged) || !strings.Contains(err.Error(), "Lease default/harbor") {
+		t.Errorf("got %v, want a run that is not judged", err)
 	}
 }
 
