@@ -42,8 +42,8 @@ type activity struct {
 	wrote   map[uint64]bool
 	// hindered are the reconciles of which a write was refused by the disturbance.
 	hindered map[uint64]bool
-	refused []*lens.Request
-	panics  []string
+	refused  []*lens.Request
+	panics   []string
 	// watching are the resources that were watched since the process was started.
 	watching map[string]*watches
 	// elections learn from what the operator writes; nil learns nothing.

@@ -175,6 +175,18 @@ func TestDefaultsAreNotEdited(t *testing.T) {
 	}
 }
 
+// TestReplicasOfAutoscalersAreNotEdited is about a field that the operator sets once and then leaves to an autoscaler.
+func TestReplicasOfAutoscalersAreNotEdited(t *testing.T) {
+	for target, edited := range map[string]bool{"victory": false, "surprise": true} {
+		c, object := having(t, "create", createdDeployment, sentDeployment)
+		scaler := read(t, `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: victory}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: `+target+`}}}`)
+		c.reference[1].state[world.Key{Group: "autoscaling", Resource: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespace: "default", Name: "victory"}] = scaler
+		if found := changes(c.edits(object)); slices.Contains(found, "spec.replicas=3") != edited || len(found) != mostEdits {
+			t.Errorf("with an autoscaler of %s: got %q", target, found)
+		}
+	}
+}
+
 // TestEmptyFieldsAreDefaults is about types of Go, which always send some fields.
 func TestEmptyFieldsAreDefaults(t *testing.T) {
 	service := func(rest string) string {
