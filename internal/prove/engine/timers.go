@@ -111,9 +111,12 @@ func (t timed) has(o *Observation) bool {
 	return !slices.ContainsFunc(fields, func(field string) bool { return !t[kind+"|"+inBrackets.ReplaceAllString(field, "[]")] })
 }
 
+// timerAtRest is when a timer goes off of which an outlook says that there is one; zero if none does.
+func (a *activity) timerAtRest() time.Time { return a.nextTimer(longestPause, false) }
+
 // awaitTimer waits until a timer has gone off once, and returns what the operator wrote then; nil if there is no timer to wait for.
 func (r *run) awaitTimer(ctx context.Context) (timed, error) {
-	due := r.activity.nextTimer(r.campaign.o.Settling.Bound, false)
+	due := r.activity.timerAtRest()
 	if due.IsZero() {
 		return nil, nil
 	}

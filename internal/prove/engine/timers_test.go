@@ -168,6 +168,19 @@ func TestTimersAfterOtherReconciles(t *testing.T) {
 	})
 }
 
+// TestTimersAtRestAreWaitedFor is about timers because of which writes after a restart do not count. What they write must be learned.
+func TestTimersAtRestAreWaitedFor(t *testing.T) {
+	for period, want := range map[time.Duration]bool{20 * time.Second: true, 45 * time.Second: true, 59 * time.Second: true, 2 * time.Minute: false} {
+		a := following(reconciled(lens.Reconcile{ID: 1, RequeueAfter: period})...)
+		if got := a.outlook(time.Now(), farFuture, nil).timer; got != want {
+			t.Errorf("a timer of %s is known: %v", period, got)
+		}
+		if got := !a.timerAtRest().IsZero(); got != want {
+			t.Errorf("a timer of %s is waited for: %v", period, got)
+		}
+	}
+}
+
 // TestSpinning is about an operator that reconciles without a pause.
 func TestSpinning(t *testing.T) {
 	for about, test := range map[string]struct {
