@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/opdock/opdock/internal/prove/world"
 )
@@ -32,7 +34,7 @@ func (h *hiding) others() []*unstructured.Unstructured {
 }
 
 // cluster has objects as an API server has them.
-func (h *hiding) cluster(objects ...*unstructured.Unstructured) client.Client {
+func (h *hiding) cluster(objects ...*unstructured.Unstructured) client.WithWatch {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(h.victory.GroupVersionKind(), meta.RESTScopeNamespace)
 	mapper.Add(h.lease.GroupVersionKind(), meta.RESTScopeNamespace)
@@ -151,6 +153,29 @@ func TestTakingBackKeepsHiddenObjects(t *testing.T) {
 	h.campaign.reference[1].unseen = nil
 	if h.campaign.canUndo(1) {
 		t.Error("a step that deletes some of them can be taken back")
+	}
+}
+
+// TestTakingBackBeforeAKindIsKnown is about an object of a later step, which also brings its CRD.
+func TestTakingBackBeforeAKindIsKnown(t *testing.T) {
+	h := newHiding(t)
+	unknown := &meta.NoKindMatchError{GroupKind: h.issuer.GroupVersionKind().GroupKind()}
+	for about, test := range map[string]struct{ err, want error }{
+		"its kind is not known": {unknown, nil},
+		"it cannot be deleted":  {errors.ErrUnsupported, errors.ErrUnsupported},
+	} {
+		objects := interceptor.NewClient(h.cluster(h.victory), interceptor.Funcs{
+			Delete: func(ctx context.Context, client client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+				if object.GetObjectKind().GroupVersionKind().Kind == h.issuer.GetKind() {
+					return test.err
+				}
+				return client.Delete(ctx, object, options...)
+			},
+		})
+		r := &run{campaign: h.campaign, objects: objects}
+		if err := r.takeBack(t.Context(), []*unstructured.Unstructured{h.victory}); !errors.Is(err, test.want) {
+			t.Errorf("%s: got %v", about, err)
+		}
 	}
 }
 
