@@ -33,7 +33,8 @@ func driftPlans(c *campaign) (plans []*Plan) {
 			add("finalizer", name, "A finalizer of another user holds up the deletion of "+name, 1, nil, nil)
 		}
 		for i, edit := range c.edits(child) {
-			says := fmt.Sprintf("%s of %s is changed to %v by another user", strings.Join(edit.path, "."), name, edit.value)
+			value := shortened(strings.Join(strings.Fields(fmt.Sprint(edit.value)), " ")) // it may be a whole file
+			says := fmt.Sprintf("%s of %s is changed to %s by another user", strings.Join(edit.path, "."), name, value)
 			if child.key.Kind == "Secret" {
 				says = fmt.Sprintf("%s of %s is changed by another user", strings.Join(edit.path, "."), name)
 			}

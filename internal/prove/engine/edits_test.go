@@ -237,6 +237,25 @@ func TestEditsOfConfigMaps(t *testing.T) {
 	}
 }
 
+// TestLongEditsAreSaidInOneLine is about a whole file in a ConfigMap.
+func TestLongEditsAreSaidInOneLine(t *testing.T) {
+	live := fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: logbook, managedFields: [{manager: manager, operation: Update, fieldsType: FieldsV1, fieldsV1: {f:data: {f:log: {}}}}]}, data: {log: %q}}`, strings.Repeat("a calm day\n", 100))
+	c, _ := having(t, "create", live, live)
+	edited := 0
+	for _, p := range driftPlans(c) {
+		if p.Variant != "edit" {
+			continue
+		}
+		edited++
+		if text, _ := p.Value.(string); len(text) < 1000 || len(p.Says) > longestReason+100 || strings.Contains(p.Says, "\n") {
+			t.Errorf("%d bytes are said so: %s", len(text), p.Says)
+		}
+	}
+	if edited != 1 {
+		t.Errorf("%d edits", edited)
+	}
+}
+
 func TestQuantities(t *testing.T) {
 	for text, want := range map[string]map[string]any{
 		"500m": {"limits.cpu": "1", "requests.cpu": "250m", "requests.storage": nil, "spec.size": nil, "emptyDir.sizeLimit": "1"},
