@@ -210,7 +210,7 @@ func (m *appointment) back() time.Duration {
 }
 
 // conflicting is what the API server says if an object was changed in the meantime. The next attempt may know of the change.
-const conflicting = "the object has been modified; please apply your changes to the latest version"
+const conflicting = "the object has been modified"
 
 // stuck says that an operator goes on failing.
 func (m *appointment) stuck(expected func(string) bool) bool {

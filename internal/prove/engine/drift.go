@@ -93,7 +93,7 @@ func (c *campaign) children(step int) (children []child) {
 
 // drift carries out a change.
 func drift(r *run, p *Plan) (*disturbance, error) {
-	target := r.find(p.Object)
+	target := named(r.world.State(), p.Object)
 	if target == nil {
 		return nil, &notThereError{p.Object}
 	}
@@ -146,16 +146,6 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 type notThereError struct{ object string }
 
 func (e *notThereError) Error() string { return "there is no " + e.object }
-
-// find returns an object by its name as plans have it.
-func (r *run) find(name string) *unstructured.Unstructured {
-	for key, object := range r.world.State() {
-		if key.String() == name {
-			return object
-		}
-	}
-	return nil
-}
 
 // wipeStatus empties a status, as a restore from a backup does.
 func (r *run) wipeStatus(ctx context.Context, target *unstructured.Unstructured) error {

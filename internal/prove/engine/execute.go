@@ -61,7 +61,7 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 
 // runPlan carries out a plan on a cluster of its own.
 func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *outcome) {
-	r, err := c.newRun(ctx, c.checkpoints[p.Step], p.Variant != "operator-late")
+	r, err := c.newRun(ctx, c.checkpoints[p.Step], p.Variant != operatorLate)
 	if err != nil {
 		result.failed = err
 		return

@@ -280,9 +280,6 @@ func (r *run) reports(ctx context.Context, step int, now, fresh *made, found, st
 	}), nil
 }
 
-// conflict is what the API server answers to a write of an old version.
-const conflict = "the object has been modified"
-
 // isReport reports whether an event since a time warns of more than a conflict, which the next attempt solves.
 func isReport(e *corev1.Event, since time.Time) bool {
 	at := e.LastTimestamp.Time
@@ -292,7 +289,7 @@ func isReport(e *corev1.Event, since time.Time) bool {
 	if e.Series != nil && e.Series.LastObservedTime.After(at) {
 		at = e.Series.LastObservedTime.Time
 	}
-	return e.Type == corev1.EventTypeWarning && !at.Before(since) && !strings.Contains(e.Message, conflict)
+	return e.Type == corev1.EventTypeWarning && !at.Before(since) && !strings.Contains(e.Message, conflicting)
 }
 
 // changeIn describes the change of a plan.

@@ -15,11 +15,14 @@ import (
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
+// operatorLate is the variant in which the operator is not running during a step.
+const operatorLate = "operator-late"
+
 // orderPlans let things happen in another order, or at the same time.
 func orderPlans(c *campaign) (plans []*Plan) {
 	for step := range c.o.Steps {
 		plans = append(plans, &Plan{
-			Family: "order", Variant: "operator-late", Step: step, rank: step,
+			Family: "order", Variant: operatorLate, Step: step, rank: step,
 			Says: fmt.Sprintf("The operator is not running during step %q, and is started after it", c.o.Steps[step].Name),
 		})
 	}
@@ -73,8 +76,8 @@ func (c *campaign) referredTo(step int) (early, late []*unstructured.Unstructure
 func reorder(r *run, p *Plan) (*disturbance, error) {
 	c := r.campaign
 	switch p.Variant {
-	case "operator-late":
-		return &disturbance{withoutOperator: true, afterStep: true, counts: true, act: func(ctx context.Context) error { return r.do(ctx, p.Step) }, heal: r.startOperator}, nil
+	case operatorLate:
+		return &disturbance{afterStep: true, counts: true, act: func(ctx context.Context) error { return r.do(ctx, p.Step) }, heal: r.startOperator}, nil
 	case "recreate":
 		subjects := present(c.reference[p.Step-1].state, c.o.Subjects)
 		return &disturbance{act: func(ctx context.Context) error { return r.recreate(ctx, subjects) }}, nil

@@ -130,7 +130,7 @@ func (u *upgrade) mayNotRun(part string, err error) error {
 // enough.
 func (u *upgrade) deleteAll(ctx context.Context, r *run, enough func(left world.State) bool) (world.State, error) {
 	for _, subject := range u.new.o.Earlier.Subjects {
-		_, live := r.campaign.subjectIn(r.world.State(), subject)
+		_, live := find(r.world.State(), subject)
 		if live == nil {
 			continue
 		}

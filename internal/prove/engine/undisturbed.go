@@ -82,7 +82,7 @@ func (c *campaign) learnOwn(started world.State) {
 // although the operator is at rest.
 func (c *campaign) unseenChanges(step int, s *stage) (wrong []*Observation) {
 	for _, subject := range c.o.Subjects {
-		key, live := c.subjectIn(s.state, subject)
+		key, live := find(s.state, subject)
 		if live == nil || !live.GetDeletionTimestamp().IsZero() {
 			continue
 		}
