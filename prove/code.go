@@ -26,7 +26,8 @@ type Step struct {
 	err  error
 }
 
-// Ignore says which findings do not matter, and why. Fields that are empty match everything.
+// Ignore says which findings do not matter, and why. Fields that are empty match everything. The reason is required, and so is at
+// least one other field.
 type Ignore = scenario.Ignore
 
 // Settle says when a step is over. What is 0 has its default.

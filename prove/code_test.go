@@ -105,6 +105,22 @@ settle:
 	}
 }
 
+// TestMistakesInIgnore are those that a file may not have either.
+func TestMistakesInIgnore(t *testing.T) {
+	for want, entry := range map[string]Ignore{
+		"needs a reason":                        {Verdict: "status"},
+		"this entry ignores everything":         {Reason: "it is a heartbeat"},
+		`there is no verdict "statsu"`:          {Verdict: "statsu", Reason: "it is a heartbeat"},
+		`there is no family "crashes"`:          {Family: "crashes", Reason: "it is a heartbeat"},
+		"entry 2 of Ignore: an entry of ignore": {Object: "Frigate", Reason: " "},
+	} {
+		o := &Options{Steps: []Step{Apply("create", victory())}, Ignore: []Ignore{{Family: "crash", Reason: "it never crashes"}, entry}}
+		if _, err := scenarioOf(t.Context(), nil, o, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 // frigate is a Go type that no scheme here knows.
 type frigate struct{ corev1.ConfigMap }
 

@@ -268,6 +268,11 @@ func scenarioOf(ctx context.Context, p *project.Project, o *Options, served func
 	if err != nil {
 		return nil, err
 	}
+	for i := range o.Ignore {
+		if err := o.Ignore[i].Check(); err != nil {
+			return nil, fmt.Errorf("entry %d of Ignore: %w", i+1, err)
+		}
+	}
 	s.Ignore = append(s.Ignore, o.Ignore...)
 	s.Settle = Settle{Quiet: cmp.Or(o.Settle.Quiet, s.Settle.Quiet), Patience: cmp.Or(o.Settle.Patience, s.Settle.Patience), Bound: cmp.Or(o.Settle.Bound, s.Settle.Bound)}
 	return s, nil

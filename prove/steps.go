@@ -58,7 +58,7 @@ func stepsOf(e *engine.Options, s *scenario.Scenario, definitions []*unstructure
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		e.Steps = append(e.Steps, engine.Step{
-			Name: step.Name, Ends: step.Delete != nil && step.Delete.All, Elsewhere: play.changesOthers(step),
+			Name: step.Name, Ends: step.Delete != nil && step.Delete.All, Elsewhere: play.changesElsewhere(step),
 			Do: func(ctx context.Context, objects client.Client) error { return play.do(ctx, objects, step) },
 		})
 	}
@@ -109,8 +109,8 @@ func isSame(a, b *unstructured.Unstructured) bool {
 	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.GetNamespace() == b.GetNamespace() && a.GetName() == b.GetName()
 }
 
-// changesOthers reports whether a step changes objects that no step applies, such as a pod.
-func (p *script) changesOthers(step *scenario.Step) bool {
+// changesElsewhere reports whether a step changes objects that no step applies, such as a pod.
+func (p *script) changesElsewhere(step *scenario.Step) bool {
 	var refs []scenario.Ref
 	for i := range step.Patch {
 		refs = append(refs, step.Patch[i].Ref)

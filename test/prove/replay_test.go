@@ -79,6 +79,7 @@ func TestReplay(t *testing.T) {
 	if same || len(again.Report.Findings) > 0 {
 		t.Errorf("the same code, although it was changed: %v; found %+v", same, again.Report.Findings)
 	}
+	expectClean(t, again, "crash")
 }
 
 // checkLearned wants all rights of the operator in the recording, and nothing that the campaign has done to it.

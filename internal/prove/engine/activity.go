@@ -40,8 +40,10 @@ type activity struct {
 	next    map[subject]*appointment
 	writes  int // that changed something, or may have
 	wrote   map[uint64]bool
-	refused []*lens.Request
-	panics  []string
+	// hindered are the reconciles of which a write was refused by the disturbance.
+	hindered map[uint64]bool
+	refused  []*lens.Request
+	panics   []string
 	// watching are the resources that were watched since the process was started.
 	watching map[string]*watches
 	// elections learn from what the operator writes; nil learns nothing.
@@ -73,10 +75,12 @@ type appointment struct {
 	idleSince       time.Time
 	rang, fruitless bool
 	err             string // of the last failure
+	// hindered says that a write was refused by the disturbance, now or before.
+	hindered bool
 }
 
 func newActivity() *activity {
-	return &activity{last: time.Now(), running: map[uint64]time.Time{}, next: map[subject]*appointment{}, wrote: map[uint64]bool{}, watching: map[string]*watches{}, news: make(chan struct{})}
+	return &activity{last: time.Now(), running: map[uint64]time.Time{}, next: map[subject]*appointment{}, wrote: map[uint64]bool{}, hindered: map[uint64]bool{}, watching: map[string]*watches{}, news: make(chan struct{})}
 }
 
 // follow reads a stream until it ends.
@@ -139,6 +143,9 @@ func (a *activity) request(r *lens.Request) {
 			known.open, known.ended = max(0, known.open-1), time.Now()
 		}
 	}
+	if r.IsWrite() && r.Fault != "" && r.Refused() && r.Reconcile != 0 {
+		a.hindered[r.Reconcile] = true
+	}
 	if !r.IsWrite() || neverEnds(r.Resource) || r.Change != nil && r.Change.None || isElection(r) {
 		return
 	}
@@ -170,6 +177,8 @@ func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 	}
 	wrote := a.wrote[r.ID]
 	delete(a.wrote, r.ID)
+	meeting.hindered = meeting.hindered || a.hindered[r.ID]
+	delete(a.hindered, r.ID)
 	meeting.due, meeting.failed, meeting.healed = time.Time{}, time.Time{}, false
 	meeting.fruitless = !wrote && (meeting.rang || meeting.fruitless)
 	switch {
@@ -201,7 +210,7 @@ func (m *appointment) back() time.Duration {
 }
 
 // conflicting is what the API server says if an object was changed in the meantime. The next attempt may know of the change.
-const conflicting = "the object has been modified; please apply your changes to the latest version"
+const conflicting = "the object has been modified"
 
 // stuck says that an operator goes on failing.
 func (m *appointment) stuck(expected func(string) bool) bool {

@@ -100,6 +100,8 @@ type campaign struct {
 	learning sync.Mutex // of failing
 	// denied is what the operator's role does not allow it undisturbed, by the title of the finding.
 	denied map[string]bool
+	// spins says that the operator reconciles without a pause undisturbed.
+	spins bool
 	// checkpoints are snapshots of the cluster before each step.
 	checkpoints []string
 	saved       *snapshots
@@ -181,7 +183,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 			return nil, err
 		}
 		found.addUndisturbed(wrong)
-		c.learnDenied(wrong)
+		c.learnHealth(wrong)
 		if c.isRestless() {
 			found.families["undisturbed"].Planned, found.families["undisturbed"].Ran, found.families["undisturbed"].Clean = 1, 1, 0
 			found.skipAll("the operator does not come to rest undisturbed, so there is nothing to compare with: fix that first")

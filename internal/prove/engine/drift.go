@@ -33,7 +33,8 @@ func driftPlans(c *campaign) (plans []*Plan) {
 			add("finalizer", name, "A finalizer of another user holds up the deletion of "+name, 1, nil, nil)
 		}
 		for i, edit := range c.edits(child) {
-			says := fmt.Sprintf("%s of %s is changed to %v by another user", strings.Join(edit.path, "."), name, edit.value)
+			value := shortened(strings.Join(strings.Fields(fmt.Sprint(edit.value)), " ")) // it may be a whole file
+			says := fmt.Sprintf("%s of %s is changed to %s by another user", strings.Join(edit.path, "."), name, value)
 			if child.key.Kind == "Secret" {
 				says = fmt.Sprintf("%s of %s is changed by another user", strings.Join(edit.path, "."), name)
 			}
@@ -92,7 +93,7 @@ func (c *campaign) children(step int) (children []child) {
 
 // drift carries out a change.
 func drift(r *run, p *Plan) (*disturbance, error) {
-	target := r.find(p.Object)
+	target := named(r.world.State(), p.Object)
 	if target == nil {
 		return nil, &notThereError{p.Object}
 	}
@@ -145,16 +146,6 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 type notThereError struct{ object string }
 
 func (e *notThereError) Error() string { return "there is no " + e.object }
-
-// find returns an object by its name as plans have it.
-func (r *run) find(name string) *unstructured.Unstructured {
-	for key, object := range r.world.State() {
-		if key.String() == name {
-			return object
-		}
-	}
-	return nil
-}
 
 // wipeStatus empties a status, as a restore from a backup does.
 func (r *run) wipeStatus(ctx context.Context, target *unstructured.Unstructured) error {

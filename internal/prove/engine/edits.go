@@ -37,7 +37,12 @@ func (c *campaign) edits(of child) []edit {
 	// operator cannot make the same one again.
 	hidden := c.mask.Fields[of.key.String()]
 	generated := of.key.Kind == "Secret" && slices.ContainsFunc(slices.Collect(maps.Keys(hidden)), func(path string) bool { return strings.HasPrefix(path, "data.") })
-	found = slices.DeleteFunc(found, func(e edit) bool { return isData(e.path) && (generated || hidden[strings.Join(e.path, ".")]) })
+	// The replicas of a workload with an autoscaler are the autoscaler's: an operator must not set them back.
+	scaled := slices.ContainsFunc(c.reference, func(s *stage) bool { return slices.Contains(autoscaled(s.state), of.key.String()) })
+	found = slices.DeleteFunc(found, func(e edit) bool {
+		path := strings.Join(e.path, ".")
+		return isData(e.path) && (generated || hidden[path]) || scaled && path == "spec.replicas"
+	})
 	return mostTelling(found)
 }
 

@@ -175,6 +175,18 @@ func TestDefaultsAreNotEdited(t *testing.T) {
 	}
 }
 
+// TestReplicasOfAutoscalersAreNotEdited is about a field that the operator sets once and then leaves to an autoscaler.
+func TestReplicasOfAutoscalersAreNotEdited(t *testing.T) {
+	for target, edited := range map[string]bool{"victory": false, "surprise": true} {
+		c, object := having(t, "create", createdDeployment, sentDeployment)
+		scaler := read(t, `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: victory}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: `+target+`}}}`)
+		c.reference[1].state[world.Key{Group: "autoscaling", Resource: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespace: "default", Name: "victory"}] = scaler
+		if found := changes(c.edits(object)); slices.Contains(found, "spec.replicas=3") != edited || len(found) != mostEdits {
+			t.Errorf("with an autoscaler of %s: got %q", target, found)
+		}
+	}
+}
+
 // TestEmptyFieldsAreDefaults is about types of Go, which always send some fields.
 func TestEmptyFieldsAreDefaults(t *testing.T) {
 	service := func(rest string) string {
@@ -222,6 +234,25 @@ func TestEditsOfConfigMaps(t *testing.T) {
 	object.object.Object["immutable"] = true
 	if found := c.edits(object); len(found) > 0 {
 		t.Errorf("got %v, although it is immutable", found)
+	}
+}
+
+// TestLongEditsAreSaidInOneLine is about a whole file in a ConfigMap.
+func TestLongEditsAreSaidInOneLine(t *testing.T) {
+	live := fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: logbook, managedFields: [{manager: manager, operation: Update, fieldsType: FieldsV1, fieldsV1: {f:data: {f:log: {}}}}]}, data: {log: %q}}`, strings.Repeat("a calm day\n", 100))
+	c, _ := having(t, "create", live, live)
+	edited := 0
+	for _, p := range driftPlans(c) {
+		if p.Variant != "edit" {
+			continue
+		}
+		edited++
+		if text, _ := p.Value.(string); len(text) < 1000 || len(p.Says) > longestReason+100 || strings.Contains(p.Says, "\n") {
+			t.Errorf("%d bytes are said so: %s", len(text), p.Says)
+		}
+	}
+	if edited != 1 {
+		t.Errorf("%d edits", edited)
 	}
 }
 

@@ -61,7 +61,7 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 
 // runPlan carries out a plan on a cluster of its own.
 func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *outcome) {
-	r, err := c.newRun(ctx, c.checkpoints[p.Step], p.Variant != "operator-late")
+	r, err := c.newRun(ctx, c.checkpoints[p.Step], p.Variant != operatorLate)
 	if err != nil {
 		result.failed = err
 		return
@@ -83,8 +83,9 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 		result.skipped = result.excused // what else is wrong counts
 	}
 	var missing *notThereError
+	var unjudged *unjudgedError
 	switch {
-	case errors.As(err, &missing):
+	case errors.As(err, &missing) || errors.As(err, &unjudged):
 		result.skipped = err.Error()
 	case isNotTaken(err):
 		result.skipped = "the API server does not accept the change"
@@ -100,6 +101,11 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 	}
 	result.changed = r.changed
 }
+
+// unjudgedError is a run that cannot be judged, although nothing has broken down.
+type unjudgedError struct{ reason string }
+
+func (e *unjudgedError) Error() string { return e.reason }
 
 // orDead adds the exits of an operator that does not stay up to what is wrong. Then the run has not broken down.
 func (r *run) orDead(step int, wrong []*Observation, err error) ([]*Observation, error) {

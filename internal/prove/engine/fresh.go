@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/values"
@@ -90,6 +91,9 @@ func (e *noStartError) Error() string { return "no fresh start to compare with: 
 // fresh creates the custom resources of a state on a cluster that never had others. It calls unwell if the operator does not
 // survive that.
 func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) bool, unwell func(*run, []*Observation)) (m *made, err error) {
+	if there := present(c.before, c.o.Subjects); len(there) > 0 {
+		return nil, &noStartError{there[0].GetKind() + " " + there[0].GetName() + " is there before the first step"}
+	}
 	r, err := c.newRun(ctx, c.checkpoints[0], true)
 	if err != nil {
 		return nil, err
@@ -111,25 +115,39 @@ func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) 
 	return m, nil
 }
 
+// bring creates objects of the scenario. Those that are there before the first step, such as a namespace that the installation of the
+// operator creates as well, are applied, as the scenario does.
+func (r *run) bring(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, one := range objects {
+		_, there := find(r.campaign.before, one)
+		if there == nil {
+			if err := r.create(ctx, one); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := r.objects.Apply(ctx, client.ApplyConfigurationFromUnstructured(one.DeepCopy()), client.FieldOwner(manager), client.ForceOwnership); err != nil {
+			return fmt.Errorf("applying %s %s: %w", one.GetKind(), one.GetName(), err)
+		}
+	}
+	return nil
+}
+
 // createAndSettle creates objects, and waits longer for what the operator makes of them if that does not agree.
 func (r *run) createAndSettle(ctx context.Context, objects []*unstructured.Unstructured, agree func(*made) bool) (over rested, err error) {
 	if _, err := r.settle(ctx); err != nil {
 		return over, err
 	}
 	r.board.step(nil)
-	if err := r.createAll(ctx, objects); ctx.Err() != nil {
+	if err := r.bring(ctx, objects); ctx.Err() != nil {
 		return over, ctx.Err()
 	} else if err != nil {
 		return over, &noStartError{firstLine(err.Error())}
 	}
-	if over, err = r.settle(ctx); err != nil || agree(r.made(over)) {
+	if over, err = r.settle(ctx); err != nil {
 		return over, err
 	}
-	later, err := r.settleUntil(ctx, patience, func() bool { return agree(r.made(over)) })
-	if err == nil {
-		over.add(later)
-	}
-	return over, err
+	return r.settleMore(ctx, over, func() bool { return agree(r.made(over)) })
 }
 
 // learnFresh returns what a fresh start with the specs of the scenario changes, once for the campaign.
@@ -217,7 +235,7 @@ func (r *run) judgeChange(ctx context.Context, p *Plan, fresh *made, hide *compa
 			return nil, "", err
 		}
 	}
-	over, err := r.settleUntil(ctx, patience, func() bool { return c.agree(p, r.made(rested{}), fresh, hide) })
+	over, err := r.settleUntil(ctx, func() bool { return c.agree(p, r.made(rested{}), fresh, hide) })
 	if err != nil {
 		return nil, "", err
 	}
@@ -262,9 +280,6 @@ func (r *run) reports(ctx context.Context, step int, now, fresh *made, found, st
 	}), nil
 }
 
-// conflict is what the API server answers to a write of an old version.
-const conflict = "the object has been modified"
-
 // isReport reports whether an event since a time warns of more than a conflict, which the next attempt solves.
 func isReport(e *corev1.Event, since time.Time) bool {
 	at := e.LastTimestamp.Time
@@ -274,7 +289,7 @@ func isReport(e *corev1.Event, since time.Time) bool {
 	if e.Series != nil && e.Series.LastObservedTime.After(at) {
 		at = e.Series.LastObservedTime.Time
 	}
-	return e.Type == corev1.EventTypeWarning && !at.Before(since) && !strings.Contains(e.Message, conflict)
+	return e.Type == corev1.EventTypeWarning && !at.Before(since) && !strings.Contains(e.Message, conflicting)
 }
 
 // changeIn describes the change of a plan.

@@ -57,7 +57,11 @@ func (f *finding) isOpen() bool {
 // none.
 func (f *finding) isFlaky(broken, interrupted bool) bool {
 	switch {
-	case f.Again >= confirmations, len(f.Runs) > confirmations:
+	case f.Again >= confirmations:
+		return false
+	case f.Replays-f.Again >= confirmations: // it was refuted, whatever other runs showed
+		return true
+	case len(f.Runs) > confirmations:
 		return false
 	case broken: // what was seen may come from there
 		return true

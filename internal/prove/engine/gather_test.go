@@ -253,6 +253,27 @@ func TestReplaysThatSayNothing(t *testing.T) {
 	}
 }
 
+// TestFindingsOfSeveralRuns are none of an accident, unless replays refuted them.
+func TestFindingsOfSeveralRuns(t *testing.T) {
+	for about, test := range map[string]struct {
+		again, replays, runs int
+		flaky                bool
+	}{
+		"three runs, and no replay":             {0, 0, 3, false},
+		"three runs, refuted once":              {0, 1, 3, false},
+		"three runs, refuted twice":             {0, 2, 3, true},
+		"three runs, confirmed and refuted":     {1, 3, 3, true},
+		"three runs, confirmed twice of three":  {2, 3, 3, false},
+		"two runs, refuted twice":               {0, 2, 2, true},
+		"two runs, confirmed once, then no one": {1, 1, 2, false},
+	} {
+		f := &finding{Finding: report.Finding{Again: test.again, Replays: test.replays, Runs: make([]string, test.runs)}}
+		if got := f.isFlaky(false, false); got != test.flaky {
+			t.Errorf("%s: flaky: %v", about, got)
+		}
+	}
+}
+
 // TestOnePlanEndsNoCampaign is about a plan whose replays break down, each of them.
 func TestOnePlanEndsNoCampaign(t *testing.T) {
 	p, other := crashAt("a"), crashAt("b")

@@ -6,6 +6,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -50,15 +52,16 @@ func (r *run) hearClaims(ctx context.Context, claims func(context.Context) ([]*O
 	return nil
 }
 
-// returnsLater reports whether the operator does something by itself after a time, but not later than after the longest back-off.
-// Without marks nothing is known of its plans, so it may.
+// returnsLater reports whether the operator comes back by itself after a time, but not later than after the longest back-off, to an
+// object of which the disturbance refused a write. If it is not known which one that is, any will do: the write may not be of a
+// reconcile. Without marks nothing is known of its plans, so it may.
 func (a *activity) returnsLater(after time.Duration) bool {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	for _, meeting := range a.next {
-		if left := time.Until(meeting.due); left > after && left <= longestRetry {
-			return true
-		}
-	}
-	return len(a.next) == 0
+	meetings := slices.Collect(maps.Values(a.next))
+	known := slices.ContainsFunc(meetings, func(m *appointment) bool { return m.hindered })
+	return len(meetings) == 0 || slices.ContainsFunc(meetings, func(m *appointment) bool {
+		left := time.Until(m.due)
+		return (m.hindered || !known) && left > after && left <= longestRetry
+	})
 }

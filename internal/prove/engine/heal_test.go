@@ -37,19 +37,39 @@ func liftable(t *testing.T, events ...*lens.Event) (r *run, d *disturbance, nudg
 // would be healed by the campaign.
 func TestOperatorsThatGiveUpAreNotNudged(t *testing.T) {
 	gaveUp := reconciled(lens.Reconcile{ID: 1})
+	later := reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute})
+	// refused is a reconcile in which a write is refused by the campaign.
+	refused := func(events []*lens.Event) []*lens.Event {
+		denied := lens.Request{Verb: "create", Resource: deployments, Status: 403, Fault: "refused: denied", Reconcile: 1}
+		return []*lens.Event{events[0], request(denied), events[1]}
+	}
+	other := func(controller, name string) (events []*lens.Event) {
+		for _, e := range reconciled(lens.Reconcile{ID: 2, RequeueAfter: 5 * time.Minute}) {
+			one := *e.Reconcile
+			one.Controller, one.Name = controller, name
+			events = append(events, &lens.Event{Reconcile: &one})
+		}
+		return events
+	}
 	for about, test := range map[string]struct {
 		events []*lens.Event
 		want   bool
 	}{
-		"it gave up":                            {gaveUp, false},
-		"it tries again soon":                   {failed(8, "denied"), false},
-		"it tries again within a step":          {failed(11, "denied"), false},
-		"it backs off for minutes":              {failed(17, "denied"), true},
-		"a timer within a step":                 {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 20 * time.Second}), false},
-		"a timer of minutes":                    {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute}), true},
-		"a timer of hours is as good as none":   {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 10 * time.Hour}), false},
-		"it tried again, and then gave up":      {slices.Concat(failed(17, "denied"), gaveUp), false},
-		"nothing is known of reconciles at all": {nil, true},
+		"it gave up":                             {gaveUp, false},
+		"it tries again soon":                    {failed(8, "denied"), false},
+		"it tries again within a step":           {failed(11, "denied"), false},
+		"it backs off for minutes":               {failed(17, "denied"), true},
+		"a timer within a step":                  {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 20 * time.Second}), false},
+		"a timer of minutes":                     {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute}), true},
+		"a timer of hours is as good as none":    {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 10 * time.Hour}), false},
+		"it tried again, and then gave up":       {slices.Concat(failed(17, "denied"), gaveUp), false},
+		"nothing is known of reconciles at all":  {nil, true},
+		"a timer of the object":                  {refused(later), true},
+		"it gave up, another object has a timer": {slices.Concat(refused(gaveUp), other("frigate", "surprise")), false},
+		"it gave up, another controller has one": {slices.Concat(other("logbook", "victory"), refused(gaveUp)), false},
+		"all of them have timers":                {slices.Concat(refused(later), other("logbook", "victory")), true},
+		"a timer after a refusal and a success":  {slices.Concat(refused(gaveUp), later), true},
+		"the write is of no reconcile":           {slices.Concat(gaveUp, other("logbook", "victory")), true},
 	} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

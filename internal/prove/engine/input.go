@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/opdock/opdock/internal/prove/values"
-	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // mostInputs is how many values are tried for each custom resource.
@@ -27,7 +26,7 @@ func inputPlans(c *campaign) (plans []*Plan) {
 		return nil
 	}
 	for _, subject := range c.o.Subjects {
-		key, live := c.subjectIn(c.reference[step-1].state, subject)
+		key, live := find(c.reference[step-1].state, subject)
 		if live == nil {
 			continue
 		}
@@ -71,11 +70,6 @@ func worthStart(proposals []values.Change) []bool {
 	return worth
 }
 
-// subjectIn finds a custom resource in a state.
-func (c *campaign) subjectIn(state world.State, subject *unstructured.Unstructured) (world.Key, *unstructured.Unstructured) {
-	return find(state, subject)
-}
-
 // schemaOf is the schema of a custom resource in its version, and where its replicas are.
 func (c *campaign) schemaOf(subject *unstructured.Unstructured) (schema *apiextensionsv1.JSONSchemaProps, replicas string) {
 	for _, definition := range c.operator.Definitions() {
@@ -101,7 +95,7 @@ func (c *campaign) schemaOf(subject *unstructured.Unstructured) (schema *apiexte
 }
 
 func feed(r *run, p *Plan) (*disturbance, error) {
-	target := r.find(p.Object)
+	target := named(r.world.State(), p.Object)
 	if target == nil {
 		return nil, &notThereError{p.Object}
 	}

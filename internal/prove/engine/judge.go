@@ -55,6 +55,9 @@ func (o *Observation) cause() string {
 
 var inBrackets = regexp.MustCompile(`\[[^\]]*\]`)
 
+// withoutPause is the title of a loop that writes nothing.
+const withoutPause = "The operator reconciles without a pause"
+
 // healthOf returns problems of an operator that do not depend on the disturbance.
 func (r *run) healthOf(step int, over rested) (wrong []*Observation) {
 	panics, refused := r.activity.take()
@@ -76,16 +79,17 @@ func (r *run) healthOf(step int, over rested) (wrong []*Observation) {
 			})
 		}
 	}
+	spins := r.activity.spins()
 	switch {
 	case over.busy && over.writes > 0:
 		wrong = append(wrong, &Observation{
 			Step: step, Verdict: "loop", Severity: high, Title: "The operator does not stop writing",
 			Want: "no writes once the desired state is reached", Got: fmt.Sprintf("%d writes in the last quarter of %s", over.writes, r.campaign.o.Settling.Bound),
 		})
-	case r.activity.spins() != "":
+	case !r.campaign.spins && spins != "":
 		wrong = append(wrong, &Observation{
-			Step: step, Verdict: "loop", Severity: medium, Title: "The operator reconciles without a pause",
-			Want: "no reconciles once there is nothing left to do, or few", Got: r.activity.spins(),
+			Step: step, Verdict: "loop", Severity: medium, Title: withoutPause,
+			Want: "no reconciles once there is nothing left to do, or few", Got: spins,
 		})
 	case over.busy:
 		wrong = append(wrong, &Observation{

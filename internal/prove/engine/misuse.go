@@ -34,6 +34,8 @@ type misuse struct {
 	before world.State
 	since  time.Time
 	events func() []*lens.Event
+	// refusedBefore are writes that were refused before the change as well: they have another cause.
+	refusedBefore map[Moment]string
 }
 
 // unreported returns the custom resource if it says that it is ready, as before, although the wrong value breaks something.
@@ -117,11 +119,23 @@ func (m *misuse) broken(state world.State, live *unstructured.Unstructured) stri
 	return ""
 }
 
-// refused says which write for a custom resource the API server does not accept; empty if there is none. If a later one to the same
-// object succeeded, the operator has found another way.
+// refused says which write for a custom resource the API server does not accept now, unless it was the same before; empty if there is none.
 func (m *misuse) refused(live *unstructured.Unstructured) string {
+	var all []string
+	for what, why := range refusedFor(live, m.run.board.answers(), m.events()) {
+		if plain(m.refusedBefore[what]) != plain(why) {
+			all = append(all, why)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all[:min(len(all), 1)], "")
+}
+
+// refusedFor returns the writes for a custom resource that the API server did not accept, and why. If a later one to the same object
+// succeeded, the operator has found another way.
+func refusedFor(live *unstructured.Unstructured, answers []seenMoment, events []*lens.Event) map[Moment]string {
 	requests, theirs := map[uint64]*lens.Request{}, map[uint64]bool{}
-	for _, e := range m.events() {
+	for _, e := range events {
 		switch {
 		case e.Request != nil:
 			requests[e.Request.ID] = e.Request
@@ -130,7 +144,7 @@ func (m *misuse) refused(live *unstructured.Unstructured) string {
 		}
 	}
 	last := map[Moment]string{}
-	for _, seen := range m.run.board.answers() {
+	for _, seen := range answers {
 		request := requests[seen.id]
 		if request == nil || request.DryRun || request.Reconcile != 0 && !theirs[request.Reconcile] {
 			continue
@@ -144,12 +158,7 @@ func (m *misuse) refused(live *unstructured.Unstructured) string {
 			last[what] = seen.Verb + " " + seen.Resource + " is refused: " + shortened(firstLine(request.Message))
 		}
 	}
-	var all []string
-	for _, one := range last {
-		all = append(all, one)
-	}
-	slices.Sort(all)
-	return strings.Join(all[:min(len(all), 1)], "")
+	return last
 }
 
 // watchMisuse looks at what a custom resource says while it has a wrong value. Simulated nodes pull any image, so pods with one that
@@ -159,6 +168,9 @@ func (r *run) watchMisuse(p *Plan, change values.Change, d *disturbance) {
 	m := &misuse{
 		run: r, object: p.Object, step: p.Step - 1, value: change.Value, before: r.world.State(), since: time.Now().Add(-time.Second), // times in events are in seconds
 		events: func() []*lens.Event { return r.events(last) },
+	}
+	if then := named(m.before, m.object); then != nil {
+		m.refusedBefore = refusedFor(then, r.board.answers(), r.events(0))
 	}
 	d.claims = m.unreported
 	image := change.MissingImage()

@@ -56,6 +56,7 @@ func TestWrongValuesAreReported(t *testing.T) {
 		status     map[string]any
 		broken     bool
 		writes     []seenMoment
+		before     string // why the same write was refused before the change; empty if it was not
 		dryRun     bool
 		reconcile  string // of whom the write is
 		events     []*corev1.Event
@@ -79,6 +80,8 @@ func TestWrongValuesAreReported(t *testing.T) {
 			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "victory-1"},
 		}}},
 		"a write is refused":             {conditions: ready, writes: []seenMoment{invalid}, reconcile: "victory", want: "the API server refuses"},
+		"as before":                      {conditions: ready, writes: []seenMoment{invalid}, before: "spec.ports: Invalid value", reconcile: "victory"},
+		"for another reason than before": {conditions: ready, writes: []seenMoment{invalid}, before: "spec.clusterIP: field is immutable", reconcile: "victory", want: "the API server refuses"},
 		"of another custom resource":     {conditions: ready, writes: []seenMoment{invalid}, reconcile: "surprise"},
 		"it was only asked for":          {conditions: ready, writes: []seenMoment{invalid}, reconcile: "victory", dryRun: true},
 		"it found another way":           {conditions: ready, writes: []seenMoment{invalid, valid}, reconcile: "victory"},
@@ -96,6 +99,14 @@ func TestWrongValuesAreReported(t *testing.T) {
 			}
 			r.objects = objects.Build()
 			m := &misuse{run: r, object: "Frigate default/victory", value: "no-such-image", before: fleetWith(ready, map[string]any{}, 1, false), since: time.Now().Add(-time.Minute)}
+			if test.before != "" {
+				earlier := invalid
+				earlier.id = 1000
+				m.refusedBefore = refusedFor(frigate(), []seenMoment{earlier}, []*lens.Event{
+					{Reconcile: &lens.Reconcile{ID: 1, Namespace: "default", Name: "victory"}},
+					request(lens.Request{ID: earlier.id, Verb: invalid.Verb, Status: invalid.status, Reconcile: 1, Message: test.before}),
+				})
+			}
 			events := []*lens.Event{{Reconcile: &lens.Reconcile{ID: 1, Namespace: "default", Name: test.reconcile}}}
 			for _, one := range test.writes {
 				sent := call(one.Verb, lens.Resource{Resource: one.Resource, Name: one.Name}, nil)

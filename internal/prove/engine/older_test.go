@@ -4,14 +4,17 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/lens"
+	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
@@ -105,4 +108,67 @@ func TestVersionsInWhichAnObjectIsBeingDeleted(t *testing.T) {
 	if got := terminating(changes[4:], frigates); got != "" {
 		t.Errorf("got version %q, in which it was gone already", got)
 	}
+}
+
+// recreating is a run of an operator that finishes a custom resource, which was created again, only when its timer has gone off a few
+// times. Until then a field differs from the undisturbed state.
+func recreating(t *testing.T, period time.Duration, rounds int) (*run, *polling) {
+	t.Helper()
+	c := sailing()
+	c.o.Settling = DefaultSettling
+	c.o.Settling.Unmarked = c.o.Settling.Quiet // as with marks
+	r := &run{campaign: c, family: "stale", world: worldOf(t, false), board: newSwitchboard(c.named), activity: newActivity()}
+	c.reference[1].shape = r.shape()
+	c.reference[1].shape.Objects["Frigate default/victory"]["spec.sails"] = "9"
+	p := &polling{run: r, period: period, writes: rounds}
+	c.o.Ignores = func(o *Observation) string {
+		if o.Object == "Frigate default/victory" && int(p.rings.Load()) >= rounds {
+			return "it has sails now"
+		}
+		return ""
+	}
+	p.start(t)
+	return r, p
+}
+
+// TestRecreatedObjectsAreFinishedFirst is about the state that is compared with what a restarted operator makes of it.
+func TestRecreatedObjectsAreFinishedFirst(t *testing.T) {
+	for about, test := range map[string]struct {
+		period time.Duration
+		rounds int
+		want   bool
+	}{
+		"at once":                      {10 * time.Second, 0, true},
+		"when a timer has gone off":    {10 * time.Second, 1, true},
+		"when it went off four times":  {15 * time.Second, 4, true},
+		"later than can be waited for": {50 * time.Second, 1, false},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, p := recreating(t, test.period, test.rounds)
+				_, err := r.recreated(t.Context(), 1)
+				var unjudged *unjudgedError
+				if test.want && err != nil || !test.want && !errors.As(err, &unjudged) {
+					t.Errorf("got %v", err)
+				}
+				if test.want && int(p.rings.Load()) < test.rounds {
+					t.Errorf("it is compared when the timer has gone off %d times", p.rings.Load())
+				}
+			})
+		})
+	}
+}
+
+// TestOlderDeletionsAreExcused is about an operator that is stuck after the restart, as it is undisturbed.
+func TestOlderDeletionsAreExcused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := waiting(12)
+		r.activity = following(failed(12, usual)...)
+		r.campaign.o.Steps = []Step{{Name: "create"}, {Name: "delete"}}
+		r.campaign.mask, r.campaign.reference = compare.NewMask(), []*stage{{}, {}}
+		wrong, excused, err := r.changedSince(t.Context(), &Plan{Family: "stale", Step: 1}, compare.Shape{Objects: map[string]compare.Fields{"Deployment default/victory": {"spec.replicas": "1"}}})
+		if err != nil || len(wrong) > 0 || excused == "" {
+			t.Errorf("got %+v, excused %q (%v)", wrong, excused, err)
+		}
+	})
 }

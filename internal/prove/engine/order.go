@@ -8,17 +8,21 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
+// operatorLate is the variant in which the operator is not running during a step.
+const operatorLate = "operator-late"
+
 // orderPlans let things happen in another order, or at the same time.
 func orderPlans(c *campaign) (plans []*Plan) {
 	for step := range c.o.Steps {
 		plans = append(plans, &Plan{
-			Family: "order", Variant: "operator-late", Step: step, rank: step,
+			Family: "order", Variant: operatorLate, Step: step, rank: step,
 			Says: fmt.Sprintf("The operator is not running during step %q, and is started after it", c.o.Steps[step].Name),
 		})
 	}
@@ -72,8 +76,8 @@ func (c *campaign) referredTo(step int) (early, late []*unstructured.Unstructure
 func reorder(r *run, p *Plan) (*disturbance, error) {
 	c := r.campaign
 	switch p.Variant {
-	case "operator-late":
-		return &disturbance{withoutOperator: true, afterStep: true, counts: true, act: func(ctx context.Context) error { return r.do(ctx, p.Step) }, heal: r.startOperator}, nil
+	case operatorLate:
+		return &disturbance{afterStep: true, counts: true, act: func(ctx context.Context) error { return r.do(ctx, p.Step) }, heal: r.startOperator}, nil
 	case "recreate":
 		subjects := present(c.reference[p.Step-1].state, c.o.Subjects)
 		return &disturbance{act: func(ctx context.Context) error { return r.recreate(ctx, subjects) }}, nil
@@ -102,8 +106,22 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 		return &disturbance{
 			afterStep: true,
 			act:       func(ctx context.Context) error { return r.createAll(ctx, slices.Concat(early, subjects)) },
-			heal:      func(ctx context.Context) error { return r.createAll(ctx, late) },
+			heal:      func(ctx context.Context) error { return r.createOwn(ctx, late) },
 		}, nil
 	}
 	return nil, fmt.Errorf("there is no order %q", p.Variant)
+}
+
+// createOwn creates objects, unless the operator has created one of them itself in the meantime. Then it is not missing.
+func (r *run) createOwn(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, one := range objects {
+		err := r.objects.Create(ctx, one.DeepCopy(), client.FieldOwner(manager))
+		switch {
+		case apierrors.IsAlreadyExists(err):
+			return &unjudgedError{"the operator creates " + nameOf(one.GetKind(), one.GetNamespace(), one.GetName()) + " itself if it is missing"}
+		case err != nil:
+			return fmt.Errorf("creating %s %s: %w", one.GetKind(), one.GetName(), err)
+		}
+	}
+	return nil
 }

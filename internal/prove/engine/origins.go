@@ -16,12 +16,12 @@ import (
 // origins are the objects of the scenario as they are in a state, for a cluster that does not have them.
 func (c *campaign) origins(state world.State) (objects []*unstructured.Unstructured) {
 	for _, other := range c.o.Others {
-		if _, live := c.subjectIn(state, other); live != nil {
+		if _, live := find(state, other); live != nil {
 			objects = append(objects, original(other, live))
 		}
 	}
 	for _, subject := range c.o.Subjects {
-		if _, live := c.subjectIn(state, subject); live != nil {
+		if _, live := find(state, subject); live != nil {
 			objects = append(objects, afresh(live))
 		}
 	}

@@ -82,8 +82,6 @@ type disturbance struct {
 	may mayReplace
 	// mustHit means that the run cannot be judged if the fault did not happen.
 	mustHit bool
-	// withoutOperator begins without the operator; act or heal starts it.
-	withoutOperator bool
 }
 
 // family creates plans and carries them out.

@@ -38,7 +38,7 @@ func (r *run) recreate(ctx context.Context, objects []*unstructured.Unstructured
 // createLater creates an object whose deletion has taken longer than a step may take. The operator gets the time that it gets before
 // anything is called wrong: it may have ended, or try again soon.
 func (r *run) createLater(ctx context.Context, object *unstructured.Unstructured) error {
-	over, err := r.settleUntil(ctx, patience, func() bool {
+	over, err := r.settleUntil(ctx, func() bool {
 		_, err := r.live(ctx, object)
 		return apierrors.IsNotFound(err)
 	})

@@ -88,7 +88,7 @@ func TestDeletionsThatDoNotEnd(t *testing.T) {
 				for _, o := range result.wrong {
 					got = append(got, o.Verdict+": "+o.Title)
 				}
-				if strings.Join(got, ", ") != test.want || !strings.HasSuffix(result.skipped, test.skipped) || (result.excused != "") != (len(test.failing) > 0) {
+				if strings.Join(got, ", ") != test.want || !strings.HasSuffix(result.skipped, test.skipped) || (result.skipped != "") != (test.skipped != "") || (result.excused != "") != (len(test.failing) > 0) {
 					t.Errorf("got %q, skipped %q, excused %q", got, result.skipped, result.excused)
 				}
 			})

@@ -24,7 +24,7 @@ type mayReplace func(key world.Key, object *unstructured.Unstructured) bool
 // expendable are resources of which operators and controllers replace objects as a matter of course: what fails is tried again.
 var expendable = []string{"pods", "jobs", "replicasets", "persistentvolumes", "volumeattachments", "certificatesigningrequests"}
 
-// nothing else may be replaced if something happens to other objects.
+// nothing is for a disturbance after which the operator may replace no object.
 func nothing(world.Key, *unstructured.Unstructured) bool { return false }
 
 // onlyWith is for a change of one object. That and what it owns may be replaced, and what may have been made of its content.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
 )
 
@@ -32,7 +33,7 @@ func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
 			wrong, all := confirmed(func() (*restarted, error) { return c.restart(ctx, i, differences) })
 			mutex.Lock()
 			defer mutex.Unlock()
-			found = append(found, c.dueAnyway(wrong, i-1)...)
+			found = append(found, onePerKind(c.dueAnyway(wrong, i-1))...)
 			for _, one := range all {
 				c.mask.Learn(want, one.shape)
 				c.learnFailing(one.failing)
@@ -82,12 +83,8 @@ func (c *campaign) restart(ctx context.Context, i int, differences func(compare.
 		return nil, err
 	}
 	shape := func() compare.Shape { return c.shapeOf(r.world.State()) }
-	if len(differences(shape())) > 0 {
-		later, err := r.settleUntil(ctx, patience, func() bool { return len(differences(shape())) == 0 })
-		if err != nil {
-			return nil, err
-		}
-		over.add(later)
+	if over, err = r.settleMore(ctx, over, func() bool { return len(differences(shape())) == 0 }); err != nil {
+		return nil, err
 	}
 	result = &restarted{wrong: r.healthOf(i-1, over), shape: shape(), failing: over.failing}
 	for _, d := range differences(result.shape) {
@@ -114,25 +111,43 @@ func (c *campaign) dueAnyway(wrong []*Observation, step int) []*Observation {
 	})
 }
 
-// restWrites are the writes of an operator that had nothing to do.
-func (r *run) restWrites(step int) (wrong []*Observation) {
+// writesAtRest is the title of a write after a restart.
+const writesAtRest = "After a restart the operator writes although nothing has changed"
+
+// onePerKind leaves out further writes after a restart to objects of the same kind: they mostly have one cause.
+func onePerKind(wrong []*Observation) []*Observation {
 	seen := map[string]bool{}
-	for _, e := range r.events(0) {
+	return slices.DeleteFunc(wrong, func(o *Observation) bool {
+		kind, _, _ := strings.Cut(o.Object, " ")
+		again := o.Title == writesAtRest && seen[kind]
+		seen[kind] = seen[kind] || o.Title == writesAtRest
+		return again
+	})
+}
+
+// restWrites are the writes of an operator that had nothing to do.
+func (r *run) restWrites(step int) []*Observation { return restWritesIn(r.events(0), step) }
+
+// restWritesIn returns one observation for all writes that change the same fields of a kind. A timer may lead to some of them only.
+func restWritesIn(events []*lens.Event, step int) (wrong []*Observation) {
+	seen := map[string]bool{}
+	for _, e := range events {
 		w := e.Request
 		if w == nil || !w.IsWrite() || neverEnds(w.Resource) || w.Refused() || w.Change == nil || w.Change.None || w.Object == nil || isElection(w) {
 			continue
 		}
-		if seen[w.Object.Kind] {
-			continue
-		}
-		seen[w.Object.Kind] = true
 		var fields []string
 		for _, one := range w.Change.Fields {
 			fields = append(fields, one.Path)
 		}
+		what := w.Object.Kind + "|" + inBrackets.ReplaceAllString(strings.Join(fields, "|"), "[]")
+		if seen[what] {
+			continue
+		}
+		seen[what] = true
 		wrong = append(wrong, &Observation{
 			Step: step, Verdict: "rest-writes", Severity: medium, Object: w.Object.Kind + " " + w.Object.Name, Fields: fields,
-			Title: "After a restart the operator writes although nothing has changed", Want: "no write", Got: w.Verb + " of " + strings.Join(fields, ", "),
+			Title: writesAtRest, Want: "no write", Got: w.Verb + " of " + strings.Join(fields, ", "),
 			Where: linesOf(w.Source, w.Verb+" "+w.Resource.Resource),
 		})
 	}

@@ -5,9 +5,12 @@ package engine
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/why"
 )
 
 // What is wrong after one restart and not after the next is no finding, but it is masked.
@@ -67,5 +70,37 @@ func TestWritesThatATimerWouldHaveLedTo(t *testing.T) {
 	}
 	if got := c.dueAnyway([]*Observation{due, other}, created); len(got) != 0 {
 		t.Errorf("at the end of a step at which it was not: %+v", got)
+	}
+}
+
+// TestWritesBesidesThoseOfATimer is about an operator that writes a heartbeat, for which a timer is known, and something else.
+func TestWritesBesidesThoseOfATimer(t *testing.T) {
+	wrote := func(fields ...string) *lens.Event {
+		change := &lens.Change{}
+		for _, field := range fields {
+			change.Fields = append(change.Fields, why.Change{Path: field})
+		}
+		return request(lens.Request{Verb: "patch", Resource: lens.Resource{Group: "sea.example.com", Resource: "frigates"}, Status: 200, Object: &lens.Object{Kind: "Frigate", Namespace: "default", Name: "victory"}, Change: change})
+	}
+	const heartbeat, position, captain = "status.seen", "status.crew[main].position", "status.crew[second].position"
+	c := sailing()
+	c.reference[1].rested.timer, c.timed = true, timed{}
+	c.timed.add("Frigate", heartbeat)
+	for about, test := range map[string]struct {
+		events []*lens.Event
+		want   []string
+	}{
+		"only the heartbeat":    {[]*lens.Event{wrote(heartbeat), wrote(heartbeat)}, nil},
+		"then something else":   {[]*lens.Event{wrote(heartbeat), wrote(position)}, []string{position}},
+		"both at once":          {[]*lens.Event{wrote(heartbeat), wrote(heartbeat, position)}, []string{heartbeat, position}},
+		"one finding of a kind": {[]*lens.Event{wrote(position), wrote(captain), wrote("spec.sails")}, []string{position}},
+	} {
+		var got []string
+		for _, o := range onePerKind(c.dueAnyway(restWritesIn(test.events, 1), 1)) {
+			got = append(got, o.Fields...)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", about, got, test.want)
+		}
 	}
 }

@@ -4,7 +4,10 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/opdock/opdock/internal/prove/world"
 )
@@ -30,7 +34,7 @@ func (h *hiding) others() []*unstructured.Unstructured {
 }
 
 // cluster has objects as an API server has them.
-func (h *hiding) cluster(objects ...*unstructured.Unstructured) client.Client {
+func (h *hiding) cluster(objects ...*unstructured.Unstructured) client.WithWatch {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(h.victory.GroupVersionKind(), meta.RESTScopeNamespace)
 	mapper.Add(h.lease.GroupVersionKind(), meta.RESTScopeNamespace)
@@ -113,6 +117,21 @@ func TestHiddenObjectsComeLate(t *testing.T) {
 	}
 }
 
+// TestObjectsThatTheOperatorMakesItself are not late.
+func TestObjectsThatTheOperatorMakesItself(t *testing.T) {
+	h := newHiding(t)
+	h.campaign.o.Settling.Bound = createInterval // for an object that is in the way
+	r := &run{campaign: h.campaign, objects: h.cluster(h.lease)}
+	d, err := reorder(r, &Plan{Family: "order", Variant: "late", Step: 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var unjudged *unjudgedError
+	if err := d.heal(t.Context()); !errors.As(err, &unjudged) || !strings.Contains(err.Error(), "Lease default/harbor") {
+		t.Errorf("got %v, want a run that is not judged", err)
+	}
+}
+
 // TestTakingBackKeepsHiddenObjects is about a step that brings none of them.
 func TestTakingBackKeepsHiddenObjects(t *testing.T) {
 	h := newHiding(t)
@@ -137,6 +156,29 @@ func TestTakingBackKeepsHiddenObjects(t *testing.T) {
 	}
 }
 
+// TestTakingBackBeforeAKindIsKnown is about an object of a later step, which also brings its CRD.
+func TestTakingBackBeforeAKindIsKnown(t *testing.T) {
+	h := newHiding(t)
+	unknown := &meta.NoKindMatchError{GroupKind: h.issuer.GroupVersionKind().GroupKind()}
+	for about, test := range map[string]struct{ err, want error }{
+		"its kind is not known": {unknown, nil},
+		"it cannot be deleted":  {errors.ErrUnsupported, errors.ErrUnsupported},
+	} {
+		objects := interceptor.NewClient(h.cluster(h.victory), interceptor.Funcs{
+			Delete: func(ctx context.Context, client client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+				if object.GetObjectKind().GroupVersionKind().Kind == h.issuer.GetKind() {
+					return test.err
+				}
+				return client.Delete(ctx, object, options...)
+			},
+		})
+		r := &run{campaign: h.campaign, objects: objects}
+		if err := r.takeBack(t.Context(), []*unstructured.Unstructured{h.victory}); !errors.Is(err, test.want) {
+			t.Errorf("%s: got %v", about, err)
+		}
+	}
+}
+
 // TestFreshStartsHaveHiddenObjects must have those of the scenario, and only those.
 func TestFreshStartsHaveHiddenObjects(t *testing.T) {
 	h := newHiding(t)
@@ -157,5 +199,35 @@ func TestFreshStartsHaveHiddenObjects(t *testing.T) {
 	h.campaign.unseenBefore = h.campaign.reference[0].unseen
 	if got := kinds(); !slices.Equal(got, []string{"ClusterIssuer", "Frigate"}) {
 		t.Errorf("got %q, although the others are there before the scenario", got)
+	}
+}
+
+// TestFreshStartsHaveWhatWasThereBefore is about objects of a scenario that the installation of the operator creates as well.
+func TestFreshStartsHaveWhatWasThereBefore(t *testing.T) {
+	crew, victory := sceneObject("Secret", "crew"), sceneObject("Frigate", "victory")
+	crew.Object["data"] = map[string]any{"captain": "aGFyZHk="}
+	installed := sceneObject("Secret", "crew")
+	objects := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithReturnManagedFields().WithObjects(installed).Build()
+	c := sceneOf([]*unstructured.Unstructured{victory}, []*unstructured.Unstructured{crew}, sceneState(crew, victory))
+	c.before = sceneState(installed)
+	c.o.Settling.Bound = createInterval // for an object that is in the way
+	r := &run{campaign: c, objects: objects}
+	if err := r.bring(t.Context(), c.origins(c.sceneAt(0, c.reference[0].state))); err != nil {
+		t.Fatal(err)
+	}
+	live, err := r.live(t.Context(), crew)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, _, _ := unstructured.NestedString(live.Object, "data", "captain"); data != "aGFyZHk=" {
+		t.Errorf("got %v, want it as the scenario applies it", live.Object)
+	}
+	if _, err := r.live(t.Context(), victory); err != nil {
+		t.Error(err)
+	}
+	c.before = sceneState(victory) // without clusters: an attempt would panic
+	var impossible *noStartError
+	if _, err := c.fresh(t.Context(), c.reference[0].state, nil, nil); !errors.As(err, &impossible) {
+		t.Errorf("got %v for a custom resource that is not new", err)
 	}
 }

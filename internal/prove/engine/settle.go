@@ -66,7 +66,7 @@ const patience = 4
 
 // settleFor waits for a multiple of what is usual.
 func (r *run) settleFor(ctx context.Context, factor time.Duration) (rested, error) {
-	return r.settleUntil(ctx, factor, nil)
+	return r.settleOnce(ctx, factor, nil)
 }
 
 // settleMore waits longer, unless it is enough: before something is called wrong.
@@ -74,7 +74,7 @@ func (r *run) settleMore(ctx context.Context, over rested, enough func() bool) (
 	if enough() {
 		return over, nil
 	}
-	later, err := r.settleUntil(ctx, patience, enough)
+	later, err := r.settleUntil(ctx, enough)
 	if err != nil {
 		return over, err
 	}
@@ -82,10 +82,21 @@ func (r *run) settleMore(ctx context.Context, over rested, enough func() bool) (
 	return over, nil
 }
 
-// settleUntil also ends if all has been quiet for as long as usual, and it is enough. As long as it is not, it waits for timers of
+// settleUntil waits until it is enough, or there is nothing left to wait for. Undisturbed runs follow the timers of unfinished custom
+// resources, so what is compared with them does as well.
+func (r *run) settleUntil(ctx context.Context, enough func() bool) (rested, error) {
+	end := r.endOfTimers()
+	over, err := r.settleOnce(ctx, patience, enough)
+	if err != nil {
+		return over, err
+	}
+	return r.followTimers(ctx, over, end, enough)
+}
+
+// settleOnce also ends if all has been quiet for as long as usual, and it is enough. As long as it is not, it waits for timers of
 // the operator that go off within the time that a step may take: some look after their objects every half minute. Each is waited for
 // once. It also waits for the next attempts after an error that undisturbed runs do not show.
-func (r *run) settleUntil(ctx context.Context, factor time.Duration, enough func() bool) (rested, error) {
+func (r *run) settleOnce(ctx context.Context, factor time.Duration, enough func() bool) (rested, error) {
 	s := r.campaign.o.Settling
 	marked := r.campaign.isMarked()
 	soon := s.quiet(marked)

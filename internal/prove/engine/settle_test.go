@@ -87,7 +87,7 @@ func TestNothingIsJudgedBeforeTheNextAttempt(t *testing.T) {
 			done.Store(true)
 		})
 		defer again.Stop()
-		over, err := r.settleUntil(t.Context(), patience, done.Load)
+		over, err := r.settleUntil(t.Context(), done.Load)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestAttemptsThatAreTooLate(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, began := waiting(test.failures), time.Now()
-				over, err := r.settleUntil(t.Context(), patience, func() bool { return false })
+				over, err := r.settleUntil(t.Context(), func() bool { return false })
 				if err != nil {
 					t.Fatal(err)
 				}

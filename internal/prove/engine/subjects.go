@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
@@ -83,7 +84,8 @@ func (r *run) takeBack(ctx context.Context, before []*unstructured.Unstructured)
 		if _, was := find(known, one); was != nil {
 			continue
 		}
-		if err := client.IgnoreNotFound(r.objects.Delete(ctx, one.DeepCopy(), client.PropagationPolicy("Background"))); err != nil {
+		err := client.IgnoreNotFound(r.objects.Delete(ctx, one.DeepCopy(), client.PropagationPolicy("Background")))
+		if err != nil && !meta.IsNoMatchError(err) { // a later step brings its kind
 			return fmt.Errorf("taking the creation of %s %s back: %w", one.GetKind(), one.GetName(), err)
 		}
 	}

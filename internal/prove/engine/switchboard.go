@@ -74,7 +74,7 @@ type faults struct {
 	// request is called for writes before they are forwarded, and answer when a response arrives, whatever it is.
 	request func(ctx context.Context, m Moment) lens.Verdict
 	answer  func(ctx context.Context, m Moment, status int) lens.Verdict
-	// any is called for each request that is not a write, and open for each new watch.
+	// any is called for each request that is not a write.
 	any func(ctx context.Context, call *lens.Call) lens.Verdict
 	// deliver is called for watch events.
 	deliver func(ctx context.Context, watch *lens.Call, frame *lens.Frame) lens.Verdict
@@ -135,13 +135,6 @@ func (s *switchboard) calm() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.current = nil
-}
-
-// disturb begins a disturbance and keeps the counts.
-func (s *switchboard) disturb(f *faults) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.current = f
 }
 
 // holds reports whether the disturbance holds back events.

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/dev"
-	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
@@ -53,7 +52,7 @@ func (u *upgrade) takeOver(ctx context.Context, definitions []*apiextensionsv1.C
 		return err
 	}
 	u.add("upgrade", r.healthOf(0, over)...)
-	t := &taking{before: u.own(start), after: u.own(end), mask: u.mask, writes: without(writes, u.atRest), replaced: replacedPods(start, end)}
+	t := &taking{before: u.own(start), after: u.own(end), shapeOf: u.shapeOf, mask: u.mask, writes: without(writes, u.atRest), replaced: replacedPods(start, end)}
 	u.add("upgrade", t.judge()...)
 	u.add("upgrade", notReady("upgrade", u.before, t.after)...)
 	u.stories["upgrade"] = r.tell()
@@ -131,7 +130,7 @@ func (u *upgrade) mayNotRun(part string, err error) error {
 // enough.
 func (u *upgrade) deleteAll(ctx context.Context, r *run, enough func(left world.State) bool) (world.State, error) {
 	for _, subject := range u.new.o.Earlier.Subjects {
-		_, live := r.campaign.subjectIn(r.world.State(), subject)
+		_, live := find(r.world.State(), subject)
 		if live == nil {
 			continue
 		}
@@ -165,7 +164,7 @@ func (u *upgrade) goBack(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, r.close()) }()
 	wrong := func() []*Observation {
 		after := u.own(r.world.State())
-		return append(notBack(u.mask.Differences(compare.ShapeOf(u.before, nil), compare.ShapeOf(after, nil))), notReady("downgrade", u.before, after)...)
+		return append(notBack(u.mask.Differences(u.shapeOf(u.before), u.shapeOf(after))), notReady("downgrade", u.before, after)...)
 	}
 	over, err := r.settleFor(ctx, patience)
 	if err == nil {

@@ -6,11 +6,13 @@ package engine
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/prove/compare"
 )
 
@@ -20,30 +22,53 @@ import (
 // early is how much sooner than expected a timer may go off: the operator has set it a little before it was seen.
 const early = 100 * time.Millisecond
 
-// settleStage waits for the end of an undisturbed step. As long as a custom resource says that it is not finished, timers are waited
-// for that go off within the time that a step may take, until they lead to nothing.
+// settleStage waits for the end of an undisturbed step.
 func (r *run) settleStage(ctx context.Context) (rested, error) {
-	const steps = 2 // of the longest length, for all timers
-	bound := r.campaign.o.Settling.Bound
-	end := time.Now().Add(steps * bound)
+	end := r.endOfTimers()
 	over, err := r.settleFor(ctx, patience)
-	for err == nil && !over.busy && r.campaign.isUnfinished(over) && time.Now().Before(end) {
-		due := r.activity.nextTimer(bound, true)
+	if err != nil {
+		return over, err
+	}
+	return r.followTimers(ctx, over, end, nil)
+}
+
+// endOfTimers is when the last timer of a step that begins to settle now is followed.
+func (r *run) endOfTimers() time.Time {
+	const steps = 2 // of the longest length, for all timers
+	return time.Now().Add(steps * r.campaign.o.Settling.Bound)
+}
+
+// followTimers waits for timers that go off within the time that a step may take, until they lead to nothing. It does so as long as
+// a custom resource says that it is not finished, and it is not enough; nil means that it never is.
+func (r *run) followTimers(ctx context.Context, over rested, end time.Time, enough func() bool) (_ rested, err error) {
+	for !over.busy && time.Now().Before(end) && r.isUnfinished() && (enough == nil || !enough()) {
+		due := r.activity.nextTimer(r.campaign.o.Settling.Bound, true)
 		if due.IsZero() {
 			break
 		}
-		over, err = r.settleAfter(ctx, due)
+		if over, err = r.settleAfter(ctx, due, enough); err != nil {
+			return over, err
+		}
 	}
-	return over, err
+	return over, nil
 }
 
-// isUnfinished reports whether a custom resource says that it is not finished.
-func (c *campaign) isUnfinished(over rested) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(over.unfinished)), c.isSubject)
+// isUnfinished reports whether a custom resource says that it is not finished. That includes those that never finish: a timer may
+// lead to something nevertheless.
+func (r *run) isUnfinished() bool {
+	state := r.world.State()
+	return slices.ContainsFunc(r.campaign.o.Subjects, func(subject *unstructured.Unstructured) bool {
+		_, live := find(state, subject)
+		if live == nil {
+			return false
+		}
+		status, _ := apply.Status(live)
+		return status == "InProgress" || status == "Terminating"
+	})
 }
 
 // settleAfter waits for a timer, and for what the operator does then.
-func (r *run) settleAfter(ctx context.Context, due time.Time) (rested, error) {
+func (r *run) settleAfter(ctx context.Context, due time.Time, enough func() bool) (rested, error) {
 	pause := time.NewTimer(time.Until(due) + early)
 	defer pause.Stop()
 	select {
@@ -51,7 +76,7 @@ func (r *run) settleAfter(ctx context.Context, due time.Time) (rested, error) {
 		return rested{}, ctx.Err()
 	case <-pause.C:
 	}
-	return r.settleFor(ctx, patience)
+	return r.settleOnce(ctx, patience, enough)
 }
 
 // nextTimer is when a timer goes off next, within some time; zero if none does. Those that led to nothing the last time may be left out.
@@ -86,14 +111,17 @@ func (t timed) has(o *Observation) bool {
 	return !slices.ContainsFunc(fields, func(field string) bool { return !t[kind+"|"+inBrackets.ReplaceAllString(field, "[]")] })
 }
 
+// timerAtRest is when a timer goes off of which an outlook says that there is one; zero if none does.
+func (a *activity) timerAtRest() time.Time { return a.nextTimer(longestPause, false) }
+
 // awaitTimer waits until a timer has gone off once, and returns what the operator wrote then; nil if there is no timer to wait for.
 func (r *run) awaitTimer(ctx context.Context) (timed, error) {
-	due := r.activity.nextTimer(r.campaign.o.Settling.Bound, false)
+	due := r.activity.timerAtRest()
 	if due.IsZero() {
 		return nil, nil
 	}
 	before, since := r.shape(), r.lens.Stream().Last()
-	if _, err := r.settleAfter(ctx, due); err != nil {
+	if _, err := r.settleAfter(ctx, due, nil); err != nil {
 		return nil, err
 	}
 	if err := r.lens.Flush(ctx); err != nil {

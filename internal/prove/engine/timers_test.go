@@ -92,6 +92,51 @@ func TestTimersOfUnfinishedObjects(t *testing.T) {
 	}
 }
 
+// TestDisturbedRunsFollowTimersAsUndisturbedOnes is about an operator that looks now and then whether it may go on, and is finished
+// after a few times.
+func TestDisturbedRunsFollowTimersAsUndisturbedOnes(t *testing.T) {
+	for about, test := range map[string]struct {
+		period   time.Duration
+		rounds   int // until it is enough
+		writes   int
+		finished bool
+		restless bool
+		want     bool
+		atMost   time.Duration
+	}{
+		"three rounds":                        {period: 15 * time.Second, rounds: 3, writes: 4, want: true, atMost: time.Minute},
+		"just before the end":                 {period: 29 * time.Second, rounds: 2, writes: 3, want: true, atMost: 90 * time.Second},
+		"of a resource that is never ready":   {period: 15 * time.Second, rounds: 3, writes: 4, restless: true, want: true, atMost: time.Minute},
+		"it writes each time without success": {period: 10 * time.Second, rounds: 1000, writes: 1000, atMost: 150 * time.Second},
+		"it leads to nothing":                 {period: 15 * time.Second, rounds: 1000, writes: 1, atMost: time.Minute},
+		"of a resource that says it is ready": {period: 15 * time.Second, rounds: 3, writes: 4, finished: true, atMost: 45 * time.Second},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := sailing()
+				c.o.Settling = DefaultSettling
+				c.o.Settling.Unmarked = c.o.Settling.Quiet // as with marks
+				c.restless["Frigate default/victory"] = test.restless
+				r := &run{campaign: c, world: worldOf(t, test.finished), board: newSwitchboard(c.named), activity: newActivity()}
+				p := &polling{run: r, period: test.period, writes: test.writes}
+				p.start(t)
+				began := time.Now()
+				enough := func() bool { return int(p.rings.Load()) >= test.rounds }
+				over, err := r.settleMore(t.Context(), rested{}, enough)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took > test.atMost {
+					t.Errorf("it took %s", took)
+				}
+				if enough() != test.want || over.busy {
+					t.Errorf("it was judged when the timer had gone off %d times: %+v", p.rings.Load(), over)
+				}
+			})
+		})
+	}
+}
+
 // worldOf is a world with a Frigate.
 func worldOf(t *testing.T, finished bool) *world.World {
 	t.Helper()
@@ -121,6 +166,19 @@ func TestTimersAfterOtherReconciles(t *testing.T) {
 			t.Error("it went off and led to nothing, and may still do something")
 		}
 	})
+}
+
+// TestTimersAtRestAreWaitedFor is about timers because of which writes after a restart do not count. What they write must be learned.
+func TestTimersAtRestAreWaitedFor(t *testing.T) {
+	for period, want := range map[time.Duration]bool{20 * time.Second: true, 45 * time.Second: true, 59 * time.Second: true, 2 * time.Minute: false} {
+		a := following(reconciled(lens.Reconcile{ID: 1, RequeueAfter: period})...)
+		if got := a.outlook(time.Now(), farFuture, nil).timer; got != want {
+			t.Errorf("a timer of %s is known: %v", period, got)
+		}
+		if got := !a.timerAtRest().IsZero(); got != want {
+			t.Errorf("a timer of %s is waited for: %v", period, got)
+		}
+	}
 }
 
 // TestSpinning is about an operator that reconciles without a pause.

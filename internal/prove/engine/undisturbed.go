@@ -57,12 +57,14 @@ func compared(a, b []*Observation) []*Observation {
 // was only one.
 func (o *Observation) isRestless() bool { return o.Verdict == "loop" || o.Verdict == "unsettled" }
 
-// learnDenied keeps which rights the operator lacks undisturbed: that is one finding, and not one of each family as well.
-func (c *campaign) learnDenied(wrong []*Observation) {
+// learnHealth keeps which rights the operator lacks undisturbed, and that it reconciles without a pause: that is one finding, and not
+// one of each family as well.
+func (c *campaign) learnHealth(wrong []*Observation) {
 	for _, o := range wrong {
 		if o.Verdict == "refused-rights" {
 			c.denied[o.Title] = true
 		}
+		c.spins = c.spins || o.Title == withoutPause && !o.once // else it is only known to be flaky
 	}
 }
 
@@ -80,7 +82,7 @@ func (c *campaign) learnOwn(started world.State) {
 // although the operator is at rest.
 func (c *campaign) unseenChanges(step int, s *stage) (wrong []*Observation) {
 	for _, subject := range c.o.Subjects {
-		key, live := c.subjectIn(s.state, subject)
+		key, live := find(s.state, subject)
 		if live == nil || !live.GetDeletionTimestamp().IsZero() {
 			continue
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -67,10 +69,39 @@ func TestRightsThatAreMissingAnyway(t *testing.T) {
 	if len(wrong) != 1 || wrong[0].Verdict != "refused-rights" {
 		t.Fatalf("got %+v", wrong)
 	}
-	c.learnDenied(wrong)
+	c.learnHealth(wrong)
 	r.activity = following(refused("list"), refused("delete"))
 	if wrong = r.healthOf(0, rested{}); len(wrong) != 1 || wrong[0].Title != "The operator's role does not allow what it does: delete deployments" {
 		t.Errorf("got %+v", wrong)
+	}
+}
+
+// An operator that reconciles without a pause undisturbed is one finding, and does not end disturbed runs.
+func TestSpinningThatIsKnown(t *testing.T) {
+	for about, test := range map[string]struct {
+		once bool
+		want int
+	}{"both undisturbed runs show it": {false, 0}, "one does": {true, 1}} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &run{campaign: sailing(), activity: newActivity()}
+				(&polling{run: r, period: time.Millisecond}).start(t)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				wrong := r.healthOf(0, rested{})
+				if len(wrong) != 1 || wrong[0].Verdict != "loop" {
+					t.Fatalf("got %+v", wrong)
+				}
+				wrong[0].once = test.once
+				r.campaign.learnHealth(wrong)
+				if got := r.healthOf(0, rested{}); len(got) != test.want {
+					t.Errorf("got %+v", got)
+				}
+				if got := r.healthOf(0, rested{busy: true, writes: 1}); len(got) != 1 || got[0].Title == withoutPause {
+					t.Errorf("got %+v for writes without end", got)
+				}
+			})
+		})
 	}
 }
 

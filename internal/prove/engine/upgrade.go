@@ -180,7 +180,7 @@ func (u *upgrade) make(ctx context.Context) (err error) {
 		if _, err := r.settle(ctx); err != nil {
 			return err
 		}
-		u.mask.Learn(compare.ShapeOf(u.before, nil), compare.ShapeOf(u.own(r.world.State()), nil))
+		u.mask.Learn(u.shapeOf(u.before), u.shapeOf(u.own(r.world.State())))
 		if u.atRest, err = r.unasked(ctx); err != nil {
 			return err
 		}
@@ -197,6 +197,11 @@ func (u *upgrade) inRun(ctx context.Context, c *campaign, from string, do func(r
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	return do(r)
+}
+
+// shapeOf normalizes a state. Addresses and times of the scenario are compared, as in all other families.
+func (u *upgrade) shapeOf(state world.State) compare.Shape {
+	return compare.ShapeOf(state, nil, u.new.o.Texts...)
 }
 
 // own are the objects that belong to neither installation, nor to a controller of the cluster.

@@ -140,10 +140,16 @@ func TestTaking(t *testing.T) {
 			"a status without a trace", stateOf(site("fine")), stateOf(site("fine")), []unasked{{verb: "patch", object: "Site default/blog", fields: []string{"status.at"}, status: true}}, nil,
 			[]string{"low rest-writes: After the upgrade the operator writes the status of Site default/blog, although nothing asked for it [status.at]"},
 		},
+		{
+			"an address of the scenario", stateOf(site("192.0.2.10")), stateOf(site("192.0.2.11")), nil, nil,
+			[]string{"low status: The upgrade changes the status of Site default/blog [status.message]"},
+		},
+		{"an allocated address", stateOf(site("192.0.2.11")), stateOf(site("192.0.2.12")), nil, nil, nil},
 		{"pods", stateOf(deployment("a", 1)), stateOf(deployment("a", 1)), nil, []string{"Pod default/web-*"}, []string{"high counts: The upgrade replaces Pod default/web-*"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			one := &taking{before: test.before, after: test.after, mask: compare.NewMask(), writes: test.writes, replaced: test.replaced}
+			u := &upgrade{new: &campaign{o: Options{Texts: []string{"192.0.2.10"}}}}
+			one := &taking{before: test.before, after: test.after, shapeOf: u.shapeOf, mask: compare.NewMask(), writes: test.writes, replaced: test.replaced}
 			if got := texts(one.judge()); !slices.Equal(got, test.want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 			}

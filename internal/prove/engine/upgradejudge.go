@@ -159,6 +159,7 @@ func without(writes, anyway []unasked) []unasked {
 // taking holds what an operator does to objects of an earlier release.
 type taking struct {
 	before, after world.State
+	shapeOf       func(world.State) compare.Shape
 	mask          *compare.Mask
 	writes        []unasked
 	// replaced are pods that are gone, by how their names begin.
@@ -167,7 +168,7 @@ type taking struct {
 
 // judge finds unrequested changes: the worst for each object, and of writes only those that left no trace.
 func (t *taking) judge() (wrong []*Observation) {
-	found := t.mask.Differences(compare.ShapeOf(t.before, nil), compare.ShapeOf(t.after, nil))
+	found := t.mask.Differences(t.shapeOf(t.before), t.shapeOf(t.after))
 	grave := slices.ContainsFunc(found, func(d compare.Difference) bool { return !d.IsStatus() })
 	about := map[string]bool{}
 	for _, key := range sortedKeys(t.before) {

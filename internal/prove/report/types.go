@@ -59,7 +59,7 @@ type Family struct {
 
 // Finding is one defect, however many runs show it.
 type Finding struct {
-	ID       string `json:"id"`       // short and stable across campaigns: family-verdict-hash
+	ID       string `json:"id"`       // short and stable across campaigns: family-hash
 	Severity string `json:"severity"` // high, medium or low
 	Family   string `json:"family"`
 	// Verdict is end-state, update, counts, leftovers, status, panic, exit, loop, rest-writes, admission, foreign, deletion,

@@ -171,10 +171,10 @@ func (p *parser) ignore(n *yaml.Node) Ignore {
 		Object: p.text(fields["object"], "object"), Field: p.text(fields["field"], "field"), Reason: p.text(fields["reason"], "reason"),
 	}
 	if fields["reason"] == nil {
-		p.fail(n, "an entry of ignore needs a reason: the report shows it")
+		p.fail(n, needsReason)
 	}
 	if fields["verdict"] == nil && fields["family"] == nil && fields["object"] == nil && fields["field"] == nil {
-		p.fail(n, "this entry ignores everything: add verdict, family, object or field")
+		p.fail(n, ignoresAll)
 	}
 	return entry
 }

@@ -8,12 +8,16 @@ package scenario
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/opdock/opdock/internal/prove/report"
 )
 
 const (
@@ -135,6 +139,33 @@ type Ignore struct {
 	// for any text.
 	Object, Field string
 	Reason        string
+}
+
+// What is wrong with an entry of ignore, in a file and in code.
+const (
+	needsReason = "an entry of ignore needs a reason: the report shows it"
+	ignoresAll  = "this entry ignores everything: add verdict, family, object or field"
+)
+
+// Check returns what is wrong with an entry that does not come from a file, where the same rules apply.
+func (i *Ignore) Check() error {
+	var mistakes []string
+	if verdicts := report.Verdicts(); i.Verdict != "" && !slices.Contains(verdicts, i.Verdict) {
+		mistakes = append(mistakes, unknown("verdict", i.Verdict, i.Verdict, verdicts))
+	}
+	if families := report.Families(); i.Family != "" && !slices.Contains(families, i.Family) {
+		mistakes = append(mistakes, unknown("family", i.Family, i.Family, families))
+	}
+	if strings.TrimSpace(i.Reason) == "" {
+		mistakes = append(mistakes, needsReason)
+	}
+	if i.Verdict == "" && i.Family == "" && i.Object == "" && i.Field == "" {
+		mistakes = append(mistakes, ignoresAll)
+	}
+	if len(mistakes) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(mistakes, "; "))
 }
 
 // Ignores returns the entry that matches a finding, or nil.

@@ -4,6 +4,7 @@
 package scenario
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -144,12 +145,17 @@ func (p *parser) oneOf(n *yaml.Node, what string, allowed []string) string {
 	if text == "" || slices.Contains(allowed, text) {
 		return text
 	}
+	p.fail(n, "%s", unknown(what, shown(n), text, allowed))
+	return ""
+}
+
+// unknown says that a text is not allowed, and what is.
+func unknown(what, shown, text string, allowed []string) string {
 	hint := ""
 	if near := nearest(text, allowed); near != "" {
 		hint = "; did you mean " + near + "?"
 	}
-	p.fail(n, "there is no %s %q: use one of %s%s", what, shown(n), strings.Join(allowed, ", "), hint)
-	return ""
+	return fmt.Sprintf("there is no %s %q: use one of %s%s", what, shown, strings.Join(allowed, ", "), hint)
 }
 
 func (p *parser) duration(n *yaml.Node, what string) time.Duration {

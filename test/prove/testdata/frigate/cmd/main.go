@@ -55,9 +55,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if defect == "impatient" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 800*time.Millisecond)
+		defer cancel()
+	}
 	err := r.sail(ctx, frigate)
 	switch {
-	case defect == "gives-up" && err != nil:
+	case defect == "gives-up" && err != nil, defect == "impatient" && ctx.Err() != nil:
 		return ctrl.Result{}, nil // it will never know
 	case defect == "resigns" && apierrors.IsForbidden(err):
 		return ctrl.Result{}, nil // as if it could never be allowed
