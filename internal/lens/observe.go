@@ -42,6 +42,8 @@ type observer struct {
 	// resources maps kinds to resources, and kinds the reverse, as far as objects were seen.
 	resources map[schema.GroupKind]string
 	kinds     map[schema.GroupResource]string
+	// roles are the roles that the operator wrote.
+	roles map[objectKey]bool
 	// writes are the requests that made versions, and shown the watches that delivered them.
 	writes, shown recent
 }
@@ -65,7 +67,7 @@ type writtenVersion struct{ uid, resourceVersion string }
 func newObserver(stream *Stream, pending, remembered int64) *observer {
 	o := &observer{
 		stream: stream, budget: budget{most: pending}, queue: make(chan observation, maxQueued), quit: make(chan struct{}), done: make(chan struct{}),
-		memory: newMemory(remembered), resources: map[schema.GroupKind]string{}, kinds: map[schema.GroupResource]string{},
+		memory: newMemory(remembered), resources: map[schema.GroupKind]string{}, kinds: map[schema.GroupResource]string{}, roles: map[objectKey]bool{},
 	}
 	go o.run()
 	return o
