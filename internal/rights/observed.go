@@ -102,6 +102,11 @@ func (e *Evidence) add(other *Evidence) {
 	}
 }
 
+// reachesSomething reports whether there is a place.
+func (e *Evidence) reachesSomething() bool {
+	return e.ClusterWide > 0 || e.Unnamed > 0 || len(e.Namespaces) > 0 || len(e.Names) > 0
+}
+
 // dropRefused drops the places of refused requests if other requests were answered: a refused request does not show that
 // the right is needed in that place.
 func (e *Evidence) dropRefused() {
