@@ -46,6 +46,8 @@ type observer struct {
 	roles map[objectKey]bool
 	// writes are the requests that made versions, and shown the watches that delivered them.
 	writes, shown recent
+	// lists may turn out to fill a cache.
+	lists lists
 }
 
 // observation is something that passed. One of its parts is set.
@@ -173,6 +175,11 @@ func (o *observer) take(seen observation) {
 			request := *event.Request
 			request.Mentioned = o.memory.mentioned.in(&request)
 			event.Request = &request
+			if list := o.lists.follow(&request); list != nil {
+				for _, delivery := range o.followed(list) {
+					o.stream.add(Event{At: list.at, Delivery: delivery})
+				}
+			}
 		}
 		o.stream.add(event)
 	case seen.exchange != nil:

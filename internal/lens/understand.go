@@ -154,7 +154,11 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 		return
 	}
 	r.Items = len(objects)
-	kind, delivered := strings.TrimSuffix(list.GetKind(), "List"), fillsCache(r)
+	kind, delivered, undecided := strings.TrimSuffix(list.GetKind(), "List"), fillsCache(r), mayFillCache(r)
+	if delivered {
+		o.lists.remove(selectionOf(r)) // the watch follows this list
+	}
+	var names []*Object
 	for _, object := range objects {
 		if object.GetKind() == "" {
 			// The items of a list in JSON have no kind.
@@ -167,11 +171,20 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 			x.delivered = append(x.delivered, d)
 			o.shown.add(writtenVersion{d.Object.UID, d.Object.ResourceVersion}, r.ID)
 		}
+		if undecided {
+			name := nameOf(object)
+			o.name(name, r.Resource)
+			names = append(names, name)
+		}
 		resource := r.Resource
 		resource.Namespace, resource.Name = object.GetNamespace(), object.GetName()
 		if data, err := json.Marshal(object.Object); err == nil && object.GetKind() != partialMetadata {
 			o.memory.learn(keyOf(resource), versionOf(object, data, encodedJSON, false, x.began), delivered)
 		}
+	}
+	if undecided {
+		at := x.began.Add(r.Duration)
+		o.lists.add(&listed{selectionOf(r), r.ID, r.Resource, list.GetResourceVersion(), at, names}, r.Query.Continue)
 	}
 }
 
