@@ -93,8 +93,11 @@ func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &lensing{proxy: proxy, recording: recording, teller: story.New(s.Observer.Infer), strangers: proxy.Strangers, say: s.Screen.Say, stop: cancel}
 	l.working.Go(func() {
-		for event := range proxy.Stream().Follow(context.Background(), 0) {
+		for event, lost := range proxy.Stream().Follow(context.Background(), 0) {
 			l.mutex.Lock()
+			if lost > 0 {
+				l.teller.Missed()
+			}
 			l.teller.Add(event)
 			l.mutex.Unlock()
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/why"
 )
@@ -42,7 +44,7 @@ func (g *grouping) init(t *Teller) {
 
 // wrote adds a write to the group of the object it belongs to.
 func (g *grouping) wrote(e *lens.Event) {
-	name, version, ok := rootOf(e.Request)
+	name, version, ok := g.rootOf(e.Request)
 	if !ok {
 		return
 	}
@@ -75,7 +77,7 @@ func (g *grouping) wrote(e *lens.Event) {
 
 // rootOf returns the object that a write belongs to: the owner of the written object, or the
 // object itself.
-func rootOf(r *lens.Request) (name objectName, version string, ok bool) {
+func (g *grouping) rootOf(r *lens.Request) (name objectName, version string, ok bool) {
 	switch {
 	case r.Resource.Resource == "events" || r.Resource.Group == "coordination.k8s.io" || r.Change.RenewsLeader():
 		return name, "", false // they are about the operator itself, or repeat its actions
@@ -85,7 +87,11 @@ func rootOf(r *lens.Request) (name objectName, version string, ok bool) {
 	o := r.Object
 	if i := slices.IndexFunc(o.Owners, func(owner lens.Owner) bool { return owner.Controller }); i >= 0 {
 		owner := o.Owners[i]
-		return objectName{owner.Group, owner.Kind, o.Namespace, owner.Name}, "", true
+		name = objectName{owner.Group, owner.Kind, o.Namespace, owner.Name}
+		if g.teller.inNoNamespace[schema.GroupKind{Group: owner.Group, Kind: owner.Kind}] {
+			name.namespace = ""
+		}
+		return name, "", true
 	}
 	return objectName{o.Group, o.Kind, o.Namespace, o.Name}, o.Version, true
 }
