@@ -49,7 +49,10 @@ func (v *View) Follow(ctx context.Context, stream *lens.Stream) {
 	v.mutex.Lock()
 	v.totals = stream.Totals
 	v.mutex.Unlock()
-	for event := range stream.Follow(ctx, 0) {
+	for event, lost := range stream.Follow(ctx, 0) {
+		v.mutex.Lock()
+		v.recording.Missing += lost
+		v.mutex.Unlock()
 		v.see(event)
 	}
 }

@@ -69,7 +69,9 @@ func TestGivenListsDoNotLimitInformers(t *testing.T) {
 
 // TestBindingsOfOwnRoles never leads to the right to bind any role.
 func TestBindingsOfOwnRoles(t *testing.T) {
-	binds := func(why string, where ...string) *lens.Use { return implied(asked(1, "bind", clusterRoles, where...), why) }
+	binds := func(why string, where ...string) *lens.Use {
+		return implied(asked(1, "bind", clusterRoles, where...), why)
+	}
 	writes := func() *lens.Use { return asked(1, "create", clusterRoles, "/victory-admin") }
 	given := func() *lens.Use { return implied(asked(1, "*", "*.sea", "all"), lens.GivenAway) }
 	escalates := rule("role", "", "rbac.authorization.k8s.io", "clusterroles", "escalate")

@@ -135,4 +135,8 @@ func TestMissingEvents(t *testing.T) {
 			t.Errorf("from event %d, notes are %q", first, report.Notes)
 		}
 	}
+	report := Compare(Merge([]*Recording{collected(t, 1, append(events, lens.Event{Lost: &lens.Lost{Events: 2, Reason: "the lens was overloaded"}})...)}), Granted{}, Options{})
+	if got := lines(report.Needs); got != rest {
+		t.Errorf("with lost events, got\n%swant\n%s", got, rest)
+	}
 }

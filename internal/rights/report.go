@@ -232,7 +232,8 @@ func (c *comparison) sort() {
 func (c *comparison) remark(o *Observed, s *scopes) {
 	note := func(format string, args ...any) { c.Notes = append(c.Notes, fmt.Sprintf(format, args...)) }
 	if o.Lost > 0 {
-		note("%d events are missing in these recordings: rights that only they used look unused", o.Lost)
+		note("%d events are missing in these recordings: rights that only they used look unused, and as not all objects that were reconciled are known, "+
+			"rights are limited neither to names nor to namespaces that the operator does not watch", o.Lost)
 	}
 	for _, r := range o.Recordings {
 		if r.Cut {

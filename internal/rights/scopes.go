@@ -30,7 +30,7 @@ type scopes struct {
 	escalates, binds bool
 	// written are the names of the roles that the operator writes, by resource.
 	written map[schema.GroupResource]map[string]uint64
-	// incomplete means that events are missing in a recording, so not all objects that are reconciled are known.
+	// incomplete means that events are missing in a recording, or were lost before, so not all objects that are reconciled are known.
 	incomplete bool
 	// inNoNamespace are resources that are known to be cluster-scoped.
 	inNoNamespace map[schema.GroupResource]bool
@@ -46,7 +46,7 @@ type scopes struct {
 // newScopes finds out which resources are cluster-scoped, and which roles the operator writes.
 func newScopes(o *Observed, own string, options Options) *scopes {
 	s := &scopes{
-		o: o, own: own, includeRefused: options.IncludeRefused, incomplete: o.Missing > 0, inNoNamespace: maps.Clone(clusterScoped),
+		o: o, own: own, includeRefused: options.IncludeRefused, incomplete: o.Missing+o.Lost > 0, inNoNamespace: maps.Clone(clusterScoped),
 		byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{}, chosen: map[string]bool{}, written: map[schema.GroupResource]map[string]uint64{},
 	}
 	for resource := range o.facts.inNone {
