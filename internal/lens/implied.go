@@ -30,13 +30,20 @@ func (o *observer) implied(r *Request, before *version, now client.Object) []Imp
 	case place.Subresource == "status":
 		return signed(place, before, now)
 	}
-	rights := append(o.blockedOwners(before, now, r.Object.Kind), changedOwners(r, before, now)...)
+	kind := kindOf(now)
+	if r.Object != nil {
+		kind = r.Object.Kind // an answer may be metadata alone
+	}
+	rights := append(o.blockedOwners(before, now, kind), changedOwners(r, before, now)...)
 	if r.Status == http.StatusCreated && (r.Verb == "apply" || r.Verb == "update") {
 		rights = append(rights, Implied{Verb: "create", Resource: bare(place), Because: fmt.Sprintf("this %s created the object", r.Verb)})
 	}
 	switch {
 	case place.Group == rbacv1.GroupName && (place.Resource == "roles" || place.Resource == "clusterroles"):
-		rights = append(rights, o.wroteRole(place, asUnstructured(now))...)
+		if !r.Refused() && len(o.roles) < maxWrittenRoles {
+			o.roles[keyOf(place)] = true
+		}
+		rights = append(rights, rightsOfWriter(place, asUnstructured(now))...)
 	case place.Group == rbacv1.GroupName:
 		rights = append(rights, o.bound(asUnstructured(now))...)
 	case place.Group == certificatesv1.GroupName && place.Subresource == "approval":
@@ -195,11 +202,8 @@ func ReasonClass(because string) string {
 	return "other"
 }
 
-// wroteRole returns the rights that the writer of a role needs: either to escalate, or all that the role grants.
-func (o *observer) wroteRole(place Resource, role *unstructured.Unstructured) []Implied {
-	if len(o.roles) < maxWrittenRoles {
-		o.roles[keyOf(place)] = true
-	}
+// rightsOfWriter returns the rights that the writer of a role needs: either to escalate, or all that the role grants.
+func rightsOfWriter(place Resource, role *unstructured.Unstructured) []Implied {
 	escalate := Implied{Verb: "escalate", Resource: bare(place), Because: "a role can grant only what its writer has, unless the writer may escalate"}
 	rights, all := givenAway(role, role.GetNamespace(), GivenAway)
 	if !all {

@@ -79,8 +79,7 @@ func TestRolesOfManyRights(t *testing.T) {
 			resources = append(resources, fmt.Sprint("things", i))
 		}
 		role := &unstructured.Unstructured{Object: map[string]any{"rules": []any{map[string]any{"apiGroups": []any{"sea"}, "resources": resources, "verbs": []any{"get"}}}}}
-		o := &observer{roles: map[objectKey]bool{}}
-		rights := o.wroteRole(Resource{Group: "rbac.authorization.k8s.io", Resource: "roles", Namespace: "shop", Name: "many"}, role)
+		rights := rightsOfWriter(Resource{Group: "rbac.authorization.k8s.io", Resource: "roles", Namespace: "shop", Name: "many"}, role)
 		if len(rights) != 1+maxGiven || rights[0].Verb != "escalate" || rights[0].Because != because {
 			t.Errorf("a role of %d rights implies %d rights, the first of them %+v", count, len(rights), rights[0])
 		}
@@ -106,7 +105,7 @@ func TestBoundRoles(t *testing.T) {
 		role.SetResourceVersion(strconv.Itoa(i + 1))
 		key := objectKey{"rbac.authorization.k8s.io", strings.ToLower(role.GetKind()) + "s", role.GetNamespace(), role.GetName()}
 		if role.GetLabels() != nil {
-			o.wroteRole(Resource{Group: key.group, Resource: key.resource, Namespace: key.namespace, Name: key.name}, role)
+			o.implied(&Request{Verb: "create", Status: http.StatusCreated, Resource: Resource{Group: key.group, Resource: key.resource, Name: key.name}}, nil, role)
 		}
 		o.memory.learn(key, versionOf(role, nil, encodedJSON, false, time.Time{}), false)
 	}

@@ -254,7 +254,7 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 			elsewhere += refused
 			note("%s on %s %s is not proposed: %s refused there", n.Verb, n.Object(), where, were(refused))
 		}
-		if n.Granted && n.Evidence.Refused > elsewhere {
+		if n.Granted && n.Evidence.Refused > elsewhere && !n.GivenAway { // a role that was refused grants some rights that its writer has
 			note("%s on %s is granted, but %s refused: the role has changed since, or the check against escalation is the reason",
 				n.Verb, n.Object(), were(n.Evidence.Refused-elsewhere))
 		}
