@@ -247,9 +247,22 @@ func (f *facts) isNamedAfter(name string) bool {
 		return true
 	}
 	for subject := range f.subjects {
-		if strings.Contains(name, subject) || strings.Contains(subject, name) {
+		if strings.Contains(subject, name) || containsName(name, subject) {
 			return true
 		}
 	}
 	return false
+}
+
+// minSubject is the length of the shortest name of a reconciled object that is found anywhere within another name.
+const minSubject = 4
+
+// containsName reports whether a name contains another one: anywhere, or between separators if that is short, because short ones
+// are in too many names.
+func containsName(name, part string) bool {
+	if len(part) >= minSubject {
+		return strings.Contains(name, part)
+	}
+	uniform := strings.NewReplacer(".", "-", ":", "-")
+	return strings.Contains("-"+uniform.Replace(name)+"-", "-"+uniform.Replace(part)+"-")
 }
