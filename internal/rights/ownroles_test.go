@@ -72,7 +72,6 @@ func TestBindingsOfOwnRoles(t *testing.T) {
 	binds := func(why string, where ...string) *lens.Use {
 		return implied(asked(1, "bind", clusterRoles, where...), why)
 	}
-	writes := func() *lens.Use { return asked(1, "create", clusterRoles, "/victory-admin") }
 	given := func() *lens.Use { return implied(asked(1, "*", "*.sea", "all"), lens.GivenAway) }
 	escalates := rule("role", "", "rbac.authorization.k8s.io", "clusterroles", "escalate")
 	mayBind := rule("role", "", "rbac.authorization.k8s.io", "clusterroles", "bind")
@@ -81,26 +80,33 @@ func TestBindingsOfOwnRoles(t *testing.T) {
 		many = append(many, fmt.Sprintf("default/role-%d", i))
 	}
 	for name, test := range map[string]struct {
-		uses  []*lens.Use
-		rules []Rule
-		want  string // the proposed right to bind
+		written int // the answer to the write of its own role; 0 if there is none
+		uses    []*lens.Use
+		rules   []Rule
+		want    string // the proposed right to bind
 	}{
-		"bound after it was written":      {[]*lens.Use{writes(), given(), binds(lens.BindsWritten, "default/victory-admin")}, nil, ""},
-		"bound before it was written":     {[]*lens.Use{writes(), given(), binds(lens.BindsUnknown, "default/victory-admin")}, nil, ""},
-		"with a generated name":           {[]*lens.Use{given(), binds(lens.BindsWritten, "default/")}, []Rule{}, ""},
-		"although it may bind":            {[]*lens.Use{writes(), given(), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{mayBind}, ""},
-		"and another role":                {[]*lens.Use{writes(), given(), binds(lens.BindsUnknown, "default/victory-admin", "default/view")}, []Rule{}, " in default only view"},
-		"it was not written":              {[]*lens.Use{refused(writes()), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{}, " in default only victory-admin"},
-		"many others":                     {[]*lens.Use{binds(lens.BindsUnknown, many...)}, []Rule{}, " in default only role-0,role-1,role-2,role-3,role-4,role-5,role-6,role-7,role-8"},
-		"written by one that escalates":   {[]*lens.Use{writes(), given(), binds(lens.BindsUnknown, "default/view")}, []Rule{escalates}, " in default only view"},
-		"by one that escalates, own role": {[]*lens.Use{writes(), given(), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{escalates}, " in default"},
+		"bound after it was written":      {201, []*lens.Use{given(), binds(lens.BindsWritten, "default/victory-admin")}, nil, ""},
+		"it was there already":            {409, []*lens.Use{binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{}, " in default only victory-admin"},
+		"bound before it was written":     {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, nil, ""},
+		"with a generated name":           {0, []*lens.Use{given(), binds(lens.BindsWritten, "default/")}, []Rule{}, ""},
+		"although it may bind":            {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{mayBind}, ""},
+		"and another role":                {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin", "default/view")}, []Rule{}, " in default only view"},
+		"it was not written":              {403, []*lens.Use{binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{}, " in default only victory-admin"},
+		"many others":                     {0, []*lens.Use{binds(lens.BindsUnknown, many...)}, []Rule{}, " in default only role-0,role-1,role-2,role-3,role-4,role-5,role-6,role-7,role-8"},
+		"written by one that escalates":   {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/view")}, []Rule{escalates}, " in default only view"},
+		"by one that escalates, own role": {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{escalates}, " in default"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			granted := Granted{}
 			if test.rules != nil {
 				granted = Granted{Source: "roles", Rules: test.rules}
 			}
-			report := Compare(Merge([]*Recording{recorded(test.uses...)}), granted, Options{})
+			r := recorded(test.uses...)
+			if test.written != 0 {
+				role := lens.Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles", Name: "victory-admin"}
+				r.See(&lens.Event{Request: &lens.Request{Verb: "create", Resource: role, Status: test.written}})
+			}
+			report := Compare(Merge([]*Recording{r}), granted, Options{})
 			got := lines(slices.DeleteFunc(slices.Clone(report.Needs), func(n *Need) bool { return n.Verb != "bind" || !n.Proposed }))
 			if test.want != "" {
 				test.want = "bind " + clusterRoles + test.want + " (implied) (alternative)\n"

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/opdock/opdock/internal/lens"
@@ -28,8 +27,6 @@ type scopes struct {
 	// escalates means that a rule names the verb escalate: the operator need not have the rights that the roles it writes grant.
 	// binds means that it may bind the roles that it binds: it need not have the rights that these grant.
 	escalates, binds bool
-	// written are the names of the roles that the operator writes, by resource.
-	written map[schema.GroupResource]map[string]uint64
 	// incomplete means that events are missing in a recording, or were lost before, so not all objects that are reconciled are known.
 	incomplete bool
 	// inNoNamespace are resources that are known to be cluster-scoped.
@@ -43,11 +40,11 @@ type scopes struct {
 	watched, chosen map[string]bool
 }
 
-// newScopes finds out which resources are cluster-scoped, and which roles the operator writes.
+// newScopes finds out which resources are cluster-scoped.
 func newScopes(o *Observed, own string, options Options) *scopes {
 	s := &scopes{
 		o: o, own: own, includeRefused: options.IncludeRefused, incomplete: o.Missing+o.Lost > 0, inNoNamespace: maps.Clone(clusterScoped),
-		byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{}, chosen: map[string]bool{}, written: map[schema.GroupResource]map[string]uint64{},
+		byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{}, chosen: map[string]bool{},
 	}
 	for resource := range o.facts.inNone {
 		s.inNoNamespace[resource] = !o.facts.inNamespaces[resource] // what is only listed or watched shows it by its objects
@@ -58,19 +55,8 @@ func newScopes(o *Observed, own string, options Options) *scopes {
 		if _, known := s.inNoNamespace[resource]; !known && named && used.ClusterWide > 0 && used.implied == "" && !o.facts.inNamespaces[resource] {
 			s.inNoNamespace[resource] = true // a request for one object in a namespace names that namespace
 		}
-		if used.implied == "" && used.writesRole() {
-			answered := used.Evidence
-			answered.dropRefused()
-			s.written[resource] = sum(s.written[resource], answered.Names)
-		}
 	}
 	return s
-}
-
-// writesRole reports whether the sender of a request needs all rights that a role grants, unless it may escalate.
-func (u *use) writesRole() bool {
-	return u.Group == rbacv1.GroupName && (u.Resource == "roles" || u.Resource == "clusterroles") && slices.Contains([]string{"create", "update", "patch"}, u.Verb) &&
-		u.Refused < u.Requests
 }
 
 // collect adds up what was requested. It includes what was always refused only if refused requests count as well.
@@ -139,7 +125,7 @@ func (s *scopes) normal(used *use) Evidence {
 	}
 	if used.Verb == "bind" && !s.escalates {
 		evidence.Names = maps.Clone(evidence.Names)
-		maps.DeleteFunc(evidence.Names, func(name string, _ uint64) bool { return s.written[baseOf(used.Right)][name] > 0 })
+		maps.DeleteFunc(evidence.Names, func(name string, _ uint64) bool { return s.o.facts.roles[baseOf(used.Right)][name] })
 	}
 	if s.isInNoNamespace(used.Right) && len(evidence.Namespaces) > 0 {
 		for _, count := range evidence.Namespaces {
