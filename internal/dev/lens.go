@@ -78,7 +78,7 @@ func (s *Session) throughLens(ctx context.Context, kubeconfig []byte) ([]byte, e
 
 // follow records the events of a lens, and passes them to the observer.
 func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
-	name := lens.RecordingPath(s.RecordingsDir(), time.Now())
+	name := lens.RecordingPath(s.RecordingsDir(), time.Now(), "")
 	header := lens.Header{Project: s.Project.Name, Cluster: s.Cluster.Config.Host, Identity: recordedAs(s.manifests.identity)}
 	if err := lens.RemoveOldest(name, header, lens.KeptRecordings); err != nil {
 		return nil, err

@@ -172,10 +172,8 @@ func (o *observer) take(seen observation) {
 	case seen.event != nil:
 		event := *seen.event
 		if event.Request != nil { // a watch that begins
-			request := *event.Request
-			request.Mentioned = o.memory.mentioned.in(&request)
-			event.Request = &request
-			if list := o.lists.follow(&request); list != nil {
+			event.Request.Mentioned = o.memory.mentioned.in(event.Request) // which is a copy of its own
+			if list := o.lists.follow(event.Request); list != nil {
 				for _, delivery := range o.followed(list) {
 					o.stream.add(Event{At: list.at, Delivery: delivery})
 				}

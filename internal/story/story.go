@@ -328,9 +328,7 @@ func (t *Teller) finish(p *pass, r *lens.Reconcile, at time.Time) {
 	record.Outcome = outcomeOf(r)
 	t.learnKind(p)
 	before := t.past[p.subject]
-	record.Causes = t.causes(p, before)
-	record.Folded = len(record.Causes)
-	record.Causes = record.Causes[:min(len(record.Causes), maxCauses)]
+	t.explain(p, before)
 	if len(record.Causes) > 0 {
 		if waited := p.began.Sub(record.Causes[0].Seen); waited > 0 {
 			record.Waited = waited
@@ -338,6 +336,12 @@ func (t *Teller) finish(p *pass, r *lens.Reconcile, at time.Time) {
 	}
 	t.remember(p, r, at, t.findings(p, before))
 	t.tell(record)
+}
+
+// explain sets the causes of a reconcile.
+func (t *Teller) explain(p *pass, before *past) {
+	causes := t.causes(p, before)
+	p.record.Causes, p.record.Folded = causes[:min(len(causes), maxCauses)], len(causes)
 }
 
 func outcomeOf(r *lens.Reconcile) why.Outcome {
