@@ -151,10 +151,8 @@ func (r *Request) impliedOfSender() (rights []Implied) {
 		return r.Implies
 	}
 	user := Resource{Version: "v1", Resource: "users", Name: r.As}
-	if account, ok := strings.CutPrefix(r.As, "system:serviceaccount:"); ok {
-		if namespace, name, ok := strings.Cut(account, ":"); ok {
-			user.Resource, user.Namespace, user.Name = "serviceaccounts", namespace, name
-		}
+	if namespace, name, ok := ServiceAccount(r.As); ok {
+		user.Resource, user.Namespace, user.Name = "serviceaccounts", namespace, name
 	}
 	rights = []Implied{{Verb: "impersonate", Resource: user, Because: "requests were sent as another user"}}
 	for _, one := range r.Implies {
@@ -163,6 +161,15 @@ func (r *Request) impliedOfSender() (rights []Implied) {
 		}
 	}
 	return rights
+}
+
+// ServiceAccount parses the user name of a service account; false if it is another user.
+func ServiceAccount(user string) (namespace, name string, ok bool) {
+	account, ok := strings.CutPrefix(user, "system:serviceaccount:")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(account, ":")
 }
 
 // refusedSender reports whether a request was refused because its sender lacks a right, and not the user that is impersonated.

@@ -186,12 +186,3 @@ func (o *Observed) informer(right Right) string {
 		return fmt.Sprintf("an informer: %d reads were answered from its cache, which needs list and watch, not get", count)
 	}
 }
-
-// serviceAccount parses the user name of a service account.
-func serviceAccount(user string) (namespace, name string, ok bool) {
-	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
-	if !ok {
-		return "", "", false
-	}
-	return strings.Cut(rest, ":")
-}

@@ -147,7 +147,7 @@ func Compare(o *Observed, granted Granted, options Options) *Report {
 	}
 	own := options.Namespace
 	if own == "" {
-		own, _, _ = serviceAccount(o.Identity)
+		own, _, _ = lens.ServiceAccount(o.Identity)
 	}
 	s := newScopes(o, own, options)
 	s.escalates = slices.ContainsFunc(c.rules, func(rule Rule) bool { return slices.Contains(rule.Verbs, "escalate") })
