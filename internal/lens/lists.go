@@ -9,8 +9,11 @@ import (
 )
 
 const (
-	// keptLists is how many lists are kept until a watch follows, and keptListed how many objects of one list.
-	keptLists, keptListed = 64, 8 << 10
+	// keptLists is how many lists are kept until a watch follows, and keptListed how many objects of all of them.
+	keptLists, keptListed = 64, 16 << 10
+	// maxPause is how long after a list its watch begins at most. A watch that begins later may be one that begins again, and where
+	// nothing is written, it begins at the version of any list.
+	maxPause = 10 * time.Second
 )
 
 // lists are the latest lists of the newest version. If a watch begins where a list ended, the list has filled a cache: informers
@@ -44,13 +47,18 @@ func (l *lists) add(one *listed, isNextPart bool) {
 	if earlier := l.remove(one.selection); earlier != nil && isNextPart && earlier.resourceVersion == one.resourceVersion {
 		one.objects = append(earlier.objects, one.objects...)
 	}
-	if len(one.objects) > keptListed {
-		return
-	}
-	if len(*l) == keptLists {
+	*l = append(*l, one)
+	for len(*l) > keptLists || l.size() > keptListed {
 		*l = slices.Delete(*l, 0, 1)
 	}
-	*l = append(*l, one)
+}
+
+// size is the number of objects of all lists.
+func (l *lists) size() (count int) {
+	for _, one := range *l {
+		count += len(one.objects)
+	}
+	return count
 }
 
 // remove returns what was kept of a list; nil if there is none.
@@ -65,11 +73,11 @@ func (l *lists) remove(of selection) *listed {
 }
 
 // follow returns the list that a watch follows; nil if there is none.
-func (l *lists) follow(watch *Request) *listed {
+func (l *lists) follow(watch *Request, began time.Time) *listed {
 	if watch.Verb != "watch" || watch.Query == nil {
 		return nil
 	}
-	if list := l.remove(selectionOf(watch)); list != nil && list.resourceVersion == watch.Query.ResourceVersion {
+	if list := l.remove(selectionOf(watch)); list != nil && list.resourceVersion == watch.Query.ResourceVersion && began.Sub(list.at) <= maxPause {
 		return list
 	}
 	return nil

@@ -6,8 +6,10 @@ package lens
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/opdock/opdock/internal/testenv"
 )
@@ -82,4 +84,43 @@ func TestInformersThatListTheNewestVersion(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWatchesLongAfterAList begin at the same version by chance.
+func TestWatchesLongAfterAList(t *testing.T) {
+	t.Parallel()
+	list, watch := &Request{Verb: "list", Query: &Query{}}, &Request{Verb: "watch", Query: &Query{ResourceVersion: "7"}}
+	ended := time.Now()
+	for after, want := range map[time.Duration]bool{-time.Millisecond: true, time.Second: true, time.Minute: false} {
+		var l lists
+		l.add(&listed{selection: selectionOf(list), resourceVersion: "7", at: ended}, false)
+		if got := l.follow(watch, ended.Add(after)); (got != nil) != want {
+			t.Errorf("after %s: %+v", after, got)
+		}
+		if len(l) > 0 {
+			t.Errorf("after %s, the list is still kept", after)
+		}
+	}
+}
+
+func TestKeptListsTakeLittleRoom(t *testing.T) {
+	t.Parallel()
+	var l lists
+	add := func(name string, objects int) {
+		l.add(&listed{selection: selection{resource: name}, objects: make([]*Object, objects)}, false)
+	}
+	expect := func(count int) {
+		t.Helper()
+		if len(l) != count {
+			t.Errorf("%d lists are kept, not %d", len(l), count)
+		}
+	}
+	for i := range keptLists + 3 {
+		add(strconv.Itoa(i), 1)
+	}
+	expect(keptLists)
+	add("large", keptListed-2)
+	expect(3)
+	add("too large", keptListed+1)
+	expect(0)
 }

@@ -173,7 +173,7 @@ func (o *observer) take(seen observation) {
 		event := *seen.event
 		if event.Request != nil { // a watch that begins
 			event.Request.Mentioned = o.memory.mentioned.in(event.Request) // which is a copy of its own
-			if list := o.lists.follow(event.Request); list != nil {
+			if list := o.lists.follow(event.Request, event.At); list != nil {
 				for _, delivery := range o.followed(list) {
 					o.stream.add(Event{At: list.at, Delivery: delivery})
 				}
