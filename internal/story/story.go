@@ -24,7 +24,7 @@ const (
 	// maxSubjects is how many objects are remembered as reconciled, and maxRefs how many versions as written.
 	maxSubjects, maxRefs = 50_000, 20_000
 	// maxRunning is how many reconciles are taken to go on at the same time. If there seem to be more, their ends were lost.
-	maxRunning = 10_000
+	maxRunning = 4096
 	// lateness is by how much a timer may seem to be early: clocks are read at two places.
 	lateness = 20 * time.Millisecond
 	// unmarkedAfter is how long an operator may write until its first reconcile is marked. An operator may write something
