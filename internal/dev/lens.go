@@ -78,7 +78,7 @@ func (s *Session) throughLens(ctx context.Context, kubeconfig []byte) ([]byte, e
 
 // follow records the events of a lens, and passes them to the observer.
 func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
-	name := lens.RecordingPath(s.RecordingsDir(), time.Now())
+	name := lens.RecordingPath(s.RecordingsDir(), time.Now(), "")
 	header := lens.Header{Project: s.Project.Name, Cluster: s.Cluster.Config.Host, Identity: recordedAs(s.manifests.identity)}
 	if err := lens.RemoveOldest(name, header, lens.KeptRecordings); err != nil {
 		return nil, err
@@ -93,8 +93,11 @@ func (s *Session) follow(proxy *lens.Lens) (*lensing, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &lensing{proxy: proxy, recording: recording, teller: story.New(s.Observer.Infer), strangers: proxy.Strangers, say: s.Screen.Say, stop: cancel}
 	l.working.Go(func() {
-		for event := range proxy.Stream().Follow(context.Background(), 0) {
+		for event, lost := range proxy.Stream().Follow(context.Background(), 0) {
 			l.mutex.Lock()
+			if lost > 0 {
+				l.teller.Missed()
+			}
 			l.teller.Add(event)
 			l.mutex.Unlock()
 		}

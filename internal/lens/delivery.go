@@ -71,8 +71,8 @@ func deliveredKey(d *Delivery) objectKey {
 }
 
 // fillsCache reports whether a list is the initial list of an informer, or its relist, which a watch
-// from its version follows. Such a list requests any version, or one that is not older than the last;
-// other lists request the newest. Since client-go 0.35, informers start with a watch that sends
+// from its version follows. Such a list of client-go requests any version, or one that is not older than the last; of others,
+// which request the newest, only the watch tells: see lists. Since client-go 0.35, informers start with a watch that sends
 // initial events instead.
 func fillsCache(r *Request) bool {
 	return r.Verb == "list" && r.Reconcile == 0 && r.Query != nil && r.Query.ResourceVersion != "" && r.Query.Match != string(metav1.ResourceVersionMatchExact)

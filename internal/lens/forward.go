@@ -96,7 +96,6 @@ type exchange struct {
 	got   *capture // the answer's
 
 	contentType, compression string // of the answer
-	accepts                  string
 	asOf                     string // the resource version that Faults set for a list; empty for the client's own
 	requestType              string
 
@@ -172,7 +171,6 @@ func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 	out.Header.Del("Authorization")
 	out.Header.Del(ReconcileHeader)
 	out.Header.Del(SourceHeader)
-	x.accepts = out.Header.Get("Accept")
 }
 
 // answered handles a response that begins to arrive.

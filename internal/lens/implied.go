@@ -30,14 +30,20 @@ func (o *observer) implied(r *Request, before *version, now client.Object) []Imp
 	case place.Subresource == "status":
 		return signed(place, before, now)
 	}
-	rights := append(o.blockedOwners(before, now, r.Object.Kind), changedOwners(r, before, now)...)
+	kind := kindOf(now)
+	if r.Object != nil {
+		kind = r.Object.Kind // an answer may be metadata alone
+	}
+	rights := append(o.blockedOwners(before, now, kind), changedOwners(r, before, now)...)
 	if r.Status == http.StatusCreated && (r.Verb == "apply" || r.Verb == "update") {
 		rights = append(rights, Implied{Verb: "create", Resource: bare(place), Because: fmt.Sprintf("this %s created the object", r.Verb)})
 	}
 	switch {
 	case place.Group == rbacv1.GroupName && (place.Resource == "roles" || place.Resource == "clusterroles"):
-		rights = append(rights, Implied{Verb: "escalate", Resource: bare(place), Because: "a role can grant only what its writer has, unless the writer may escalate"})
-		rights = append(rights, givenAway(asUnstructured(now), now.GetNamespace(), GivenAway)...)
+		if !r.Refused() && len(o.roles) < maxWrittenRoles {
+			o.roles[keyOf(place)] = true
+		}
+		rights = append(rights, rightsOfWriter(place, asUnstructured(now))...)
 	case place.Group == rbacv1.GroupName:
 		rights = append(rights, o.bound(asUnstructured(now))...)
 	case place.Group == certificatesv1.GroupName && place.Subresource == "approval":
@@ -145,10 +151,8 @@ func (r *Request) impliedOfSender() (rights []Implied) {
 		return r.Implies
 	}
 	user := Resource{Version: "v1", Resource: "users", Name: r.As}
-	if account, ok := strings.CutPrefix(r.As, "system:serviceaccount:"); ok {
-		if namespace, name, ok := strings.Cut(account, ":"); ok {
-			user.Resource, user.Namespace, user.Name = "serviceaccounts", namespace, name
-		}
+	if namespace, name, ok := ServiceAccount(r.As); ok {
+		user.Resource, user.Namespace, user.Name = "serviceaccounts", namespace, name
 	}
 	rights = []Implied{{Verb: "impersonate", Resource: user, Because: "requests were sent as another user"}}
 	for _, one := range r.Implies {
@@ -157,6 +161,15 @@ func (r *Request) impliedOfSender() (rights []Implied) {
 		}
 	}
 	return rights
+}
+
+// ServiceAccount parses the user name of a service account; false if it is another user.
+func ServiceAccount(user string) (namespace, name string, ok bool) {
+	account, ok := strings.CutPrefix(user, "system:serviceaccount:")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(account, ":")
 }
 
 // refusedSender reports whether a request was refused because its sender lacks a right, and not the user that is impersonated.
@@ -172,24 +185,43 @@ const (
 	Bound = "a role that the operator binds grants it"
 	// BindsUnknown is why a client needs the right to bind a role: what the role grants is not known.
 	BindsUnknown = "a binding can grant only what its writer has, unless the writer may bind the role; the recording does not show what this role grants"
+	// BindsWritten is why a client may need the right to bind a role that it wrote. It does not if it has all rights that the
+	// role grants, and to write the role it needs them, too, unless it may escalate.
+	BindsWritten = "a binding can grant only what its writer has, unless the writer may bind the role; the operator writes this role itself"
+	// WritesUnknown is why a client may need the right to escalate: it writes a role of which not all rights are listed.
+	WritesUnknown = "a role can grant only what its writer has, unless the writer may escalate; this role grants more rights than are listed"
 )
 
-// maxGiven is how many rights of a role are listed. A hand-written one has fewer, and a larger one has wildcards.
-const maxGiven = 256
+const (
+	// maxGiven is how many rights of a role are listed. A hand-written one has fewer, and a larger one has wildcards.
+	maxGiven = 256
+	// maxWrittenRoles is how many roles are remembered as written by the operator.
+	maxWrittenRoles = 8 << 10
+)
 
 // ReasonClass is the class of the reason for an implied right. Reasons that decide whether it is needed are classes of their
 // own.
 func ReasonClass(because string) string {
 	switch because {
-	case "", GivenAway, Bound, BindsUnknown:
+	case "", GivenAway, Bound, BindsUnknown, BindsWritten, WritesUnknown:
 		return because
 	}
 	return "other"
 }
 
+// rightsOfWriter returns the rights that the writer of a role needs: either to escalate, or all that the role grants.
+func rightsOfWriter(place Resource, role *unstructured.Unstructured) []Implied {
+	escalate := Implied{Verb: "escalate", Resource: bare(place), Because: "a role can grant only what its writer has, unless the writer may escalate"}
+	rights, all := givenAway(role, role.GetNamespace(), GivenAway)
+	if !all {
+		escalate.Because = WritesUnknown
+	}
+	return append([]Implied{escalate}, rights...)
+}
+
 // givenAway returns the rights that a role grants in a namespace; empty for the whole cluster. Only a ClusterRole can grant
-// rights to URLs.
-func givenAway(role *unstructured.Unstructured, namespace, because string) (rights []Implied) {
+// rights to URLs. It returns false if there are more than are listed.
+func givenAway(role *unstructured.Unstructured, namespace, because string) (rights []Implied, all bool) {
 	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
 	for _, one := range rules {
 		rule, ok := one.(map[string]any)
@@ -203,7 +235,7 @@ func givenAway(role *unstructured.Unstructured, namespace, because string) (righ
 		for _, url := range list("nonResourceURLs") {
 			for _, verb := range list("verbs") {
 				if len(rights) == maxGiven {
-					return rights
+					return rights, false
 				}
 				rights = append(rights, Implied{Verb: verb, Path: url, Because: because})
 			}
@@ -218,7 +250,7 @@ func givenAway(role *unstructured.Unstructured, namespace, because string) (righ
 				for _, verb := range list("verbs") {
 					for _, name := range names {
 						if len(rights) == maxGiven {
-							return rights
+							return rights, false
 						}
 						place := Resource{Group: group, Resource: base, Subresource: subresource, Namespace: namespace, Name: name}
 						rights = append(rights, Implied{Verb: verb, Resource: place, Because: because})
@@ -227,7 +259,7 @@ func givenAway(role *unstructured.Unstructured, namespace, because string) (righ
 			}
 		}
 	}
-	return rights
+	return rights, true
 }
 
 // bare is a resource without the object.
@@ -290,7 +322,8 @@ func plain(reference metav1.OwnerReference) metav1.OwnerReference {
 }
 
 // bound returns the right to bind the role that a binding refers to, and what the role grants, as far as it was seen. Who has
-// one of these does not need the other. A role with wildcards is better bound than had.
+// one of these does not need the other. A role with wildcards is better bound than had, unless the operator must have its rights
+// to write it. The right to bind is checked in the namespace of the binding, even for a ClusterRole.
 func (o *observer) bound(binding *unstructured.Unstructured) []Implied {
 	kind, _, _ := unstructured.NestedString(binding.Object, "roleRef", "kind")
 	name, _, _ := unstructured.NestedString(binding.Object, "roleRef", "name")
@@ -301,21 +334,28 @@ func (o *observer) bound(binding *unstructured.Unstructured) []Implied {
 	if kind == "Role" {
 		role.Resource, role.Namespace = "roles", binding.GetNamespace()
 	}
-	known := o.memory.find(keyOf(role))
-	object := known.latest().unstructured()
-	if object == nil || hasWildcards(object) {
-		return []Implied{{Verb: "bind", Resource: role, Because: BindsUnknown}}
-	}
+	key := keyOf(role)
+	known := o.memory.find(key)
+	role.Namespace = binding.GetNamespace()
 	bind := Implied{Verb: "bind", Resource: role, Because: "a binding can grant only what its writer has, unless the writer may bind the role"}
-	return append([]Implied{bind}, givenAway(object, binding.GetNamespace(), Bound)...)
+	if o.roles[key] {
+		bind.Because = BindsWritten
+	}
+	object := known.latest().unstructured()
+	if object == nil {
+		bind.Because = BindsUnknown
+		return []Implied{bind}
+	}
+	rights, all := givenAway(object, binding.GetNamespace(), Bound)
+	if !all || !o.roles[key] && slices.ContainsFunc(rights, hasWildcard) {
+		bind.Because = BindsUnknown
+		return []Implied{bind}
+	}
+	return append([]Implied{bind}, rights...)
 }
 
-// hasWildcards reports whether a role grants more than can be listed.
-func hasWildcards(role *unstructured.Unstructured) bool {
-	rights := givenAway(role, "", "")
-	return len(rights) == maxGiven || slices.ContainsFunc(rights, func(right Implied) bool {
-		return slices.Contains([]string{right.Verb, right.Resource.Group, right.Resource.Resource}, "*") || strings.HasSuffix(right.Path, "*")
-	})
+func hasWildcard(right Implied) bool {
+	return slices.Contains([]string{right.Verb, right.Resource.Group, right.Resource.Resource}, "*") || strings.HasSuffix(right.Path, "*")
 }
 
 // resourceOf returns the resource of a kind, from earlier requests, or else by the usual rules.

@@ -43,7 +43,11 @@ rules:
 		}
 		var got []string
 		totals := newTotals()
-		for _, right := range givenAway(role, role.GetNamespace(), GivenAway) {
+		rights, all := givenAway(role, role.GetNamespace(), GivenAway)
+		if !all {
+			t.Error("some rights are not listed")
+		}
+		for _, right := range rights {
 			place := right.Resource
 			said := fmt.Sprintf("%s %s %s/%s %s/%s", right.Verb, place.Group, place.Resource, place.Subresource, place.Namespace, place.Name)
 			if right.Path != "" {
@@ -64,15 +68,34 @@ rules:
 	}
 }
 
-// TestBoundRoles binds roles that were seen before, and others.
+// TestRolesOfManyRights writes roles with as many rights as are listed, and with one more.
+func TestRolesOfManyRights(t *testing.T) {
+	t.Parallel()
+	for count, because := range map[int]string{
+		maxGiven: "a role can grant only what its writer has, unless the writer may escalate", maxGiven + 1: WritesUnknown,
+	} {
+		var resources []any
+		for i := range count {
+			resources = append(resources, fmt.Sprint("things", i))
+		}
+		role := &unstructured.Unstructured{Object: map[string]any{"rules": []any{map[string]any{"apiGroups": []any{"sea"}, "resources": resources, "verbs": []any{"get"}}}}}
+		rights := rightsOfWriter(Resource{Group: "rbac.authorization.k8s.io", Resource: "roles", Namespace: "shop", Name: "many"}, role)
+		if len(rights) != 1+maxGiven || rights[0].Verb != "escalate" || rights[0].Because != because {
+			t.Errorf("a role of %d rights implies %d rights, the first of them %+v", count, len(rights), rights[0])
+		}
+	}
+}
+
+// TestBoundRoles binds roles that were seen before, and others. The operator has written some of them.
 func TestBoundRoles(t *testing.T) {
 	t.Parallel()
-	o := &observer{memory: newMemory(1 << 20)}
+	o := &observer{memory: newMemory(1 << 20), roles: map[objectKey]bool{}}
 	for i, text := range []string{
 		"{kind: ClusterRole, metadata: {name: viewer}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]}",
 		"{kind: ClusterRole, metadata: {name: admin}, rules: [{apiGroups: [\"*\"], resources: [pods], verbs: [get]}]}",
 		"{kind: ClusterRole, metadata: {name: urls}, rules: [{nonResourceURLs: [\"/x/*\"], verbs: [get]}]}",
 		"{kind: ClusterRole, metadata: {name: empty}}",
+		"{kind: ClusterRole, metadata: {name: own, labels: {written: here}}, rules: [{apiGroups: [sea], resources: [\"*\"], verbs: [\"*\"]}]}",
 		"{kind: Role, metadata: {name: peer, namespace: shop}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [list]}]}",
 	} {
 		role := &unstructured.Unstructured{}
@@ -80,17 +103,22 @@ func TestBoundRoles(t *testing.T) {
 			t.Fatal(err)
 		}
 		role.SetResourceVersion(strconv.Itoa(i + 1))
-		o.memory.learn(objectKey{"rbac.authorization.k8s.io", strings.ToLower(role.GetKind()) + "s", role.GetNamespace(), role.GetName()}, versionOf(role, nil, encodedJSON, false, time.Time{}), false)
+		key := objectKey{"rbac.authorization.k8s.io", strings.ToLower(role.GetKind()) + "s", role.GetNamespace(), role.GetName()}
+		if role.GetLabels() != nil {
+			o.implied(&Request{Verb: "create", Status: http.StatusCreated, Resource: Resource{Group: key.group, Resource: key.resource, Name: key.name}}, nil, role)
+		}
+		o.memory.learn(key, versionOf(role, nil, encodedJSON, false, time.Time{}), false)
 	}
 	for _, test := range []struct{ kind, name, namespace, want string }{
 		{"ClusterRole", "viewer", "", "bind clusterroles /viewer, get pods /"},
-		{"ClusterRole", "viewer", "shop", "bind clusterroles /viewer, get pods shop/"},
+		{"ClusterRole", "viewer", "shop", "bind clusterroles shop/viewer, get pods shop/"},
 		{"Role", "peer", "shop", "bind roles shop/peer, list pods shop/"},
-		{"ClusterRole", "empty", "shop", "bind clusterroles /empty"},
+		{"ClusterRole", "empty", "shop", "bind clusterroles shop/empty"},
 		{"Role", "peer", "other", "must bind roles other/peer"},
-		{"ClusterRole", "admin", "shop", "must bind clusterroles /admin"},
+		{"ClusterRole", "admin", "shop", "must bind clusterroles shop/admin"},
 		{"ClusterRole", "urls", "", "must bind clusterroles /urls"},
-		{"ClusterRole", "view", "shop", "must bind clusterroles /view"},
+		{"ClusterRole", "view", "shop", "must bind clusterroles shop/view"},
+		{"ClusterRole", "own", "shop", "bind own clusterroles shop/own, * * shop/"},
 	} {
 		binding := &unstructured.Unstructured{Object: map[string]any{"roleRef": map[string]any{"kind": test.kind, "name": test.name}}}
 		binding.SetNamespace(test.namespace)
@@ -100,6 +128,8 @@ func TestBoundRoles(t *testing.T) {
 			switch {
 			case right.Because == BindsUnknown:
 				said = "must " + said
+			case right.Because == BindsWritten:
+				said = strings.Replace(said, "bind", "bind own", 1)
 			case right.Verb != "bind" && right.Because != Bound:
 				t.Errorf("%s is needed because %s", said, right.Because)
 			}

@@ -42,8 +42,12 @@ type observer struct {
 	// resources maps kinds to resources, and kinds the reverse, as far as objects were seen.
 	resources map[schema.GroupKind]string
 	kinds     map[schema.GroupResource]string
+	// roles are the roles that the operator wrote.
+	roles map[objectKey]bool
 	// writes are the requests that made versions, and shown the watches that delivered them.
 	writes, shown recent
+	// lists may turn out to fill a cache.
+	lists lists
 }
 
 // observation is something that passed. One of its parts is set.
@@ -65,7 +69,7 @@ type writtenVersion struct{ uid, resourceVersion string }
 func newObserver(stream *Stream, pending, remembered int64) *observer {
 	o := &observer{
 		stream: stream, budget: budget{most: pending}, queue: make(chan observation, maxQueued), quit: make(chan struct{}), done: make(chan struct{}),
-		memory: newMemory(remembered), resources: map[schema.GroupKind]string{}, kinds: map[schema.GroupResource]string{},
+		memory: newMemory(remembered), resources: map[schema.GroupKind]string{}, kinds: map[schema.GroupResource]string{}, roles: map[objectKey]bool{},
 	}
 	go o.run()
 	return o
@@ -168,9 +172,12 @@ func (o *observer) take(seen observation) {
 	case seen.event != nil:
 		event := *seen.event
 		if event.Request != nil { // a watch that begins
-			request := *event.Request
-			request.Mentioned = o.memory.mentioned.in(&request)
-			event.Request = &request
+			event.Request.Mentioned = o.memory.mentioned.in(event.Request) // which is a copy of its own
+			if list := o.lists.follow(event.Request, event.At); list != nil {
+				for _, delivery := range o.followed(list) {
+					o.stream.add(Event{At: list.at, Delivery: delivery})
+				}
+			}
 		}
 		o.stream.add(event)
 	case seen.exchange != nil:

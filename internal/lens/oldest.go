@@ -23,9 +23,9 @@ const KeptRecordings = 10
 // beganFormat is how the names of recordings begin. They end with the kind of recording, if the verb makes several.
 const beganFormat = "20060102T150405.000"
 
-// RecordingPath is the file for a recording that begins now.
-func RecordingPath(dir string, now time.Time) string {
-	return filepath.Join(dir, now.UTC().Format(beganFormat)+".jsonl")
+// RecordingPath is the file for a recording that begins now. The kind is empty if the verb makes only one kind of recording.
+func RecordingPath(dir string, now time.Time, kind string) string {
+	return filepath.Join(dir, now.UTC().Format(beganFormat)+kind+".jsonl")
 }
 
 // RemoveOldest makes room for a recording among those of the same verb in its folder, of which the latest are kept.
@@ -36,7 +36,7 @@ func RemoveOldest(path string, header Header, keep int) error {
 		return fmt.Errorf("looking for recordings: %w", err)
 	}
 	found = slices.DeleteFunc(found, func(one string) bool {
-		other, ok := headerOf(one)
+		other, ok := HeaderOf(one)
 		return !ok || other.Traced != header.Traced || kindInName(one) != kindInName(path)
 	})
 	slices.SortFunc(found, func(a, b string) int { return cmp.Compare(b, a) })
@@ -54,8 +54,8 @@ func kindInName(path string) string {
 	return name[min(len(name), len(beganFormat)):]
 }
 
-// headerOf reads the first line of a recording; false if it has none yet.
-func headerOf(path string) (header Header, ok bool) {
+// HeaderOf reads the first line of a recording; false if it has none yet.
+func HeaderOf(path string) (header Header, ok bool) {
 	file, err := os.Open(path)
 	if err != nil {
 		return header, false

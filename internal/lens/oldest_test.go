@@ -33,8 +33,8 @@ func TestTheOldestRecordingsAreRemoved(t *testing.T) {
 		}
 	}
 	traced := Header{Traced: true}
-	running := record(RecordingPath(dir, minute(0)), Header{})
-	shortened := record(RecordingPath(dir, minute(1)), Header{})
+	running := record(RecordingPath(dir, minute(0), ""), Header{})
+	shortened := record(RecordingPath(dir, minute(1), ""), Header{})
 	shortened.stream.add(Event{At: began, Lost: &Lost{Events: 1}})
 	shortened.stream.add(Event{At: began, Lost: &Lost{Events: 2}})
 	shortened.stream.close()
@@ -43,8 +43,8 @@ func TestTheOldestRecordingsAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 4 {
-		ended(RecordingPath(dir, minute(10+i)), Header{})
-		ended(RecordingPath(dir, minute(20+i)), traced)
+		ended(RecordingPath(dir, minute(10+i), ""), Header{})
+		ended(RecordingPath(dir, minute(20+i), ""), traced)
 	}
 	others := []string{filepath.Join(dir, "prove.jsonl"), filepath.Join(dir, "20260101T115900.000-record.jsonl")}
 	for _, path := range others {
@@ -53,7 +53,7 @@ func TestTheOldestRecordingsAreRemoved(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "20260101T115800.000.jsonl"), nil, 0o600); err != nil { // it has just begun
 		t.Fatal(err)
 	}
-	if err := RemoveOldest(RecordingPath(dir, minute(30)), Header{}, 3); err != nil {
+	if err := RemoveOldest(RecordingPath(dir, minute(30), ""), Header{}, 3); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -81,12 +81,12 @@ func TestTheOldestRecordingsAreRemoved(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := RemoveOldest(RecordingPath(dir, minute(31)), traced, 2); err != nil {
+	if err := RemoveOldest(RecordingPath(dir, minute(31), ""), traced, 2); err != nil {
 		t.Fatal(err)
 	}
 	want = slices.Concat(want[:6], want[9:])
 	expect()
-	if err := RemoveOldest(RecordingPath(dir, minute(31)), Header{}, 3); err != nil {
+	if err := RemoveOldest(RecordingPath(dir, minute(31), ""), Header{}, 3); err != nil {
 		t.Fatal(err)
 	}
 	want = slices.Concat(want[:2], want[4:])

@@ -42,5 +42,10 @@ func (r *Request) LacksRight() bool {
 	if r.Message == "" || IsDenial(r.Message) {
 		return r.Message == "" // nothing says then that it is something else
 	}
-	return unauthorized.MatchString(r.Message) || slices.ContainsFunc(lacking, func(text string) bool { return strings.Contains(r.Message, text) })
+	return unauthorized.MatchString(r.Message) || r.lacksImplied()
+}
+
+// lacksImplied reports whether a write was refused for lack of a right that its body needs. The right to send it was there.
+func (r *Request) lacksImplied() bool {
+	return r.Status == http.StatusForbidden && !IsDenial(r.Message) && slices.ContainsFunc(lacking, func(text string) bool { return strings.Contains(r.Message, text) })
 }

@@ -185,6 +185,8 @@ func (t *Totals) request(at time.Time, r *Request) {
 	}
 	place := t.place(r.Resource, r.Query)
 	switch {
+	case r.lacksImplied() && len(r.Implies) > 0:
+		u.Failed++ // what it implies is forbidden
 	case r.LacksRight():
 		u.Forbidden++
 		u.forbidden(place)

@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/opdock/opdock/why"
 )
@@ -26,6 +28,11 @@ func (o *observer) request(x *exchange) *Request {
 	defer x.sent.release()
 	defer x.got.release()
 	_, r.BytesIn, _ = x.sent.all()
+	if r.Refused() && r.Verb == "create" && r.Resource.Name == "" && !isReview(r.Resource) {
+		if object := x.decodeSent(); object != nil {
+			r.Resource.Name = object.GetName() // the answer has none
+		}
+	}
 	if x.got == nil {
 		return r
 	}
@@ -75,6 +82,7 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 		causes, _, _ := unstructured.NestedSlice(answer.Object, "details", "causes")
 		r.Message = message(r, text, causes)
 		o.deleted(r, answer)
+		o.refusedBody(x)
 		return
 	case kind.Kind == "Table" && kind.Group == metav1.GroupName, isReview(r.Resource):
 		return
@@ -106,6 +114,25 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 	if !r.DryRun && kind.Kind != partialMetadata {
 		o.memory.learn(key, made, false)
 	}
+}
+
+// refusedBody finds the rights that a refused write needs for its body, one of which its sender lacks.
+func (o *observer) refusedBody(x *exchange) {
+	r := &x.Request
+	if !r.IsWrite() || !r.lacksImplied() {
+		return
+	}
+	sent := x.decodeSent()
+	if sent == nil || sent.GetKind() == "" {
+		return // a patch, which does not contain the object
+	}
+	sent.SetNamespace(r.Resource.Namespace)
+	before := o.memory.find(keyOf(r.Resource))
+	old := before.latest()
+	if old != nil && sent.GetUID() == "" {
+		sent.SetUID(types.UID(old.uid))
+	}
+	r.Implies = append(r.Implies, o.implied(r, old, sent)...)
 }
 
 // partialMetadata is the kind of objects that were requested without spec and status. They are
@@ -154,7 +181,11 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 		return
 	}
 	r.Items = len(objects)
-	kind, delivered := strings.TrimSuffix(list.GetKind(), "List"), fillsCache(r)
+	kind, delivered, undecided := strings.TrimSuffix(list.GetKind(), "List"), fillsCache(r), mayFillCache(r)
+	if delivered {
+		o.lists.remove(selectionOf(r)) // the watch follows this list
+	}
+	var names []*Object
 	for _, object := range objects {
 		if object.GetKind() == "" {
 			// The items of a list in JSON have no kind.
@@ -167,11 +198,20 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 			x.delivered = append(x.delivered, d)
 			o.shown.add(writtenVersion{d.Object.UID, d.Object.ResourceVersion}, r.ID)
 		}
+		if undecided {
+			name := nameOf(object)
+			o.name(name, r.Resource)
+			names = append(names, name)
+		}
 		resource := r.Resource
 		resource.Namespace, resource.Name = object.GetNamespace(), object.GetName()
 		if data, err := json.Marshal(object.Object); err == nil && object.GetKind() != partialMetadata {
 			o.memory.learn(keyOf(resource), versionOf(object, data, encodedJSON, false, x.began), delivered)
 		}
+	}
+	if undecided {
+		at := x.began.Add(r.Duration)
+		o.lists.add(&listed{selectionOf(r), r.ID, r.Resource, list.GetResourceVersion(), at, names}, r.Query.Continue)
 	}
 }
 
@@ -244,8 +284,15 @@ func (x *exchange) decodeSent() *unstructured.Unstructured {
 		return nil
 	}
 	as, mediaType := encodingOf(x.requestType)
-	if mediaType == "application/json-patch+json" {
+	switch mediaType {
+	case "application/json-patch+json":
 		return nil
+	case "application/apply-patch+yaml":
+		plain, err := yaml.YAMLToJSON(data)
+		if err != nil {
+			return nil
+		}
+		data, as = plain, encodedJSON
 	}
 	object, err := decode(data, as)
 	if err != nil {

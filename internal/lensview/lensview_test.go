@@ -182,6 +182,31 @@ func TestOpenOfAnotherProject(t *testing.T) {
 	}
 }
 
+// TestOpenOfAShortenedRecording has rights that are as wide as those that opdock rbac derives from it.
+func TestOpenOfAShortenedRecording(t *testing.T) {
+	t.Parallel()
+	path := write(t, "shop")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(content), "\n")
+	if err := os.WriteFile(path, []byte(lines[0]+strings.Join(lines[3:], "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options, _, err := Open(path, grants, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := options.Rights(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(answer.(*rights.Report).Notes, "\n"); !strings.Contains(notes, "recording one.jsonl lacks 2 of its events: ") {
+		t.Errorf("the notes are %s", notes)
+	}
+}
+
 // While a session goes on, recordings of earlier ones count, but not those of other programs, and one that cannot be read is said.
 func TestRightsWithEarlierRecordings(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,8 @@ func Open(path string, grants Grants, project string) (page.Options, *lens.Recor
 	if project != "" && found.Header.Project == project {
 		shown.Grants = grants
 	}
-	shown.recording.Name, shown.recording.Header, shown.recording.Cut = filepath.Base(path), found.Header, found.Cut
+	shown.recording.Name, shown.recording.Header = filepath.Base(path), found.Header
+	shown.recording.Cut, shown.recording.Missing = found.Cut, found.Missing
 	shown.totals = func() lens.Totals { return found.Totals }
 	return page.Options{
 		Title: titleOf(found), Tree: shown.model, Changes: shown.changes, Records: recorder.HTTPHandler(), Traffic: shown.Traffic, Rights: shown.Rights,

@@ -4,6 +4,7 @@
 package lensview
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -49,7 +50,10 @@ func (v *View) Follow(ctx context.Context, stream *lens.Stream) {
 	v.mutex.Lock()
 	v.totals = stream.Totals
 	v.mutex.Unlock()
-	for event := range stream.Follow(ctx, 0) {
+	for event, lost := range stream.Follow(ctx, 0) {
+		v.mutex.Lock()
+		v.recording.Missing += lost
+		v.mutex.Unlock()
 		v.see(event)
 	}
 }
@@ -111,7 +115,7 @@ func (v *View) requestOf(e *lens.Event) page.Exchange {
 	case r.Fault != "":
 		x.Refused, x.Message = true, "fault: "+r.Fault // it is not what the server did
 	case x.Refused:
-		x.Message = firstOf(r.Message, r.Reason, r.Error)
+		x.Message = cmp.Or(r.Message, r.Reason, r.Error)
 	case r.DryRun:
 		x.Note = "dry run"
 	case r.Change != nil && r.Change.None:
@@ -146,13 +150,4 @@ func deliveryOf(e *lens.Event) page.Exchange {
 		x.Note = "no change"
 	}
 	return x
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }

@@ -236,6 +236,9 @@ func editFile(before []byte, name string, markers []Marker, edits []Edit) ([]byt
 		var text bytes.Buffer
 		if edit.Before == "" {
 			text.Write(lines[edit.Line-1])
+			if !bytes.HasSuffix(lines[edit.Line-1], []byte("\n")) && len(edit.After) > 0 {
+				text.WriteString(ending) // it was the last line
+			}
 		}
 		for _, after := range edit.After {
 			text.WriteString(markers[i].lead + after + ending)

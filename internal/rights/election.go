@@ -38,11 +38,16 @@ func (o *Observed) locks(need func(Right) *Need) {
 		}
 		for _, verb := range lockVerbs {
 			n := need(Right{Verb: verb, Resource: resource})
-			if n.Implied && n.Evidence.Requests == 0 {
+			switch {
+			case n.isFree:
+				n.Evidence, n.Refused = held, false
+			case n.Implied && n.Evidence.Requests == 0:
 				n.Evidence.add(&held)
 				n.Refused = false
+			case n.Implied:
+				n.implied.add(&held)
 			}
-			n.GivenAway = false
+			n.GivenAway, n.isFree = false, false
 			n.because(whyLock)
 			if isSubset(n.Evidence.Names, held.Names) && isSubset(n.Evidence.Namespaces, held.Namespaces) && n.Evidence.Unnamed+n.Evidence.ClusterWide == 0 {
 				n.Part = LeaderElection

@@ -94,10 +94,10 @@ func (c *comparison) find(what FindingType, rule *Rule, one *resourceRights, ver
 // usersOf are the needs that a part of a rule meets, at least at one place.
 func (c *comparison) usersOf(part atom) (users []*Need) {
 	for _, n := range c.Needs {
-		if c.isFree(n) {
+		if n.isFree {
 			continue
 		}
-		if part.includes(n.Right) && slices.ContainsFunc(n.Evidence.places(n.Right), func(at place) bool { return part.rule.reaches(n.Right, at) }) {
+		if part.includes(n.Right) && slices.ContainsFunc(n.places(), func(at place) bool { return part.rule.reaches(n.Right, at) }) {
 			users = append(users, n)
 		}
 	}
@@ -165,10 +165,11 @@ func (c *comparison) unusedNames(rule *Rule, one *resourceRights) {
 			return // one of them may be a lock
 		}
 		for _, n := range c.usersOf(part) {
-			if n.Evidence.Many {
+			reach := n.reach()
+			if reach.Many {
 				return
 			}
-			unused = slices.DeleteFunc(unused, func(name string) bool { return n.Evidence.Names[name] > 0 })
+			unused = slices.DeleteFunc(unused, func(name string) bool { return reach.Names[name] > 0 })
 			verbs = append(verbs, part.Verb)
 		}
 	}

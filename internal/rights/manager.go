@@ -50,7 +50,7 @@ func (p Part) why() string {
 func everybodys(right Right) string {
 	if right.URL != "" && right.Verb == "get" {
 		for _, open := range []string{
-			"/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/", "/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*",
+			"/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/", "/healthz", "/livez", "/readyz",
 		} {
 			if (Right{Verb: "get", URL: open}).includes(right) {
 				return "discovery is open to every user"

@@ -39,10 +39,34 @@ type Need struct {
 	Proposed bool     `json:"proposed"`
 	Evidence Evidence `json:"evidence"`
 
-	// written and bound are how it is given away: by a role that the operator writes, or by a binding.
-	written, bound bool
-	// mustBind means that it is the right to bind roles, and that it is not known what all of them grant.
-	mustBind bool
+	// implied counts the writes that imply a right that is requested, too. They are not among its requests, but it must
+	// reach the same places.
+	implied Evidence
+	// free counts the uses that need not be allowed, because the operator can give the right away without having it, and isFree
+	// means that there are no others.
+	free   Evidence
+	isFree bool
+	// bound means that a role that the operator binds grants it.
+	bound bool
+	// mustBind means that it is the right to bind roles, and that it is not known what all of them grant. unlisted means that it
+	// is the right to escalate, and that a role grants more than is known.
+	mustBind, unlisted bool
+}
+
+// reach is where a right is needed: the places of all requests, and of all writes that imply it.
+func (n *Need) reach() *Evidence {
+	all := n.Evidence
+	all.add(&n.implied)
+	return &all
+}
+
+// places are those at which a right is needed.
+func (n *Need) places() []place {
+	at := n.Evidence.places(n.Right)
+	if n.implied.reachesSomething() {
+		at = append(at, n.implied.places(n.Right)...)
+	}
+	return at
 }
 
 func (n *Need) because(why string) {
@@ -63,30 +87,37 @@ func (o *Observed) needs(s *scopes) []*Need {
 		return byRight[right]
 	}
 	for _, used := range o.uses {
-		if everybodys(used.Right) != "" {
+		if everybodys(used.Right) != "" || s.isNeedless(used) {
 			continue
 		}
 		n := need(used.Right)
 		evidence := s.normal(used)
-		if used.implied != "" {
-			// What is counted are the requests that imply it.
-			n.because(used.implied)
-			n.Alternative = isAlternative(used.Right)
-			n.mustBind = n.mustBind || used.implied == lens.BindsUnknown
-			n.written, n.bound = n.written || used.implied == lens.GivenAway, n.bound || used.implied == lens.Bound
-			n.GivenAway = n.GivenAway && (used.implied == lens.GivenAway || used.implied == lens.Bound)
-			n.Refused = n.Refused && evidence.Refused == evidence.Requests
-			if n.Implied {
-				n.Evidence.add(&evidence)
-			}
+		if used.implied == "" { // such a use comes first
+			n.Implied, n.GivenAway = false, false
+			n.Evidence.add(&evidence)
 			continue
 		}
-		if n.Implied {
-			n.Evidence = Evidence{}
+		n.because(used.implied)
+		n.Alternative = n.Implied && isAlternative(used.Right)
+		n.mustBind = n.mustBind || used.implied == lens.BindsUnknown
+		n.unlisted = n.unlisted || used.implied == lens.WritesUnknown
+		n.bound = n.bound || used.implied == lens.Bound
+		n.GivenAway = n.GivenAway && (used.implied == lens.GivenAway || used.implied == lens.Bound)
+		switch {
+		case s.isFree(used):
+			n.free.add(&evidence)
+		case n.Implied:
+			n.Evidence.add(&evidence) // the requests that imply it
+		case !s.onlyRefused(&evidence):
+			n.implied.add(&evidence)
 		}
-		n.Implied, n.Alternative, n.GivenAway = false, false, false
-		n.Evidence.add(&evidence)
-		n.Refused = n.Evidence.Refused == n.Evidence.Requests
+	}
+	for _, n := range all {
+		if n.GivenAway && n.Evidence.Requests == 0 {
+			n.Evidence, n.isFree = n.free, true
+		}
+		everything := n.reach()
+		n.Refused = everything.Refused == everything.Requests
 	}
 	for _, n := range slices.Clone(all) {
 		o.alongWith(n, need)
@@ -111,18 +142,20 @@ func isAlternative(right Right) bool {
 // alongWith adds the rights that usually come with a certain right, even if the recordings do not show them.
 func (o *Observed) alongWith(n *Need, need func(Right) *Need) {
 	along := func(right Right, why string) {
-		other := need(right)
-		if other.Implied && other.Evidence.Requests == 0 {
-			other.Evidence = n.Evidence
-			other.Evidence.Requests, other.Evidence.Refused = 0, 0
-			other.Evidence.First, other.Evidence.Last = time.Time{}, time.Time{}
-			other.Evidence.Recording, other.Evidence.Request, other.Evidence.Reconcile = "", 0, nil
-			if !namesCount(right) || !namesCount(n.Right) {
-				other.Evidence.Names, other.Evidence.Unnamed = nil, 1
-			}
-			other.Refused = n.Refused
+		other, same := need(right), n.Evidence
+		same.Requests, same.Refused = 0, 0
+		same.First, same.Last = time.Time{}, time.Time{}
+		same.Recording, same.Request, same.Reconcile = "", 0, nil
+		if !namesCount(right) || !namesCount(n.Right) {
+			same.Names, same.Unnamed = nil, 1
 		}
-		other.GivenAway = false
+		switch {
+		case other.isFree, other.Implied && other.Evidence.Requests == 0:
+			other.Evidence, other.Refused = same, n.Refused
+		case other.Implied && !n.Refused:
+			other.implied.add(&same)
+		}
+		other.GivenAway, other.isFree = false, false
 		other.because(why)
 	}
 	switch {
@@ -152,13 +185,4 @@ func (o *Observed) informer(right Right) string {
 	default:
 		return fmt.Sprintf("an informer: %d reads were answered from its cache, which needs list and watch, not get", count)
 	}
-}
-
-// serviceAccount parses the user name of a service account.
-func serviceAccount(user string) (namespace, name string, ok bool) {
-	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
-	if !ok {
-		return "", "", false
-	}
-	return strings.Cut(rest, ":")
 }

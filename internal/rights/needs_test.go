@@ -101,9 +101,10 @@ func TestNeeds(t *testing.T) {
 		"discovery and questions about oneself are free": {
 			[]*lens.Use{
 				{Verb: "get", Path: "/api", Count: 1}, {Verb: "get", Path: "/apis/apps/v1", Count: 1}, {Verb: "get", Path: "/openapi/v3/apis", Count: 1},
+				{Verb: "get", Path: "/healthz", Count: 1}, {Verb: "get", Path: "/readyz/etcd", Count: 1, ClusterWide: 1, Unnamed: 1},
 				{Verb: "get", Path: "/metrics", Count: 1, ClusterWide: 1, Unnamed: 1}, asked(1, "create", "selfsubjectaccessreviews.authorization.k8s.io", "all"),
 			},
-			"get /metrics\n",
+			"get /metrics\nget /readyz/etcd\n",
 		},
 		"one who lists directly does not watch": {
 			[]*lens.Use{asked(1, "list", "nodes", "all")}, "list nodes\n",
@@ -248,6 +249,19 @@ func TestValuesOfCustomResources(t *testing.T) {
 	for i, want := range map[int]string{1: "not limited to the name ca-pair: ", 2: "not limited to the namespace team-a: "} {
 		if got := sentence(report.Needs[i].Why); !strings.HasPrefix(got, want) {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestShortNamesOfCustomResources are in many other names by chance.
+func TestShortNamesOfCustomResources(t *testing.T) {
+	f := newFacts()
+	f.subjects["op"], f.subjects["a"], f.subjects["x.y"] = true, true, true
+	for name, want := range map[string]bool{
+		"op": true, "op-key": true, "my.op": true, "a": true, "tls-a-key": true, "x-y": true, "operator-cert": false, "webhook-server-cert": false, "shop": false, "xy": false,
+	} {
+		if got := f.isNamedAfter(name); got != want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

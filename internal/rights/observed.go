@@ -102,6 +102,11 @@ func (e *Evidence) add(other *Evidence) {
 	}
 }
 
+// reachesSomething reports whether there is a place.
+func (e *Evidence) reachesSomething() bool {
+	return e.ClusterWide > 0 || e.Unnamed > 0 || len(e.Namespaces) > 0 || len(e.Names) > 0
+}
+
 // dropRefused drops the places of refused requests if other requests were answered: a refused request does not show that
 // the right is needed in that place.
 func (e *Evidence) dropRefused() {
@@ -253,6 +258,12 @@ func (f *facts) add(other *facts) {
 	maps.Copy(f.inNone, other.inNone)
 	maps.Copy(f.resources, other.resources)
 	maps.Copy(f.locks, other.locks)
+	for resource, names := range other.roles {
+		if f.roles[resource] == nil {
+			f.roles[resource] = map[string]bool{}
+		}
+		maps.Copy(f.roles[resource], names)
+	}
 	for kind, count := range other.cached {
 		f.cached[kind] += count
 	}

@@ -11,6 +11,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/opdock/opdock/internal/lens"
 )
 
 // Role is a proposed role: a ClusterRole if it has no namespace.
@@ -101,7 +103,7 @@ func joinResources(rules []rbacv1.PolicyRule) (joined []rbacv1.PolicyRule) {
 
 // Objects are roles as objects with a name, and with bindings to a service account if that is known.
 func Objects(roles []Role, name, identity string) (objects []any) {
-	namespace, account, bound := serviceAccount(identity)
+	namespace, account, bound := lens.ServiceAccount(identity)
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: namespace}}
 	bindingName := strings.TrimSuffix(name, "-role") + "-rolebinding"
 	for _, role := range roles {

@@ -54,16 +54,16 @@ func TestImpersonation(t *testing.T) {
 			"2 requests were sent as another user",
 		},
 		"refused":                      {[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 403, Message: notAllowed}}, "impersonate users only alice (implied) (refused)\n", "1 request was sent as another user"},
-		"refused since 1.35":           {[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 403, Message: since135}}, "impersonate users only alice (implied) (refused)\n", ""},
-		"groups are refused with it":   {[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 403, Message: notAllowed, Implies: groups}}, "impersonate groups only crew (implied) (refused)\nimpersonate users only alice (implied) (refused)\n", ""},
-		"the other user lacks a right": {[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 403, Message: lacks, Implies: groups}}, "impersonate groups only crew (implied)\nimpersonate users only alice (implied)\n", ""},
+		"refused since 1.35":           {[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 403, Message: since135}}, "impersonate users only alice (implied) (refused)\n", "1 request was sent as another user"},
+		"groups are refused with it":   {[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 403, Message: notAllowed, Implies: groups}}, "impersonate groups only crew (implied) (refused)\nimpersonate users only alice (implied) (refused)\n", "1 request was sent as another user"},
+		"the other user lacks a right": {[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 403, Message: lacks, Implies: groups}}, "impersonate groups only crew (implied)\nimpersonate users only alice (implied)\n", "1 request was sent as another user"},
 		"one of two is refused": {
 			[]lens.Request{{Verb: "list", Resource: pods, As: "bob", Status: 200}, {Verb: "list", Resource: pods, As: "alice", Status: 403, Message: notAllowed}},
-			"impersonate users only bob (implied)\n", "",
+			"impersonate users only bob (implied)\n", "2 requests were sent as another user",
 		},
 		"both do the same": {
 			[]lens.Request{{Verb: "list", Resource: pods, As: "alice", Status: 200}, {Verb: "list", Resource: pods, Status: 200}},
-			"list pods in default\nimpersonate users only alice (implied)\n", "",
+			"list pods in default\nimpersonate users only alice (implied)\n", "1 request was sent as another user",
 		},
 		"a watch": {
 			[]lens.Request{{Verb: "watch", Resource: pods, As: "alice", Status: 200, Open: true}, {Verb: "watch", Resource: pods, As: "alice", Status: 200}},
@@ -86,8 +86,8 @@ func TestImpersonation(t *testing.T) {
 	}
 }
 
-// TestRefusedRequestsImplyNothing has a connection to a container that would also need create.
-func TestRefusedRequestsImplyNothing(t *testing.T) {
+// TestImpliedRightsOfRefusedRequests has a connection to a container that would also need create.
+func TestImpliedRightsOfRefusedRequests(t *testing.T) {
 	exec := lens.Resource{Version: "v1", Resource: "pods", Subresource: "exec", Namespace: "default", Name: "victory-0"}
 	r := collected(t, 1, lens.Event{Request: &lens.Request{
 		Verb: "get", Resource: exec, Status: 403, Implies: []lens.Implied{{Verb: "create", Resource: exec, Because: "a connection by WebSocket"}},
@@ -134,5 +134,9 @@ func TestMissingEvents(t *testing.T) {
 		if noted := slices.ContainsFunc(report.Notes, func(one string) bool { return strings.HasPrefix(one, note) }); noted != (first > 1) {
 			t.Errorf("from event %d, notes are %q", first, report.Notes)
 		}
+	}
+	report := Compare(Merge([]*Recording{collected(t, 1, append(events, lens.Event{Lost: &lens.Lost{Events: 2, Reason: "the lens was overloaded"}})...)}), Granted{}, Options{})
+	if got := lines(report.Needs); got != rest {
+		t.Errorf("with lost events, got\n%swant\n%s", got, rest)
 	}
 }

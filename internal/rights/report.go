@@ -128,10 +128,6 @@ type comparison struct {
 	rules []Rule
 	// ungranted means that the granted rights are unknown.
 	ungranted bool
-	// escalates means that a rule names the verb escalate: the operator need not have the rights that it grants.
-	escalates bool
-	// binds means that the operator may bind the roles that it binds: it need not have the rights that these grant.
-	binds bool
 	// elected means that the recordings show a leader election.
 	elected bool
 }
@@ -151,15 +147,16 @@ func Compare(o *Observed, granted Granted, options Options) *Report {
 	}
 	own := options.Namespace
 	if own == "" {
-		own, _, _ = serviceAccount(o.Identity)
+		own, _, _ = lens.ServiceAccount(o.Identity)
 	}
-	c.escalates = slices.ContainsFunc(c.rules, func(rule Rule) bool { return slices.Contains(rule.Verbs, "escalate") })
-	s := newScopes(o, own, options.ClusterScoped, options.IncludeRefused)
+	s := newScopes(o, own, options)
+	s.escalates = slices.ContainsFunc(c.rules, func(rule Rule) bool { return slices.Contains(rule.Verbs, "escalate") })
+	s.binds = c.ungranted || !slices.ContainsFunc(o.needs(s), c.lacksBind)
+	s.collect()
 	c.Needs = o.needs(s)
 	c.elected = len(o.facts.locks) > 0 || slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.Part == LeaderElection && !n.Refused && !n.GivenAway })
-	c.binds = c.ungranted || !slices.ContainsFunc(c.Needs, c.lacksBind)
 	for _, n := range c.Needs {
-		c.weigh(n, options)
+		c.weigh(n, s, options)
 	}
 	if !c.ungranted {
 		for i := range c.rules {
@@ -176,21 +173,21 @@ func Compare(o *Observed, granted Granted, options Options) *Report {
 }
 
 // weigh decides about a need.
-func (c *comparison) weigh(n *Need, options Options) {
+func (c *comparison) weigh(n *Need, s *scopes, options Options) {
 	n.Granted = c.grants(n)
 	n.Proposed = !n.Refused || n.Granted || options.IncludeRefused
 	switch {
 	case n.GivenAway:
-		n.Proposed = n.Proposed && !c.isFree(n)
+		n.Proposed = n.Proposed && !n.isFree
 	case n.Alternative && n.Verb == "escalate" && c.givesAway():
-		n.Proposed = c.escalates
+		n.Proposed = s.escalates
 	case n.Alternative:
 		n.Proposed = n.Proposed && (n.Granted || c.ungranted || n.mustBind)
 	}
 	if n.Proposed {
 		c.Grants = append(c.Grants, Grant{n.Right, n.Namespaces, n.Names})
 	}
-	if n.Granted || c.ungranted || n.Alternative || c.isFree(n) {
+	if n.Granted || c.ungranted || n.Alternative || n.isFree {
 		return
 	}
 	finding := Finding{Type: Missing, Group: n.Group, Resource: n.Resource, URL: n.URL, Verbs: []string{n.Verb}, Message: sentence(n.Why), Evidence: &n.Evidence}
@@ -209,17 +206,13 @@ func (c *comparison) lacksBind(n *Need) bool {
 // granted at all places.
 func (c *comparison) grants(n *Need) bool {
 	return !c.ungranted && (covered(c.rules, n.Right, place{}) ||
-		!slices.ContainsFunc(n.Evidence.places(n.Right), func(at place) bool { return !covered(c.rules, n.Right, at) }))
+		!slices.ContainsFunc(n.places(), func(at place) bool { return !covered(c.rules, n.Right, at) }))
 }
 
-// isFree reports whether the operator can give a right away without having it.
-func (c *comparison) isFree(n *Need) bool {
-	return n.GivenAway && (!n.written || c.escalates) && (!n.bound || c.binds)
-}
-
-// givesAway reports whether the rights that the operator grants are known.
+// givesAway reports whether the rights that the roles of the operator grant are known.
 func (c *comparison) givesAway() bool {
-	return slices.ContainsFunc(c.Needs, func(n *Need) bool { return slices.Contains(n.Why, lens.GivenAway) })
+	return slices.ContainsFunc(c.Needs, func(n *Need) bool { return slices.Contains(n.Why, lens.GivenAway) }) &&
+		!slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.unlisted })
 }
 
 func sentence(parts []string) string { return strings.Join(parts, "; ") }
@@ -239,7 +232,8 @@ func (c *comparison) sort() {
 func (c *comparison) remark(o *Observed, s *scopes) {
 	note := func(format string, args ...any) { c.Notes = append(c.Notes, fmt.Sprintf(format, args...)) }
 	if o.Lost > 0 {
-		note("%d events are missing in these recordings: rights that only they used look unused", o.Lost)
+		note("%d events are missing in these recordings: rights that only they used look unused, and as not all objects that were reconciled are known, "+
+			"rights are limited neither to names nor to namespaces that the operator does not watch", o.Lost)
 	}
 	for _, r := range o.Recordings {
 		if r.Cut {
@@ -260,7 +254,7 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 			elsewhere += refused
 			note("%s on %s %s is not proposed: %s refused there", n.Verb, n.Object(), where, were(refused))
 		}
-		if n.Granted && n.Evidence.Refused > elsewhere {
+		if n.Granted && n.Evidence.Refused > elsewhere && !n.GivenAway { // a role that was refused grants some rights that its writer has
 			note("%s on %s is granted, but %s refused: the role has changed since, or the check against escalation is the reason",
 				n.Verb, n.Object(), were(n.Evidence.Refused-elsewhere))
 		}
@@ -282,6 +276,9 @@ func (c *comparison) remarkRoles(note func(string, ...any)) {
 			continue
 		}
 		writes = true
+		if n.unlisted {
+			note("the operator writes %s that grant more rights than a recording lists: it needs all of them, unless it may escalate", n.Object())
+		}
 		switch {
 		case c.ungranted || n.Granted:
 		case n.mustBind:

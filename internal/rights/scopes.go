@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/opdock/opdock/internal/lens"
 )
 
 // maxFixedNames is the maximum length of a list of names that could be hand-written.
@@ -22,7 +24,10 @@ type scopes struct {
 	own string
 	// includeRefused says that refused requests count like others.
 	includeRefused bool
-	// incomplete means that events are missing in a recording, so not all objects that are reconciled are known.
+	// escalates means that a rule names the verb escalate: the operator need not have the rights that the roles it writes grant.
+	// binds means that it may bind the roles that it binds: it need not have the rights that these grant.
+	escalates, binds bool
+	// incomplete means that events are missing in a recording, or were lost before, so not all objects that are reconciled are known.
 	incomplete bool
 	// inNoNamespace are resources that are known to be cluster-scoped.
 	inNoNamespace map[schema.GroupResource]bool
@@ -35,24 +40,29 @@ type scopes struct {
 	watched, chosen map[string]bool
 }
 
-// newScopes collects what was requested. It includes what was always refused only if refused requests count as well.
-// Custom has the custom resources, and whether they are cluster-scoped.
-func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool, includeRefused bool) *scopes {
+// newScopes finds out which resources are cluster-scoped.
+func newScopes(o *Observed, own string, options Options) *scopes {
 	s := &scopes{
-		o: o, own: own, includeRefused: includeRefused, incomplete: o.Missing > 0, inNoNamespace: maps.Clone(clusterScoped), byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{}, chosen: map[string]bool{},
+		o: o, own: own, includeRefused: options.IncludeRefused, incomplete: o.Missing+o.Lost > 0, inNoNamespace: maps.Clone(clusterScoped),
+		byResource: map[schema.GroupResource]*Evidence{}, watched: map[string]bool{}, chosen: map[string]bool{},
 	}
 	for resource := range o.facts.inNone {
 		s.inNoNamespace[resource] = !o.facts.inNamespaces[resource] // what is only listed or watched shows it by its objects
 	}
-	maps.Copy(s.inNoNamespace, custom)
+	maps.Copy(s.inNoNamespace, options.ClusterScoped)
 	for _, used := range o.uses {
 		resource, named := baseOf(used.Right), len(used.Names) > 0 && used.Verb != "list" && used.Verb != "watch"
 		if _, known := s.inNoNamespace[resource]; !known && named && used.ClusterWide > 0 && used.implied == "" && !o.facts.inNamespaces[resource] {
 			s.inNoNamespace[resource] = true // a request for one object in a namespace names that namespace
 		}
 	}
-	for _, used := range o.uses {
-		if used.URL != "" || everybodys(used.Right) != "" || s.onlyRefused(&used.Evidence) {
+	return s
+}
+
+// collect adds up what was requested. It includes what was always refused only if refused requests count as well.
+func (s *scopes) collect() {
+	for _, used := range s.o.uses {
+		if used.URL != "" || everybodys(used.Right) != "" || s.onlyRefused(&used.Evidence) || s.isFree(used) || s.isNeedless(used) {
 			continue
 		}
 		resource, evidence := baseOf(used.Right), s.normal(used)
@@ -74,7 +84,21 @@ func newScopes(o *Observed, own string, custom map[schema.GroupResource]bool, in
 		}
 	}
 	maps.DeleteFunc(s.watched, func(namespace string, _ bool) bool { return s.varies(namespace) })
-	return s
+}
+
+// isFree reports whether the operator can give a right away without having it.
+func (s *scopes) isFree(used *use) bool {
+	return used.implied == lens.GivenAway && s.escalates || used.implied == lens.Bound && s.binds
+}
+
+// isNeedless reports whether a use is the right to bind nothing but roles that the operator writes. Without the right to escalate
+// it needs all rights that these grant, and then it may bind them.
+func (s *scopes) isNeedless(used *use) bool {
+	if used.Verb != "bind" || !isAlternative(used.Right) || s.escalates {
+		return false
+	}
+	evidence := s.normal(used)
+	return used.implied == lens.BindsWritten || evidence.Unnamed == 0 && !evidence.Many && len(evidence.Names) == 0
 }
 
 // varies reports whether a namespace belongs to an object that is reconciled: the next object will have another one.
@@ -99,7 +123,11 @@ func (s *scopes) normal(used *use) Evidence {
 	if !s.includeRefused {
 		evidence.dropRefused()
 	}
-	if s.inNoNamespace[baseOf(used.Right)] && len(evidence.Namespaces) > 0 {
+	if used.Verb == "bind" && !s.escalates {
+		evidence.Names = maps.Clone(evidence.Names)
+		maps.DeleteFunc(evidence.Names, func(name string, _ uint64) bool { return s.o.facts.roles[baseOf(used.Right)][name] })
+	}
+	if s.isInNoNamespace(used.Right) && len(evidence.Namespaces) > 0 {
 		for _, count := range evidence.Namespaces {
 			evidence.ClusterWide += count
 		}
@@ -108,17 +136,23 @@ func (s *scopes) normal(used *use) Evidence {
 	return evidence
 }
 
+// isInNoNamespace reports whether a right holds only in the whole cluster. The right to bind a ClusterRole is checked in the namespace
+// of the binding.
+func (s *scopes) isInNoNamespace(right Right) bool {
+	return right.Verb != "bind" && s.inNoNamespace[baseOf(right)]
+}
+
 // namespaces are where a right is proposed; nil for the whole cluster. An operator that watches all namespaces does the same
 // in each, so only what it does in its own namespace, where it reconciles nothing, is limited to that. Namespaces that differ with
 // what is reconciled are not known before.
 func (s *scopes) namespaces(n *Need) []string {
 	resource := baseOf(n.Right)
 	seen := s.byResource[resource]
-	if seen == nil || s.onlyRefused(&n.Evidence) || n.Part == LeaderElection { // a lock is where the operator is, whatever else it does
-		seen = &n.Evidence
+	if seen == nil || s.onlyRefused(&n.Evidence) || n.Part == LeaderElection || n.Verb == "bind" { // a lock is where the operator is, whatever else it does
+		seen = n.reach()
 	}
 	switch {
-	case n.URL != "", s.inNoNamespace[resource], seen.ClusterWide > 0, seen.Many && len(seen.Namespaces) > maxFixedNames, len(seen.Namespaces) == 0:
+	case n.URL != "", s.isInNoNamespace(n.Right), seen.ClusterWide > 0, seen.Many && len(seen.Namespaces) > maxFixedNames, len(seen.Namespaces) == 0:
 		return nil
 	case s.onlyInOwn(seen, n.Part) && n.Part != EventRecorder:
 		return []string{s.own}
@@ -148,12 +182,17 @@ func (s *scopes) onlyInOwn(e *Evidence, part Part) bool {
 // names returns the object names that a right is limited to; nil for all. Names that may come from custom resources
 // change, so they are not used.
 func (s *scopes) names(n *Need) []string {
-	e := &n.Evidence
+	e := n.reach()
 	switch {
-	case !namesCount(n.Right), e.Unnamed > 0, e.Many, len(e.Names) == 0, len(e.Names) > maxFixedNames:
+	case !namesCount(n.Right), e.Unnamed > 0, e.Many, len(e.Names) == 0:
+		return nil
+	case n.Verb == "bind" && !s.escalates:
+		// The right to bind any role would be the right to do anything.
+		return s.boundNames(n, e)
+	case len(e.Names) > maxFixedNames:
 		return nil
 	case n.Verb == "impersonate", n.Verb == "bind":
-		// Users are the same on every cluster, and the right to bind any role would be the right to do anything.
+		// Users are the same on every cluster.
 	case n.Part == EventRecorder, IsCustom(n.Group):
 		return nil
 	case !s.onlyInOwn(e, n.Part) && !installed[baseOf(n.Right)]:
@@ -167,6 +206,15 @@ func (s *scopes) names(n *Need) []string {
 	if i := slices.IndexFunc(names, s.o.facts.isNamedAfter); i >= 0 {
 		n.because(s.o.facts.whyMentioned("name", names[i]))
 		return nil
+	}
+	return names
+}
+
+// boundNames returns the names of the roles that the operator binds, and explains if others may have to be added.
+func (s *scopes) boundNames(n *Need, e *Evidence) []string {
+	names := slices.Sorted(maps.Keys(e.Names))
+	if slices.ContainsFunc(names, s.o.facts.isNamedAfter) || s.incomplete {
+		n.because("limited to the roles that were bound, because a right to bind any role is a right to do anything; a custom resource may lead to others, which must be added")
 	}
 	return names
 }
@@ -185,9 +233,22 @@ func (f *facts) isNamedAfter(name string) bool {
 		return true
 	}
 	for subject := range f.subjects {
-		if strings.Contains(name, subject) || strings.Contains(subject, name) {
+		if strings.Contains(subject, name) || containsName(name, subject) {
 			return true
 		}
 	}
 	return false
+}
+
+// minSubject is the length of the shortest name of a reconciled object that is found anywhere within another name.
+const minSubject = 4
+
+// containsName reports whether a name contains another one: anywhere, or between separators if that is short, because short ones
+// are in too many names.
+func containsName(name, part string) bool {
+	if len(part) >= minSubject {
+		return strings.Contains(name, part)
+	}
+	uniform := strings.NewReplacer(".", "-", ":", "-")
+	return strings.Contains("-"+uniform.Replace(name)+"-", "-"+uniform.Replace(part)+"-")
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/why"
 )
@@ -20,29 +22,23 @@ const pause = 250 * time.Millisecond
 // follow each other closely count as one reconcile of it.
 type grouping struct {
 	teller *Teller
-	open   map[objectName]*group
+	open   map[objectName]*pass
 	// told is the state of the latest group of an object.
 	told map[objectName]*past
 }
 
 type objectName struct{ group, kind, namespace, name string }
 
-// group is a set of writes that counts as a reconcile.
-type group struct {
-	pass
-	last time.Time
-}
-
 // Guessed is the name of the controller in records from grouping.
 const Guessed = "(grouped by cause and time)"
 
 func (g *grouping) init(t *Teller) {
-	g.teller, g.open, g.told = t, map[objectName]*group{}, map[objectName]*past{}
+	g.teller, g.open, g.told = t, map[objectName]*pass{}, map[objectName]*past{}
 }
 
 // wrote adds a write to the group of the object it belongs to.
 func (g *grouping) wrote(e *lens.Event) {
-	name, version, ok := rootOf(e.Request)
+	name, version, ok := g.rootOf(e.Request)
 	if !ok {
 		return
 	}
@@ -52,13 +48,13 @@ func (g *grouping) wrote(e *lens.Event) {
 	one := g.open[name]
 	if one == nil {
 		g.teller.lastID++
-		one = &group{pass: pass{
+		one = &pass{
 			subject: subject{Guessed + " " + name.kind + "." + name.group, name.namespace, name.name}, began: e.At,
 			record: why.Record{
 				ID: g.teller.lastID, Controller: Guessed, Start: e.At, Outcome: why.Succeeded,
 				Object: why.Object{Kind: name.kind, Group: name.group, Version: version, Namespace: name.namespace, Name: name.name},
 			},
-		}}
+		}
 		g.open[name] = one
 	}
 	one.last = e.At.Add(e.Request.Duration)
@@ -68,14 +64,14 @@ func (g *grouping) wrote(e *lens.Event) {
 		one.record.Error = writeOf(e).Error
 	}
 	if len(one.record.Writes) < maxWrites {
-		g.teller.refer(&one.pass, e.Request, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
+		g.teller.refer(one, e.Request, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
 		one.record.Writes = append(one.record.Writes, writeOf(e))
 	}
 }
 
 // rootOf returns the object that a write belongs to: the owner of the written object, or the
 // object itself.
-func rootOf(r *lens.Request) (name objectName, version string, ok bool) {
+func (g *grouping) rootOf(r *lens.Request) (name objectName, version string, ok bool) {
 	switch {
 	case r.Resource.Resource == "events" || r.Resource.Group == "coordination.k8s.io" || r.Change.RenewsLeader():
 		return name, "", false // they are about the operator itself, or repeat its actions
@@ -85,20 +81,24 @@ func rootOf(r *lens.Request) (name objectName, version string, ok bool) {
 	o := r.Object
 	if i := slices.IndexFunc(o.Owners, func(owner lens.Owner) bool { return owner.Controller }); i >= 0 {
 		owner := o.Owners[i]
-		return objectName{owner.Group, owner.Kind, o.Namespace, owner.Name}, "", true
+		name = objectName{owner.Group, owner.Kind, o.Namespace, owner.Name}
+		if g.teller.inNoNamespace[schema.GroupKind{Group: owner.Group, Kind: owner.Kind}] {
+			name.namespace = ""
+		}
+		return name, "", true
 	}
 	return objectName{o.Group, o.Kind, o.Namespace, o.Name}, o.Version, true
 }
 
 // settle emits the groups without writes for a while.
 func (g *grouping) settle(now time.Time) {
-	g.settleIf(func(one *group) bool { return now.Sub(one.last) > pause })
+	g.settleIf(func(one *pass) bool { return now.Sub(one.last) > pause })
 }
 
-func (g *grouping) settleAll() { g.settleIf(func(*group) bool { return true }) }
+func (g *grouping) settleAll() { g.settleIf(func(*pass) bool { return true }) }
 
 // settleIf emits groups, in the order in which they began.
-func (g *grouping) settleIf(is func(*group) bool) {
+func (g *grouping) settleIf(is func(*pass) bool) {
 	var over []objectName
 	for name, one := range g.open {
 		if is(one) {
@@ -111,17 +111,15 @@ func (g *grouping) settleIf(is func(*group) bool) {
 	}
 }
 
-func (g *grouping) end(name objectName, one *group) {
+func (g *grouping) end(name objectName, one *pass) {
 	delete(g.open, name)
 	record := &one.record
 	record.Duration = one.last.Sub(one.began)
 	before := g.told[name]
-	record.Causes = g.teller.causes(&one.pass, before)
-	record.Folded = len(record.Causes)
-	record.Causes = record.Causes[:min(len(record.Causes), maxCauses)]
+	g.teller.explain(one, before)
 	if len(g.told) >= maxSubjects {
 		clear(g.told)
 	}
-	g.told[name] = &past{began: one.began, ended: one.began, record: record.ID, chain: g.teller.findings(&one.pass, before)}
+	g.told[name] = &past{began: one.began, ended: one.began, record: record.ID, chain: g.teller.findings(one, before)}
 	g.teller.tell(record)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/why"
 )
@@ -21,6 +23,8 @@ const (
 	maxCauses, maxWrites = 16, 32
 	// maxSubjects is how many objects are remembered as reconciled, and maxRefs how many versions as written.
 	maxSubjects, maxRefs = 50_000, 20_000
+	// maxRunning is how many reconciles are taken to go on at the same time. If there seem to be more, their ends were lost.
+	maxRunning = 4096
 	// lateness is by how much a timer may seem to be early: clocks are read at two places.
 	lateness = 20 * time.Millisecond
 	// unmarkedAfter is how long an operator may write until its first reconcile is marked. An operator may write something
@@ -43,6 +47,8 @@ type Teller struct {
 	writers map[uint64]subject
 	flips   map[flipKey]*flip
 	kind    map[string]string // of controllers, once a reconcile has read its object
+	// inNoNamespace are the kinds of objects that were seen without a namespace.
+	inNoNamespace map[schema.GroupKind]bool
 	// marked means that the operator has marked a reconcile, and markable that it was built to.
 	marked, markable bool
 	// wroteFirst is when the process first wrote something that may belong to a reconcile.
@@ -68,12 +74,15 @@ func (p *past) due() time.Time { return p.ended.Add(p.timer) }
 
 // pass is a reconcile that is going on.
 type pass struct {
+	id     uint64 // that the operator gave it; 0 if it marks nothing
 	record why.Record
 	subject
 	began time.Time
 	// last is when it was last seen to do something. It counts if the reconcile has no end.
 	last  time.Time
 	reads []lens.Read
+	// unsure means that it may have ended: events were lost since it began.
+	unsure bool
 }
 
 // arrival is a delivery.
@@ -86,7 +95,7 @@ type arrival struct {
 func New(tell func(*why.Record)) *Teller {
 	t := &Teller{
 		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[version]why.WriteRef{}, kind: map[string]string{},
-		writers: map[uint64]subject{}, flips: map[flipKey]*flip{},
+		writers: map[uint64]subject{}, flips: map[flipKey]*flip{}, inNoNamespace: map[schema.GroupKind]bool{},
 	}
 	t.loose.init(t)
 	return t
@@ -100,6 +109,7 @@ func (t *Teller) LacksMarks(now time.Time) bool {
 
 // Add takes the next event.
 func (t *Teller) Add(e *lens.Event) {
+	t.learnScope(e)
 	t.loose.settle(e.At) // before the event: it may begin a new group, and in a recording only events have times
 	switch {
 	case e.Process != nil:
@@ -119,6 +129,29 @@ func (t *Teller) Add(e *lens.Event) {
 		}
 	case e.Request != nil && e.Request.IsWrite():
 		t.wrote(e)
+	case e.Lost != nil:
+		t.Missed()
+	}
+}
+
+// Missed takes note that events are missing at this point, which may be the ends of reconciles.
+func (t *Teller) Missed() {
+	for _, p := range t.running {
+		p.unsure = true
+	}
+}
+
+// learnScope learns from an object whether its kind is cluster-scoped.
+func (t *Teller) learnScope(e *lens.Event) {
+	var object *lens.Object
+	switch {
+	case e.Request != nil:
+		object = e.Request.Object
+	case e.Delivery != nil:
+		object = e.Delivery.Object
+	}
+	if object != nil && object.Namespace == "" && object.Name != "" {
+		t.inNoNamespace[schema.GroupKind{Group: object.Group, Kind: object.Kind}] = true
 	}
 }
 
@@ -155,21 +188,43 @@ func (t *Teller) arrived(e *lens.Event) {
 	if len(t.arrivals) == maxArrivals {
 		t.arrivals = append(t.arrivals[:0], t.arrivals[maxArrivals/4:]...)
 	}
-	t.arrivals = append(t.arrivals, arrival{e.Delivery, e.At})
+	// A list may prove to be a delivery only when a watch follows it.
+	at := len(t.arrivals)
+	for at > 0 && t.arrivals[at-1].at.After(e.At) {
+		at--
+	}
+	t.arrivals = slices.Insert(t.arrivals, at, arrival{e.Delivery, e.At})
 }
 
 func (t *Teller) begin(e *lens.Event) {
 	t.marked = true
 	r := e.Reconcile
+	about := subject{r.Controller, r.Namespace, r.Name}
+	for _, p := range t.running {
+		if p.subject == about && r.Name != "" { // a controller reconciles an object only once at a time
+			t.loseEnd(p)
+		}
+	}
+	if len(t.running) >= maxRunning {
+		t.loseEnd(slices.MinFunc(slices.Collect(maps.Values(t.running)), func(a, b *pass) int { return cmp.Compare(a.record.ID, b.record.ID) }))
+	}
 	t.lastID++
 	t.running[r.ID] = &pass{
-		subject: subject{r.Controller, r.Namespace, r.Name}, began: e.At, last: e.At,
+		id: r.ID, subject: about, began: e.At, last: e.At,
 		record: why.Record{ID: t.lastID, Controller: r.Controller, Start: e.At, Object: why.Object{Namespace: r.Namespace, Name: r.Name}},
 	}
 }
 
+// loseEnd emits a reconcile whose end is not among the events. How it ended is not known, so it does not lead to a retry.
+func (t *Teller) loseEnd(p *pass) {
+	delete(t.running, p.id)
+	t.finish(p, &lens.Reconcile{Duration: p.last.Sub(p.began), Error: "the end of the reconcile was not recorded"}, p.last)
+	t.past[p.subject].retry = false
+}
+
 // wrote notes a write for the reconcile that sent it. Writes without one are grouped: controllers that use client-go
-// alone mark nothing, and may be all of an operator or only some of it.
+// alone mark nothing, and may be all of an operator or only some of it. So are writes of a reconcile that has ended: it may
+// have left something running.
 func (t *Teller) wrote(e *lens.Event) {
 	r := e.Request
 	p := t.running[r.Reconcile]
@@ -177,9 +232,7 @@ func (t *Teller) wrote(e *lens.Event) {
 		p = t.onlyAbout(r.Object)
 	}
 	if p == nil {
-		if !t.marked || r.Reconcile == 0 {
-			t.loose.wrote(e)
-		}
+		t.loose.wrote(e)
 		return
 	}
 	if answered := e.At.Add(r.Duration); answered.After(p.last) {
@@ -200,7 +253,7 @@ func (t *Teller) onlyAbout(object *lens.Object) (found *pass) {
 		return nil
 	}
 	for _, p := range t.running {
-		if !p.isAbout(object) {
+		if p.unsure || !p.isAbout(object) {
 			continue
 		}
 		if found != nil {
@@ -275,9 +328,7 @@ func (t *Teller) finish(p *pass, r *lens.Reconcile, at time.Time) {
 	record.Outcome = outcomeOf(r)
 	t.learnKind(p)
 	before := t.past[p.subject]
-	record.Causes = t.causes(p, before)
-	record.Folded = len(record.Causes)
-	record.Causes = record.Causes[:min(len(record.Causes), maxCauses)]
+	t.explain(p, before)
 	if len(record.Causes) > 0 {
 		if waited := p.began.Sub(record.Causes[0].Seen); waited > 0 {
 			record.Waited = waited
@@ -285,6 +336,12 @@ func (t *Teller) finish(p *pass, r *lens.Reconcile, at time.Time) {
 	}
 	t.remember(p, r, at, t.findings(p, before))
 	t.tell(record)
+}
+
+// explain sets the causes of a reconcile.
+func (t *Teller) explain(p *pass, before *past) {
+	causes := t.causes(p, before)
+	p.record.Causes, p.record.Folded = causes[:min(len(causes), maxCauses)], len(causes)
 }
 
 func outcomeOf(r *lens.Reconcile) why.Outcome {

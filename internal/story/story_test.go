@@ -127,7 +127,7 @@ func TestMarkedReconciles(t *testing.T) {
 			"1 /web <unknown> [create Deployment/x] succeeded\n2 /db <unknown> [update Shop/db] succeeded",
 		},
 		"two that it may belong to": {
-			[]lens.Event{begin(1, "web"), begin(2, "web"), wrote(1, 0, "update", shop("Shop", "web", "3")), end(1, nil), end(2, nil)},
+			[]lens.Event{begin(1, "web"), {Reconcile: &lens.Reconcile{ID: 2, Controller: "audit", Namespace: "a", Name: "web"}}, wrote(1, 0, "update", shop("Shop", "web", "3")), end(1, nil), end(2, nil)},
 			"1 /web <unknown> succeeded\n2 /web <unknown> succeeded\n3 Shop/web <unknown> [update Shop/web] succeeded",
 		},
 		"a worker of client-go beside them": {
@@ -138,7 +138,8 @@ func TestMarkedReconciles(t *testing.T) {
 			"1 /web <unknown> [update Shop/web] succeeded\n2 Job/nightly <created Job/nightly> [update Job/nightly] succeeded",
 		},
 		"a write of a reconcile that began before the lens did": {
-			[]lens.Event{begin(1, "web"), wrote(1, 7, "update", shop("Shop", "other", "2")), end(1, nil)}, "1 /web <unknown> succeeded",
+			[]lens.Event{begin(1, "web"), wrote(1, 7, "update", shop("Shop", "other", "2")), end(1, nil)},
+			"1 /web <unknown> succeeded\n2 Shop/other <unknown> [update Shop/other] succeeded",
 		},
 		"a change leads to a write, and its echo to nothing": {[]lens.Event{
 			delivered("ADDED", shop("Shop", "web", "1"), 0),

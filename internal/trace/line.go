@@ -4,6 +4,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -88,7 +89,7 @@ func requestLine(r *lens.Request) string {
 	var notes []string
 	switch {
 	case r.Refused():
-		notes = append(notes, firstOf(r.Message, r.Reason, r.Error))
+		notes = append(notes, cmp.Or(r.Message, r.Reason, r.Error))
 	case r.Change != nil && r.Change.None:
 		notes = append(notes, "no change")
 	case r.Change != nil:
@@ -230,13 +231,4 @@ func shortDuration(d time.Duration) string {
 		return fmt.Sprintf("%dms", d.Milliseconds())
 	}
 	return fmt.Sprintf("%.1fs", d.Seconds())
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }

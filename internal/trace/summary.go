@@ -76,6 +76,9 @@ func useName(u *lens.Use) string {
 }
 
 func notes(u *lens.Use) (said []string) {
+	if u.As {
+		said = append(said, "as another user")
+	}
 	for _, one := range []struct {
 		count uint64
 		words string
@@ -92,11 +95,30 @@ func notes(u *lens.Use) (said []string) {
 // hot is from how many writes on an object is named.
 const hot = 10
 
+// asAnyUser adds up the requests that the operator sent as itself and as another user: what they cost is the same.
+func asAnyUser(uses []*lens.Use) (all []*lens.Use) {
+	for _, u := range uses {
+		i := slices.IndexFunc(all, func(other *lens.Use) bool {
+			return other.Verb == u.Verb && useName(other) == useName(u) && other.Implied == "" && u.Implied == ""
+		})
+		if i < 0 {
+			copied := *u
+			all = append(all, &copied)
+			continue
+		}
+		all[i].Count += u.Count
+		all[i].Unbounded += u.Unbounded
+		all[i].NoChange += u.NoChange
+	}
+	return all
+}
+
 // advise lists requests that are worth a closer look.
 func advise(t lens.Totals) (lines []string) {
 	var uncached, bypassing, unbounded, idle []string
-	for _, u := range t.Uses {
-		watched := slices.ContainsFunc(t.Uses, func(other *lens.Use) bool {
+	uses := asAnyUser(t.Uses)
+	for _, u := range uses {
+		watched := slices.ContainsFunc(uses, func(other *lens.Use) bool {
 			return other.Verb == "watch" && other.Resource == u.Resource && other.Group == u.Group
 		})
 		switch {

@@ -60,6 +60,17 @@ func TestReadsThatBypassACache(t *testing.T) {
 	}
 }
 
+// TestSummaryOfOtherUsers has requests that an operator sends as itself and as another user.
+func TestSummaryOfOtherUsers(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	err := Summary(&text, lens.Totals{Uses: []*lens.Use{{Resource: "secrets", Verb: "get", Count: 6}, {Resource: "secrets", Verb: "get", Count: 5, As: true}}})
+	const want = "RESOURCE  VERB  COUNT  FAILED  NOTES\nsecrets   get   6      -       \nsecrets   get   5      -       as another user\n\nReads that no cache answers: secrets (11)\n"
+	if err != nil || !strings.HasSuffix(text.String(), want) {
+		t.Errorf("got %s, %v", text.String(), err)
+	}
+}
+
 var errFull = errors.New("no space left on device")
 
 // fullDisk is a recording that could not be written.

@@ -4,12 +4,9 @@
 package rbaccmd
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -89,7 +86,7 @@ func (a verbs) recordingsOf(about *subject, last int) (files, notes []string, er
 		if owner := a.ProjectOf(filepath.Base(filepath.Dir(filepath.Dir(path)))); owner != "" && owner != found.Dir {
 			continue
 		}
-		switch header, ok := headerOf(path); {
+		switch header, ok := lens.HeaderOf(path); {
 		case !ok || header.Project != found.Name:
 		case rights.OfOtherProgram(header, account) != "":
 			others = append(others, one{path, header})
@@ -116,17 +113,6 @@ func (a verbs) recordingsOf(about *subject, last int) (files, notes []string, er
 		files = append(files, recording.path)
 	}
 	return files, notes, nil
-}
-
-// headerOf reads only the first line; false if that cannot be read, as of a recording that has just begun.
-func headerOf(path string) (header lens.Header, ok bool) {
-	file, err := os.Open(path)
-	if err != nil {
-		return header, false
-	}
-	defer file.Close()
-	line, err := bufio.NewReader(file).ReadBytes('\n')
-	return header, err == nil && json.Unmarshal(line, &header) == nil
 }
 
 // readSubject reads what a project grants.

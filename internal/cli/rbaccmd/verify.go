@@ -141,12 +141,11 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 	if err := rehearse.AwaitRights(ctx, objects, r.identity.User(), granted.Rules); err != nil {
 		return result, "", err
 	}
-	// Recordings are sorted by their names when the oldest are removed.
-	name := a.Now().UTC().Format("20060102T150405.000") + strings.TrimPrefix(r.flag, "-") + ".jsonl"
 	if err := a.RememberProject(a.ClusterNameFor(about.project), about.project); err != nil {
 		return result, "", err
 	}
-	run.Recording = filepath.Join(a.DevStateDir(a.ClusterNameFor(about.project)), recordingsDir, name)
+	recordings := filepath.Join(a.DevStateDir(a.ClusterNameFor(about.project)), recordingsDir)
+	run.Recording = lens.RecordingPath(recordings, a.Now(), strings.TrimPrefix(r.flag, "-"))
 	if err := lens.RemoveOldest(run.Recording, run.Header, lens.KeptRecordings); err != nil {
 		return result, "", err
 	}

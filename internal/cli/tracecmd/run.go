@@ -63,7 +63,7 @@ func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err 
 	defer remove()
 	recording := o.save
 	if recording == "" {
-		recording = lens.RecordingPath(filepath.Join(a.DevStateDir(t.FileName), "recordings"), a.Now())
+		recording = lens.RecordingPath(filepath.Join(a.DevStateDir(t.FileName), "recordings"), a.Now(), "")
 	}
 	view := &view{out: a.Err, options: &o, began: time.Now()}
 	programOut := a.Out
