@@ -50,6 +50,17 @@ func (t *Teller) causes(p *pass, before *past) (causes []why.Cause) {
 	return causes
 }
 
+// hasNews reports whether something arrived between two times that is about the reconciled object, and is no echo of the
+// operator's writes.
+func (t *Teller) hasNews(p *pass, after, until time.Time) bool {
+	for i := t.firstAfter(after); i < len(t.arrivals) && !t.arrivals[i].at.After(until); i++ {
+		if a := &t.arrivals[i]; p.isAbout(a.Object) && t.causeOf(a).Write == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // isNearer reports whether a reconcile began nearer to the time that a timer was set to than to an earlier event. One that
 // began before that time cannot be due to the timer.
 func (p *pass) isNearer(due, event time.Time) bool {

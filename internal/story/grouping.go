@@ -46,6 +46,10 @@ func (g *grouping) wrote(e *lens.Event) {
 		g.teller.wroteFirst = e.At
 	}
 	one := g.open[name]
+	if one != nil && g.isNext(one, e) {
+		g.end(name, one)
+		one = nil
+	}
 	if one == nil {
 		g.teller.lastID++
 		one = &pass{
@@ -67,6 +71,18 @@ func (g *grouping) wrote(e *lens.Event) {
 		g.teller.refer(one, e.Request, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
 		one.record.Writes = append(one.record.Writes, writeOf(e))
 	}
+}
+
+// isNext reports whether a write begins another reconcile than the group. A reconcile seldom repeats a write that took
+// effect. If another client's change arrived since that write, the change is the likelier reason.
+func (g *grouping) isNext(one *group, e *lens.Event) bool {
+	write := writeOf(e)
+	for _, earlier := range slices.Backward(one.record.Writes) {
+		if earlier.Error == "" && earlier.Verb == write.Verb && earlier.Subresource == write.Subresource && earlier.Object == write.Object {
+			return g.teller.hasNews(&one.pass, earlier.At, e.At)
+		}
+	}
+	return false
 }
 
 // rootOf returns the object that a write belongs to: the owner of the written object, or the
