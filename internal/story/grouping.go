@@ -75,11 +75,11 @@ func (g *grouping) wrote(e *lens.Event) {
 
 // isNext reports whether a write begins another reconcile than the group. A reconcile seldom repeats a write that took
 // effect. If another client's change arrived since that write, the change is the likelier reason.
-func (g *grouping) isNext(one *group, e *lens.Event) bool {
+func (g *grouping) isNext(one *pass, e *lens.Event) bool {
 	write := writeOf(e)
 	for _, earlier := range slices.Backward(one.record.Writes) {
 		if earlier.Error == "" && earlier.Verb == write.Verb && earlier.Subresource == write.Subresource && earlier.Object == write.Object {
-			return g.teller.hasNews(&one.pass, earlier.At, e.At)
+			return g.teller.hasNews(one, earlier.At, e.At)
 		}
 	}
 	return false
