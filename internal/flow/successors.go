@@ -43,3 +43,9 @@ func (p *Pass) UnlessHidden(object client.Object) error { return p.unlessHidden(
 
 // IsHidden reports whether admission changes that label of children like this one, so that no read must wait for a write.
 func (p *Pass) IsHidden(object client.Object) bool { return p.own.isHidden(object) }
+
+// Contested returns how long the correction of a child in these fields has to wait; 0 if it need not.
+func (p *Pass) Contested(object client.Object, fields []string) time.Duration {
+	wait, _ := p.contests.wait(repetition{childOf: p.childOf(object), signature: strings.Join(fields, "\n")}, p.now)
+	return wait
+}

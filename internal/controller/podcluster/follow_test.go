@@ -143,6 +143,7 @@ func TestALabelOfTheNumberDoesNotConfirmTheRevision(t *testing.T) {
 	}
 	unknown := memberOf(cluster.Name, pod)
 	unknown.hash = "" // as findDrift has found out
+	unknown.drift = &podDrift{labels: map[string]string{labelOrdinal: "0"}, metadata: []string{"label"}}
 	r := &Reconciler{Client: server, Reader: server}
 	newPasses(t, r, cluster)(func(ctx context.Context, s *scope) {
 		done := r.labelPod(ctx, s, action{verb: label, member: unknown})

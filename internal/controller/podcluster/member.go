@@ -43,8 +43,8 @@ type member struct {
 	since time.Time
 	// drift is the drift of the pod; nil if there is none. Set by findDrift.
 	drift *podDrift
-	// contested means that its correction has to wait. Set by makePlan.
-	contested bool
+	// metadataContested and specContested mean that the correction of its metadata or of the rest has to wait. Set by makePlan.
+	metadataContested, specContested bool
 }
 
 // memberOf returns nil for a pod whose name does not match the PodCluster.
