@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ReasonLabelChanged means that admission changes the label by which the manager finds its children.
+// ReasonLabelChanged means that admission changes a label by which the manager finds its children.
 const ReasonLabelChanged = "LabelChanged"
 
 // isCached reports whether the caches hold a child. After a write of any other child, do not wait for the cache: it
@@ -30,6 +30,14 @@ func (p *Pass) unlessHidden(object client.Object) error {
 	return StalledRetrying(ReasonLabelChanged, fmt.Errorf(
 		"%s has the label %s=%q after it was written with %q, so the manager cannot watch it; exclude it from the admission policy or webhook that changes this label",
 		describe(object, object.GetName()), LabelManagedBy, object.GetLabels()[LabelManagedBy], ManagedBy))
+}
+
+// LabelChanged is the outcome if a child that is not applied has another value of a label after it was written. A watch
+// reports the child, but not that admission has changed its mind, so the owner is retried.
+func LabelChanged(object client.Object, label, written string) error {
+	return StalledRetrying(ReasonLabelChanged, fmt.Errorf(
+		"%s has the label %s=%q after it was written with %q; exclude it from the admission policy or webhook that changes this label",
+		describe(object, object.GetName()), label, object.GetLabels()[label], written))
 }
 
 // Hidden fills in a child that the cache does not hold, although it belongs to the owner: its label was removed. If there is
