@@ -103,8 +103,13 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 	}
 	if !reason.adopting && (reason.repairing || p.mustTakeOver(object, found)) {
 		// The cache holds only a part of the managed fields.
+		uid := object.GetUID()
 		if err := p.refresh(ctx, object); err != nil {
 			return err
+		}
+		if object.GetUID() != uid || !metav1.IsControlledBy(object, p.owner) {
+			// The next pass decides whether it may be adopted.
+			return WaitingFor(firstRetry, "Recreating", "%s was replaced by another object", what)
 		}
 		found = p.drift(object, desired)
 	}

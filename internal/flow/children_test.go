@@ -7,6 +7,7 @@ import (
 	"context"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -47,6 +48,59 @@ func TestDeletionHasConditions(t *testing.T) {
 		}
 		if (got.PropagationPolicy != nil) != (name != "") {
 			t.Errorf("with version %q: %v", name, got.PropagationPolicy)
+		}
+	}
+}
+
+// The cache may not know yet that a child was deleted and that another writer has created an object with its name.
+func TestAnObjectThatReplacedAChildIsNotChanged(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{robotv1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owner := robot()
+	configuration := map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "child"}, "data": map[string]any{"a": "b"},
+	}
+	for name, edit := range map[string]func(*corev1.ConfigMap){
+		"another object":                       func(c *corev1.ConfigMap) { c.UID, c.OwnerReferences = "other", nil },
+		"another object of the owner":          func(c *corev1.ConfigMap) { c.UID = "other" },
+		"the same one without the controller":  func(c *corev1.ConfigMap) { c.OwnerReferences = nil },
+		"the same one with another controller": func(c *corev1.ConfigMap) { c.OwnerReferences[0].UID = "other" },
+		"the child":                            nil,
+	} {
+		cached := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: owner.Namespace, Name: "child", UID: "child", Labels: map[string]string{LabelManagedBy: ManagedBy},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: robotv1.GroupVersion.String(), Kind: "Robot", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true),
+			}},
+		}}
+		pass := &Pass{
+			owner: owner, fieldOwner: "opdock-robot", labelKind: "robot", own: &ownWrites{}, contests: &contests{},
+			shapes: new(shapes).of(scheme), client: fake.NewClientBuilder().WithScheme(scheme).Build(),
+		}
+		desired, err := pass.complete(configuration)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cached.Annotations = map[string]string{AppliedAnnotation: desired.hash}
+		live := cached.DeepCopy()
+		if edit != nil {
+			edit(live)
+		}
+		writes := 0
+		pass.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached).WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				writes++
+				return nil
+			},
+		}).Build()
+		pass.reader = fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()
+		err = pass.Apply(t.Context(), &corev1.ConfigMap{}, configuration)
+		if isChanged := writes > 0; isChanged != (edit == nil) || IsWaiting(err) == isChanged {
+			t.Errorf("%s: there were %d writes, and the outcome is %v", name, writes, err)
 		}
 	}
 }
