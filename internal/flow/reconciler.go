@@ -162,7 +162,7 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	if statusErr != nil {
 		return ctrl.Result{}, errors.Join(failure(err), statusErr)
 	}
-	next, err := r.next(ctx, err)
+	next, err := r.next(ctx, object, err)
 	if later > 0 && (next.RequeueAfter == 0 || later < next.RequeueAfter) {
 		next.RequeueAfter = later
 	}
@@ -170,7 +170,7 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 }
 
 // next turns an outcome into when to come back.
-func (r *Reconciler[T]) next(ctx context.Context, err error) (ctrl.Result, error) {
+func (r *Reconciler[T]) next(ctx context.Context, object T, err error) (ctrl.Result, error) {
 	var (
 		wait  *waiting
 		stall *stalled
@@ -182,10 +182,14 @@ func (r *Reconciler[T]) next(ctx context.Context, err error) (ctrl.Result, error
 		return ctrl.Result{RequeueAfter: wait.after}, nil
 	case errors.As(err, &stall):
 		log.FromContext(ctx).Info("Stalled", "reason", stall.reason, "message", stall.Error())
-		if stall.retry {
-			return ctrl.Result{}, stall
+		if !stall.retry {
+			return ctrl.Result{RequeueAfter: stall.after}, nil
 		}
-		return ctrl.Result{RequeueAfter: stall.after}, nil
+		if stall.after > 0 {
+			// A time is ignored together with an error. The queue keeps the earlier one of this and the retry.
+			r.requeue(object, stall.after)
+		}
+		return ctrl.Result{}, stall
 	default:
 		return ctrl.Result{}, err
 	}
@@ -222,7 +226,7 @@ func (r *Reconciler[T]) notYet(ctx context.Context, before, object T, err error)
 	*view.ObservedGeneration = object.GetGeneration()
 	setConditions(view.Conditions, object.GetGeneration(), err)
 	later, statusErr := r.writeStatus(ctx, before, object)
-	next, err := r.next(ctx, err)
+	next, err := r.next(ctx, object, err)
 	if err := errors.Join(err, statusErr); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -96,6 +96,10 @@ func TestTheFirstTruceToEndCounts(t *testing.T) {
 			}
 		})
 	}
+	hidden := flow.StalledRetrying(flow.ReasonLabelChanged, errors.New("hidden"))
+	if after, retrying := flow.ComesBack(soonest(contested(time.Minute), hidden)); after != time.Minute || !retrying {
+		t.Errorf("the next pass is after %v, retrying: %v", after, retrying)
+	}
 	s := &scope{}
 	s.contest(contested(time.Minute))
 	s.contest(contested(time.Second))
