@@ -172,7 +172,7 @@ func (p *Pass) patch(ctx context.Context, object client.Object, desired *desired
 	answer.SetName(desired.name)
 	answer.SetNamespace(p.owner.GetNamespace())
 	options := []client.PatchOption{client.FieldOwner(p.fieldOwner), client.ForceOwnership}
-	if !isCached(object) {
+	if !p.isCached(object) {
 		// The caches may not hold it after the write either.
 		options = append(options, client.DisableReadYourWritesConsistency)
 	}
@@ -274,7 +274,7 @@ func (p *Pass) Remove(ctx context.Context, object client.Object) error {
 		return nil // the server has deleted it at once
 	}
 	reason := "Deleting"
-	if !isCached(object) {
+	if !p.isCached(object) {
 		// The caches will not report that it is gone.
 		if err := p.watchBystander(ctx, object); err != nil {
 			return err

@@ -17,12 +17,14 @@ const ReasonLabelChanged = "LabelChanged"
 
 // isCached reports whether the caches hold a child. After a write of any other child, do not wait for the cache: it
 // would never have it.
-func isCached(object client.Object) bool { return object.GetLabels()[LabelManagedBy] == ManagedBy }
+func (p *Pass) isCached(object client.Object) bool {
+	return p.cachesAll || object.GetLabels()[LabelManagedBy] == ManagedBy
+}
 
 // unlessHidden is the outcome of a child that matches its configuration. If it lacks the label nevertheless, admission
 // changes it with each write. No cache reports such a child, so the owner is retried.
 func (p *Pass) unlessHidden(object client.Object) error {
-	if isCached(object) {
+	if p.isCached(object) {
 		p.own.shown(object)
 		return nil
 	}

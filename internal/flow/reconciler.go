@@ -46,6 +46,8 @@ type Kind[T client.Object] struct {
 	StatusIsMemory bool
 	// Paced means that the kind itself limits how often the status changes, so no change waits for MinorInterval.
 	Paced bool
+	// CachesAll means that the caches hold its children whatever their labels are, because they are objects of the fleet.
+	CachesAll bool
 }
 
 // View is what all kinds have.
@@ -100,7 +102,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	pass := &Pass{
 		owner: object, fieldOwner: r.FieldOwner(), labelKind: strings.ToLower(r.Name),
 		client: r.Client, reader: r.Reader, bystanders: r.bystanders, own: &r.own,
-		shapes: r.shapes.of(r.Client.Scheme()), contests: &r.contests, now: r.Clock.Now(),
+		shapes: r.shapes.of(r.Client.Scheme()), contests: &r.contests, now: r.Clock.Now(), cachesAll: r.CachesAll,
 	}
 	if !object.GetDeletionTimestamp().IsZero() {
 		return r.finalize(ctx, pass, object)
