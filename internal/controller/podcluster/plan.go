@@ -137,7 +137,7 @@ func (p *planner) unsound(m *member) (why string, replace bool) {
 		}
 		return "it has ended: " + cmp.Or(m.pod.Status.Reason, string(m.pod.Status.Phase)), true
 	case !m.ready:
-		due := m.since.Add(p.deadline)
+		due := m.deadline(p.deadline, p.now)
 		if p.now.Before(due) {
 			p.wakeAt(due)
 			return "", false
