@@ -149,10 +149,11 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 		return ctrl.Result{}, ignoreTerminating(err)
 	}
 	if held := (*hold)(nil); errors.As(err, &held) {
-		return ctrl.Result{RequeueAfter: held.after}, nil
+		return ctrl.Result{RequeueAfter: held.after}, r.restoreVerdict(ctx, before)
 	}
 	setConditions(view.Conditions, object.GetGeneration(), err)
 	pass.addRemark(view.Conditions)
+	r.rememberVerdict(object)
 	r.warnIfStalled(before, object)
 	if result == outcomeReady {
 		r.memory.ready(object, r.Clock.Now(), r.Name)
