@@ -89,7 +89,14 @@ func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, c
 	if isCurrent && found.none() && !adopting {
 		return p.unlessHidden(object)
 	}
-	return p.apply(ctx, object, desired, found, applyReason{adopting: adopting, repairing: isCurrent && !adopting})
+	return p.apply(ctx, object, desired, found, applyReason{adopting: adopting, repairing: !adopting && (isCurrent || p.hasLostHash(object))})
+}
+
+// hasLostHash reports whether another writer has changed or removed AppliedAnnotation. Then it does not tell whether the
+// configuration has changed.
+func (p *Pass) hasLostHash(object client.Object) bool {
+	ours := ownershipOf(object, appliedBy(p.fieldOwner, object)).ours
+	return ours != nil && !ours.Has(fieldpath.MakePathOrDie("metadata", "annotations", AppliedAnnotation))
 }
 
 // applyReason is why an existing child is applied: it is adopted, it has drifted, or its configuration has changed.
