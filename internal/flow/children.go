@@ -87,7 +87,7 @@ func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, c
 	found := p.drift(object, desired)
 	isCurrent := desired.isAppliedTo(object)
 	if isCurrent && found.none() && !adopting {
-		return p.unlessHidden(object)
+		return p.UnlessHidden(object)
 	}
 	return p.apply(ctx, object, desired, found, applyReason{adopting: adopting, repairing: !adopting && (isCurrent || p.hasLostHash(object))})
 }
@@ -125,11 +125,13 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 		return nil
 	}
 	write := repetition{p.childOf(object), desired.hash, found.signature()}
-	if wait, rounds := p.contests.wait(write, p.now); wait > 0 {
-		return contested(what, found.describe(object, p.fieldOwner), wait, rounds)
+	fields := found.describe(object, p.fieldOwner)
+	written, err := p.mayWrite(write, fields, contestWithin)
+	if err != nil {
+		return err
 	}
 	if reason.repairing {
-		change = fmt.Sprintf("Restored %s: %s", what, found.describe(object, p.fieldOwner))
+		change = fmt.Sprintf("Restored %s: %s", what, fields)
 	}
 	onlyMoved := len(found.moved) > 0
 	// The second round is for children whose managed fields were cleared: only the first apply makes the server record
@@ -147,7 +149,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 			break
 		}
 	}
-	if err := p.unlessHidden(object); err != nil {
+	if err := p.UnlessHidden(object); err != nil {
 		return err
 	}
 	if len(found.moved) > 0 {
@@ -156,7 +158,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 			return nil // nothing was restored
 		}
 	}
-	p.contests.count(write, contestWithin, p.now)
+	written()
 	if reason.repairing {
 		p.repairs = append(p.repairs, change)
 	} else {

@@ -21,9 +21,10 @@ func (p *Pass) isCached(object client.Object) bool {
 	return p.cachesAll || object.GetLabels()[LabelManagedBy] == ManagedBy
 }
 
-// unlessHidden is the outcome of a child that matches its configuration. If it lacks the label nevertheless, admission
-// changes it with each write. No cache reports such a child, so the owner is retried.
-func (p *Pass) unlessHidden(object client.Object) error {
+// UnlessHidden is the outcome of a child that was written, or matches its configuration. If it lacks the label nevertheless,
+// admission changes it with each write. No cache reports such a child, so the owner is retried. Apply calls it. It is
+// exported for children that are not applied.
+func (p *Pass) UnlessHidden(object client.Object) error {
 	if p.isCached(object) {
 		p.own.shown(object)
 		return nil
@@ -33,6 +34,9 @@ func (p *Pass) unlessHidden(object client.Object) error {
 		"%s has the label %s=%q after it was written with %q, so the manager cannot watch it; exclude it from the admission policy or webhook that changes this label",
 		describe(object, object.GetName()), LabelManagedBy, object.GetLabels()[LabelManagedBy], ManagedBy))
 }
+
+// IsHidden reports whether admission changes that label of children like this one, so that no read must wait for a write.
+func (p *Pass) IsHidden(object client.Object) bool { return p.own.isHidden(object) }
 
 // LabelChanged is the outcome if a child that is not applied has another value of a label after it was written. A watch
 // reports the child, but not that admission has changed its mind, so the owner is retried.

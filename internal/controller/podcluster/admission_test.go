@@ -146,7 +146,7 @@ func TestAdmissionThatChangesAnotherLabel(t *testing.T) {
 			t.Run(reflect.TypeOf(of).Elem().Name()+" "+label, func(t *testing.T) {
 				d := newDesk(t, "{podReplicas: 2, image: a}")
 				d.admission.of, d.admission.label = of, label
-				d.pass()
+				_, _, _ = d.pass() // creates the objects
 				for range 3 {
 					ready, _, err := d.pass()
 					if err == nil || ready.Reason != flow.ReasonLabelChanged || !strings.Contains(ready.Message, label+`="platform"`) {
