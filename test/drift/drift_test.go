@@ -134,7 +134,7 @@ func TestRandomEditor(t *testing.T) {
 			fleettest.Run(t, config, manager.Options{Namespaces: []string{s.namespace}})
 			s.create(owner.manifest)
 			s.learn(strings.Fields(owner.children))
-			e := &editor{rand.New(rand.NewPCG(start, uint64(i)))}
+			e := &editor{Rand: rand.New(rand.NewPCG(start, uint64(i))), waits: true}
 			made := 0
 			for tries := 0; made < *edits && tries < 20**edits; tries++ {
 				if s.disturb(e) {

@@ -19,7 +19,12 @@ import (
 
 // editor makes random changes to an object, of the kinds that people and programs make: it changes, removes and adds
 // fields, in what the object asks for and in the part of its metadata that belongs to the fleet.
-type editor struct{ *rand.Rand }
+type editor struct {
+	*rand.Rand
+	// waits means that each edit is corrected before the next one. Otherwise the managed fields may have been cleared just
+	// before, and an object that loses its owner and its labels as well is rightly taken for another one.
+	waits bool
+}
 
 // additions are fields that the fleet does not set, by the kind of the child. Each is a JSON merge patch.
 var additions = map[string][]string{
@@ -81,10 +86,14 @@ var metadataEdits = []string{
 	`{"metadata": {"annotations": {"opdock.dev/applied": "0000"}}}`,
 	`{"metadata": {"annotations": {"opdock.dev/applied": null}}}`,
 	`{"metadata": {"managedFields": [{}]}, "spec": {"paused": true}, "data": {"added": "yes"}}`,
+	unblock,
+}
+
+// releases are changes of the owner reference together with labels.
+var releases = []string{
 	`{"metadata": {"ownerReferences": null, "labels": {"app.kubernetes.io/managed-by": null}}}`,
 	`{"metadata": {"ownerReferences": null, "labels": {"app.kubernetes.io/managed-by": null, "app.kubernetes.io/name": "web"}}}`,
 	`{"metadata": {"ownerReferences": null, "labels": {"app.kubernetes.io/instance": null}}}`,
-	unblock,
 }
 
 // edit returns the object as it is after a random change, and says which.
@@ -93,6 +102,9 @@ func (e *editor) edit(live *unstructured.Unstructured) (edited *unstructured.Uns
 	patches := additions[live.GetKind()]
 	if isApplied := live.GetKind() != "Pod" && live.GetKind() != "ControllerRevision"; isApplied {
 		patches = slices.Concat(patches, metadataEdits)
+		if e.waits {
+			patches = append(patches, releases...)
+		}
 	}
 	var fields []field
 	for _, top := range []string{"spec", "data"} {
@@ -241,7 +253,7 @@ func another(item any) any {
 
 // The editor never runs out of edits, whatever its earlier ones left of an object.
 func TestEditorGoesOn(t *testing.T) {
-	e := &editor{rand.New(rand.NewPCG(1, 1))}
+	e := &editor{Rand: rand.New(rand.NewPCG(1, 1))}
 	for _, kind := range slices.Sorted(maps.Keys(additions)) {
 		object := &unstructured.Unstructured{Object: map[string]any{"kind": kind, "spec": map[string]any{"replicas": int64(1)}}}
 		if kind == "ConfigMap" {
